@@ -1,4 +1,5 @@
-//! `haft acp` as an editor feels it: the first answer, how soon a turn is cancelled, and what fifty sessions take.
+//! `haft acp` as an editor feels it: the first answer, how soon a turn is cancelled, and what fifty
+//! sessions take.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -19,26 +20,51 @@ const SESSIONS: usize = 50;
 const STARTED: &str = "started";
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    let slow = Reply { delta_chars: Some(1), delta_delay_ms: 20, ..Reply::text("word ".repeat(400)) };
-    let slow = slow.when(When { last_contains: Some("slowly".into()), ..When::default() });
-    let runs = Reply::call("execute_command", json!({"command": format!("touch {STARTED}; sleep 60")}));
-    let runs = runs.when(When { last_contains: Some("Run it".into()), ..When::default() });
+    let slow = Reply {
+        delta_chars: Some(1),
+        delta_delay_ms: 20,
+        ..Reply::text("word ".repeat(400))
+    };
+    let slow = slow.when(When {
+        last_contains: Some("slowly".into()),
+        ..When::default()
+    });
+    let runs = Reply::call(
+        "execute_command",
+        json!({"command": format!("touch {STARTED}; sleep 60")}),
+    );
+    let runs = runs.when(When {
+        last_contains: Some("Run it".into()),
+        ..When::default()
+    });
     let quick = Reply::text("Done.").when(When::default());
-    let server = ScriptedServer::builder(Script::replies([slow, runs, quick])?).start_in_thread()?;
+    let server =
+        ScriptedServer::builder(Script::replies([slow, runs, quick])?).start_in_thread()?;
     let place = Place::new(&server)?;
     let mut starts = Vec::new();
     for _ in 0..STARTS {
         let begun = Instant::now();
         let mut editor = Editor::start(&place, haft)?;
-        editor.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
+        editor.call(
+            "initialize",
+            &json!({"protocolVersion": 1, "clientCapabilities": {}}),
+        )?;
         starts.push(begun.elapsed());
         editor.end()?;
     }
     let median = figures::median_ms(&mut starts);
-    figures::print(&format!("start to `initialize` answered, median of {STARTS}"), median, "ms", Some(30.0));
+    figures::print(
+        &format!("start to `initialize` answered, median of {STARTS}"),
+        median,
+        "ms",
+        Some(30.0),
+    );
 
     let mut editor = Editor::start(&place, haft)?;
-    editor.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
+    editor.call(
+        "initialize",
+        &json!({"protocolVersion": 1, "clientCapabilities": {}}),
+    )?;
     let session = editor.new_session(place.project())?;
     let mut cancels = Vec::new();
     for _ in 0..CANCELS {
@@ -52,7 +78,9 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     show("cancel in mid-stream", &mut cancels);
     match cancel_commands(&mut editor, &place) {
         Ok(mut cancels) => show("cancel while a command runs in the sandbox", &mut cancels),
-        Err(error) => figures::line(&format!("cancel while a command runs in the sandbox: not measured: {error:#}")),
+        Err(error) => figures::line(&format!(
+            "cancel while a command runs in the sandbox: not measured: {error:#}"
+        )),
     }
     let one = peak_memory(editor.child.id())?;
     for _ in 0..SESSIONS {
@@ -60,22 +88,39 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         editor.call("session/prompt", &prompt(&session, "Hello"))?;
     }
     let all = peak_memory(editor.child.id())?;
-    figures::print(&format!("memory with {SESSIONS} sessions open, a turn in each"), all, "MB", None);
-    figures::print("memory a session", (all - one) / SESSIONS as f64, "MB", None);
+    figures::print(
+        &format!("memory with {SESSIONS} sessions open, a turn in each"),
+        all,
+        "MB",
+        None,
+    );
+    figures::print(
+        "memory a session",
+        (all - one) / SESSIONS as f64,
+        "MB",
+        None,
+    );
     editor.end()
 }
 
-/// How soon a turn is cancelled whose command runs in the sandbox. The last command has ended when the next begins.
+/// How soon a turn is cancelled whose command runs in the sandbox. The last command has ended when
+/// the next begins.
 fn cancel_commands(editor: &mut Editor, place: &Place) -> anyhow::Result<Vec<Duration>> {
     let session = editor.new_session(place.project())?;
-    editor.call("session/set_mode", &json!({"sessionId": session, "modeId": "auto"}))?;
+    editor.call(
+        "session/set_mode",
+        &json!({"sessionId": session, "modeId": "auto"}),
+    )?;
     let started = place.project().join(STARTED);
     let mut cancels = Vec::new();
     for _ in 0..CANCELS {
         let prompt = editor.send("session/prompt", &prompt(&session, "Run it"))?;
         let limit = Instant::now() + Duration::from_secs(20);
         while !started.exists() {
-            anyhow::ensure!(Instant::now() < limit, "the command does not start without being asked about");
+            anyhow::ensure!(
+                Instant::now() < limit,
+                "the command does not start without being asked about"
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
         let begun = Instant::now();
@@ -88,8 +133,16 @@ fn cancel_commands(editor: &mut Editor, place: &Place) -> anyhow::Result<Vec<Dur
 }
 
 fn show(what: &str, cancels: &mut [Duration]) {
-    let (median, slowest) = (figures::median_ms(cancels), figures::quantile_ms(cancels, 1.0));
-    figures::print(&format!("{what}, median of {CANCELS}"), median, "ms", Some(100.0));
+    let (median, slowest) = (
+        figures::median_ms(cancels),
+        figures::quantile_ms(cancels, 1.0),
+    );
+    figures::print(
+        &format!("{what}, median of {CANCELS}"),
+        median,
+        "ms",
+        Some(100.0),
+    );
     figures::print(&format!("{what}, slowest"), slowest, "ms", Some(100.0));
 }
 
@@ -107,20 +160,37 @@ struct Editor {
 impl Editor {
     fn start(place: &Place, haft: &Path) -> anyhow::Result<Self> {
         let mut command = place.haft(haft, &["acp"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
         let input = child.stdin.take().context("no input")?;
         let output = BufReader::new(child.stdout.take().context("no output")?);
-        Ok(Self { child, input, output, last: 0 })
+        Ok(Self {
+            child,
+            input,
+            output,
+            last: 0,
+        })
     }
 
     fn send(&mut self, method: &str, params: &Value) -> anyhow::Result<u64> {
         self.last += 1;
-        writeln!(self.input, "{}", json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params}))?;
+        writeln!(
+            self.input,
+            "{}",
+            json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params})
+        )?;
         Ok(self.last)
     }
 
     fn notify(&mut self, method: &str, params: &Value) -> anyhow::Result<()> {
-        Ok(writeln!(self.input, "{}", json!({"jsonrpc": "2.0", "method": method, "params": params}))?)
+        Ok(writeln!(
+            self.input,
+            "{}",
+            json!({"jsonrpc": "2.0", "method": method, "params": params})
+        )?)
     }
 
     fn next(&mut self) -> anyhow::Result<Value> {
@@ -150,7 +220,9 @@ impl Editor {
     }
 
     fn end(self) -> anyhow::Result<()> {
-        let Self { mut child, input, .. } = self;
+        let Self {
+            mut child, input, ..
+        } = self;
         drop(input);
         child.wait()?;
         Ok(())

@@ -1,4 +1,5 @@
-//! What a sub-agent that waits for its model costs in memory: runs with few and with many of them, compared.
+//! What a sub-agent that waits for its model costs in memory: runs with few and with many of them,
+//! compared.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,7 +19,12 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     let (few, many) = (peak_mb(haft, FEW)?, peak_mb(haft, MANY)?);
     figures::print("peak memory with 2 sub-agents", few, "MB", None);
     figures::print("peak memory with 32 sub-agents", many, "MB", None);
-    figures::print("memory per sub-agent that waits", (many - few) / (MANY - FEW) as f64, "MB", Some(1.0));
+    figures::print(
+        "memory per sub-agent that waits",
+        (many - few) / (MANY - FEW) as f64,
+        "MB",
+        Some(1.0),
+    );
     Ok(())
 }
 
@@ -33,7 +39,10 @@ fn peak_mb(haft: &Path, count: usize) -> anyhow::Result<f64> {
         tool_results: Some(results),
         ..When::default()
     };
-    let waits = Reply { delay_ms: 3_000, ..Reply::text("Waited.") };
+    let waits = Reply {
+        delay_ms: 3_000,
+        ..Reply::text("Waited.")
+    };
     let script = Script::replies([
         Reply::call("run_named_subagents", json!({ "subagents": work })).when(of_main(0)),
         Reply::text("Done.").when(of_main(1)),
@@ -44,11 +53,17 @@ fn peak_mb(haft: &Path, count: usize) -> anyhow::Result<f64> {
     let folder = place.home().join("agents");
     std::fs::create_dir_all(&folder)?;
     let mut agent = String::new();
-    write!(agent, "---\nname: waiter\ndescription: Waits\n---\nYou wait.\n")?;
+    write!(
+        agent,
+        "---\nname: waiter\ndescription: Waits\n---\nYou wait.\n"
+    )?;
     std::fs::write(folder.join("waiter.md"), agent)?;
     let mut command = place.command(haft, "wait");
     command.stdout(Stdio::null());
     let ran = subject::run(command)?;
-    ensure!(server.generations().len() == count + 2, "some of the agents did not ask");
+    ensure!(
+        server.generations().len() == count + 2,
+        "some of the agents did not ask"
+    );
     Ok(ran.peak_mb)
 }

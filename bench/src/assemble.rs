@@ -1,17 +1,21 @@
-//! The next request of a long conversation against building it from nothing, in one run: count, hash, assemble and serialise.
+//! The next request of a long conversation against building it from nothing, in one run: count,
+//! hash, assemble and serialise.
 //!
-//! Rounds of 50 messages: the user's input, then calls of `read_file` with results of 20 lines. "Next" is the request after one
-//! more call and its result; "rebuild" is the same request made from the bare messages, nothing known of them.
+//! Rounds of 50 messages: the user's input, then calls of `read_file` with results of 20 lines.
+//! "Next" is the request after one more call and its result; "rebuild" is the same request made
+//! from the bare messages, nothing known of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use haft_context::{Account, Memo, Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry};
+use haft_context::{
+    Account, Memo, Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry,
+};
 use haft_model::{Client, O200k};
 use haft_types::{
-    Api, ContentHash, Entry, Envelope, Message, MessageId, Part, Role, Timestamp, ToolCall, ToolResult, ToolSet,
-    ToolSpec,
+    Api, ContentHash, Entry, Envelope, Message, MessageId, Part, Role, Timestamp, ToolCall,
+    ToolResult, ToolSet, ToolSpec,
 };
 use serde_json::json;
 
@@ -42,7 +46,10 @@ impl Fixed {
             policy: Policy::default(),
             system: system_entry(render_system(&SystemInput::default())?, &O200k),
             tools: ToolSet::new(vec![spec], &O200k),
-            reminders: Reminders { todo: Some("- [ ] read everything\n".repeat(10)), ..Reminders::default() },
+            reminders: Reminders {
+                todo: Some("- [ ] read everything\n".repeat(10)),
+                ..Reminders::default()
+            },
         })
     }
 
@@ -55,7 +62,14 @@ impl Fixed {
         last: Option<&Account>,
     ) -> anyhow::Result<(impl AsRef<[u8]> + use<>, Account)> {
         let spec = client.spec().clone();
-        let plain = Snapshot::new(&spec, &self.policy, &self.system, &self.tools, history, &O200k);
+        let plain = Snapshot::new(
+            &spec,
+            &self.policy,
+            &self.system,
+            &self.tools,
+            history,
+            &O200k,
+        );
         let assembly = assemble(&Snapshot {
             reminders: Some(&self.reminders),
             memo: Some(memo),
@@ -71,18 +85,38 @@ fn message(number: usize) -> Message {
     let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
     let place = number % ROUND;
     let (role, parts) = if place == 0 {
-        (Role::User, vec![Part::text(format!("Please read part {number} and tell me what it does."))])
+        (
+            Role::User,
+            vec![Part::text(format!(
+                "Please read part {number} and tell me what it does."
+            ))],
+        )
     } else if place == ROUND - 1 {
         (
             Role::Assistant,
-            vec![Part::text("This part reads its input line by line and keeps what it needs. ".repeat(6))],
+            vec![Part::text(
+                "This part reads its input line by line and keeps what it needs. ".repeat(6),
+            )],
         )
     } else if place % 2 == 1 {
         let arguments = json!({"path": format!("src/part_{number}.rs")}).to_string();
-        let call = ToolCall { id: format!("call_{number}"), name: "read_file".into(), arguments, signature: None };
-        (Role::Assistant, vec![Part::text("I will read the next file."), Part::ToolCall(call)])
+        let call = ToolCall {
+            id: format!("call_{number}"),
+            name: "read_file".into(),
+            arguments,
+            signature: None,
+        };
+        (
+            Role::Assistant,
+            vec![
+                Part::text("I will read the next file."),
+                Part::ToolCall(call),
+            ],
+        )
     } else {
-        let lines: Vec<_> = (0..20).map(|line| format!("{line}	let value_{line} = read(input, {number})?;")).collect();
+        let lines: Vec<_> = (0..20)
+            .map(|line| format!("{line}	let value_{line} = read(input, {number})?;"))
+            .collect();
         let lines = lines.join(
             "
 ",
@@ -110,8 +144,15 @@ fn measure(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times
     let mut client = model::client(Api::Anthropic, WINDOW)?;
     let memo = Memo::default();
     // The first request after `length` messages answers a result, and so do the next ones.
-    let start = length / ROUND * ROUND + 3 - if length.is_multiple_of(ROUND) { ROUND } else { 0 };
-    let mut history: Vec<_> = (0..start).map(|number| Entry::new(message(number), &O200k)).collect();
+    let start = length / ROUND * ROUND + 3
+        - if length.is_multiple_of(ROUND) {
+            ROUND
+        } else {
+            0
+        };
+    let mut history: Vec<_> = (0..start)
+        .map(|number| Entry::new(message(number), &O200k))
+        .collect();
     let (_, mut last) = fixed.request(&mut client, &history, &memo, None)?;
     let mut next: Vec<Duration> = Vec::with_capacity(steps);
     let mut body = None;
@@ -129,10 +170,15 @@ fn measure(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times
         let messages: Vec<_> = (0..history.len()).map(message).collect();
         let mut fresh = model::client(Api::Anthropic, WINDOW)?;
         let begin = Instant::now();
-        let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, &O200k)).collect();
+        let history: Vec<_> = messages
+            .into_iter()
+            .map(|message| Entry::new(message, &O200k))
+            .collect();
         let (bytes, _) = fixed.request(&mut fresh, &history, &Memo::default(), None)?;
         rebuild.push(begin.elapsed());
-        let same = body.as_ref().is_some_and(|body| same_but_for_marks(bytes.as_ref(), body.as_ref()));
+        let same = body
+            .as_ref()
+            .is_some_and(|body| same_but_for_marks(bytes.as_ref(), body.as_ref()));
         ensure!(same, "both ways must give the same request");
     }
     Ok(Times {
@@ -142,9 +188,12 @@ fn measure(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times
     })
 }
 
-/// Where the cache is asked to remember depends on the request before; everything else must be the same.
+/// Where the cache is asked to remember depends on the request before; everything else must be the
+/// same.
 fn same_but_for_marks(one: &[u8], other: &[u8]) -> bool {
-    let plain = |body: &[u8]| String::from_utf8_lossy(body).replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+    let plain = |body: &[u8]| {
+        String::from_utf8_lossy(body).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+    };
     plain(one) == plain(other)
 }
 
@@ -153,12 +202,21 @@ pub(crate) fn run() -> anyhow::Result<()> {
         "Medians; 10,000 messages are 200 rounds. Every rebuild is compared with the next request, byte by byte.",
     );
     for (length, rebuilds) in [(100, 20), (1_000, 20), (10_000, 7)] {
-        let Times { next, rebuild, body_mb } = measure(length, 60, rebuilds)?;
+        let Times {
+            next,
+            rebuild,
+            body_mb,
+        } = measure(length, 60, rebuilds)?;
         let name = |what: &str| format!("{what} at {length} messages");
         figures::print(&name("next request"), next, "ms", None);
         figures::print(&name("full rebuild"), rebuild, "ms", None);
         let goal = (length == 10_000).then_some(5.0);
-        figures::print(&name("next request, of a rebuild"), 100.0 * next / rebuild, "%", goal);
+        figures::print(
+            &name("next request, of a rebuild"),
+            100.0 * next / rebuild,
+            "%",
+            goal,
+        );
         figures::print(&name("body"), body_mb, "MB", None);
     }
     Ok(())

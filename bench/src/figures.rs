@@ -16,7 +16,9 @@ pub(crate) fn print(name: &str, figure: f64, unit: &str, goal: Option<f64>) {
 /// Prints one figure that should not be less than its goal.
 pub(crate) fn print_at_least(name: &str, figure: f64, unit: &str, goal: f64) {
     let verdict = if figure >= goal { "reached" } else { "MISSED" };
-    line(&format!("{name:<58} {figure:>9.2} {unit:<4} goal at least {goal}: {verdict}"));
+    line(&format!(
+        "{name:<58} {figure:>9.2} {unit:<4} goal at least {goal}: {verdict}"
+    ));
 }
 
 /// Prints a line.
@@ -33,5 +35,7 @@ pub(crate) fn median_ms(durations: &mut [Duration]) -> f64 {
 pub(crate) fn quantile_ms(durations: &mut [Duration], share: f64) -> f64 {
     durations.sort_unstable();
     let index = ((durations.len().saturating_sub(1)) as f64 * share).round() as usize;
-    durations.get(index).map_or(f64::NAN, |duration| duration.as_secs_f64() * 1e3)
+    durations
+        .get(index)
+        .map_or(f64::NAN, |duration| duration.as_secs_f64() * 1e3)
 }

@@ -1,8 +1,10 @@
-//! The context lab on recorded conversations and on conversations haft has here: how well the simulated caches agree with what
-//! providers counted, and what each policy costs by that simulation. Nothing is sent to anybody.
+//! The context lab on recorded conversations and on conversations haft has here: how well the
+//! simulated caches agree with what providers counted, and what each policy costs by that
+//! simulation. Nothing is sent to anybody.
 //!
-//! What it prints are the tables of `docs/context-lab.md`. Conversations are independent: two threads share them, and sums are
-//! made in the order of the file, so that the same file gives the same tables.
+//! What it prints are the tables of `docs/context-lab.md`. Conversations are independent: two
+//! threads share them, and sums are made in the order of the file, so that the same file gives the
+//! same tables.
 
 mod cost;
 mod own;
@@ -25,34 +27,51 @@ use predict::Errors;
 /// Threads that replay: as many as the smallest machine this runs on has cores.
 const THREADS: usize = 2;
 
-/// Measures the recorded conversations of a file, and those that haft has here, whose exports are kept in the folder.
+/// Measures the recorded conversations of a file, and those that haft has here, whose exports are
+/// kept in the folder.
 pub(crate) fn run(path: Option<PathBuf>, own: Option<PathBuf>, haft: &Path) -> anyhow::Result<()> {
     let experiments = cost::experiments()?;
     match path {
         Some(path) => recorded(&path, &experiments)?,
-        None => figures::line("recorded: skipped, set HAFT_TRAJECTORIES to a file of recorded conversations"),
+        None => figures::line(
+            "recorded: skipped, set HAFT_TRAJECTORIES to a file of recorded conversations",
+        ),
     }
     let folder = own::ExportFolder::new(own)?;
-    let measured = each(own::trees()?.into_iter().enumerate().map(Ok), |(number, tree)| {
-        match folder.export(haft, *number, tree) {
+    let measured = each(
+        own::trees()?.into_iter().enumerate().map(Ok),
+        |(number, tree)| match folder.export(haft, *number, tree) {
             Ok(export) => cost::costs(&export, ImportFormat::Document, &experiments),
             Err(error) => {
-                figures::line(&format!("the conversation about {} was not had: {error}", tree.display()));
+                figures::line(&format!(
+                    "the conversation about {} was not had: {error}",
+                    tree.display()
+                ));
                 Ok(None)
             }
-        }
-    })?;
+        },
+    )?;
     Costs(measured.into_iter().flatten().collect()).tell("had by haft itself", &experiments);
     Ok(())
 }
 
 /// How good the simulation is, and what the recorded conversations cost.
 fn recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
-    let measured = each(recorded::lines(path)?.map(|line| Ok(line?)), |line: &String| {
-        let errors = predict::errors(&recorded::parse(line, &O200k)?);
-        Ok((errors, cost::costs(line, ImportFormat::Trajectory, experiments)?))
-    })?;
-    ensure!(!measured.is_empty(), "`{}` holds no conversation", path.display());
+    let measured = each(
+        recorded::lines(path)?.map(|line| Ok(line?)),
+        |line: &String| {
+            let errors = predict::errors(&recorded::parse(line, &O200k)?);
+            Ok((
+                errors,
+                cost::costs(line, ImportFormat::Trajectory, experiments)?,
+            ))
+        },
+    )?;
+    ensure!(
+        !measured.is_empty(),
+        "`{}` holds no conversation",
+        path.display()
+    );
     let mut errors = Errors::default();
     let mut costs = Costs::default();
     for (one, cost) in measured {

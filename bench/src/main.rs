@@ -1,8 +1,11 @@
 //! Measures haft and its context engine and prints every figure beside its goal.
 //!
-//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal. `haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|acp PATH-TO-HAFT` runs a built `haft` against the scripted model server; `haft-bench
-//! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist` profile and runs everything. Nothing here
-//! decides a test: a goal that is missed is printed as missed.
+//! `haft-bench pictures PATH-TO-HAFT` draws what the documentation shows of the terminal.
+//! `haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|acp PATH-TO-HAFT` runs a
+//! built `haft` against the scripted model server; `haft-bench
+//! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist`
+//! profile and runs everything. Nothing here decides a test: a goal that is missed is printed as
+//! missed.
 
 mod acp;
 mod agents;
@@ -38,8 +41,13 @@ fn main() -> anyhow::Result<()> {
         "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
-        let haft = PathBuf::from(arguments.next().context("the path of the haft binary is missing")?);
-        haft.canonicalize().with_context(|| format!("no haft binary at `{}`", haft.display()))
+        let haft = PathBuf::from(
+            arguments
+                .next()
+                .context("the path of the haft binary is missing")?,
+        );
+        haft.canonicalize()
+            .with_context(|| format!("no haft binary at `{}`", haft.display()))
     };
     match name.as_str() {
         "acp" => acp::run(&haft()?),
@@ -49,7 +57,10 @@ fn main() -> anyhow::Result<()> {
         "turns" => turns::run(&haft()?),
         "peers" => peers::run(&haft()?),
         "tui" => tui::run(&haft()?),
-        "pictures" => picture::run(&haft()?, &PathBuf::from(arguments.next().unwrap_or_else(|| "docs".into()))),
+        "pictures" => picture::run(
+            &haft()?,
+            &PathBuf::from(arguments.next().unwrap_or_else(|| "docs".into())),
+        ),
         "assemble" => assemble::run(),
         "outline" => outline::run(),
         "sandbox" => sandbox::run(&haft()?),

@@ -23,8 +23,16 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         without.push(first_request(haft, Connected::None)?);
         with.push(first_request(haft, Connected::Fifty)?);
     }
-    let (without, with) = (figures::median_ms(&mut without), figures::median_ms(&mut with));
-    figures::print("to the first request without MCP servers, median of 20", without, "ms", None);
+    let (without, with) = (
+        figures::median_ms(&mut without),
+        figures::median_ms(&mut with),
+    );
+    figures::print(
+        "to the first request without MCP servers, median of 20",
+        without,
+        "ms",
+        None,
+    );
     figures::print("with 50 MCP servers, 45 of them hanging", with, "ms", None);
     figures::print("ratio", with / without, "x", Some(1.2));
     Ok(())
@@ -39,7 +47,9 @@ enum Connected {
 
 /// From the start of the process to the first request.
 fn first_request(haft: &Path, connected: Connected) -> anyhow::Result<Duration> {
-    let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?).lean().start_in_thread()?;
+    let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?)
+        .lean()
+        .start_in_thread()?;
     let place = Place::new(&server)?;
     // Servers are confined: they do not see haft's own folder.
     let script = place.project().join("server.sh");
@@ -51,17 +61,26 @@ fn first_request(haft: &Path, connected: Connected) -> anyhow::Result<Duration> 
     let mut config = String::new();
     for number in 0..good {
         let script = script.display();
-        write!(config, "[mcp_servers.good{number}]\ncommand = \"sh\"\nargs = [\"{script}\"]\n")?;
+        write!(
+            config,
+            "[mcp_servers.good{number}]\ncommand = \"sh\"\nargs = [\"{script}\"]\n"
+        )?;
     }
     place.add_configuration(&config)?;
     if good > 0 {
         // What they offer is known from before.
-        let status = place.haft(haft, &["mcp", "test"]).stdout(Stdio::null()).status()?;
+        let status = place
+            .haft(haft, &["mcp", "test"])
+            .stdout(Stdio::null())
+            .status()?;
         ensure!(status.success(), "haft mcp test failed");
     }
     let mut config = String::new();
     for number in 0..hanging {
-        write!(config, "[mcp_servers.hang{number}]\ncommand = \"sleep\"\nargs = [\"1000\"]\n")?;
+        write!(
+            config,
+            "[mcp_servers.hang{number}]\ncommand = \"sleep\"\nargs = [\"1000\"]\n"
+        )?;
     }
     place.add_configuration(&config)?;
     let ran = subject::run(place.command(haft, "say done"))?;

@@ -13,7 +13,11 @@ pub(crate) fn spec(rule: CacheKind, window: u32) -> anyhow::Result<ModelSpec> {
 
 /// A client of it; nothing listens where it would send to.
 pub(crate) fn client(api: Api, window: u32) -> anyhow::Result<Client> {
-    Ok(Client::new(declared(api, CacheKind::Anthropic, window)?, None, RetryConfig::default())?)
+    Ok(Client::new(
+        declared(api, CacheKind::Anthropic, window)?,
+        None,
+        RetryConfig::default(),
+    )?)
 }
 
 fn declared(api: Api, rule: CacheKind, window: u32) -> anyhow::Result<Declared> {
@@ -23,10 +27,20 @@ fn declared(api: Api, rule: CacheKind, window: u32) -> anyhow::Result<Declared> 
         price: Some(serde_json::from_value(
             json!({"input": 3.0, "cached_input": 0.3, "cache_write": 3.75, "output": 15.0}),
         )?),
-        cache: Some(CacheRule { rule, ..CacheRule::default() }),
+        cache: Some(CacheRule {
+            rule,
+            ..CacheRule::default()
+        }),
         ..ModelConfig::default()
     };
-    let providers = [("bench".to_owned(), ProviderConfig::new(api, "http://127.0.0.1:1"))].into();
-    let catalogue = Catalogue::new(providers, BTreeMap::from([("bench/model".to_owned(), model)]))?;
+    let providers = [(
+        "bench".to_owned(),
+        ProviderConfig::new(api, "http://127.0.0.1:1"),
+    )]
+    .into();
+    let catalogue = Catalogue::new(
+        providers,
+        BTreeMap::from([("bench/model".to_owned(), model)]),
+    )?;
     Ok(catalogue.resolve("bench/model")?)
 }

@@ -1,4 +1,5 @@
-//! What the first use of a language costs, which unpacks its grammar and compiles its query, beside a later one.
+//! What the first use of a language costs, which unpacks its grammar and compiles its query, beside
+//! a later one.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
             Ok(begin.elapsed())
         };
         let (mut first, mut second) = ([timed()?], [timed()?]);
-        let name = format!("{}: first use (a later one {:.2} ms)", language.name(), figures::median_ms(&mut second));
+        let name = format!(
+            "{}: first use (a later one {:.2} ms)",
+            language.name(),
+            figures::median_ms(&mut second)
+        );
         figures::print(&name, figures::median_ms(&mut first), "ms", Some(GOAL_MS));
     }
     Ok(())

@@ -1,6 +1,8 @@
-//! haft beside other agents, each doing the same turns of one shell command against the same scripted model, in turn.
+//! haft beside other agents, each doing the same turns of one shell command against the same
+//! scripted model, in turn.
 //!
-//! The others are looked for on `PATH`. What is measured is the program that is found, so a starter script should not be.
+//! The others are looked for on `PATH`. What is measured is the program that is found, so a starter
+//! script should not be.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,10 +29,30 @@ struct Peer {
 }
 
 const PEERS: [Peer; 4] = [
-    Peer { name: "haft, confined", tool: "execute_command", argument: "command", command: haft_confined },
-    Peer { name: "haft, unconfined", tool: "execute_command", argument: "command", command: haft },
-    Peer { name: "codex", tool: "exec_command", argument: "cmd", command: codex },
-    Peer { name: "goose", tool: "shell", argument: "command", command: goose },
+    Peer {
+        name: "haft, confined",
+        tool: "execute_command",
+        argument: "command",
+        command: haft_confined,
+    },
+    Peer {
+        name: "haft, unconfined",
+        tool: "execute_command",
+        argument: "command",
+        command: haft,
+    },
+    Peer {
+        name: "codex",
+        tool: "exec_command",
+        argument: "cmd",
+        command: codex,
+    },
+    Peer {
+        name: "goose",
+        tool: "shell",
+        argument: "command",
+        command: goose,
+    },
 ];
 
 /// As the others are started: nothing is asked, and nothing confined.
@@ -46,19 +68,47 @@ fn haft_confined(program: &Path, place: &Place, _: &ScriptedServer) -> Command {
 
 fn codex(program: &Path, place: &Place, server: &ScriptedServer) -> Command {
     let url = server.base_url(Api::OpenaiResponses);
-    let provider = format!("model_providers.mock={{name=\"mock\",base_url=\"{url}\",wire_api=\"responses\"}}");
+    let provider =
+        format!("model_providers.mock={{name=\"mock\",base_url=\"{url}\",wire_api=\"responses\"}}");
     let mut command = place.other(program);
-    command.args(["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]);
-    command.args(["-c", &provider, "-c", "model_provider=\"mock\"", "-c", "model=\"mock\"", TASK]);
+    command.args([
+        "exec",
+        "--skip-git-repo-check",
+        "--dangerously-bypass-approvals-and-sandbox",
+    ]);
+    command.args([
+        "-c",
+        &provider,
+        "-c",
+        "model_provider=\"mock\"",
+        "-c",
+        "model=\"mock\"",
+        TASK,
+    ]);
     command
 }
 
 fn goose(program: &Path, place: &Place, server: &ScriptedServer) -> Command {
     let mut command = place.other(program);
-    command.args(["run", "--no-profile", "--with-builtin", "developer", "--max-turns", "1000", "-t", TASK]);
-    command.env("OPENAI_HOST", format!("http://{}", server.address())).env("OPENAI_API_KEY", "none");
-    command.env("GOOSE_PROVIDER", "openai").env("GOOSE_MODEL", "mock");
-    command.env("GOOSE_MODE", "auto").env("GOOSE_DISABLE_KEYRING", "1");
+    command.args([
+        "run",
+        "--no-profile",
+        "--with-builtin",
+        "developer",
+        "--max-turns",
+        "1000",
+        "-t",
+        TASK,
+    ]);
+    command
+        .env("OPENAI_HOST", format!("http://{}", server.address()))
+        .env("OPENAI_API_KEY", "none");
+    command
+        .env("GOOSE_PROVIDER", "openai")
+        .env("GOOSE_MODEL", "mock");
+    command
+        .env("GOOSE_MODE", "auto")
+        .env("GOOSE_DISABLE_KEYRING", "1");
     command
 }
 
@@ -72,8 +122,13 @@ struct Taken {
 }
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    figures::line(&format!("{TURNS} turns of one `echo` each, {RUNS} runs in turn: medians, and the most memory."));
-    let found: Vec<_> = PEERS.iter().filter_map(|peer| Some((peer, program(peer.name, haft)?))).collect();
+    figures::line(&format!(
+        "{TURNS} turns of one `echo` each, {RUNS} runs in turn: medians, and the most memory."
+    ));
+    let found: Vec<_> = PEERS
+        .iter()
+        .filter_map(|peer| Some((peer, program(peer.name, haft)?)))
+        .collect();
     let mut taken: Vec<Taken> = found.iter().map(|_| Taken::default()).collect();
     for _ in 0..RUNS {
         for ((peer, program), taken) in found.iter().zip(&mut taken) {
@@ -81,11 +136,34 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
         }
     }
     for ((peer, program), mut taken) in found.into_iter().zip(taken) {
-        let said = Command::new(program).arg("--version").stderr(Stdio::null()).output()?.stdout;
-        figures::line(&format!("{}: {}", peer.name, String::from_utf8_lossy(&said).trim()));
-        figures::print("  start to the first request with the task", figures::median_ms(&mut taken.first), "ms", None);
-        figures::print("  between two requests, all turns", figures::median_ms(&mut taken.between), "ms", None);
-        figures::print("  processor time, its commands included", figures::median_ms(&mut taken.processor), "ms", None);
+        let said = Command::new(program)
+            .arg("--version")
+            .stderr(Stdio::null())
+            .output()?
+            .stdout;
+        figures::line(&format!(
+            "{}: {}",
+            peer.name,
+            String::from_utf8_lossy(&said).trim()
+        ));
+        figures::print(
+            "  start to the first request with the task",
+            figures::median_ms(&mut taken.first),
+            "ms",
+            None,
+        );
+        figures::print(
+            "  between two requests, all turns",
+            figures::median_ms(&mut taken.between),
+            "ms",
+            None,
+        );
+        figures::print(
+            "  processor time, its commands included",
+            figures::median_ms(&mut taken.processor),
+            "ms",
+            None,
+        );
         figures::print("  peak memory", taken.peak_mb, "MB", None);
     }
     Ok(())
@@ -96,7 +174,9 @@ fn program(name: &str, haft: &Path) -> Option<PathBuf> {
         return Some(haft.to_owned());
     }
     let folders = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file());
+    let found = std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file());
     if found.is_none() {
         figures::line(&format!("{name}: not installed"));
     }
@@ -106,19 +186,35 @@ fn program(name: &str, haft: &Path) -> Option<PathBuf> {
 fn once(peer: &Peer, program: &Path, taken: &mut Taken) -> anyhow::Result<()> {
     let turn = |turn: usize| {
         let arguments: Value = json!({peer.argument: format!("echo {turn}")});
-        let when = When { tool_offered: Some(peer.tool.into()), assistant_messages: Some(turn), ..When::default() };
+        let when = When {
+            tool_offered: Some(peer.tool.into()),
+            assistant_messages: Some(turn),
+            ..When::default()
+        };
         Reply::call(peer.tool, arguments).when(when)
     };
     // What is asked beside the task, such as a title, gets the last one.
-    let script = Script::replies((0..TURNS).map(turn).chain([Reply::text("Done.").when(When::default())]))?;
+    let script = Script::replies(
+        (0..TURNS)
+            .map(turn)
+            .chain([Reply::text("Done.").when(When::default())]),
+    )?;
     let server = ScriptedServer::builder(script).lean().start_in_thread()?;
     let place = Place::new(&server)?;
     let ran = subject::run((peer.command)(program, &place, &server))?;
     let timings = server.timings();
-    ensure!(timings.len() > TURNS, "{} requests arrived, more than {TURNS} were expected", timings.len());
+    ensure!(
+        timings.len() > TURNS,
+        "{} requests arrived, more than {TURNS} were expected",
+        timings.len()
+    );
     let turns = &timings[timings.len() - TURNS - 1..];
     taken.first.push(turns[0].received - ran.started);
-    taken.between.extend(turns.windows(2).filter_map(|pair| Some(pair[1].received - pair[0].replied?)));
+    taken.between.extend(
+        turns
+            .windows(2)
+            .filter_map(|pair| Some(pair[1].received - pair[0].replied?)),
+    );
     taken.processor.push(ran.processor);
     taken.peak_mb = taken.peak_mb.max(ran.peak_mb);
     Ok(())

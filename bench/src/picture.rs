@@ -1,7 +1,8 @@
-//! Pictures of the terminal interface and a recorded session, for the documentation: `haft-bench pictures PATH-TO-HAFT [FOLDER]`.
+//! Pictures of the terminal interface and a recorded session, for the documentation: `haft-bench
+//! pictures PATH-TO-HAFT [FOLDER]`.
 //!
-//! A scripted model works on a small project in a terminal; screens become SVG, and everything that was written becomes an
-//! asciicast. The same binary draws the same pictures.
+//! A scripted model works on a small project in a terminal; screens become SVG, and everything that
+//! was written becomes an asciicast. The same binary draws the same pictures.
 
 mod svg;
 
@@ -81,14 +82,17 @@ fn draw_all(haft: &Path, folder: &Path) -> anyhow::Result<()> {
         terminal.until("Esc cancels")?;
         draw(&terminal, "list")?;
         terminal.press("\u{1b}")?;
-        terminal.until_screen("the input again", |screen| !screen.contents().contains("Esc cancels"))?;
+        terminal.until_screen("the input again", |screen| {
+            !screen.contents().contains("Esc cancels")
+        })?;
         terminal.leave()?;
         figures::line(&format!("the screens of {columns} columns are drawn"));
     }
     Ok(())
 }
 
-/// A session of ten minutes as its user would have it. Pauses to read are written down, not waited for.
+/// A session of ten minutes as its user would have it. Pauses to read are written down, not waited
+/// for.
 struct Session {
     terminal: Terminal,
     /// After how many pieces of output somebody reads, and how long beside the others.
@@ -111,7 +115,10 @@ impl Session {
         self.rest(1);
         self.terminal.press("\r")?;
         self.terminal.until(then)?;
-        self.terminal.until_screen("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"))?;
+        self.terminal
+            .until_screen("the end of the turn", |screen| {
+                !screen.contents().contains("Esc interrupts")
+            })?;
         self.rest(weight);
         Ok(())
     }
@@ -127,7 +134,9 @@ impl Session {
     /// Closes what is open in the place of the input.
     fn close(&mut self, what: &'static str) -> anyhow::Result<()> {
         self.terminal.press("\u{1b}")?;
-        self.terminal.until_screen("the input again", |screen| !screen.contents().contains(what))?;
+        self.terminal.until_screen("the input again", |screen| {
+            !screen.contents().contains(what)
+        })?;
         self.rest(1);
         Ok(())
     }
@@ -136,7 +145,10 @@ impl Session {
 fn record(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     let (columns, rows) = (88, 30);
     let scene = Scene::new()?;
-    let mut session = Session { terminal: scene.start(haft, (columns, rows), Recording::On)?, rests: Vec::new() };
+    let mut session = Session {
+        terminal: scene.start(haft, (columns, rows), Recording::On)?,
+        rests: Vec::new(),
+    };
     session.rest(4);
     session.key("?", "Shift-Tab", 6)?;
     session.close("Shift-Tab")?;
@@ -158,7 +170,11 @@ fn record(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     session.key("/", "1 of ", 5)?;
     session.terminal.press("\u{15}")?;
     session.say("!ls src tests", "sent to the model", 4)?;
-    session.say("Is there another place like it? See @src/lib.rs", "only place", 6)?;
+    session.say(
+        "Is there another place like it? See @src/lib.rs",
+        "only place",
+        6,
+    )?;
     session.say("/undo", "Undo the last change?", 5)?;
     session.close("Esc cancels")?;
     session.say("/rewind", "Go back to", 5)?;
@@ -171,25 +187,40 @@ fn record(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     session.terminal.press("\u{4}")?;
     session.terminal.until("resumes this conversation")?;
     let cast = cast(&session.terminal.record(), &session.rests, (columns, rows));
-    ensure!(cast.len() < 300_000, "the recording has {} bytes", cast.len());
+    ensure!(
+        cast.len() < 300_000,
+        "the recording has {} bytes",
+        cast.len()
+    );
     std::fs::write(folder.join("terminal.cast"), cast)?;
     figures::line("terminal.cast is recorded");
     Ok(())
 }
 
-/// A recording as an asciicast of the second version, as long as a session is, with the pauses to read in it.
-fn cast(record: &[(Duration, Vec<u8>)], rests: &[(usize, u32)], (columns, rows): (u16, u16)) -> String {
+/// A recording as an asciicast of the second version, as long as a session is, with the pauses to
+/// read in it.
+fn cast(
+    record: &[(Duration, Vec<u8>)],
+    rests: &[(usize, u32)],
+    (columns, rows): (u16, u16),
+) -> String {
     // Players that honour it leave out what is only read.
     let head = json!({"version": 2, "width": columns, "height": rows, "title": "haft", "idle_time_limit": 3.0});
     let mut text = format!("{head}\n");
-    let pauses = record.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0).min(LONGEST_PAUSE));
+    let pauses = record
+        .windows(2)
+        .map(|pair| pair[1].0.saturating_sub(pair[0].0).min(LONGEST_PAUSE));
     let weights: u32 = rests.iter().map(|rest| rest.1).sum();
     let unit = SESSION.saturating_sub(pauses.sum()) / weights.max(1);
     let (mut last, mut now) = (Duration::ZERO, Duration::ZERO);
     let mut waiting = Vec::new();
     for (piece, (at, bytes)) in record.iter().enumerate() {
         now += at.saturating_sub(last).min(LONGEST_PAUSE);
-        now += rests.iter().filter(|rest| rest.0 == piece).map(|rest| unit * rest.1).sum::<Duration>();
+        now += rests
+            .iter()
+            .filter(|rest| rest.0 == piece)
+            .map(|rest| unit * rest.1)
+            .sum::<Duration>();
         last = *at;
         waiting.extend(bytes);
         // A letter may have been cut in two.
@@ -200,7 +231,11 @@ fn cast(record: &[(Duration, Vec<u8>)], rests: &[(usize, u32)], (columns, rows):
         let said = String::from_utf8_lossy(&waiting[..whole]).into_owned();
         waiting.drain(..whole);
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}", json!([(now.as_secs_f64() * 1e3).round() / 1e3, "o", said]));
+        let _ = writeln!(
+            text,
+            "{}",
+            json!([(now.as_secs_f64() * 1e3).round() / 1e3, "o", said])
+        );
     }
     text
 }
@@ -208,7 +243,10 @@ fn cast(record: &[(Duration, Vec<u8>)], rests: &[(usize, u32)], (columns, rows):
 fn until_asked(terminal: &Terminal) -> anyhow::Result<()> {
     terminal.until_screen("a question that can be answered", |screen| {
         let (rows, columns) = screen.size();
-        let asked = screen.rows(0, columns).position(|row| row.starts_with(" y yes")).filter(|row| *row < rows.into());
+        let asked = screen
+            .rows(0, columns)
+            .position(|row| row.starts_with(" y yes"))
+            .filter(|row| *row < rows.into());
         let key = asked.and_then(|row| screen.cell(u16::try_from(row).ok()?, 1));
         key.is_some_and(|key| key.fgcolor() == vt100::Color::Idx(5))
     })
@@ -216,7 +254,9 @@ fn until_asked(terminal: &Terminal) -> anyhow::Result<()> {
 
 fn until_done(terminal: &Terminal) -> anyhow::Result<()> {
     terminal.until("pass.")?;
-    terminal.until_screen("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"))
+    terminal.until_screen("the end of the turn", |screen| {
+        !screen.contents().contains("Esc interrupts")
+    })
 }
 
 /// A home, a project and a model for one session.
@@ -242,21 +282,39 @@ impl Scene {
         std::fs::create_dir(project.join("tests"))?;
         std::fs::write(project.join("src/lib.rs"), LIB)?;
         let test = project.join("tests/mean.sh");
-        std::fs::write(&test, "#!/bin/sh\necho 'mean of nothing ... ok'\necho 'mean of three ... ok'\n")?;
+        std::fs::write(
+            &test,
+            "#!/bin/sh\necho 'mean of nothing ... ok'\necho 'mean of three ... ok'\n",
+        )?;
         std::fs::set_permissions(&test, std::fs::Permissions::from_mode(0o755))?;
-        Ok(Self { _server: server, home })
+        Ok(Self {
+            _server: server,
+            home,
+        })
     }
 
-    fn start(&self, haft: &Path, size: (u16, u16), recording: Recording) -> anyhow::Result<Terminal> {
+    fn start(
+        &self,
+        haft: &Path,
+        size: (u16, u16),
+        recording: Recording,
+    ) -> anyhow::Result<Terminal> {
         let mut command = Command::new(haft);
-        command.args(["--permission-mode", "accept-edits"]).current_dir(self.home.path().join("numbers"));
-        command.env("HOME", self.home.path()).env("HAFT_HOME", self.home.path().join("haft"));
+        command
+            .args(["--permission-mode", "accept-edits"])
+            .current_dir(self.home.path().join("numbers"));
+        command
+            .env("HOME", self.home.path())
+            .env("HAFT_HOME", self.home.path().join("haft"));
         let mut trust = Command::new(haft);
         trust
             .arg("trust")
             .current_dir(self.home.path().join("numbers"))
             .env("HAFT_HOME", self.home.path().join("haft"));
-        ensure!(trust.output()?.status.success(), "the folder cannot be trusted");
+        ensure!(
+            trust.output()?.status.success(),
+            "the folder cannot be trusted"
+        );
         let terminal = Terminal::start(&command, size, recording)?;
         terminal.until("/help")?;
         // Narrow terminals leave the sandbox out.
@@ -268,8 +326,18 @@ impl Scene {
 }
 
 fn script() -> anyhow::Result<Script> {
-    let usage = Usage { input: 640, cached_input: 9_800, cache_write: 420, output: 90, ..Usage::default() };
-    let slow = |reply: Reply| Reply { delta_chars: Some(9), delta_delay_ms: 12, ..reply.with_usage(usage) };
+    let usage = Usage {
+        input: 640,
+        cached_input: 9_800,
+        cache_write: 420,
+        output: 90,
+        ..Usage::default()
+    };
+    let slow = |reply: Reply| Reply {
+        delta_chars: Some(9),
+        delta_delay_ms: 12,
+        ..reply.with_usage(usage)
+    };
     let todo = |fix: &str, test: &str| {
         json!({"todos": [
             {"content": "Find out where it panics", "status": "completed"},

@@ -1,14 +1,16 @@
-//! What each place of the reminders costs on recorded conversations, replayed request by request. Nothing is sent.
+//! What each place of the reminders costs on recorded conversations, replayed request by request.
+//! Nothing is sent.
 //!
-//! Every conversation gets a role and a TODO list as reminders; the list changes every eighth request. Pruning acts as it would;
-//! nothing is archived. What is read, written and fresh is what the engine expects of a warm cache.
+//! Every conversation gets a role and a TODO list as reminders; the list changes every eighth
+//! request. Pruning acts as it would; nothing is archived. What is read, written and fresh is what
+//! the engine expects of a warm cache.
 
 use std::path::PathBuf;
 
 use anyhow::ensure;
 use haft_context::{
-    Cleared, Memo, Placement, Policy, Reminders, RoleText, Sent, Snapshot, SystemInput, View, assemble, render_system,
-    system_entry,
+    Cleared, Memo, Placement, Policy, Reminders, RoleText, Sent, Snapshot, SystemInput, View,
+    assemble, render_system, system_entry,
 };
 use haft_model::O200k;
 use haft_types::{CacheKind, Usage};
@@ -51,13 +53,31 @@ fn ways() -> Vec<Way> {
         Placement::AfterToolResult(1),
         Placement::Tail,
     ];
-    let none = Way { name: "no reminders".into(), policy: Policy::default(), reminders: false };
+    let none = Way {
+        name: "no reminders".into(),
+        policy: Policy::default(),
+        reminders: false,
+    };
     let placed = places.into_iter().map(|place| {
-        let policy = Policy { reminders: place, ..Policy::default() };
-        Way { name: place.to_string(), policy, reminders: true }
+        let policy = Policy {
+            reminders: place,
+            ..Policy::default()
+        };
+        Way {
+            name: place.to_string(),
+            policy,
+            reminders: true,
+        }
     });
-    let execute = Policy { view: View::Execute, ..Policy::default() };
-    let execute = Way { name: "execute view".into(), policy: execute, reminders: true };
+    let execute = Policy {
+        view: View::Execute,
+        ..Policy::default()
+    };
+    let execute = Way {
+        name: "execute view".into(),
+        policy: execute,
+        reminders: true,
+    };
     [none].into_iter().chain(placed).chain([execute]).collect()
 }
 
@@ -65,28 +85,52 @@ fn reminders(request: usize) -> Reminders {
     let done = request / TODO_CHANGES;
     let item = |number: usize| {
         let mark = if number < done { "[x]" } else { "[ ]" };
-        format!("- {mark} step {number} of the plan, described in a line of the usual length for such a thing\n")
+        format!(
+            "- {mark} step {number} of the plan, described in a line of the usual length for such a thing\n"
+        )
     };
     Reminders {
-        role: Some("You are an expert in software engineering who works carefully, step by step. ".repeat(20)),
+        role: Some(
+            "You are an expert in software engineering who works carefully, step by step. "
+                .repeat(20),
+        ),
         todo: Some((0..done.max(12)).map(item).collect()),
         ..Reminders::default()
     }
 }
 
 /// Replays one conversation.
-fn replay(conversation: &Conversation, way: &Way, rule: CacheKind, sum: &mut Sum) -> anyhow::Result<()> {
+fn replay(
+    conversation: &Conversation,
+    way: &Way,
+    rule: CacheKind,
+    sum: &mut Sum,
+) -> anyhow::Result<()> {
     let spec = model::spec(rule, 200_000)?;
-    let role =
-        if conversation.prompt.trim().is_empty() { RoleText::BuiltIn } else { RoleText::Custom(&conversation.prompt) };
-    let input = SystemInput { role, tools: &conversation.tools.specs, ..SystemInput::default() };
+    let role = if conversation.prompt.trim().is_empty() {
+        RoleText::BuiltIn
+    } else {
+        RoleText::Custom(&conversation.prompt)
+    };
+    let input = SystemInput {
+        role,
+        tools: &conversation.tools.specs,
+        ..SystemInput::default()
+    };
     let system = system_entry(render_system(&input)?, &O200k);
     let memo = Memo::default();
     let (mut last, mut cleared): (Option<Sent>, Option<Cleared>) = (None, None);
     for (number, end) in conversation.requests().enumerate() {
         let reminders = reminders(number);
         let history = &conversation.history[..end];
-        let plain = Snapshot::new(&spec, &way.policy, &system, &conversation.tools, history, &O200k);
+        let plain = Snapshot::new(
+            &spec,
+            &way.policy,
+            &system,
+            &conversation.tools,
+            history,
+            &O200k,
+        );
         let full = Snapshot {
             system_input: Some(&input),
             reminders: way.reminders.then_some(&reminders),
@@ -123,7 +167,10 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
     };
     let ways = ways();
     let rules = [CacheKind::Automatic, CacheKind::Anthropic];
-    let mut sums: Vec<Vec<Sum>> = rules.iter().map(|_| ways.iter().map(|_| Sum::default()).collect()).collect();
+    let mut sums: Vec<Vec<Sum>> = rules
+        .iter()
+        .map(|_| ways.iter().map(|_| Sum::default()).collect())
+        .collect();
     let mut conversations = 0;
     for conversation in recorded::read(&path, &O200k)? {
         let conversation = conversation?;
@@ -134,7 +181,11 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
             }
         }
     }
-    ensure!(conversations > 0, "`{}` holds no conversation", path.display());
+    ensure!(
+        conversations > 0,
+        "`{}` holds no conversation",
+        path.display()
+    );
     figures::line(&format!(
         "{conversations} conversations. Prices in USD per million tokens: input 3.00, read 0.30, written 3.75. Columns: \
          tokens a request, shares of them read, written and fresh, requests that break the prefix, tokens such a break \
@@ -142,7 +193,11 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
     ));
     for (rule, sums) in rules.iter().zip(&sums) {
         figures::line("");
-        let cache = if *rule == CacheKind::Anthropic { "cache with markers (anthropic)" } else { "automatic cache" };
+        let cache = if *rule == CacheKind::Anthropic {
+            "cache with markers (anthropic)"
+        } else {
+            "automatic cache"
+        };
         figures::line(&format!(
             "{cache:<32} {:>8} {:>7} {:>7} {:>7} {:>7} {:>8} {:>9}",
             "tokens", "read", "written", "fresh", "breaks", "again", "USD/1000"
@@ -157,7 +212,11 @@ pub(crate) fn run(path: Option<PathBuf>) -> anyhow::Result<()> {
 fn row(name: &str, sum: &Sum) -> String {
     let requests = sum.requests.max(1) as f64;
     let share = |tokens: u64| 100.0 * tokens as f64 / sum.tokens.max(1) as f64;
-    let refused = if sum.too_large > 0 { format!("  ({} too large)", sum.too_large) } else { String::new() };
+    let refused = if sum.too_large > 0 {
+        format!("  ({} too large)", sum.too_large)
+    } else {
+        String::new()
+    };
     format!(
         "{name:<32} {:>8.0} {:>6.1}% {:>6.1}% {:>6.1}% {:>6.1}% {:>8.0} {:>9.2}{refused}",
         sum.tokens as f64 / requests,

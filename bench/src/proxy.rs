@@ -1,5 +1,6 @@
-//! What `haft proxy` adds to a request: the same request on a kept connection, straight to a server and through the proxy. What
-//! it keeps of long conversations, and how soon the page shows one, is in `proxy/recorded.rs`.
+//! What `haft proxy` adds to a request: the same request on a kept connection, straight to a server
+//! and through the proxy. What it keeps of long conversations, and how soon the page shows one, is
+//! in `proxy/recorded.rs`.
 
 mod recorded;
 
@@ -34,20 +35,38 @@ struct RunningProxy {
 impl RunningProxy {
     fn start(haft: &Path, upstream: SocketAddr) -> anyhow::Result<Self> {
         // Only for its home: what answers is as fast as can be.
-        let place = Place::new(&ScriptedServer::builder(Script::replies([])?).lean().start_in_thread()?)?;
+        let place = Place::new(
+            &ScriptedServer::builder(Script::replies([])?)
+                .lean()
+                .start_in_thread()?,
+        )?;
         let url = format!("http://{upstream}");
         let mut command = place.haft(haft, &["proxy", "--port", "0", "--upstream", &url]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split(". ").next()).unwrap_or_default();
+        let address = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split(". ").next())
+            .unwrap_or_default();
         let address = address.parse().with_context(|| line.clone())?;
-        Ok(Self { place, child, address })
+        Ok(Self {
+            place,
+            child,
+            address,
+        })
     }
 
     /// Ends it as its user would: what passed is recorded then.
     fn stop(mut self) -> anyhow::Result<Place> {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::INT)?;
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::INT,
+        )?;
         self.child.wait()?;
         Ok(self.place)
     }
@@ -56,28 +75,42 @@ impl RunningProxy {
 fn overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let proxy = RunningProxy::start(haft, upstream)?;
     for size in [10_000, 200_000] {
-        let (mut direct, mut through) = (TcpStream::connect(upstream)?, TcpStream::connect(proxy.address)?);
+        let (mut direct, mut through) = (
+            TcpStream::connect(upstream)?,
+            TcpStream::connect(proxy.address)?,
+        );
         direct.set_nodelay(true)?;
         through.set_nodelay(true)?;
         let (mut alone, mut added) = (Vec::new(), Vec::new());
         // One after the other, so that whatever else the machine does falls on both.
         for number in 0..REQUESTS {
             let request = request(number, size);
-            let (straight, passed) = (exchange(&mut direct, &request)?, exchange(&mut through, &request)?);
+            let (straight, passed) = (
+                exchange(&mut direct, &request)?,
+                exchange(&mut through, &request)?,
+            );
             alone.push(straight);
             added.push(passed.saturating_sub(straight));
             // An agent works between two requests, and the recorder meanwhile.
             std::thread::sleep(Duration::from_millis(5));
         }
         let kilobytes = size / 1_000;
-        let (alone, added) = (figures::median_ms(&mut alone), figures::median_ms(&mut added));
+        let (alone, added) = (
+            figures::median_ms(&mut alone),
+            figures::median_ms(&mut added),
+        );
         figures::print(
             &format!("a request of {kilobytes} kB without a proxy, median of {REQUESTS}"),
             alone,
             "ms",
             None,
         );
-        figures::print(&format!("added by the proxy at {kilobytes} kB, median"), added, "ms", Some(1.0));
+        figures::print(
+            &format!("added by the proxy at {kilobytes} kB, median"),
+            added,
+            "ms",
+            Some(1.0),
+        );
     }
     proxy.stop()?;
     Ok(())
@@ -88,8 +121,11 @@ fn request(number: usize, size: usize) -> Vec<u8> {
     let body = format!(
         r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}},{{"role":"user","content":"{number}"}}]}}"#
     );
-    format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len())
-        .into_bytes()
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 const REPLY: &str = r#"{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}"#;
@@ -137,6 +173,12 @@ fn answer(mut stream: TcpStream) -> anyhow::Result<()> {
             }
         }
         reader.read_exact(&mut vec![0; length])?;
-        stream.write_all(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{REPLY}", REPLY.len()).as_bytes())?;
+        stream.write_all(
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{REPLY}",
+                REPLY.len()
+            )
+            .as_bytes(),
+        )?;
     }
 }

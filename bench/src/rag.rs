@@ -38,29 +38,58 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let started = Instant::now();
         let (update, _) = collection.update()?;
         let whole = started.elapsed();
-        ensure!(update.indexed == files as u64, "{} of {files} files were indexed", update.indexed);
+        ensure!(
+            update.indexed == files as u64,
+            "{} of {files} files were indexed",
+            update.indexed
+        );
         let per_megabyte = whole.as_secs_f64() * 1e3 / megabytes;
-        figures::print(&format!("index {files} files, {megabytes:.1} MB"), per_megabyte, "ms/MB", Some(INDEX_GOAL));
+        figures::print(
+            &format!("index {files} files, {megabytes:.1} MB"),
+            per_megabyte,
+            "ms/MB",
+            Some(INDEX_GOAL),
+        );
         let size = collection.status()?.bytes as f64 / bytes as f64;
-        figures::print(&format!("size of the index of {files} files against the text"), size, "x", None);
+        figures::print(
+            &format!("size of the index of {files} files against the text"),
+            size,
+            "x",
+            None,
+        );
 
         let mut times = Vec::new();
         for question in 0..QUERIES {
             let started = Instant::now();
-            let found = collection.query(&format!("where does word{question} read word{} ?", question * 7), 10)?;
+            let found = collection.query(
+                &format!("where does word{question} read word{} ?", question * 7),
+                10,
+            )?;
             times.push(started.elapsed());
             ensure!(!found.passages.is_empty(), "nothing was found");
         }
         let median = figures::median_ms(&mut times);
-        figures::print(&format!("a question over {files} files, looking for changes included"), median, "ms", None);
+        figures::print(
+            &format!("a question over {files} files, looking for changes included"),
+            median,
+            "ms",
+            None,
+        );
         questions.push(median);
 
         for file in 0..CHANGED {
-            fs::write(docs.join(format!("{file}.rs")), format!("fn changed_{file}() {{}}\n"))?;
+            fs::write(
+                docs.join(format!("{file}.rs")),
+                format!("fn changed_{file}() {{}}\n"),
+            )?;
         }
         let started = Instant::now();
         let (update, _) = collection.update()?;
-        ensure!(update.indexed == CHANGED as u64, "{} files were indexed again", update.indexed);
+        ensure!(
+            update.indexed == CHANGED as u64,
+            "{} files were indexed again",
+            update.indexed
+        );
         let share = started.elapsed().as_secs_f64() / whole.as_secs_f64();
         let goal = (files >= 1_000).then_some(UPDATE_GOAL);
         figures::print(
@@ -71,7 +100,12 @@ pub(crate) fn run() -> anyhow::Result<()> {
         );
     }
     if let [small, large] = questions[..] {
-        figures::print("a question over ten times the text", large / small, "x", Some(GROWTH_GOAL));
+        figures::print(
+            "a question over ten times the text",
+            large / small,
+            "x",
+            Some(GROWTH_GOAL),
+        );
     }
     Ok(())
 }
@@ -87,7 +121,10 @@ fn plant(folder: &Path, files: usize) -> anyhow::Result<usize> {
         for line in 0..LINES {
             let (one, two, three) = (word(), word(), word());
             if line % 20 == 0 {
-                writeln!(text, "\n/// Reads the word{one} of a word{two}.\nfn read_word{three}() {{")?;
+                writeln!(
+                    text,
+                    "\n/// Reads the word{one} of a word{two}.\nfn read_word{three}() {{"
+                )?;
             } else {
                 writeln!(text, "    let word{one} = word{two}.find(word{three});")?;
             }

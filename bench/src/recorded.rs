@@ -1,4 +1,5 @@
-//! Recorded conversations, from the gzipped file of one JSON object a line that `HAFT_TRAJECTORIES` names.
+//! Recorded conversations, from the gzipped file of one JSON object a line that `HAFT_TRAJECTORIES`
+//! names.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use anyhow::Context;
 use flate2::read::GzDecoder;
 use haft_types::{
-    ContentHash, Entry, Envelope, Message, MessageId, Part, Role, Thinking, Timestamp, TokenCounter, ToolCall,
-    ToolResult, ToolSet, ToolSpec,
+    ContentHash, Entry, Envelope, Message, MessageId, Part, Role, Thinking, Timestamp,
+    TokenCounter, ToolCall, ToolResult, ToolSet, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -34,7 +35,8 @@ pub(crate) struct Conversation {
     systems: usize,
     /// When each message was made, counted from the first; absent where that was not recorded.
     times: Vec<Option<Duration>>,
-    /// What the provider counted, request by request, with the index of the message that answered it.
+    /// What the provider counted, request by request, with the index of the message that answered
+    /// it.
     pub(crate) billed: Vec<Billed>,
 }
 
@@ -71,7 +73,8 @@ impl Conversation {
     pub(crate) fn requests(&self) -> impl Iterator<Item = usize> {
         let role = |index: usize| self.history.get(index).map(|entry| entry.message.role);
         (1..=self.history.len()).filter(move |end| {
-            matches!(role(end - 1), Some(Role::User | Role::Tool)) && matches!(role(*end), Some(Role::Assistant) | None)
+            matches!(role(end - 1), Some(Role::User | Role::Tool))
+                && matches!(role(*end), Some(Role::Assistant) | None)
         })
     }
 }
@@ -126,7 +129,9 @@ pub(crate) fn read(
 }
 
 /// The lines of the file.
-pub(crate) fn lines(path: &Path) -> anyhow::Result<impl Iterator<Item = io::Result<String>> + use<>> {
+pub(crate) fn lines(
+    path: &Path,
+) -> anyhow::Result<impl Iterator<Item = io::Result<String>> + use<>> {
     let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     Ok(BufReader::new(GzDecoder::new(file)).lines())
 }
@@ -140,42 +145,85 @@ fn conversation(line: Line, counter: &dyn TokenCounter) -> Conversation {
     let start = line.ts.iter().flatten().min().copied();
     let since = |time: Timestamp| Duration::try_from(time.duration_since(start?)).ok();
     let times = line.ts.iter().map(|time| time.and_then(since)).collect();
-    let (system, said): (Vec<_>, Vec<_>) = line.messages.into_iter().partition(|one| one.role == Role::System);
+    let (system, said): (Vec<_>, Vec<_>) = line
+        .messages
+        .into_iter()
+        .partition(|one| one.role == Role::System);
     let systems = system.len();
-    let prompt = system.into_iter().filter_map(|one| one.content).collect::<Vec<_>>().join("\n\n");
-    let history: Vec<_> =
-        said.into_iter().enumerate().map(|(number, one)| Entry::new(message(number, one), counter)).collect();
-    let names: BTreeSet<_> =
-        history.iter().flat_map(|entry| entry.message.tool_calls()).map(|call| call.name.clone()).collect();
+    let prompt = system
+        .into_iter()
+        .filter_map(|one| one.content)
+        .collect::<Vec<_>>()
+        .join("\n\n");
+    let history: Vec<_> = said
+        .into_iter()
+        .enumerate()
+        .map(|(number, one)| Entry::new(message(number, one), counter))
+        .collect();
+    let names: BTreeSet<_> = history
+        .iter()
+        .flat_map(|entry| entry.message.tool_calls())
+        .map(|call| call.name.clone())
+        .collect();
     let spec = |name| {
         let parameters = json!({"type": "object", "properties": {}});
-        ToolSpec { name, description: "A recorded tool.".into(), parameters }
+        ToolSpec {
+            name,
+            description: "A recorded tool.".into(),
+            parameters,
+        }
     };
     let tools = ToolSet::new(names.into_iter().map(spec).collect(), counter);
     let agent = line.agent.unwrap_or_default();
     // `github:owner/name@commit:path`: the repository is enough.
     let source = line.source.unwrap_or_default();
-    let source = source.split(['@', ':']).find(|part| part.contains('/')).unwrap_or(&agent).to_owned();
+    let source = source
+        .split(['@', ':'])
+        .find(|part| part.contains('/'))
+        .unwrap_or(&agent)
+        .to_owned();
     let compactions = line.compactions.iter().map(|one| one.at).collect();
-    Conversation { history, prompt, tools, agent, source, compactions, systems, times, billed: line.usage }
+    Conversation {
+        history,
+        prompt,
+        tools,
+        agent,
+        source,
+        compactions,
+        systems,
+        times,
+        billed: line.usage,
+    }
 }
 
 fn message(number: usize, recorded: Recorded) -> Message {
     let mut parts = Vec::new();
     if let Some(text) = recorded.reasoning_content {
-        parts.push(Part::Thinking(Thinking { text, ..Thinking::default() }));
+        parts.push(Part::Thinking(Thinking {
+            text,
+            ..Thinking::default()
+        }));
     }
     match (recorded.role, recorded.tool_call_id) {
         (Role::Tool, Some(tool_call_id)) => {
             let envelope = Envelope::success(recorded.content.unwrap_or_default());
             let name = recorded.name.unwrap_or_else(|| "unknown".into());
-            parts.push(Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope })));
+            parts.push(Part::ToolResult(Box::new(ToolResult {
+                tool_call_id,
+                name,
+                envelope,
+            })));
         }
         _ => parts.extend(recorded.content.map(Part::text)),
     }
     parts.extend(recorded.tool_calls.into_iter().map(|call| {
         let Function { name, arguments } = call.function;
-        Part::ToolCall(ToolCall { id: call.id, name, arguments, signature: None })
+        Part::ToolCall(ToolCall {
+            id: call.id,
+            name,
+            arguments,
+            signature: None,
+        })
     }));
     let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
     Message::new(id, recorded.role, parts, Timestamp::UNIX_EPOCH)

@@ -1,9 +1,11 @@
-//! What the sandbox costs a command: `/bin/sh -c true` through each layer beside a bare spawn of the same, turn by turn in one run.
-//! As in a session, time passes between two commands, in which the helper of the next is made ready.
+//! What the sandbox costs a command: `/bin/sh -c true` through each layer beside a bare spawn of
+//! the same, turn by turn in one run. As in a session, time passes between two commands, in which
+//! the helper of the next is made ready.
 //!
-//! "Supervised" is the helper without confinement, which every command pays in every mode. The policy is like that of a run: the
-//! user's secret places and a folder of haft's own are hidden, protected files are sealed or covered. A project of so many files
-//! is what the namespace layer looks through for protected names.
+//! "Supervised" is the helper without confinement, which every command pays in every mode. The
+//! policy is like that of a run: the user's secret places and a folder of haft's own are hidden,
+//! protected files are sealed or covered. A project of so many files is what the namespace layer
+//! looks through for protected names.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, LiveCommand, Network, OwnProgram,
-    SandboxError, SandboxPolicy, Supervisor,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, LiveCommand, Network,
+    OwnProgram, SandboxError, SandboxPolicy, Supervisor,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -43,8 +45,10 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 }
 
 fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
-    // Where projects are, not in `/tmp`: Landlock names everything beside what is hidden, and there may be much in there.
-    let folder = tempfile::tempdir_in(std::env::var_os("HAFT_BENCH_FOLDER").unwrap_or_else(|| ".".into()))?;
+    // Where projects are, not in `/tmp`: Landlock names everything beside what is hidden, and there
+    // may be much in there.
+    let folder =
+        tempfile::tempdir_in(std::env::var_os("HAFT_BENCH_FOLDER").unwrap_or_else(|| ".".into()))?;
     let base = folder.path().canonicalize()?;
     let project = base.join("project");
     std::fs::create_dir_all(project.join(".git"))?;
@@ -52,8 +56,16 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
     // What is still being written would slow the making of covers.
     Command::new("sync").status()?;
     let policy = policy(&base, &project)?;
-    let confined = |method| Some(Arc::new(ConfinementSpec { method, policy: policy.clone() }));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let confined = |method| {
+        Some(Arc::new(ConfinementSpec {
+            method,
+            policy: policy.clone(),
+        }))
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
     let supervisor = Supervisor::new(OwnProgram::open(haft)?);
     let mut bare = Vec::with_capacity(RUNS);
     let mut layers = Vec::new();
@@ -62,7 +74,11 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
         ("Landlock", confined(ConfinementMethod::Landlock)),
         ("namespaces", confined(ConfinementMethod::Namespace)),
     ] {
-        let layer = Layer { name, confined, taken: Vec::with_capacity(RUNS) };
+        let layer = Layer {
+            name,
+            confined,
+            taken: Vec::with_capacity(RUNS),
+        };
         match once(&runtime, &supervisor, &project, layer.confined.clone()) {
             Ok(_) => layers.push(layer),
             Err(error) => figures::line(&format!("{name}: cannot be had here: {error:#}")),
@@ -71,7 +87,12 @@ fn measure(haft: &Path, files: usize) -> anyhow::Result<()> {
     for _ in 0..RUNS {
         bare.push(spawn(&project)?);
         for layer in &mut layers {
-            layer.taken.push(once(&runtime, &supervisor, &project, layer.confined.clone())?);
+            layer.taken.push(once(
+                &runtime,
+                &supervisor,
+                &project,
+                layer.confined.clone(),
+            )?);
         }
     }
     show(files, &mut bare, &mut layers);
@@ -83,10 +104,23 @@ fn show(files: usize, bare: &mut [Duration], layers: &mut [Layer]) {
     let (median, tail) = (figures::median_ms(bare), figures::quantile_ms(bare, 0.95));
     figures::print(&name("bare spawn, median"), median, "ms", None);
     figures::print(&name("bare spawn, p95"), tail, "ms", None);
-    for Layer { name: layer, taken, .. } in layers {
+    for Layer {
+        name: layer, taken, ..
+    } in layers
+    {
         let (own, own_tail) = (figures::median_ms(taken), figures::quantile_ms(taken, 0.95));
-        figures::print(&name(&format!("{layer}, on top of it, median")), own - median, "ms", Some(GOAL));
-        figures::print(&name(&format!("{layer}, on top of it, p95")), own_tail - tail, "ms", None);
+        figures::print(
+            &name(&format!("{layer}, on top of it, median")),
+            own - median,
+            "ms",
+            Some(GOAL),
+        );
+        figures::print(
+            &name(&format!("{layer}, on top of it, p95")),
+            own_tail - tail,
+            "ms",
+            None,
+        );
     }
 }
 
@@ -94,7 +128,11 @@ fn spawn(project: &Path) -> anyhow::Result<Duration> {
     std::thread::sleep(PAUSE);
     let begin = Instant::now();
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", LINE]).current_dir(project).env_clear().stdin(Stdio::null());
+    command
+        .args(["-c", LINE])
+        .current_dir(project)
+        .env_clear()
+        .stdin(Stdio::null());
     ensure!(command.output()?.status.success(), "`{LINE}` failed");
     Ok(begin.elapsed())
 }
@@ -107,7 +145,11 @@ fn once(
 ) -> anyhow::Result<Duration> {
     std::thread::sleep(PAUSE);
     let command = CommandSpec::shell(LINE, project).confined(confined);
-    let (capture, cancel, live) = (Capture::default(), CancellationToken::new(), LiveCommand::default());
+    let (capture, cancel, live) = (
+        Capture::default(),
+        CancellationToken::new(),
+        LiveCommand::default(),
+    );
     let begin = Instant::now();
     let finished: Result<_, SandboxError> =
         runtime.block_on(supervisor.run_watched(&command, &capture, &cancel, &live));

@@ -1,7 +1,9 @@
-//! What it costs to look for what a command changed: the scan of a tree against `find` looking at the same files, in one run.
+//! What it costs to look for what a command changed: the scan of a tree against `find` looking at
+//! the same files, in one run.
 //!
-//! A tree of small files, 40 to a folder. "First" reads, packs and stores everything; "again" finds nothing changed, which is what
-//! every command pays twice; "ten changed" finds and stores ten files; "next process" begins with what the last one stored.
+//! A tree of small files, 40 to a folder. "First" reads, packs and stores everything; "again" finds
+//! nothing changed, which is what every command pays twice; "ten changed" finds and stores ten
+//! files; "next process" begins with what the last one stored.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +34,11 @@ fn measure(files: usize) -> anyhow::Result<()> {
     let base = folder.path().canonicalize()?;
     let root = base.join("project");
     let bytes = make_tree(&root, files)?;
-    let versions = SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), Arc::new(FakeClock::default()));
+    let versions = SqliteVersions::at(
+        &base.join("versions"),
+        &StoreConfig::default(),
+        Arc::new(FakeClock::default()),
+    );
     let new_tree = || Tree::new(&root, ScanLimits::default(), Arc::default());
     let name = |what: &str| format!("{files} files: {what}");
 
@@ -43,7 +49,12 @@ fn measure(files: usize) -> anyhow::Result<()> {
     ensure!(found >= files, "the first scan found {found} paths");
     figures::print(&name("first scan"), first, "s", None);
     let stored = versions.used_bytes()? as f64 / 1e6;
-    figures::print(&name(&format!("stored of {:.0} MB", bytes as f64 / 1e6)), stored, "MB", None);
+    figures::print(
+        &name(&format!("stored of {:.0} MB", bytes as f64 / 1e6)),
+        stored,
+        "MB",
+        None,
+    );
 
     let (mut again, mut find) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
@@ -53,22 +64,48 @@ fn measure(files: usize) -> anyhow::Result<()> {
             Ok(())
         })?);
     }
-    let (again, find) = (figures::median_ms(&mut again), figures::median_ms(&mut find));
-    figures::print(&name("`find` looking at every file, median of 7"), find, "ms", None);
+    let (again, find) = (
+        figures::median_ms(&mut again),
+        figures::median_ms(&mut find),
+    );
+    figures::print(
+        &name("`find` looking at every file, median of 7"),
+        find,
+        "ms",
+        None,
+    );
     figures::print(&name("scan again, median of 7"), again, "ms", None);
-    figures::print(&name("scan again against `find`"), again / find, "×", Some(1.5));
+    figures::print(
+        &name("scan again against `find`"),
+        again / find,
+        "×",
+        Some(1.5),
+    );
 
     for number in 0..10 {
-        fs::write(root.join(format!("folder_0/file_{number}.rs")), format!("changed {number}\n"))?;
+        fs::write(
+            root.join(format!("folder_0/file_{number}.rs")),
+            format!("changed {number}\n"),
+        )?;
     }
     let ten = timed(|| {
         ensure!(scan(&mut tree, &versions)? == 10, "ten files had changed");
         Ok(())
     })?;
-    figures::print(&name("scan with ten changed"), ten.as_secs_f64() * 1e3, "ms", None);
+    figures::print(
+        &name("scan with ten changed"),
+        ten.as_secs_f64() * 1e3,
+        "ms",
+        None,
+    );
     let mut tree = new_tree();
     let next = timed(|| scan(&mut tree, &versions).map(drop))?;
-    figures::print(&name("first scan of the next process"), next.as_secs_f64() * 1e3, "ms", None);
+    figures::print(
+        &name("first scan of the next process"),
+        next.as_secs_f64() * 1e3,
+        "ms",
+        None,
+    );
     Ok(())
 }
 
@@ -103,8 +140,10 @@ pub(crate) fn make_tree(root: &Path, files: usize) -> anyhow::Result<u64> {
         let path = root.join(format!("folder_{folder}"));
         fs::create_dir_all(&path)?;
         for number in 0..IN_A_FOLDER {
-            let line =
-                format!("    let value_{number} = read(&input[{folder}..], {number})?; // part {}\n", folder * number);
+            let line = format!(
+                "    let value_{number} = read(&input[{folder}..], {number})?; // part {}\n",
+                folder * number
+            );
             let text = line.repeat(30 + (folder + number) % 40);
             bytes += text.len() as u64;
             fs::write(path.join(format!("file_{number}.rs")), text)?;

@@ -31,8 +31,11 @@ const QUERIES: [(&str, &str); 4] = [
 ];
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
-    let has_rg =
-        Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
+    let has_rg = Command::new("rg")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
     figures::line(&format!(
         "{} files, {LINES} lines each; medians of {RUNS} searches in a warm cache. haft shows at most 2,000 lines of what it finds.",
         FOLDERS * FILES
@@ -62,8 +65,18 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     let long = tempfile::tempdir()?;
     one_line(&long.path().join("one-line.txt"))?;
     let (mut times, peak) = searches(haft, long.path(), "zebra")?;
-    figures::print("search_files, one line of 100 MB", figures::median_ms(&mut times), "ms", None);
-    figures::print("peak memory, one line of 100 MB", peak, "MB", Some(MEMORY_GOAL));
+    figures::print(
+        "search_files, one line of 100 MB",
+        figures::median_ms(&mut times),
+        "ms",
+        None,
+    );
+    figures::print(
+        "peak memory, one line of 100 MB",
+        peak,
+        "MB",
+        Some(MEMORY_GOAL),
+    );
     Ok(())
 }
 
@@ -71,7 +84,8 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 fn searches(haft: &Path, folder: &Path, regex: &str) -> anyhow::Result<(Vec<Duration>, f64)> {
     // The very same call again and again would end the run.
     let path = |run: usize| format!(".{}", "/.".repeat(run));
-    let replies = (0..=RUNS).map(|run| Reply::call("search_files", json!({"path": path(run), "regex": regex})));
+    let replies = (0..=RUNS)
+        .map(|run| Reply::call("search_files", json!({"path": path(run), "regex": regex})));
     let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
     let server = ScriptedServer::builder(script).lean().start_in_thread()?;
     let place = Place::new(&server)?;
@@ -79,8 +93,15 @@ fn searches(haft: &Path, folder: &Path, regex: &str) -> anyhow::Result<(Vec<Dura
     command.current_dir(folder);
     let ran = subject::run(command)?;
     let timings = server.timings();
-    ensure!(timings.len() == RUNS + 2, "{} requests arrived, {} were expected", timings.len(), RUNS + 2);
-    let gaps = timings.windows(2).filter_map(|pair| Some(pair[1].received - pair[0].replied?));
+    ensure!(
+        timings.len() == RUNS + 2,
+        "{} requests arrived, {} were expected",
+        timings.len(),
+        RUNS + 2
+    );
+    let gaps = timings
+        .windows(2)
+        .filter_map(|pair| Some(pair[1].received - pair[0].replied?));
     Ok((gaps.skip(1).collect(), ran.peak_mb))
 }
 
@@ -90,7 +111,17 @@ fn rg(folder: &Path, regex: &str, runs: usize) -> anyhow::Result<Vec<Duration>> 
     for _ in 0..runs {
         let started = Instant::now();
         let mut child = Command::new("rg")
-            .args(["--no-config", "--no-heading", "--line-number", "--context", "1", "--color", "never", regex, "."])
+            .args([
+                "--no-config",
+                "--no-heading",
+                "--line-number",
+                "--context",
+                "1",
+                "--color",
+                "never",
+                regex,
+                ".",
+            ])
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -109,19 +140,23 @@ fn rg(folder: &Path, regex: &str, runs: usize) -> anyhow::Result<Vec<Duration>> 
 /// Writes a tree that looks like source, the same every time.
 fn plant(root: &Path) -> anyhow::Result<()> {
     const WORDS: [&str; 16] = [
-        "value", "index", "buffer", "handle", "result", "count", "offset", "length", "name", "state", "entry", "total",
-        "first", "last", "next", "source",
+        "value", "index", "buffer", "handle", "result", "count", "offset", "length", "name",
+        "state", "entry", "total", "first", "last", "next", "source",
     ];
     let mut seed = 1_u64;
     let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below
     };
     for folder in 0..FOLDERS {
         let folder_path = root.join(format!("module_{:02}/part_{folder:04}", folder % 40));
         fs::create_dir_all(&folder_path)?;
         for file in 0..FILES {
-            let mut out = BufWriter::new(fs::File::create(folder_path.join(format!("file_{file:03}.rs")))?);
+            let mut out = BufWriter::new(fs::File::create(
+                folder_path.join(format!("file_{file:03}.rs")),
+            )?);
             for line in 0..LINES {
                 let (one, other, third) = (WORDS[random(16)], WORDS[random(16)], WORDS[random(16)]);
                 let verb = ["read", "write", "find"][random(3)];

@@ -1,4 +1,5 @@
-//! How long it takes from the start of the process to `--version`, and to the first byte of the first request.
+//! How long it takes from the start of the process to `--version`, and to the first byte of the
+//! first request.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,15 +17,25 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     let mut version = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {
         let begin = Instant::now();
-        let status = Command::new(haft).arg("--version").stdout(Stdio::null()).status()?;
+        let status = Command::new(haft)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status()?;
         version.push(begin.elapsed());
         ensure!(status.success(), "haft --version failed");
     }
-    figures::print("haft --version, median of 20", figures::median_ms(&mut version), "ms", None);
+    figures::print(
+        "haft --version, median of 20",
+        figures::median_ms(&mut version),
+        "ms",
+        None,
+    );
 
     let mut first_request = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {
-        let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?).lean().start_in_thread()?;
+        let server = ScriptedServer::builder(Script::replies([Reply::text("Done.")])?)
+            .lean()
+            .start_in_thread()?;
         let place = Place::new(&server)?;
         let ran = subject::run(place.command(haft, "say done"))?;
         let timing = *server.timings().first().context("no request arrived")?;

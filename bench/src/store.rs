@@ -1,7 +1,9 @@
-//! The conversation store: what a durable append costs in a short and in a very long conversation, and how fast words are found.
+//! The conversation store: what a durable append costs in a short and in a very long conversation,
+//! and how fast words are found.
 //!
-//! The two lengths are in databases of their own, and appends to them alternate in one run, so that both meet the same disk. Beside them stands the way many programs keep a
-//! conversation: one JSON file, written again with each message, synced and renamed.
+//! The two lengths are in databases of their own, and appends to them alternate in one run, so that
+//! both meet the same disk. Beside them stands the way many programs keep a conversation: one JSON
+//! file, written again with each message, synced and renamed.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use haft_store::{ConversationScope, NewConversation, SearchQuery, SqliteStore, Store, StoreConfig};
+use haft_store::{
+    ConversationScope, NewConversation, SearchQuery, SqliteStore, Store, StoreConfig,
+};
 use haft_types::{Clock, ConversationId, Message, Role, Timestamp};
 
 use crate::figures;
@@ -34,12 +38,18 @@ impl Clock for Wall {
 }
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     // On the disk the user's data would be on, not in memory.
-    let folder = tempfile::tempdir_in(std::env::var_os("HAFT_BENCH_FOLDER").unwrap_or_else(|| ".".into()))?;
+    let folder =
+        tempfile::tempdir_in(std::env::var_os("HAFT_BENCH_FOLDER").unwrap_or_else(|| ".".into()))?;
     runtime.block_on(appends(folder.path()))?;
     for conversations in [1_000, 10_000] {
-        runtime.block_on(searches(&folder.path().join(format!("search among {conversations}")), conversations))?;
+        runtime.block_on(searches(
+            &folder.path().join(format!("search among {conversations}")),
+            conversations,
+        ))?;
     }
     Ok(())
 }
@@ -49,7 +59,12 @@ fn message(number: u32) -> anyhow::Result<Message> {
     let digits = number.wrapping_mul(2_654_435_761);
     let id = format!("{digits:08x}-0000-4000-8000-000000000000").parse()?;
     let text = format!("{number} let value = read(input)?; ");
-    Ok(Message::text(id, Role::User, text.repeat(MESSAGE / text.len()), Timestamp::now()))
+    Ok(Message::text(
+        id,
+        Role::User,
+        text.repeat(MESSAGE / text.len()),
+        Timestamp::now(),
+    ))
 }
 
 async fn appends(folder: &Path) -> anyhow::Result<()> {
@@ -72,17 +87,47 @@ async fn appends(folder: &Path) -> anyhow::Result<()> {
     for times in [&mut shorts, &mut longs, &mut syncs] {
         times.drain(..WARM_UP as usize);
     }
-    figures::print("a write of 10 kB and a sync, no store at all", figures::median_ms(&mut syncs), "ms", None);
+    figures::print(
+        "a write of 10 kB and a sync, no store at all",
+        figures::median_ms(&mut syncs),
+        "ms",
+        None,
+    );
     for (length, times) in [(SHORT, &mut shorts), (LONG, &mut longs)] {
-        figures::print(&format!("append of 10 kB after {length} messages"), figures::median_ms(times), "ms", None);
-        figures::print("  the slowest of a hundred", figures::quantile_ms(times, 0.99), "ms", None);
+        figures::print(
+            &format!("append of 10 kB after {length} messages"),
+            figures::median_ms(times),
+            "ms",
+            None,
+        );
+        figures::print(
+            "  the slowest of a hundred",
+            figures::quantile_ms(times, 0.99),
+            "ms",
+            None,
+        );
     }
     let long = figures::median_ms(&mut longs);
-    figures::print_at_least("speed after 100000 messages against 100", figures::median_ms(&mut shorts) / long, "", 0.8);
+    figures::print_at_least(
+        "speed after 100000 messages against 100",
+        figures::median_ms(&mut shorts) / long,
+        "",
+        0.8,
+    );
     for length in [1_000, 10_000] {
         let time = figures::median_ms(&mut rewrites(folder, length)?);
-        figures::print(&format!("the same, writing one JSON file again, after {length}"), time, "ms", None);
-        figures::print("  slower than the store after 100000 by", time / long, "x", None);
+        figures::print(
+            &format!("the same, writing one JSON file again, after {length}"),
+            time,
+            "ms",
+            None,
+        );
+        figures::print(
+            "  slower than the store after 100000 by",
+            time / long,
+            "x",
+            None,
+        );
     }
     Ok(())
 }
@@ -104,7 +149,10 @@ fn conversation(length: u32) -> ConversationId {
 /// Appends by writing the whole conversation again.
 fn rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
     let mut messages = (0..length).map(message).collect::<Result<Vec<_>, _>>()?;
-    let (path, new) = (folder.join("conversation.json"), folder.join("conversation.json.new"));
+    let (path, new) = (
+        folder.join("conversation.json"),
+        folder.join("conversation.json.new"),
+    );
     let mut times = Vec::new();
     for number in 0..10 {
         messages.push(message(length + number)?);
@@ -122,8 +170,18 @@ fn rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
 /// Words of a made-up project, so that some are everywhere and some are rare.
 fn said(conversation: usize, message: usize) -> String {
     const PLACES: [&str; 12] = [
-        "parser", "renderer", "scheduler", "login", "billing", "search", "cache", "worker", "gateway", "index",
-        "queue", "storage",
+        "parser",
+        "renderer",
+        "scheduler",
+        "login",
+        "billing",
+        "search",
+        "cache",
+        "worker",
+        "gateway",
+        "index",
+        "queue",
+        "storage",
     ];
     let place = PLACES[(conversation * 7 + message) % PLACES.len()];
     let rare = conversation * 10 + message;
@@ -135,22 +193,43 @@ fn said(conversation: usize, message: usize) -> String {
 }
 
 async fn searches(folder: &Path, conversations: usize) -> anyhow::Result<()> {
-    let store = SqliteStore::open(&folder.join("conversations.db"), &StoreConfig::default(), Arc::new(Wall))?;
+    let store = SqliteStore::open(
+        &folder.join("conversations.db"),
+        &StoreConfig::default(),
+        Arc::new(Wall),
+    )?;
     for number in 0..conversations {
-        let mut new = NewConversation::new(ConversationId::new(format!("conversation {number}")), "bench");
+        let mut new = NewConversation::new(
+            ConversationId::new(format!("conversation {number}")),
+            "bench",
+        );
         new.messages = (0..10)
             .map(|place| {
-                let id = format!("{place:08x}-0000-4000-8000-{number:012x}").parse().context("an id")?;
-                Ok(Message::text(id, Role::User, said(number, place), Timestamp::now()))
+                let id = format!("{place:08x}-0000-4000-8000-{number:012x}")
+                    .parse()
+                    .context("an id")?;
+                Ok(Message::text(
+                    id,
+                    Role::User,
+                    said(number, place),
+                    Timestamp::now(),
+                ))
             })
             .collect::<anyhow::Result<_>>()?;
         store.create(new).await?;
     }
     let begun = Instant::now();
-    let query = |text: &'static str| SearchQuery { text, scope: ConversationScope::Everywhere, limit: 20 };
+    let query = |text: &'static str| SearchQuery {
+        text,
+        scope: ConversationScope::Everywhere,
+        limit: 20,
+    };
     store.search(query("nothing")).await?;
     figures::print(
-        &format!("indexing {} messages of {conversations} conversations", conversations * 10),
+        &format!(
+            "indexing {} messages of {conversations} conversations",
+            conversations * 10
+        ),
         begun.elapsed().as_secs_f64(),
         "s",
         None,

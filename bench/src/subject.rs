@@ -20,14 +20,20 @@ const NOTES: usize = 1_100;
 
 impl Place {
     pub(crate) fn new(server: &ScriptedServer) -> anyhow::Result<Self> {
-        let place = Self { home: tempfile::tempdir()?, project: tempfile::tempdir()? };
+        let place = Self {
+            home: tempfile::tempdir()?,
+            project: tempfile::tempdir()?,
+        };
         let base_url = server.base_url(Api::Anthropic);
         let config = format!(
             "model = \"mock/bench\"\n[providers.mock]\napi = \"anthropic\"\nbase_url = \"{base_url}\"\n\
              [models.\"mock/bench\"]\ncontext_window = 10000000\nmax_output_tokens = 8192\n"
         );
         std::fs::write(place.home.path().join("config.toml"), config)?;
-        std::fs::write(place.project.path().join("notes.txt"), "one line\n".repeat(NOTES))?;
+        std::fs::write(
+            place.project.path().join("notes.txt"),
+            "one line\n".repeat(NOTES),
+        )?;
         Ok(place)
     }
 
@@ -58,8 +64,15 @@ impl Place {
     pub(crate) fn other(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         let path = std::env::var_os("PATH").unwrap_or_default();
-        command.env_clear().env("PATH", path).env("HOME", self.home.path()).current_dir(self.project.path());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.home.path())
+            .current_dir(self.project.path());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command
     }
 
@@ -75,7 +88,13 @@ impl Place {
 
     /// The same with more options.
     pub(crate) fn command_with(&self, haft: &Path, options: &[&str], task: &str) -> Command {
-        let usual = ["run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+        let usual = [
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            "yolo",
+        ];
         let mut command = self.haft(haft, &[&usual, options, &[task]].concat());
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         command
@@ -111,21 +130,33 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<Ran> {
         std::io::Read::read_to_string(&mut stderr, &mut complaint)?;
     }
     ensure!(status.success(), "it ended with {status}: {complaint}");
-    Ok(Ran { started, peak_mb: peak, processor })
+    Ok(Ran {
+        started,
+        peak_mb: peak,
+        processor,
+    })
 }
 
 /// The most memory a process has used so far, in megabytes.
 pub(crate) fn peak_memory(process: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kb: f64 = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).context("no peak")?;
+    let kb: f64 = line
+        .and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .context("no peak")?;
     Ok(kb / 1024.0)
 }
 
-/// The processor time of a process so far, with those it waited for; the kernel counts it in hundredths of a second.
+/// The processor time of a process so far, with those it waited for; the kernel counts it in
+/// hundredths of a second.
 fn processor_time(process: u32) -> anyhow::Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     let (_, after_name) = stat.rsplit_once(')').context("no name")?;
-    let ticks = after_name.split_whitespace().skip(11).take(4).map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    let ticks = after_name
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .map(str::parse::<u64>)
+        .sum::<Result<u64, _>>()?;
     Ok(Duration::from_millis(ticks * 10))
 }

@@ -41,25 +41,54 @@ pub(crate) enum Recording {
 
 impl Terminal {
     /// Starts the command with a terminal of this many columns and rows.
-    pub(crate) fn start(haft: &Command, (columns, rows): (u16, u16), recording: Recording) -> anyhow::Result<Self> {
+    pub(crate) fn start(
+        haft: &Command,
+        (columns, rows): (u16, u16),
+        recording: Recording,
+    ) -> anyhow::Result<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&master)?;
         unlockpt(&master)?;
         let name = ptsname(&master, Vec::new())?;
-        let name = name.to_str().context("the terminal has no name")?.to_owned();
+        let name = name
+            .to_str()
+            .context("the terminal has no name")?
+            .to_owned();
         let slave = || File::options().read(true).write(true).open(&name);
-        tcsetwinsize(&master, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+        tcsetwinsize(
+            &master,
+            Winsize {
+                ws_row: rows,
+                ws_col: columns,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )?;
         // It leads a session of its own, whose terminal this is.
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(haft.get_program()).args(haft.get_args());
-        command.envs(haft.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+            .arg("--ctty")
+            .arg(haft.get_program())
+            .args(haft.get_args());
+        command.envs(
+            haft.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         command.env("TERM", "xterm-256color").env_remove("NO_COLOR");
         command.current_dir(haft.get_current_dir().unwrap_or(Path::new(".")));
-        command.stdin(Stdio::from(slave()?)).stdout(Stdio::from(slave()?)).stderr(Stdio::from(slave()?));
+        command
+            .stdin(Stdio::from(slave()?))
+            .stdout(Stdio::from(slave()?))
+            .stderr(Stdio::from(slave()?));
         let child = command.spawn().context("cannot start haft")?;
         let master = File::from(master);
         let record = (recording == Recording::On).then(Vec::new);
-        let seen = Seen { parser: vt100::Parser::new(rows, columns, 1_000), awaited: None, record, bytes: 0 };
+        let seen = Seen {
+            parser: vt100::Parser::new(rows, columns, 1_000),
+            awaited: None,
+            record,
+            bytes: 0,
+        };
         let seen = Arc::new(Mutex::new(seen));
         let (mut reader, shared) = (master.try_clone()?, Arc::clone(&seen));
         std::thread::spawn(move || {
@@ -67,10 +96,17 @@ impl Terminal {
             while let Ok(count) = reader.read(&mut bytes)
                 && count > 0
             {
-                take(&mut shared.lock().unwrap_or_else(PoisonError::into_inner), &bytes[..count]);
+                take(
+                    &mut shared.lock().unwrap_or_else(PoisonError::into_inner),
+                    &bytes[..count],
+                );
             }
         });
-        Ok(Self { child, master, seen })
+        Ok(Self {
+            child,
+            master,
+            seen,
+        })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -92,7 +128,15 @@ impl Terminal {
         let seen = self.seen();
         let record = seen.record.as_deref().unwrap_or_default();
         let first = record.first().map(|piece| piece.0);
-        record.iter().map(|(at, bytes)| (first.map_or(Duration::ZERO, |first| *at - first), bytes.clone())).collect()
+        record
+            .iter()
+            .map(|(at, bytes)| {
+                (
+                    first.map_or(Duration::ZERO, |first| *at - first),
+                    bytes.clone(),
+                )
+            })
+            .collect()
     }
 
     /// Presses keys.
@@ -106,11 +150,18 @@ impl Terminal {
     }
 
     /// Waits until the screen is like that.
-    pub(crate) fn until_screen(&self, what: &str, fits: impl Fn(&vt100::Screen) -> bool) -> anyhow::Result<()> {
+    pub(crate) fn until_screen(
+        &self,
+        what: &str,
+        fits: impl Fn(&vt100::Screen) -> bool,
+    ) -> anyhow::Result<()> {
         let since = Instant::now();
         while !fits(self.seen().parser.screen()) {
             if since.elapsed() > PATIENCE {
-                bail!("never saw {what}:\n{}", self.seen().parser.screen().contents());
+                bail!(
+                    "never saw {what}:\n{}",
+                    self.seen().parser.screen().contents()
+                );
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -123,7 +174,9 @@ impl Terminal {
         self.seen().awaited = Some((row.to_owned(), send));
         let pressed = Instant::now();
         self.press(key)?;
-        let seen = receive.recv_timeout(PATIENCE).with_context(|| format!("`{row}` was never drawn"))?;
+        let seen = receive
+            .recv_timeout(PATIENCE)
+            .with_context(|| format!("`{row}` was never drawn"))?;
         Ok(seen - pressed)
     }
 
@@ -131,8 +184,18 @@ impl Terminal {
     pub(crate) fn used(&self) -> anyhow::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The name of the process may hold blanks.
-        let fields = stat.rsplit(')').next().context("an odd stat")?.split_whitespace().collect::<Vec<_>>();
-        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).context("an odd stat");
+        let fields = stat
+            .rsplit(')')
+            .next()
+            .context("an odd stat")?
+            .split_whitespace()
+            .collect::<Vec<_>>();
+        let ticks = |at: usize| {
+            fields
+                .get(at)
+                .and_then(|field| field.parse::<u64>().ok())
+                .context("an odd stat")
+        };
         // The kernel counts in hundredths for everyone who reads this file.
         Ok((ticks(11)? + ticks(12)?) as f64 / 100.0)
     }
@@ -142,7 +205,8 @@ impl Terminal {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let kb = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).context("an odd status")
+            line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok())
+                .context("an odd status")
         };
         Ok((kb("VmRSS:")? / 1024.0, kb("RssAnon:")? / 1024.0))
     }
@@ -170,10 +234,15 @@ fn take(seen: &mut Seen, bytes: &[u8]) {
     if let Some(record) = &mut seen.record {
         record.push((Instant::now(), bytes.to_vec()));
     }
-    let Some((row, _)) = &seen.awaited else { return };
+    let Some((row, _)) = &seen.awaited else {
+        return;
+    };
     let screen = seen.parser.screen();
     let at = screen.cursor_position().0;
-    if screen.contents_between(at, 0, at, screen.size().1).trim_end() == row
+    if screen
+        .contents_between(at, 0, at, screen.size().1)
+        .trim_end()
+        == row
         && let Some((_, tell)) = seen.awaited.take()
     {
         // Whoever waited may have given up.

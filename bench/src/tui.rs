@@ -1,5 +1,5 @@
-//! What the terminal interface costs: processor time while an answer streams, the time until a key shows, and memory with a
-//! long conversation.
+//! What the terminal interface costs: processor time while an answer streams, the time until a key
+//! shows, and memory with a long conversation.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -25,8 +25,16 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     streaming(haft)?;
     for messages in [1_000, 10_000] {
         let goal = (messages == 10_000).then_some(40.0);
-        for (when, (all, own)) in ["opened", "after a turn"].iter().zip(memory(haft, messages)?) {
-            figures::print(&format!("memory with {messages} messages, {when}"), all, "MB", goal);
+        for (when, (all, own)) in ["opened", "after a turn"]
+            .iter()
+            .zip(memory(haft, messages)?)
+        {
+            figures::print(
+                &format!("memory with {messages} messages, {when}"),
+                all,
+                "MB",
+                goal,
+            );
             figures::print("    of it not pages of the binary", own, "MB", None);
         }
     }
@@ -35,9 +43,16 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
 
 fn streaming(haft: &Path) -> anyhow::Result<()> {
     let text = page(SPEED as usize * TOKEN * SECONDS);
-    // A delay is a little longer than it says: more comes at once, and what is reported is what came.
-    let stream = || Reply { delta_chars: Some(6 * TOKEN), delta_delay_ms: 1, ..Reply::text(text.clone()) };
-    let server = ScriptedServer::builder(Script::replies([stream(), stream()])?).lean().start_in_thread()?;
+    // A delay is a little longer than it says: more comes at once, and what is reported is what
+    // came.
+    let stream = || Reply {
+        delta_chars: Some(6 * TOKEN),
+        delta_delay_ms: 1,
+        ..Reply::text(text.clone())
+    };
+    let server = ScriptedServer::builder(Script::replies([stream(), stream()])?)
+        .lean()
+        .start_in_thread()?;
     let place = Place::new(&server)?;
     let mut terminal = Terminal::start(&place.haft(haft, &[]), SIZE, Recording::Off)?;
     terminal.until("/help")?;
@@ -53,12 +68,26 @@ fn streaming(haft: &Path) -> anyhow::Result<()> {
         "{rate:.0} tokens a second for {seconds:.1} s, {:.0} kB a second written to the terminal",
         (terminal.bytes() - bytes) as f64 / seconds / 1e3
     ));
-    figures::print("share of one core while an answer streams", share * 100.0, "%", None);
-    figures::print("the same at 2,000 tokens a second", share * 100.0 * SPEED / rate, "%", Some(30.0));
-    terminal.until_screen("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"))?;
+    figures::print(
+        "share of one core while an answer streams",
+        share * 100.0,
+        "%",
+        None,
+    );
+    figures::print(
+        "the same at 2,000 tokens a second",
+        share * 100.0 * SPEED / rate,
+        "%",
+        Some(30.0),
+    );
+    terminal.until_screen("the end of the turn", |screen| {
+        !screen.contents().contains("Esc interrupts")
+    })?;
 
     terminal.press("again\r")?;
-    terminal.until_screen("the next answer", |screen| screen.contents().contains("Section 3 "))?;
+    terminal.until_screen("the next answer", |screen| {
+        screen.contents().contains("Section 3 ")
+    })?;
     let mut echoes = Vec::with_capacity(KEYS);
     for _ in 0..KEYS / 2 {
         for (key, row) in [("x", "> x"), ("\u{7f}", ">")] {
@@ -68,7 +97,12 @@ fn streaming(haft: &Path) -> anyhow::Result<()> {
     }
     let streams = terminal.screen().contents().contains("Esc interrupts");
     ensure!(streams, "the answer ended before all keys were pressed");
-    figures::print("from a key to its echo while it streams, median", figures::median_ms(&mut echoes), "ms", None);
+    figures::print(
+        "from a key to its echo while it streams, median",
+        figures::median_ms(&mut echoes),
+        "ms",
+        None,
+    );
     let late = figures::quantile_ms(&mut echoes, 0.99);
     figures::print("the same, 99th percentile of 200", late, "ms", Some(30.0));
     Ok(())
@@ -76,19 +110,30 @@ fn streaming(haft: &Path) -> anyhow::Result<()> {
 
 /// Memory with a conversation of so many messages: opened, and after one more turn.
 fn memory(haft: &Path, messages: usize) -> anyhow::Result<[(f64, f64); 2]> {
-    let server = ScriptedServer::builder(Script::replies([Reply::text("One more.")])?).lean().start_in_thread()?;
+    let server = ScriptedServer::builder(Script::replies([Reply::text("One more.")])?)
+        .lean()
+        .start_in_thread()?;
     let place = Place::new(&server)?;
     let file = place.home().join("conversation.json");
     std::fs::write(&file, conversation(messages))?;
-    let imported = place.haft(haft, &["conversations", "import"]).arg(&file).output()?;
-    ensure!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let imported = place
+        .haft(haft, &["conversations", "import"])
+        .arg(&file)
+        .output()?;
+    ensure!(
+        imported.status.success(),
+        "{}",
+        String::from_utf8_lossy(&imported.stderr)
+    );
     let mut terminal = Terminal::start(&place.haft(haft, &["-r", "long"]), SIZE, Recording::Off)?;
     terminal.until(&format!("{} messages", haft_text::grouped(messages as u64)))?;
     terminal.until("> ")?;
     let opened = terminal.memory()?;
     terminal.press("go on\r")?;
     terminal.until("One more.")?;
-    terminal.until_screen("the end of the turn", |screen| !screen.contents().contains("Esc interrupts"))?;
+    terminal.until_screen("the end of the turn", |screen| {
+        !screen.contents().contains("Esc interrupts")
+    })?;
     let after = terminal.memory()?;
     terminal.leave()?;
     Ok([opened, after])
@@ -115,7 +160,11 @@ fn page(letters: usize) -> String {
 
 fn conversation(messages: usize) -> String {
     let message = |number: usize| {
-        let (role, words) = if number.is_multiple_of(2) { ("user", 20) } else { ("assistant", 80) };
+        let (role, words) = if number.is_multiple_of(2) {
+            ("user", 20)
+        } else {
+            ("assistant", 80)
+        };
         json!({
             "message_id": format!("m{number}"), "role": role, "content": format!("{number} {}", "word ".repeat(words)),
             "created_at": "2026-01-01T00:00:00Z", "metadata": {}, "llm_metadata": null,

@@ -1,4 +1,5 @@
-//! What haft itself adds between two requests: last byte of reply k to first byte of request k+1, as the conversation grows.
+//! What haft itself adds between two requests: last byte of reply k to first byte of request k+1,
+//! as the conversation grows.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,8 +12,11 @@ use crate::figures;
 use crate::subject::{self, Place};
 
 /// Turns, goal for the overhead in milliseconds, goal for the peak memory in megabytes.
-const LENGTHS: [(usize, Option<f64>, Option<f64>); 3] =
-    [(10, None, None), (100, Some(1.5), Some(25.0)), (1000, Some(3.0), Some(35.0))];
+const LENGTHS: [(usize, Option<f64>, Option<f64>); 3] = [
+    (10, None, None),
+    (100, Some(1.5), Some(25.0)),
+    (1000, Some(3.0), Some(35.0)),
+];
 
 pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     figures::line(
@@ -20,21 +24,40 @@ pub(crate) fn run(haft: &Path) -> anyhow::Result<()> {
     );
     for (turns, overhead_goal, memory_goal) in LENGTHS {
         // Other lines every time: a call that is repeated with the same result ends a turn.
-        let read = |turn: usize| json!({"path": "notes.txt", "start_line": turn, "end_line": turn + 19});
-        let replies = (1..=turns).map(|turn| Reply::call("read_file", read(turn)).with_text("I will read the notes."));
+        let read =
+            |turn: usize| json!({"path": "notes.txt", "start_line": turn, "end_line": turn + 19});
+        let replies = (1..=turns)
+            .map(|turn| Reply::call("read_file", read(turn)).with_text("I will read the notes."));
         let script = Script::replies(replies.chain([Reply::text("Done.")]))?;
         let server = ScriptedServer::builder(script).lean().start_in_thread()?;
         let place = Place::new(&server)?;
         let ran = subject::run(place.command(haft, "read the notes, page by page"))?;
 
         let timings = server.timings();
-        ensure!(timings.len() == turns + 1, "{} requests arrived, {} were expected", timings.len(), turns + 1);
-        let gaps = timings.windows(2).filter_map(|pair| Some(pair[1].received - pair[0].replied?));
+        ensure!(
+            timings.len() == turns + 1,
+            "{} requests arrived, {} were expected",
+            timings.len(),
+            turns + 1
+        );
+        let gaps = timings
+            .windows(2)
+            .filter_map(|pair| Some(pair[1].received - pair[0].replied?));
         let mut gaps: Vec<Duration> = gaps.collect();
         let mut late = gaps.split_off(gaps.len() - (turns / 10).max(1));
         let name = |what: &str| format!("{what} at {turns} turns");
-        figures::print(&name("overhead, median"), figures::median_ms(&mut late), "ms", overhead_goal);
-        figures::print(&name("overhead, 95th percentile"), figures::quantile_ms(&mut late, 0.95), "ms", None);
+        figures::print(
+            &name("overhead, median"),
+            figures::median_ms(&mut late),
+            "ms",
+            overhead_goal,
+        );
+        figures::print(
+            &name("overhead, 95th percentile"),
+            figures::quantile_ms(&mut late, 0.95),
+            "ms",
+            None,
+        );
         figures::print(&name("peak memory"), ran.peak_mb, "MB", memory_goal);
     }
     Ok(())

@@ -1,15 +1,17 @@
 //! What each policy costs on recorded conversations, at three tables of prices.
 //!
-//! Conversations are read, replayed and priced as `haft context replay --model assumed` does it: with reminders of 1,000 tokens
-//! that change in every twentieth request. Only input is priced, in times of the input price. Prices of another table change
-//! what is bought, so every policy is replayed under every table.
+//! Conversations are read, replayed and priced as `haft context replay --model assumed` does it:
+//! with reminders of 1,000 tokens that change in every twentieth request. Only input is priced, in
+//! times of the input price. Prices of another table change what is bought, so every policy is
+//! replayed under every table.
 
 use std::collections::BTreeSet;
 
 use haft_context::Policy;
 use haft_imports::{ImportFormat, SourceText, read_conversations};
 use haft_lab::{
-    Coverage, ImaginedReminders, PRICE_TABLES, RecordedConversation, Recording, Variant, assumed_model, replay,
+    Coverage, ImaginedReminders, PRICE_TABLES, RecordedConversation, Recording, Variant,
+    assumed_model, replay,
 };
 use haft_model::O200k;
 use haft_types::{ModelSpec, Timestamp, Usage};
@@ -17,7 +19,10 @@ use haft_types::{ModelSpec, Timestamp, Usage};
 use crate::figures;
 
 /// The reminders of every conversation.
-const REMINDERS: ImaginedReminders = ImaginedReminders { tokens: 1_000, changes: 0.05 };
+const REMINDERS: ImaginedReminders = ImaginedReminders {
+    tokens: 1_000,
+    changes: 0.05,
+};
 /// What sending reminders may cost, in times of sending none.
 const REMINDERS_GOAL: f64 = 1.10;
 /// What the default may cost, in times of the cheapest policy with at most twice its regret.
@@ -38,10 +43,22 @@ const FORMER: &str = "after-tool-result:3+prune:0.8:1.0:6+compress:round-end";
 const OTHERS: [(&str, &str); 7] = [
     (DEFAULT, "haft's default"),
     (NONE, "the same without reminders"),
-    ("none+prune:off+compress:never+archive:off", "append only, no reminders, nothing reduced"),
-    ("cache-aware+prune:off+compress:never+archive:off", "append only, nothing reduced"),
-    ("cache-aware+prune:100k:0.1:3+compress:never+archive:off", "masking above 100k, newest 3 results kept"),
-    ("cache-aware+prune:off+compress:never+archive:0.8", "summarising at 80 %"),
+    (
+        "none+prune:off+compress:never+archive:off",
+        "append only, no reminders, nothing reduced",
+    ),
+    (
+        "cache-aware+prune:off+compress:never+archive:off",
+        "append only, nothing reduced",
+    ),
+    (
+        "cache-aware+prune:100k:0.1:3+compress:never+archive:off",
+        "masking above 100k, newest 3 results kept",
+    ),
+    (
+        "cache-aware+prune:off+compress:never+archive:0.8",
+        "summarising at 80 %",
+    ),
     (FORMER, "haft's former default"),
 ];
 const PLACES: [&str; 5] = [NONE, "front", "tail", "after-tool-result:3", "cache-aware"];
@@ -73,14 +90,23 @@ pub(super) struct Experiments(Vec<(ModelSpec, Vec<Variant>)>);
 
 /// All of them, each once.
 pub(super) fn experiments() -> anyhow::Result<Experiments> {
-    let names = OTHERS.iter().map(|(name, _)| *name).chain(PLACES).chain(REDUCTIONS);
+    let names = OTHERS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(PLACES)
+        .chain(REDUCTIONS);
     let names: BTreeSet<&str> = names.collect();
     let with = |model: ModelSpec| {
         let parse = |name: &&str| Variant::parse(name, &Policy::default(), &model);
         let variants = names.iter().map(parse).collect::<Result<_, _>>()?;
         Ok((model, variants))
     };
-    PRICE_TABLES.map(assumed_model).into_iter().map(with).collect::<anyhow::Result<_>>().map(Experiments)
+    PRICE_TABLES
+        .map(assumed_model)
+        .into_iter()
+        .map(with)
+        .collect::<anyhow::Result<_>>()
+        .map(Experiments)
 }
 
 /// What a policy came to.
@@ -128,24 +154,50 @@ pub(super) struct Cost {
 pub(super) struct Costs(pub(super) Vec<Cost>);
 
 /// Replays a conversation under every policy; none where it has no request.
-pub(super) fn costs(text: &str, format: ImportFormat, experiments: &Experiments) -> anyhow::Result<Option<Cost>> {
-    let source = SourceText { text, now: Timestamp::UNIX_EPOCH };
-    let Some(read) = read_conversations(source, Some(format))?.pop() else { return Ok(None) };
+pub(super) fn costs(
+    text: &str,
+    format: ImportFormat,
+    experiments: &Experiments,
+) -> anyhow::Result<Option<Cost>> {
+    let source = SourceText {
+        text,
+        now: Timestamp::UNIX_EPOCH,
+    };
+    let Some(read) = read_conversations(source, Some(format))?.pop() else {
+        return Ok(None);
+    };
     let messages = read.document.messages;
-    let Some(recorded) = RecordedConversation::of_messages(read.document.name, messages, REMINDERS, &O200k)? else {
+    let Some(recorded) =
+        RecordedConversation::of_messages(read.document.name, messages, REMINDERS, &O200k)?
+    else {
         return Ok(None);
     };
     let sums = |(model, variants): &(ModelSpec, Vec<Variant>)| {
-        variants.iter().map(|variant| sum(&recorded, variant, model)).collect()
+        variants
+            .iter()
+            .map(|variant| sum(&recorded, variant, model))
+            .collect()
     };
-    Ok(Some(Cost { requests: recorded.steps.len(), sums: experiments.0.iter().map(sums).collect() }))
+    Ok(Some(Cost {
+        requests: recorded.steps.len(),
+        sums: experiments.0.iter().map(sums).collect(),
+    }))
 }
 
 fn sum(recorded: &RecordedConversation, variant: &Variant, model: &ModelSpec) -> Sum {
     let beside = |step: usize| recorded.surroundings(step);
-    let recording = Recording { history: &recorded.history, steps: &recorded.steps, beside: &beside };
+    let recording = Recording {
+        history: &recorded.history,
+        steps: &recorded.steps,
+        beside: &beside,
+    };
     let replay = replay(&recording, variant, model, &O200k, |_, _| ());
-    let distances = || replay.requests.iter().filter_map(|one| one.reminder_distance);
+    let distances = || {
+        replay
+            .requests
+            .iter()
+            .filter_map(|one| one.reminder_distance)
+    };
     Sum {
         requests: replay.requests.len(),
         usage: replay.usage(),
@@ -172,7 +224,11 @@ impl Costs {
                 prices.rule,
                 self.0.len()
             ));
-            let table = Table { costs: &self.0, variants: &experiments.0[number].1, number };
+            let table = Table {
+                costs: &self.0,
+                variants: &experiments.0[number].1,
+                number,
+            };
             table.tell_others();
             figures::line("");
             table.tell_places();
@@ -193,28 +249,40 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn index(&self, name: &str) -> usize {
-        self.variants.iter().position(|variant| variant.name == name).unwrap_or(0)
+        self.variants
+            .iter()
+            .position(|variant| variant.name == name)
+            .unwrap_or(0)
     }
 
     /// All conversations under this policy.
     fn all(&self, name: &str) -> Sum {
         let index = self.index(name);
         let mut all = Sum::default();
-        self.costs.iter().for_each(|one| all.add(&one.sums[self.number][index]));
+        self.costs
+            .iter()
+            .for_each(|one| all.add(&one.sums[self.number][index]));
         all
     }
 
     /// What conversations of so many requests cost under one policy in times of another, in order.
     fn ratios(&self, name: &str, other: &str, wanted: impl Fn(usize) -> bool) -> Vec<f64> {
         let (name, other) = (self.index(name), self.index(other));
-        let ratio = |one: &Cost| one.sums[self.number][name].cost / one.sums[self.number][other].cost;
-        let mut ratios: Vec<f64> = self.costs.iter().filter(|one| wanted(one.requests)).map(ratio).collect();
+        let ratio =
+            |one: &Cost| one.sums[self.number][name].cost / one.sums[self.number][other].cost;
+        let mut ratios: Vec<f64> = self
+            .costs
+            .iter()
+            .filter(|one| wanted(one.requests))
+            .map(ratio)
+            .collect();
         ratios.retain(|ratio| ratio.is_finite());
         ratios.sort_by(f64::total_cmp);
         ratios
     }
 
-    /// The cost against sending no reminders: of all, and the median over long conversations and over short ones.
+    /// The cost against sending no reminders: of all, and the median over long conversations and
+    /// over short ones.
     fn against_none(&self, name: &str) -> [f64; 3] {
         let long = middle(&self.ratios(name, NONE, |requests| requests >= LONG));
         let short = middle(&self.ratios(name, NONE, |requests| requests < LONG));
@@ -225,7 +293,9 @@ impl Table<'_> {
         figures::line(
             "| policy | what it is | cost a request | times the default | median, long | times `none` | median, long | median, short | peak | breaks | archives | regret | must-keep |",
         );
-        figures::line("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+        figures::line(
+            "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
+        );
         let default = self.all(DEFAULT).cost;
         for (name, what) in OTHERS {
             let sum = self.all(name);
@@ -256,9 +326,15 @@ impl Table<'_> {
         let none = self.all(NONE).cost;
         for name in PLACES {
             let sum = self.all(name);
-            let (distance, far) =
-                if name == NONE { Default::default() } else { (sum.distance.to_string(), sum.far.to_string()) };
-            figures::line(&format!("| `{name}` | {} | {distance} | {far} |", told(&sum, none)));
+            let (distance, far) = if name == NONE {
+                Default::default()
+            } else {
+                (sum.distance.to_string(), sum.far.to_string())
+            };
+            figures::line(&format!(
+                "| `{name}` | {} | {distance} | {far} |",
+                told(&sum, none)
+            ));
         }
     }
 
@@ -285,35 +361,62 @@ impl Table<'_> {
     fn tell_goals(&self) {
         let default = self.all(DEFAULT);
         let keeps = |sum: &Sum| sum.kept.kept == sum.kept.all && sum.too_large == 0;
-        let named = self.variants.iter().map(|variant| (variant, self.all(&variant.name)));
+        let named = self
+            .variants
+            .iter()
+            .map(|variant| (variant, self.all(&variant.name)));
         let fair = named.filter(|(variant, sum)| {
             let is_fair = sum.kept.kept >= default.kept.kept && sum.regret <= 2 * default.regret;
             variant.reminders && is_fair && sum.far == 0 && sum.too_large == 0
         });
-        if let Some((variant, sum)) = fair.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost)) {
+        if let Some((variant, sum)) =
+            fair.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))
+        {
             let name = &variant.name;
             let median = middle(&self.ratios(DEFAULT, name, |requests| requests >= LONG));
             let what = format!(
                 "the default in times of the cheapest that keeps as much and has at most twice its regret, `{name}` (regret {} and {})",
                 default.regret, sum.regret
             );
-            goal(&what, &[("all", default.cost / sum.cost), ("median, long", median)], CHEAPEST_GOAL);
+            goal(
+                &what,
+                &[("all", default.cost / sum.cost), ("median, long", median)],
+                CHEAPEST_GOAL,
+            );
         }
         let [all, long, short] = self.against_none(DEFAULT);
-        let ratios = [("all", all), ("median, long", long), ("median, short", short)];
-        goal("the default in times of sending no reminders", &ratios, REMINDERS_GOAL);
+        let ratios = [
+            ("all", all),
+            ("median, long", long),
+            ("median, short", short),
+        ];
+        goal(
+            "the default in times of sending no reminders",
+            &ratios,
+            REMINDERS_GOAL,
+        );
         let against = self.ratios(DEFAULT, NEVER, |_| true);
         // A rounding of the last bit is not a cost.
         let cheaper = against.iter().filter(|ratio| **ratio <= 1.0 + 1e-9).count();
-        let (share, all) = (cheaper as f64 / against.len().max(1) as f64, default.cost / self.all(NEVER).cost);
-        let word = if all <= 1.0 && share >= COMPRESSION_GOAL { "reached" } else { "MISSED" };
+        let (share, all) = (
+            cheaper as f64 / against.len().max(1) as f64,
+            default.cost / self.all(NEVER).cost,
+        );
+        let word = if all <= 1.0 && share >= COMPRESSION_GOAL {
+            "reached"
+        } else {
+            "MISSED"
+        };
         figures::line(&format!(
             "- compression: {all:.3} times the cost without it, and not dearer in {cheaper} of {} conversations (at least {:.0} %): {word}",
             against.len(),
             100.0 * COMPRESSION_GOAL
         ));
         let word = if keeps(&default) { "reached" } else { "MISSED" };
-        figures::line(&format!("- must-keep of the default {}: {word}", kept(&default)));
+        figures::line(&format!(
+            "- must-keep of the default {}: {word}",
+            kept(&default)
+        ));
         let others = OTHERS.iter().map(|(name, _)| (*name, self.all(name)));
         let rivals = others.filter(|(name, sum)| !name.starts_with(NONE) && keeps(sum));
         let cheapest = rivals.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
@@ -325,17 +428,35 @@ impl Table<'_> {
     }
 }
 
-/// Says whether every ratio is at most the goal. There is none where there are no such conversations.
+/// Says whether every ratio is at most the goal. There is none where there are no such
+/// conversations.
 fn goal(what: &str, ratios: &[(&str, f64)], most: f64) {
-    let ratios: Vec<_> = ratios.iter().filter(|(_, ratio)| ratio.is_finite()).collect();
-    let word = if ratios.iter().all(|(_, ratio)| *ratio <= most) { "reached" } else { "MISSED" };
-    let ratios: Vec<_> = ratios.iter().map(|(name, ratio)| format!("{ratio:.3} ({name})")).collect();
-    figures::line(&format!("- {what}: {}; at most {most:.2}: {word}", ratios.join(", ")));
+    let ratios: Vec<_> = ratios
+        .iter()
+        .filter(|(_, ratio)| ratio.is_finite())
+        .collect();
+    let word = if ratios.iter().all(|(_, ratio)| *ratio <= most) {
+        "reached"
+    } else {
+        "MISSED"
+    };
+    let ratios: Vec<_> = ratios
+        .iter()
+        .map(|(name, ratio)| format!("{ratio:.3} ({name})"))
+        .collect();
+    figures::line(&format!(
+        "- {what}: {}; at most {most:.2}: {word}",
+        ratios.join(", ")
+    ));
 }
 
 /// A median as it is printed, where there is one.
 fn ratio(value: f64) -> String {
-    if value.is_finite() { format!("{value:.3}") } else { "–".to_owned() }
+    if value.is_finite() {
+        format!("{value:.3}")
+    } else {
+        "–".to_owned()
+    }
 }
 
 fn middle(sorted: &[f64]) -> f64 {
@@ -359,13 +480,22 @@ fn kept(sum: &Sum) -> String {
 }
 
 fn refused(sum: &Sum) -> String {
-    if sum.too_large > 0 { format!(" ({} too large)", sum.too_large) } else { String::new() }
+    if sum.too_large > 0 {
+        format!(" ({} too large)", sum.too_large)
+    } else {
+        String::new()
+    }
 }
 
 /// What the tables have in common: tokens by class, cost and breaks.
 fn told(sum: &Sum, against: f64) -> String {
     let tokens = |tokens: u64| each(tokens as f64, sum);
-    let Usage { input, cached_input, cache_write, .. } = sum.usage;
+    let Usage {
+        input,
+        cached_input,
+        cache_write,
+        ..
+    } = sum.usage;
     format!(
         "{:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.3} | {}",
         tokens(sum.usage.all_input()),

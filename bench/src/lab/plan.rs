@@ -1,7 +1,8 @@
-//! What a scripted model does on a source tree: it reads, searches, edits, runs commands and keeps a list, round after round.
+//! What a scripted model does on a source tree: it reads, searches, edits, runs commands and keeps
+//! a list, round after round.
 //!
-//! The same tree and seed give the same plan. The planner knows what its own edits make of the files, so every call finds what it
-//! names; only commands that are meant to fail do.
+//! The same tree and seed give the same plan. The planner knows what its own edits make of the
+//! files, so every call finds what it names; only commands that are meant to fail do.
 
 use haft_testkit::test::Random;
 use haft_testkit::{Reply, ScriptCall};
@@ -34,7 +35,15 @@ struct Planner {
 /// A conversation of about so many requests.
 pub(super) fn plan(files: Vec<SourceFile>, seed: u64, requests: usize) -> Vec<PlannedRound> {
     let (random, focus, list) = (Random::new(seed), Vec::new(), Vec::new());
-    let mut planner = Planner { random, files, focus, list, done: 0, replies: Vec::new(), edits: 0 };
+    let mut planner = Planner {
+        random,
+        files,
+        focus,
+        list,
+        done: 0,
+        replies: Vec::new(),
+        edits: 0,
+    };
     let mut rounds: Vec<PlannedRound> = Vec::new();
     let mut left = requests;
     while left > 0 {
@@ -48,7 +57,9 @@ pub(super) fn plan(files: Vec<SourceFile>, seed: u64, requests: usize) -> Vec<Pl
 impl Planner {
     fn round(&mut self, number: usize, steps: usize) -> PlannedRound {
         let files = 2 + self.random.below(3);
-        self.focus = (0..files).map(|_| self.random.below(self.files.len())).collect();
+        self.focus = (0..files)
+            .map(|_| self.random.below(self.files.len()))
+            .collect();
         let input = self.input(number);
         if number == 0 || self.random.below(2) == 0 {
             self.begin_list();
@@ -75,15 +86,24 @@ impl Planner {
              outside of this tree relies on the old order."
         );
         self.replies.push(Reply::text(answer));
-        PlannedRound { input, replies: std::mem::take(&mut self.replies) }
+        PlannedRound {
+            input,
+            replies: std::mem::take(&mut self.replies),
+        }
     }
 
     fn input(&mut self, number: usize) -> String {
         let (path, word) = (self.path(0), self.word());
         let task = match self.random.below(4) {
-            0 => format!("Find out how `{word}` is used in {path} and its neighbours, and make the names consistent."),
-            1 => format!("There is a mistake somewhere around `{word}`. Look at {path} first, then at who calls it."),
-            2 => format!("Explain {path} to me, and tidy what you find hard to explain. `{word}` is where I got lost."),
+            0 => format!(
+                "Find out how `{word}` is used in {path} and its neighbours, and make the names consistent."
+            ),
+            1 => format!(
+                "There is a mistake somewhere around `{word}`. Look at {path} first, then at who calls it."
+            ),
+            2 => format!(
+                "Explain {path} to me, and tidy what you find hard to explain. `{word}` is where I got lost."
+            ),
             _ => format!("Go through {path} and note what would break if `{word}` went away."),
         };
         match number % 4 {
@@ -93,17 +113,25 @@ impl Planner {
         }
     }
 
-    /// Adds a reply, unless it would ask for what was asked for just before: a call that is repeated with the same result ends a
-    /// turn.
+    /// Adds a reply, unless it would ask for what was asked for just before: a call that is
+    /// repeated with the same result ends a turn.
     fn say(&mut self, text: String, call: ScriptCall) {
         let reply = Reply::calls([call]).with_text(text);
-        if self.replies.iter().rev().take(8).all(|earlier| earlier.tool_calls != reply.tool_calls) {
+        if self
+            .replies
+            .iter()
+            .rev()
+            .take(8)
+            .all(|earlier| earlier.tool_calls != reply.tool_calls)
+        {
             self.replies.push(reply);
         }
     }
 
     fn path(&self, number: usize) -> String {
-        self.files[self.focus[number % self.focus.len()]].path.clone()
+        self.files[self.focus[number % self.focus.len()]]
+            .path
+            .clone()
     }
 
     fn one_of_focus(&mut self) -> usize {
@@ -115,11 +143,17 @@ impl Planner {
     fn word(&mut self) -> String {
         let file = self.one_of_focus();
         let from = self.random.below(self.files[file].lines.len());
-        let lines = self.files[file].lines[from..].iter().chain(&self.files[file].lines);
+        let lines = self.files[file].lines[from..]
+            .iter()
+            .chain(&self.files[file].lines);
         let words = |line: &str| {
-            line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').map(str::to_owned).collect::<Vec<_>>()
+            line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
-        let mut names = lines.flat_map(|line| words(line)).filter(|word| word.len() > 5 && word.is_ascii());
+        let mut names = lines
+            .flat_map(|line| words(line))
+            .filter(|word| word.len() > 5 && word.is_ascii());
         names.next().unwrap_or_else(|| "fn".to_owned())
     }
 
@@ -127,7 +161,8 @@ impl Planner {
         let (first, second) = (self.read_call(), self.read_call());
         // Two files at once now and then, as models do it.
         if self.random.below(4) == 0 && first != second {
-            self.replies.push(Reply::calls([first, second]).with_text("I read both to see what they do."));
+            self.replies
+                .push(Reply::calls([first, second]).with_text("I read both to see what they do."));
         } else {
             self.say("I read it to see what it does.".to_owned(), first);
         }
@@ -141,12 +176,18 @@ impl Planner {
         }
         let from = 1 + self.random.below(lines - 100);
         let to = (from + 60 + self.random.below(200)).min(lines);
-        ScriptCall::new("read_file", json!({ "path": path, "start_line": from, "end_line": to }))
+        ScriptCall::new(
+            "read_file",
+            json!({ "path": path, "start_line": from, "end_line": to }),
+        )
     }
 
     fn search(&mut self) {
         let word = self.word();
-        let call = ScriptCall::new("search_files", json!({ "path": ".", "regex": format!("\\b{word}\\b") }));
+        let call = ScriptCall::new(
+            "search_files",
+            json!({ "path": ".", "regex": format!("\\b{word}\\b") }),
+        );
         self.say(format!("Who else uses `{word}`?"), call);
     }
 
@@ -165,19 +206,34 @@ impl Planner {
         let SourceFile { path, lines } = &self.files[file];
         let is_only = |line: &str| lines.iter().filter(|other| other.contains(line)).count() == 1;
         let usable = |at: &usize| lines[*at].trim().len() > 20 && is_only(&lines[*at]);
-        let Some(at) = (from..lines.len()).chain(0..from).find(usable) else { return self.search() };
+        let Some(at) = (from..lines.len()).chain(0..from).find(usable) else {
+            return self.search();
+        };
         let (path, old) = (path.clone(), lines[at].clone());
         let (first, last) = (at.saturating_sub(20) + 1, (at + 20).min(lines.len()));
         let read = json!({ "path": path, "start_line": first, "end_line": last });
-        self.say(format!("First the place in `{path}`."), ScriptCall::new("read_file", read));
+        self.say(
+            format!("First the place in `{path}`."),
+            ScriptCall::new("read_file", read),
+        );
         self.edits += 1;
-        let new = format!("{old}\n// Checked in pass {}: the order of these two does not matter.", self.edits);
+        let new = format!(
+            "{old}\n// Checked in pass {}: the order of these two does not matter.",
+            self.edits
+        );
         self.files[file].lines[at].clone_from(&new);
-        let split: Vec<String> =
-            self.files[file].lines.iter().flat_map(|line| line.split('\n')).map(str::to_owned).collect();
+        let split: Vec<String> = self.files[file]
+            .lines
+            .iter()
+            .flat_map(|line| line.split('\n'))
+            .map(str::to_owned)
+            .collect();
         self.files[file].lines = split;
         let edit = json!({ "path": path, "old_text": old, "new_text": new });
-        self.say("Now the change.".to_owned(), ScriptCall::new("edit_file", edit));
+        self.say(
+            "Now the change.".to_owned(),
+            ScriptCall::new("edit_file", edit),
+        );
     }
 
     fn command(&mut self) {
@@ -191,14 +247,24 @@ impl Planner {
             ),
             _ => format!("sort {path} | uniq -c | sort -rn | head -n 25"),
         };
-        let call = ScriptCall::new("execute_command", json!({ "command": command, "requires_approval": false }));
+        let call = ScriptCall::new(
+            "execute_command",
+            json!({ "command": command, "requires_approval": false }),
+        );
         self.say("I check that with a command.".to_owned(), call);
     }
 
     fn begin_list(&mut self) {
         let items = 4 + self.random.below(5);
-        self.list =
-            (0..items).map(|number| format!("step {}: look at {} and decide", number + 1, self.path(number))).collect();
+        self.list = (0..items)
+            .map(|number| {
+                format!(
+                    "step {}: look at {} and decide",
+                    number + 1,
+                    self.path(number)
+                )
+            })
+            .collect();
         self.done = 0;
         self.write_list();
     }
@@ -219,6 +285,9 @@ impl Planner {
         };
         let item = |(number, content): (usize, &String)| json!({ "content": content, "status": status(number) });
         let todos: Vec<_> = self.list.iter().enumerate().map(item).collect();
-        self.say("I keep the list current.".to_owned(), ScriptCall::new("todo_write", json!({ "todos": todos })));
+        self.say(
+            "I keep the list current.".to_owned(),
+            ScriptCall::new("todo_write", json!({ "todos": todos })),
+        );
     }
 }

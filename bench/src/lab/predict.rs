@@ -1,13 +1,16 @@
-//! The simulated cache against what providers counted: |predicted − read| in parts of the prompt, for every request but the
-//! first of a session, because what the cache held before it is not recorded.
+//! The simulated cache against what providers counted: |predicted − read| in parts of the prompt,
+//! for every request but the first of a session, because what the cache held before it is not
+//! recorded.
 //!
-//! Two ways. *By totals*: what a request added is the difference of the totals the provider counted, so that only the rule of
-//! the cache is tested; a total that shrinks is a rewritten prefix. *By content*: every message as haft counts it, which tests
-//! the count as well; where the recorded agent summarised, the conversation begins anew.
+//! Two ways. *By totals*: what a request added is the difference of the totals the provider
+//! counted, so that only the rule of the cache is tested; a total that shrinks is a rewritten
+//! prefix. *By content*: every message as haft counts it, which tests the count as well; where the
+//! recorded agent summarised, the conversation begins anew.
 //!
-//! One constant a session is fitted where the recordings hold no system prompt (those of Claude Code and pi): the tokens before
-//! the conversation. By totals it is the shortest prefix that was ever read in the session; by content it is what the first
-//! request had more than was counted. The tokenizer's factor is the catalogue's for the family, not fitted.
+//! One constant a session is fitted where the recordings hold no system prompt (those of Claude
+//! Code and pi): the tokens before the conversation. By totals it is the shortest prefix that was
+//! ever read in the session; by content it is what the first request had more than was counted. The
+//! tokenizer's factor is the catalogue's for the family, not fitted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +21,8 @@ use haft_types::{CacheKind, CacheRule, ContentHash};
 use crate::figures;
 use crate::recorded::{Billed, Conversation};
 
-/// Tokens in a step of Gemini's implicit cache. The provider publishes none; the recorded counters show it.
+/// Tokens in a step of Gemini's implicit cache. The provider publishes none; the recorded counters
+/// show it.
 const GEMINI_STEP: u32 = 2_010;
 /// The model's tokens for each token that haft counts, by family.
 const CLAUDE: f64 = 1.25;
@@ -55,7 +59,10 @@ impl Errors {
         figures::line("| --- | --: | --: | --: | --: | --: | --: | --: | --: |");
         for (source, (sessions, totals, content)) in &mut self.sources {
             let (totals_told, content_told) = (told(totals), told(content));
-            figures::line(&format!("| {source} | {sessions} | {} | {totals_told} | {content_told} |", totals.len()));
+            figures::line(&format!(
+                "| {source} | {sessions} | {} | {totals_told} | {content_told} |",
+                totals.len()
+            ));
         }
     }
 }
@@ -64,7 +71,13 @@ impl Errors {
 fn told(errors: &mut [f64]) -> String {
     errors.sort_by(f64::total_cmp);
     let last = errors.len().saturating_sub(1) as f64;
-    let at = |share: f64| 100.0 * errors.get((last * share).round() as usize).copied().unwrap_or_default();
+    let at = |share: f64| {
+        100.0
+            * errors
+                .get((last * share).round() as usize)
+                .copied()
+                .unwrap_or_default()
+    };
     let mean = 100.0 * errors.iter().sum::<f64>() / errors.len().max(1) as f64;
     format!("{:.2} % | {:.2} % | {mean:.2} %", at(0.5), at(0.9))
 }
@@ -74,7 +87,11 @@ pub(super) fn errors(conversation: &Conversation) -> Session {
     let gemini = conversation.agent.contains("mini-swe");
     let hour = conversation.billed.iter().any(|billed| billed.w1h > 0);
     let rule = CacheRule {
-        rule: if gemini { CacheKind::Gemini } else { CacheKind::Anthropic },
+        rule: if gemini {
+            CacheKind::Gemini
+        } else {
+            CacheKind::Anthropic
+        },
         ttl: if hour { "1h" } else { "5m" }.into(),
         look_back: Some(20),
         interval: gemini.then_some(GEMINI_STEP),
@@ -113,7 +130,12 @@ fn times(conversation: &Conversation) -> Vec<Duration> {
 /// Requests made of what the provider counted.
 fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
     let absent = conversation.prompt.is_empty();
-    let front = conversation.billed.iter().map(|billed| billed.read).filter(|read| *read > 0 && absent).min();
+    let front = conversation
+        .billed
+        .iter()
+        .map(|billed| billed.read)
+        .filter(|read| *read > 0 && absent)
+        .min();
     let front = front.map(|tokens| piece(b"front", tokens, true));
     let begun = || front.into_iter().collect::<Vec<_>>();
     let mut pieces = begun();
@@ -124,7 +146,10 @@ fn by_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
             pieces = begun();
         }
         // The newest message is always marked, and what stands before the conversation.
-        pieces.iter_mut().skip(usize::from(front.is_some())).for_each(|piece| piece.boundary = false);
+        pieces
+            .iter_mut()
+            .skip(usize::from(front.is_some()))
+            .for_each(|piece| piece.boundary = false);
         let added = billed.prompt().saturating_sub(total(&pieces));
         pieces.push(piece(&number.to_le_bytes(), added, true));
         requests.push(pieces.clone());
@@ -137,17 +162,35 @@ fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> 
     let scaled = |tokens: u32| (f64::from(tokens) * factor).round() as u64;
     let pieces = |billed: &Billed| -> Vec<CachePiece> {
         let end = conversation.place(billed.at);
-        let begin = conversation.compactions.iter().map(|at| conversation.place(*at)).filter(|at| *at < end).max();
-        let said = conversation.history.get(begin.unwrap_or(0)..end).unwrap_or_default();
-        said.iter().map(|entry| CachePiece { hash: entry.hash, ..piece(b"", scaled(entry.tokens), false) }).collect()
+        let begin = conversation
+            .compactions
+            .iter()
+            .map(|at| conversation.place(*at))
+            .filter(|at| *at < end)
+            .max();
+        let said = conversation
+            .history
+            .get(begin.unwrap_or(0)..end)
+            .unwrap_or_default();
+        said.iter()
+            .map(|entry| CachePiece {
+                hash: entry.hash,
+                ..piece(b"", scaled(entry.tokens), false)
+            })
+            .collect()
     };
     let counted = |pieces: &[CachePiece]| pieces.iter().map(|piece| piece.tokens).sum::<u64>();
     let first = conversation.billed.first();
-    let front = first.map_or(0, |billed| billed.prompt().saturating_sub(counted(&pieces(billed))));
+    let front = first.map_or(0, |billed| {
+        billed.prompt().saturating_sub(counted(&pieces(billed)))
+    });
     let request = |billed: &Billed| {
         let mut all = vec![piece(b"front", front, true)];
         all.extend(pieces(billed));
-        all.iter_mut().rev().take(1).for_each(|piece| piece.boundary = true);
+        all.iter_mut()
+            .rev()
+            .take(1)
+            .for_each(|piece| piece.boundary = true);
         all
     };
     conversation.billed.iter().map(request).collect()
@@ -155,5 +198,10 @@ fn by_content(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> 
 
 fn piece(name: &[u8], tokens: u64, boundary: bool) -> CachePiece {
     // How many blocks a request added is not what is tested here; two are what most have.
-    CachePiece { hash: ContentHash::of(name), tokens, blocks: 2, boundary }
+    CachePiece {
+        hash: ContentHash::of(name),
+        tokens,
+        blocks: 2,
+        boundary,
+    }
 }

@@ -30,10 +30,12 @@ impl Theme {
 
     /// The first eight colours of a terminal, and the bright ones.
     fn colour(self, number: u8) -> &'static str {
-        const DARK: [&str; 8] =
-            ["#3a3f4b", "#ef6b73", "#8fce7b", "#e5c07b", "#6cb6ff", "#d08be8", "#56c8d8", "#d8dbe2"];
-        const LIGHT: [&str; 8] =
-            ["#24272d", "#c4262e", "#2d7d32", "#8a6100", "#1f5fc4", "#8c3fb0", "#0b7285", "#5c626d"];
+        const DARK: [&str; 8] = [
+            "#3a3f4b", "#ef6b73", "#8fce7b", "#e5c07b", "#6cb6ff", "#d08be8", "#56c8d8", "#d8dbe2",
+        ];
+        const LIGHT: [&str; 8] = [
+            "#24272d", "#c4262e", "#2d7d32", "#8a6100", "#1f5fc4", "#8c3fb0", "#0b7285", "#5c626d",
+        ];
         let colours = match self {
             Self::Dark => DARK,
             Self::Light => LIGHT,
@@ -65,8 +67,15 @@ impl Style {
             (cell.underline(), ("text-decoration", "underline")),
             (cell.dim(), ("opacity", "0.62")),
         ];
-        let attributes = attributes.into_iter().filter(|(is, _)| *is).map(|(_, attribute)| attribute).collect();
-        Self { colour: theme.of(cell.fgcolor()), attributes }
+        let attributes = attributes
+            .into_iter()
+            .filter(|(is, _)| *is)
+            .map(|(_, attribute)| attribute)
+            .collect();
+        Self {
+            colour: theme.of(cell.fgcolor()),
+            attributes,
+        }
     }
 
     fn write<'a>(&self, element: SvgElement<'a>) -> SvgElement<'a> {
@@ -74,29 +83,55 @@ impl Style {
             Some(colour) => element.attribute("fill", colour),
             None => element,
         };
-        self.attributes.iter().fold(element, |element, (name, value)| element.attribute(name, value))
+        self.attributes
+            .iter()
+            .fold(element, |element, (name, value)| {
+                element.attribute(name, value)
+            })
     }
 }
 
 /// Draws the screen, without the empty rows below what it shows.
 pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
     let (rows, columns) = screen.size();
-    let used =
-        screen.rows(0, columns).enumerate().filter(|(_, row)| !row.trim().is_empty()).map(|(at, _)| at + 1).last();
+    let used = screen
+        .rows(0, columns)
+        .enumerate()
+        .filter(|(_, row)| !row.trim().is_empty())
+        .map(|(at, _)| at + 1)
+        .last();
     let used = used.unwrap_or(1).min(rows.into());
-    let (width, height) = (f64::from(columns) * CELL.0 + 2.0 * MARGIN, used as f64 * CELL.1 + 2.0 * MARGIN);
+    let (width, height) = (
+        f64::from(columns) * CELL.0 + 2.0 * MARGIN,
+        used as f64 * CELL.1 + 2.0 * MARGIN,
+    );
     let font = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
-    let mut svg = Svg::new(width.round(), height.round(), &[("font-family", font), ("font-size", "14")]);
-    let paper = svg.element("rect").attribute("width", "100%").attribute("height", "100%").number("rx", 8.0);
+    let mut svg = Svg::new(
+        width.round(),
+        height.round(),
+        &[("font-family", font), ("font-size", "14")],
+    );
+    let paper = svg
+        .element("rect")
+        .attribute("width", "100%")
+        .attribute("height", "100%")
+        .number("rx", 8.0);
     paper.attribute("fill", theme.paper()).empty();
-    svg.element("g").attribute("fill", theme.ink()).attribute("xml:space", "preserve").open();
+    svg.element("g")
+        .attribute("fill", theme.ink())
+        .attribute("xml:space", "preserve")
+        .open();
     for row in 0..used as u16 {
         draw_row(&mut svg, screen, row, theme);
     }
     let (row, column) = screen.cursor_position();
     if !screen.hide_cursor() {
         let (x, y) = place(row, column);
-        let cursor = svg.element("rect").number("x", x).number("y", y - 13.0).number("width", CELL.0);
+        let cursor = svg
+            .element("rect")
+            .number("x", x)
+            .number("y", y - 13.0)
+            .number("width", CELL.0);
         cursor.number("height", 16.0).number("opacity", 0.6).empty();
     }
     svg.finish()
@@ -104,19 +139,31 @@ pub(super) fn draw(screen: &vt100::Screen, theme: Theme) -> String {
 
 /// Where the letters of a cell stand.
 fn place(row: u16, column: u16) -> (f64, f64) {
-    (MARGIN + f64::from(column) * CELL.0, MARGIN + f64::from(row) * CELL.1 + 13.5)
+    (
+        MARGIN + f64::from(column) * CELL.0,
+        MARGIN + f64::from(row) * CELL.1 + 13.5,
+    )
 }
 
 fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
     let columns = screen.size().1;
     let mut column = 0;
     while column < columns {
-        let Some(first) = screen.cell(row, column) else { return };
+        let Some(first) = screen.cell(row, column) else {
+            return;
+        };
         let (from, style) = (column, Style::of(first, theme));
         let mut text = String::new();
-        while let Some(cell) = screen.cell(row, column).filter(|cell| Style::of(cell, theme) == style) {
+        while let Some(cell) = screen
+            .cell(row, column)
+            .filter(|cell| Style::of(cell, theme) == style)
+        {
             if !cell.is_wide_continuation() {
-                text.push_str(if cell.has_contents() { cell.contents() } else { " " });
+                text.push_str(if cell.has_contents() {
+                    cell.contents()
+                } else {
+                    " "
+                });
             }
             column += 1;
         }
@@ -128,8 +175,14 @@ fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
         let (x, y) = place(row, from + blanks as u16);
         let cells = (column - from) as usize - blanks - (text.trim_start().len() - shown.len());
         // Whatever the font, letters stand in their cells.
-        let text = svg.element("text").number("x", x).number("y", y).number("textLength", cells as f64 * CELL.0);
+        let text = svg
+            .element("text")
+            .number("x", x)
+            .number("y", y)
+            .number("textLength", cells as f64 * CELL.0);
         // Blanks are no-break ones: renderers run others together.
-        style.write(text.attribute("lengthAdjust", "spacingAndGlyphs")).text(&shown.replace(' ', "\u{a0}"));
+        style
+            .write(text.attribute("lengthAdjust", "spacingAndGlyphs"))
+            .text(&shown.replace(' ', "\u{a0}"));
     }
 }

@@ -17,7 +17,8 @@ const TURNS: usize = 200;
 /// Requests of the conversation that is opened.
 const OPENED: usize = 1_000;
 
-/// 10,000 requests in conversations of 200 turns: what is stored for each byte that was new must not grow.
+/// 10,000 requests in conversations of 200 turns: what is stored for each byte that was new must
+/// not grow.
 pub(super) fn size(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let mut per_byte = Vec::new();
     for conversations in [5, 50] {
@@ -31,12 +32,29 @@ pub(super) fn size(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
         let stored = bytes_in(proxy.stop()?.home())?;
         let ratio = stored as f64 / fresh as f64;
         let requests = conversations * TURNS;
-        figures::print(&format!("stored for a new byte after {requests} requests"), ratio, "B", None);
-        figures::print(&format!("sent for a new byte in {requests} requests"), sent as f64 / fresh as f64, "B", None);
+        figures::print(
+            &format!("stored for a new byte after {requests} requests"),
+            ratio,
+            "B",
+            None,
+        );
+        figures::print(
+            &format!("sent for a new byte in {requests} requests"),
+            sent as f64 / fresh as f64,
+            "B",
+            None,
+        );
         per_byte.push(ratio);
     }
-    let [few, many] = per_byte.as_slice() else { return Ok(()) };
-    figures::print("after 10,000 requests against after 1,000", many / few, "x", Some(1.1));
+    let [few, many] = per_byte.as_slice() else {
+        return Ok(());
+    };
+    figures::print(
+        "after 10,000 requests against after 1,000",
+        many / few,
+        "x",
+        Some(1.1),
+    );
     Ok(())
 }
 
@@ -45,10 +63,23 @@ pub(super) fn page(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let proxy = RunningProxy::start(haft, upstream)?;
     converse(proxy.address, 0, OPENED)?;
     let place = proxy.stop()?;
-    let listed = place.haft(haft, &["conversations", "list", "--namespace", "proxy", "--json"]).output()?;
+    let listed = place
+        .haft(
+            haft,
+            &["conversations", "list", "--namespace", "proxy", "--json"],
+        )
+        .output()?;
     let listed: Value = serde_json::from_slice(&listed.stdout)?;
-    let id = listed.pointer("/0/id").and_then(Value::as_str).context("nothing was recorded")?.to_owned();
-    let mut child = place.haft(haft, &["serve"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let id = listed
+        .pointer("/0/id")
+        .and_then(Value::as_str)
+        .context("nothing was recorded")?
+        .to_owned();
+    let mut child = place
+        .haft(haft, &["serve"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
     let mut line = String::new();
     BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
     let shown = opened(&line, &id);
@@ -58,14 +89,22 @@ pub(super) fn page(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
 }
 
 fn opened(line: &str, id: &str) -> anyhow::Result<()> {
-    let (address, token) = line.trim().trim_start_matches("http://").split_once("/?token=").context("no address")?;
+    let (address, token) = line
+        .trim()
+        .trim_start_matches("http://")
+        .split_once("/?token=")
+        .context("no address")?;
     let port = address.rsplit(':').next().unwrap_or_default();
-    for (name, page) in [("timeline", "timeline".to_owned()), ("last request", format!("r/{OPENED}"))] {
+    for (name, page) in [
+        ("timeline", "timeline".to_owned()),
+        ("last request", format!("r/{OPENED}")),
+    ] {
         let mut times = Vec::new();
         for _ in 0..5 {
             let started = Instant::now();
             let mut stream = TcpStream::connect(address)?;
-            let head = format!("host: {address}\r\ncookie: haft_{port}={token}\r\nconnection: close\r\n");
+            let head =
+                format!("host: {address}\r\ncookie: haft_{port}={token}\r\nconnection: close\r\n");
             stream.write_all(format!("GET /c/{id}/{page} HTTP/1.1\r\n{head}\r\n").as_bytes())?;
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer)?;
@@ -77,27 +116,41 @@ fn opened(line: &str, id: &str) -> anyhow::Result<()> {
             times.push(started.elapsed());
         }
         let median = figures::median_ms(&mut times);
-        figures::print(&format!("page of {OPENED} requests: {name}, median of 5"), median, "ms", Some(1_000.0));
+        figures::print(
+            &format!("page of {OPENED} requests: {name}, median of 5"),
+            median,
+            "ms",
+            Some(1_000.0),
+        );
     }
     Ok(())
 }
 
-/// One conversation, each request the one before and a step more: how many bytes were new, and how many were sent.
+/// One conversation, each request the one before and a step more: how many bytes were new, and how
+/// many were sent.
 fn converse(address: SocketAddr, number: usize, turns: usize) -> anyhow::Result<(usize, usize)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut messages = format!(r#"{{"role":"system","content":"conversation {number}"}}"#);
     let (mut fresh, mut sent) = (messages.len(), 0);
     for turn in 0..turns {
-        let words = (0..60).map(|word| ((number * 7_919 + turn * 104_729 + word * 31) % 99_991).to_string());
+        let words = (0..60)
+            .map(|word| ((number * 7_919 + turn * 104_729 + word * 31) % 99_991).to_string());
         let text = words.collect::<Vec<_>>().join(" ");
-        let step = format!(r#",{{"role":"user","content":"{turn} {text}"}},{{"role":"assistant","content":"ok"}}"#);
+        let step = format!(
+            r#",{{"role":"user","content":"{turn} {text}"}},{{"role":"assistant","content":"ok"}}"#
+        );
         fresh += step.len();
         messages.push_str(&step);
-        let asked = messages.strip_suffix(r#",{"role":"assistant","content":"ok"}"#).unwrap_or(&messages);
+        let asked = messages
+            .strip_suffix(r#",{"role":"assistant","content":"ok"}"#)
+            .unwrap_or(&messages);
         let body = format!(r#"{{"model":"m","messages":[{asked}]}}"#);
         sent += body.len();
-        let head = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
         exchange(&mut stream, &[head.as_bytes(), body.as_bytes()].concat())?;
     }
     Ok((fresh, sent))
@@ -109,7 +162,11 @@ fn bytes_in(folder: &Path) -> anyhow::Result<u64> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let about = entry.metadata()?;
-        sum += if about.is_dir() { bytes_in(&entry.path())? } else { about.len() };
+        sum += if about.is_dir() {
+            bytes_in(&entry.path())?
+        } else {
+            about.len()
+        };
     }
     Ok(sum)
 }

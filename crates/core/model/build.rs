@@ -1,11 +1,13 @@
-//! Writes the o200k vocabulary and the character classes of its pattern as flat tables into `OUT_DIR`, for `src/tokens/table.rs` to embed.
+//! Writes the o200k vocabulary and the character classes of its pattern as flat tables into
+//! `OUT_DIR`, for `src/tokens/table.rs` to embed.
 //!
-//! Why at build time: the `tiktoken` crate unpacks its vocabulary into a hash map on first use, which costs more
-//! time and memory than haft's whole start-up may. A table in the binary's read-only data has no load time, and only
-//! the pages that a text touches ever become resident.
+//! Why at build time: the `tiktoken` crate unpacks its vocabulary into a hash map on first use,
+//! which costs more time and memory than haft's whole start-up may. A table in the binary's
+//! read-only data has no load time, and only the pages that a text touches ever become resident.
 //!
-//! Both sources are the reference's own: the tokens come out of `tiktoken`, the character classes out of
-//! `regex-syntax`, which the reference's pattern is compiled with. So they can't disagree about a Unicode version.
+//! Both sources are the reference's own: the tokens come out of `tiktoken`, the character classes
+//! out of `regex-syntax`, which the reference's pattern is compiled with. So they can't disagree
+//! about a Unicode version.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,8 @@ use regex_syntax::hir::{Class, HirKind};
 #[path = "src/tokens/layout.rs"]
 mod layout;
 
-/// Ordinary tokens of `o200k_base`; what follows are special tokens, which haft counts as plain text.
+/// Ordinary tokens of `o200k_base`; what follows are special tokens, which haft counts as plain
+/// text.
 const TOKENS: u32 = 199_998;
 
 /// The merge packs the length of a token into one byte.
@@ -26,7 +29,8 @@ const LONGEST: usize = u8::MAX as usize;
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/tokens/layout.rs");
-    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this through cargo")?);
+    let out =
+        PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this through cargo")?);
     let tokens = tokens()?;
     write_tokens(&out, &tokens)?;
     write_slots(&out, &tokens)?;
@@ -36,17 +40,24 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Every token's bytes, in the order of their ranks.
 fn tokens() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
-    let encoding = tiktoken::get_encoding("o200k_base").ok_or("tiktoken was built without vocab-o200k_base")?;
+    let encoding = tiktoken::get_encoding("o200k_base")
+        .ok_or("tiktoken was built without vocab-o200k_base")?;
     let tokens: Vec<Vec<u8>> = (0..TOKENS).map(|rank| encoding.decode(&[rank])).collect();
-    if let Some(rank) = tokens.iter().position(|token| token.is_empty() || token.len() > LONGEST) {
-        return Err(
-            format!("token {rank} of o200k_base has {} bytes, expected 1 to {LONGEST}", tokens[rank].len()).into()
-        );
+    if let Some(rank) = tokens
+        .iter()
+        .position(|token| token.is_empty() || token.len() > LONGEST)
+    {
+        return Err(format!(
+            "token {rank} of o200k_base has {} bytes, expected 1 to {LONGEST}",
+            tokens[rank].len()
+        )
+        .into());
     }
     Ok(tokens)
 }
 
-/// All tokens in one row, and where each begins. One more offset than tokens, so that each has an end.
+/// All tokens in one row, and where each begins. One more offset than tokens, so that each has an
+/// end.
 fn write_tokens(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     let mut offsets = Vec::with_capacity((tokens.len() + 1) * 4);
     let mut end = 0_u32;
@@ -60,7 +71,8 @@ fn write_tokens(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The hash table: open addressing, linear probing, inserted by rank so that common tokens sit nearest their home.
+/// The hash table: open addressing, linear probing, inserted by rank so that common tokens sit
+/// nearest their home.
 fn write_slots(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     let mut slots = vec![0_u32; SLOTS];
     for (rank, token) in (0_u32..).zip(tokens) {
@@ -70,12 +82,18 @@ fn write_slots(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
         }
         slots[slot] = mark << RANK_BITS | (rank + 1);
     }
-    fs::write(out.join("o200k.slots"), slots.iter().flat_map(|slot| slot.to_le_bytes()).collect::<Vec<u8>>())?;
+    fs::write(
+        out.join("o200k.slots"),
+        slots
+            .iter()
+            .flat_map(|slot| slot.to_le_bytes())
+            .collect::<Vec<u8>>(),
+    )?;
     Ok(())
 }
 
-/// A class for every code point, in two levels: a block number for each run of `CLASS_BLOCK` code points, then the
-/// distinct blocks.
+/// A class for every code point, in two levels: a block number for each run of `CLASS_BLOCK` code
+/// points, then the distinct blocks.
 fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
     let mut classes = vec![class::OTHER; char::MAX as usize + 1];
     for (pattern, class) in [
@@ -94,10 +112,13 @@ fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
     let mut index = Vec::new();
     let mut blocks: Vec<&[u8]> = Vec::new();
     for block in classes.chunks(CLASS_BLOCK) {
-        let number = blocks.iter().position(|known| *known == block).unwrap_or_else(|| {
-            blocks.push(block);
-            blocks.len() - 1
-        });
+        let number = blocks
+            .iter()
+            .position(|known| *known == block)
+            .unwrap_or_else(|| {
+                blocks.push(block);
+                blocks.len() - 1
+            });
         index.push(u8::try_from(number)?);
     }
     fs::write(out.join("classes.index"), index)?;
@@ -109,7 +130,10 @@ fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
 fn ranges(pattern: &str) -> Result<Vec<(char, char)>, Box<dyn Error>> {
     let hir = regex_syntax::parse(pattern)?;
     match hir.kind() {
-        HirKind::Class(Class::Unicode(class)) => Ok(class.iter().map(|range| (range.start(), range.end())).collect()),
+        HirKind::Class(Class::Unicode(class)) => Ok(class
+            .iter()
+            .map(|range| (range.start(), range.end()))
+            .collect()),
         other => Err(format!("`{pattern}` is not a class of characters but {other:?}").into()),
     }
 }

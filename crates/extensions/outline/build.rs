@@ -1,10 +1,11 @@
-//! Takes the large tables out of the grammars and packs them into `OUT_DIR`, for `src/packed.rs` to embed and to unpack when a
-//! language is first used.
+//! Takes the large tables out of the grammars and packs them into `OUT_DIR`, for `src/packed.rs` to
+//! embed and to unpack when a language is first used.
 //!
-//! Why: the tables of all grammars are 18 MB that hardly a run of haft touches; packed they are one. They are read from the
-//! grammar crates, which are linked into this script. What else stands in a grammar's `parser.c` (its lexer, names and
-//! small tables) is compiled for the target here: the same file, but that the large tables are zeroed memory, which takes no room in
-//! the file, and that a function fills them.
+//! Why: the tables of all grammars are 18 MB that hardly a run of haft touches; packed they are
+//! one. They are read from the grammar crates, which are linked into this script. What else stands
+//! in a grammar's `parser.c` (its lexer, names and small tables) is compiled for the target here:
+//! the same file, but that the large tables are zeroed memory, which takes no room in the file, and
+//! that a function fills them.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -14,28 +15,77 @@ use std::{env, fs};
 use tree_sitter_language::LanguageFn;
 
 #[path = "build/tables.rs"]
-#[expect(unsafe_code, reason = "a grammar is a C structure with pointers to its tables")]
+#[expect(
+    unsafe_code,
+    reason = "a grammar is a C structure with pointers to its tables"
+)]
 mod tables;
 
 /// As good as the highest level within a tenth, in a tenth of the time.
 const LEVEL: i32 = 12;
 
-/// A grammar: the name in its symbols, its crate, the folder of `parser.c` in it, and where it lies in memory.
+/// A grammar: the name in its symbols, its crate, the folder of `parser.c` in it, and where it lies
+/// in memory.
 struct GrammarSource(&'static str, &'static str, &'static str, LanguageFn);
 
 const GRAMMARS: [GrammarSource; 13] = [
-    GrammarSource("bash", "tree-sitter-bash", "src", tree_sitter_bash::LANGUAGE),
+    GrammarSource(
+        "bash",
+        "tree-sitter-bash",
+        "src",
+        tree_sitter_bash::LANGUAGE,
+    ),
     GrammarSource("c", "tree-sitter-c", "src", tree_sitter_c::LANGUAGE),
-    GrammarSource("c_sharp", "tree-sitter-c-sharp", "src", tree_sitter_c_sharp::LANGUAGE),
+    GrammarSource(
+        "c_sharp",
+        "tree-sitter-c-sharp",
+        "src",
+        tree_sitter_c_sharp::LANGUAGE,
+    ),
     GrammarSource("cpp", "tree-sitter-cpp", "src", tree_sitter_cpp::LANGUAGE),
     GrammarSource("go", "tree-sitter-go", "src", tree_sitter_go::LANGUAGE),
-    GrammarSource("java", "tree-sitter-java", "src", tree_sitter_java::LANGUAGE),
-    GrammarSource("javascript", "tree-sitter-javascript", "src", tree_sitter_javascript::LANGUAGE),
-    GrammarSource("php", "tree-sitter-php", "php/src", tree_sitter_php::LANGUAGE_PHP),
-    GrammarSource("python", "tree-sitter-python", "src", tree_sitter_python::LANGUAGE),
-    GrammarSource("ruby", "tree-sitter-ruby", "src", tree_sitter_ruby::LANGUAGE),
-    GrammarSource("rust", "tree-sitter-rust", "src", tree_sitter_rust::LANGUAGE),
-    GrammarSource("tsx", "tree-sitter-typescript", "tsx/src", tree_sitter_typescript::LANGUAGE_TSX),
+    GrammarSource(
+        "java",
+        "tree-sitter-java",
+        "src",
+        tree_sitter_java::LANGUAGE,
+    ),
+    GrammarSource(
+        "javascript",
+        "tree-sitter-javascript",
+        "src",
+        tree_sitter_javascript::LANGUAGE,
+    ),
+    GrammarSource(
+        "php",
+        "tree-sitter-php",
+        "php/src",
+        tree_sitter_php::LANGUAGE_PHP,
+    ),
+    GrammarSource(
+        "python",
+        "tree-sitter-python",
+        "src",
+        tree_sitter_python::LANGUAGE,
+    ),
+    GrammarSource(
+        "ruby",
+        "tree-sitter-ruby",
+        "src",
+        tree_sitter_ruby::LANGUAGE,
+    ),
+    GrammarSource(
+        "rust",
+        "tree-sitter-rust",
+        "src",
+        tree_sitter_rust::LANGUAGE,
+    ),
+    GrammarSource(
+        "tsx",
+        "tree-sitter-typescript",
+        "tsx/src",
+        tree_sitter_typescript::LANGUAGE_TSX,
+    ),
     GrammarSource(
         "typescript",
         "tree-sitter-typescript",
@@ -54,21 +104,39 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .into(),
         );
     }
-    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this through cargo")?);
+    let out =
+        PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this through cargo")?);
     GRAMMARS.iter().try_for_each(|grammar| build(grammar, &out))
 }
 
-fn build(GrammarSource(name, package, folder, language): &GrammarSource, out: &Path) -> Result<(), Box<dyn Error>> {
+fn build(
+    GrammarSource(name, package, folder, language): &GrammarSource,
+    out: &Path,
+) -> Result<(), Box<dyn Error>> {
     let source = package_folder(package)?.join(folder);
     let tables = tables::read(*language);
-    let packed: Vec<u8> = tables.iter().flat_map(|table| table.bytes.iter().copied()).collect();
-    fs::write(out.join(format!("{name}.zst")), zstd::bulk::compress(&packed, LEVEL)?)?;
+    let packed: Vec<u8> = tables
+        .iter()
+        .flat_map(|table| table.bytes.iter().copied())
+        .collect();
+    fs::write(
+        out.join(format!("{name}.zst")),
+        zstd::bulk::compress(&packed, LEVEL)?,
+    )?;
 
     let parser = out.join(format!("{name}.c"));
     let text = fs::read_to_string(source.join("parser.c"))?;
-    fs::write(&parser, without_tables(&text, name, &tables).map_err(|table| format!("{package}: no table {table}"))?)?;
+    fs::write(
+        &parser,
+        without_tables(&text, name, &tables)
+            .map_err(|table| format!("{package}: no table {table}"))?,
+    )?;
     let mut compiler = cc::Build::new();
-    compiler.std("c11").warnings(false).include(&source).file(parser);
+    compiler
+        .std("c11")
+        .warnings(false)
+        .include(&source)
+        .file(parser);
     if source.join("scanner.c").exists() {
         compiler.file(source.join("scanner.c"));
     }
@@ -76,29 +144,50 @@ fn build(GrammarSource(name, package, folder, language): &GrammarSource, out: &P
     Ok(())
 }
 
-/// Where cargo unpacked a package: beside `tree-sitter`, which says where it lies; with its version in the name, or, in a folder made
-/// by `cargo vendor`, without.
+/// Where cargo unpacked a package: beside `tree-sitter`, which says where it lies; with its version
+/// in the name, or, in a folder made by `cargo vendor`, without.
 fn package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
     let include = env::var("DEP_TREE_SITTER_INCLUDE")?;
-    let beside = Path::new(&include).ancestors().nth(2).ok_or("tree-sitter lies nowhere")?;
+    let beside = Path::new(&include)
+        .ancestors()
+        .nth(2)
+        .ok_or("tree-sitter lies nowhere")?;
     let folder = beside.join(format!("{package}-{}", locked_version(package)?));
     let vendored = beside.join(package);
-    let found = [folder, vendored].into_iter().find(|folder| folder.is_dir());
-    found.ok_or_else(|| format!("{package} does not lie in {}, where tree-sitter lies", beside.display()).into())
+    let found = [folder, vendored]
+        .into_iter()
+        .find(|folder| folder.is_dir());
+    found.ok_or_else(|| {
+        format!(
+            "{package} does not lie in {}, where tree-sitter lies",
+            beside.display()
+        )
+        .into()
+    })
 }
 
 /// The version of a package in the nearest `Cargo.lock`.
 fn locked_version(package: &str) -> Result<String, Box<dyn Error>> {
     let here = env::var("CARGO_MANIFEST_DIR")?;
-    let lock = Path::new(&here).ancestors().map(|folder| folder.join("Cargo.lock")).find(|lock| lock.exists());
+    let lock = Path::new(&here)
+        .ancestors()
+        .map(|folder| folder.join("Cargo.lock"))
+        .find(|lock| lock.exists());
     let text = fs::read_to_string(lock.ok_or("there is no Cargo.lock")?)?;
     let entry = format!("name = \"{package}\"\nversion = \"");
-    let (_, rest) = text.split_once(&entry).ok_or_else(|| format!("Cargo.lock has no {package}"))?;
+    let (_, rest) = text
+        .split_once(&entry)
+        .ok_or_else(|| format!("Cargo.lock has no {package}"))?;
     Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
 
-/// `parser.c` with zeroed memory for each of the tables, and with the function that fills them; else the table that is not in it.
-fn without_tables(text: &str, name: &str, tables: &[tables::GrammarTable]) -> Result<String, &'static str> {
+/// `parser.c` with zeroed memory for each of the tables, and with the function that fills them;
+/// else the table that is not in it.
+fn without_tables(
+    text: &str,
+    name: &str,
+    tables: &[tables::GrammarTable],
+) -> Result<String, &'static str> {
     let mut text = text.to_owned();
     let mut fill = String::new();
     for table in tables {
@@ -106,11 +195,20 @@ fn without_tables(text: &str, name: &str, tables: &[tables::GrammarTable]) -> Re
         let begin = text[..found].rfind("static const ").ok_or(table.name)?;
         let equals = found + text[found..].find(" = {").ok_or(table.name)?;
         let end = equals + text[equals..].find("\n};").ok_or(table.name)?;
-        let declared = text[begin..equals].replacen("const ", "", 1).replace("[]", &format!("[{}]", table.length));
+        let declared = text[begin..equals]
+            .replacen("const ", "", 1)
+            .replace("[]", &format!("[{}]", table.length));
         text.replace_range(begin..end + 2, &declared);
-        let _ = writeln!(fill, "  memcpy({0}, packed, sizeof {0}); packed += sizeof {0};", table.name);
+        let _ = writeln!(
+            fill,
+            "  memcpy({0}, packed, sizeof {0}); packed += sizeof {0};",
+            table.name
+        );
     }
-    let sizes: Vec<_> = tables.iter().map(|table| format!("sizeof {}", table.name)).collect();
+    let sizes: Vec<_> = tables
+        .iter()
+        .map(|table| format!("sizeof {}", table.name))
+        .collect();
     let _ = write!(
         text,
         "\n#include <string.h>\nbool tree_sitter_{name}_fill(const uint8_t *packed, size_t length) {{\n  \

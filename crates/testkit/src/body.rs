@@ -55,11 +55,27 @@ enum Between {
 }
 
 impl ScriptBody {
-    pub(crate) fn new(pieces: impl Into<VecDeque<Bytes>>, pause: Duration, end: End, length: Length) -> Self {
+    pub(crate) fn new(
+        pieces: impl Into<VecDeque<Bytes>>,
+        pause: Duration,
+        end: End,
+        length: Length,
+    ) -> Self {
         let pieces = pieces.into();
         // The head of the response must be written before a drop, too.
-        let between = if pieces.is_empty() && end == End::Drop { Between::Flush } else { Between::Nothing };
-        Self { pieces, pause, end, length, between, hold: None }
+        let between = if pieces.is_empty() && end == End::Drop {
+            Between::Flush
+        } else {
+            Between::Nothing
+        };
+        Self {
+            pieces,
+            pause,
+            end,
+            length,
+            between,
+            hold: None,
+        }
     }
 
     /// The same body, of which the gate holds everything after the first `pieces`.
@@ -73,7 +89,10 @@ impl Body for ScriptBody {
     type Data = Bytes;
     type Error = Dropped;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Dropped>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Dropped>>> {
         match &mut self.between {
             Between::Nothing => {}
             Between::Flush => {
@@ -111,7 +130,9 @@ impl Body for ScriptBody {
 
     fn size_hint(&self) -> SizeHint {
         match self.length {
-            Length::Known => SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum()),
+            Length::Known => {
+                SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
             Length::Unknown => SizeHint::default(),
         }
     }

@@ -62,12 +62,18 @@ impl Recorded {
 
     /// The first value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(have, _)| have.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(have, _)| have.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON.
     pub fn json(&self) -> Result<Value, SeenError> {
-        serde_json::from_slice(&self.body).map_err(|_| SeenError { path: "(body)".to_owned(), what: "expected JSON" })
+        serde_json::from_slice(&self.body).map_err(|_| SeenError {
+            path: "(body)".to_owned(),
+            what: "expected JSON",
+        })
     }
 
     /// The request in neutral form; an error for anything but a request for a reply.
@@ -82,7 +88,10 @@ impl Recorded {
                 Seen::decode(*api, &self.json()?, said)
             }
             Route::CountTokens { .. } | Route::Models { .. } | Route::Unknown { .. } => {
-                Err(SeenError { path: self.path.clone(), what: "this request asks for no reply of the model" })
+                Err(SeenError {
+                    path: self.path.clone(),
+                    what: "this request asks for no reply of the model",
+                })
             }
         }
     }

@@ -31,7 +31,10 @@ pub(crate) struct Asked<'a> {
 /// The response to give for a reply of the script.
 pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> {
     let api = asked.api;
-    let fault = reply.error.clone().unwrap_or_else(|| ScriptedError::new("an error as the script says"));
+    let fault = reply
+        .error
+        .clone()
+        .unwrap_or_else(|| ScriptedError::new("an error as the script says"));
     if let Some(garbage) = &reply.garbage {
         let pieces = vec![garbage.body.clone()];
         let status = reply.status.unwrap_or(200);
@@ -52,34 +55,66 @@ pub(crate) fn response(reply: &Reply, asked: Asked<'_>) -> Response<ScriptBody> 
     let as_events = asked.wants.events || api != Api::Gemini;
     let answer = answer(reply, asked);
     if !stream {
-        return send(reply, 200, JSON, vec![wire::whole(api, &answer)], Length::Known);
+        return send(
+            reply,
+            200,
+            JSON,
+            vec![wire::whole(api, &answer)],
+            Length::Known,
+        );
     }
     let mut frames = wire::stream(api, &answer);
     if reply.omit_end {
-        let kept = frames.iter().position(|frame| frame.ends).unwrap_or(frames.len());
+        let kept = frames
+            .iter()
+            .position(|frame| frame.ends)
+            .unwrap_or(frames.len());
         frames.truncate(kept);
     }
     let mut pieces: Vec<Vec<u8>> = frames.into_iter().map(|frame| frame.bytes).collect();
     if let Some(count) = reply.error_event_after {
         pieces.truncate(count);
-        pieces.push(wire::error::event(api, reply.status.unwrap_or(500), &fault, pieces.len()));
+        pieces.push(wire::error::event(
+            api,
+            reply.status.unwrap_or(500),
+            &fault,
+            pieces.len(),
+        ));
     }
-    send(reply, 200, if as_events { EVENTS } else { JSON }, pieces, Length::Unknown)
+    send(
+        reply,
+        200,
+        if as_events { EVENTS } else { JSON },
+        pieces,
+        Length::Unknown,
+    )
 }
 
 /// A response that is not in the script: an error, a listing, a count.
 pub(crate) fn plain(status: u16, body: &Value) -> Response<ScriptBody> {
-    send(&Reply::default(), status, JSON, vec![json_bytes(body)], Length::Known)
+    send(
+        &Reply::default(),
+        status,
+        JSON,
+        vec![json_bytes(body)],
+        Length::Known,
+    )
 }
 
 fn answer<'a>(reply: &Reply, asked: Asked<'a>) -> Answer<'a> {
     let parts = reply.ordered_parts();
-    let calls = parts.iter().any(|part| matches!(part, ReplyPart::ToolCall(_)));
+    let calls = parts
+        .iter()
+        .any(|part| matches!(part, ReplyPart::ToolCall(_)));
     Answer {
         tag: asked.tag,
         model: asked.model,
-        usage: reply.usage.unwrap_or_else(|| estimate(asked.body_bytes, &parts)),
-        stop: reply.stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::EndTurn }),
+        usage: reply
+            .usage
+            .unwrap_or_else(|| estimate(asked.body_bytes, &parts)),
+        stop: reply
+            .stop
+            .unwrap_or(if calls { Stop::ToolUse } else { Stop::EndTurn }),
         delta_chars: reply.delta_chars.unwrap_or(DEFAULT_DELTA_CHARS),
         wants: asked.wants,
         parts,
@@ -118,7 +153,9 @@ fn send(
 ) -> Response<ScriptBody> {
     if let Some(Replace { find, with }) = &reply.replace {
         for piece in &mut pieces {
-            let at = piece.windows(find.len()).position(|window| window == find.as_bytes());
+            let at = piece
+                .windows(find.len())
+                .position(|window| window == find.as_bytes());
             if let Some(at) = at {
                 piece.splice(at..at + find.len(), with.iter().copied());
             }
@@ -135,11 +172,24 @@ fn send(
         }
     };
     pieces.retain(|piece| !piece.is_empty());
-    let end = if reply.drop_after_bytes.is_some() { End::Drop } else { End::Clean };
+    let end = if reply.drop_after_bytes.is_some() {
+        End::Drop
+    } else {
+        End::Clean
+    };
     // A body to be cut still announces its full length.
-    let told = if end == End::Drop { Length::Unknown } else { length };
+    let told = if end == End::Drop {
+        Length::Unknown
+    } else {
+        length
+    };
     let half = pieces.len() / 2;
-    let mut body = ScriptBody::new(pieces, Duration::from_millis(reply.delta_delay_ms), end, told);
+    let mut body = ScriptBody::new(
+        pieces,
+        Duration::from_millis(reply.delta_delay_ms),
+        end,
+        told,
+    );
     match &reply.hold {
         Some(Hold::Start(gate)) => body = body.held_after(0, gate.clone()),
         Some(Hold::Middle(gate)) => body = body.held_after(half, gate.clone()),
@@ -159,12 +209,18 @@ fn send(
     if let Some(seconds) = reply.retry_after {
         headers.insert("retry-after", HeaderValue::from(seconds.ceil() as u64));
         if seconds.fract() > 0.0 {
-            headers.insert("retry-after-ms", HeaderValue::from((seconds * 1000.0) as u64));
+            headers.insert(
+                "retry-after-ms",
+                HeaderValue::from((seconds * 1000.0) as u64),
+            );
         }
     }
     response
 }
 
 fn split(body: &Bytes, size: usize) -> Vec<Bytes> {
-    (0..body.len()).step_by(size).map(|start| body.slice(start..body.len().min(start + size))).collect()
+    (0..body.len())
+        .step_by(size)
+        .map(|start| body.slice(start..body.len().min(start + size)))
+        .collect()
 }

@@ -7,7 +7,10 @@ use hyper::{HeaderMap, Method};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// A reply of the model. Gemini names model and streaming in the path, the others in the body.
-    Generate { api: Api, from_path: Option<PathModel> },
+    Generate {
+        api: Api,
+        from_path: Option<PathModel>,
+    },
     /// The size of a request.
     CountTokens { api: Api },
     /// The models there are.
@@ -37,7 +40,8 @@ pub(crate) fn speaks(headers: &HeaderMap) -> Api {
 /// Finds the route; `client` decides where paths are the same on several APIs.
 pub(crate) fn route(method: &Method, path: &str, client: Api) -> Route {
     let mut segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    // Clients differ in whether the version belongs to the base URL; here it may be left out, but not doubled.
+    // Clients differ in whether the version belongs to the base URL; here it may be left out, but
+    // not doubled.
     let version = match segments.first() {
         Some(&version @ ("v1" | "v1beta" | "v1alpha")) => {
             segments.remove(0);
@@ -51,10 +55,21 @@ pub(crate) fn route(method: &Method, path: &str, client: Api) -> Route {
     };
     let post = *method == Method::POST;
     match segments.as_slice() {
-        ["chat", "completions"] if post => Route::Generate { api: Api::OpenaiChat, from_path: None },
-        ["responses"] if post => Route::Generate { api: Api::OpenaiResponses, from_path: None },
-        ["messages"] if post => Route::Generate { api: Api::Anthropic, from_path: None },
-        ["messages", "count_tokens"] if post => Route::CountTokens { api: Api::Anthropic },
+        ["chat", "completions"] if post => Route::Generate {
+            api: Api::OpenaiChat,
+            from_path: None,
+        },
+        ["responses"] if post => Route::Generate {
+            api: Api::OpenaiResponses,
+            from_path: None,
+        },
+        ["messages"] if post => Route::Generate {
+            api: Api::Anthropic,
+            from_path: None,
+        },
+        ["messages", "count_tokens"] if post => Route::CountTokens {
+            api: Api::Anthropic,
+        },
         ["models", action] if post => match action.rsplit_once(':') {
             Some((model, "generateContent")) => gemini(model, false),
             Some((model, "streamGenerateContent")) => gemini(model, true),
@@ -67,7 +82,13 @@ pub(crate) fn route(method: &Method, path: &str, client: Api) -> Route {
 }
 
 fn gemini(model: &str, stream: bool) -> Route {
-    Route::Generate { api: Api::Gemini, from_path: Some(PathModel { model: model.to_owned(), stream }) }
+    Route::Generate {
+        api: Api::Gemini,
+        from_path: Some(PathModel {
+            model: model.to_owned(),
+            stream,
+        }),
+    }
 }
 
 #[cfg(test)]
@@ -76,35 +97,74 @@ mod tests {
 
     #[test]
     fn the_version_may_be_left_out_but_not_doubled() {
-        let chat = Route::Generate { api: Api::OpenaiChat, from_path: None };
-        assert_eq!(route(&Method::POST, "/v1/chat/completions", Api::OpenaiChat), chat);
-        assert_eq!(route(&Method::POST, "/chat/completions", Api::OpenaiChat), chat);
+        let chat = Route::Generate {
+            api: Api::OpenaiChat,
+            from_path: None,
+        };
+        assert_eq!(
+            route(&Method::POST, "/v1/chat/completions", Api::OpenaiChat),
+            chat
+        );
+        assert_eq!(
+            route(&Method::POST, "/chat/completions", Api::OpenaiChat),
+            chat
+        );
         assert_eq!(
             route(&Method::POST, "/v1/v1/chat/completions", Api::OpenaiChat),
-            Route::Unknown { api: Api::OpenaiChat }
+            Route::Unknown {
+                api: Api::OpenaiChat
+            }
         );
         assert_eq!(
             route(&Method::GET, "/v1/chat/completions", Api::OpenaiChat),
-            Route::Unknown { api: Api::OpenaiChat }
+            Route::Unknown {
+                api: Api::OpenaiChat
+            }
         );
     }
 
     #[test]
     fn gemini_names_model_and_streaming_in_the_path() {
         let path = "/v1beta/models/gemini-3-pro:streamGenerateContent";
-        assert_eq!(route(&Method::POST, path, Api::OpenaiChat), gemini("gemini-3-pro", true));
-        assert_eq!(route(&Method::POST, "/models/m:generateContent", Api::OpenaiChat), gemini("m", false));
         assert_eq!(
-            route(&Method::POST, "/v1beta/models/m:countTokens", Api::OpenaiChat),
+            route(&Method::POST, path, Api::OpenaiChat),
+            gemini("gemini-3-pro", true)
+        );
+        assert_eq!(
+            route(&Method::POST, "/models/m:generateContent", Api::OpenaiChat),
+            gemini("m", false)
+        );
+        assert_eq!(
+            route(
+                &Method::POST,
+                "/v1beta/models/m:countTokens",
+                Api::OpenaiChat
+            ),
             Route::CountTokens { api: Api::Gemini }
         );
     }
 
     #[test]
     fn model_listings_are_told_apart_by_version_and_header() {
-        assert_eq!(route(&Method::GET, "/v1/models", Api::OpenaiChat), Route::Models { api: Api::OpenaiChat });
-        assert_eq!(route(&Method::GET, "/v1/models", Api::Anthropic), Route::Models { api: Api::Anthropic });
-        assert_eq!(route(&Method::GET, "/v1/models", Api::Gemini), Route::Models { api: Api::Gemini });
-        assert_eq!(route(&Method::GET, "/v1beta/models", Api::OpenaiChat), Route::Models { api: Api::Gemini });
+        assert_eq!(
+            route(&Method::GET, "/v1/models", Api::OpenaiChat),
+            Route::Models {
+                api: Api::OpenaiChat
+            }
+        );
+        assert_eq!(
+            route(&Method::GET, "/v1/models", Api::Anthropic),
+            Route::Models {
+                api: Api::Anthropic
+            }
+        );
+        assert_eq!(
+            route(&Method::GET, "/v1/models", Api::Gemini),
+            Route::Models { api: Api::Gemini }
+        );
+        assert_eq!(
+            route(&Method::GET, "/v1beta/models", Api::OpenaiChat),
+            Route::Models { api: Api::Gemini }
+        );
     }
 }

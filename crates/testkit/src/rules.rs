@@ -1,13 +1,13 @@
 //! What the real services refuse, as a list of rules.
 //!
-//! The scripted server runs [`check`] before it answers, so that a request a real service would refuse is refused
-//! here too, with the service's own status, error shape and wording. Each [`Rule`] has a fixture folder
-//! `fixtures/rules/<api>/<rule id>/` with the nearest valid request, a request that differs in the one thing, and
-//! the whole error body.
+//! The scripted server runs [`check`] before it answers, so that a request a real service would
+//! refuse is refused here too, with the service's own status, error shape and wording. Each
+//! [`Rule`] has a fixture folder `fixtures/rules/<api>/<rule id>/` with the nearest valid request,
+//! a request that differs in the one thing, and the whole error body.
 //!
-//! Invariants: a rule passes over what another rule is responsible for (a value of the wrong type is not its
-//! business unless it says so); no rule refuses a request the public reference allows; every rule is linear in the
-//! size of the body; the first rule of the list that refuses decides.
+//! Invariants: a rule passes over what another rule is responsible for (a value of the wrong type
+//! is not its business unless it says so); no rule refuses a request the public reference allows;
+//! every rule is linear in the size of the body; the first rule of the list that refuses decides.
 
 use haft_types::Api;
 use serde_json::Value;
@@ -35,7 +35,10 @@ pub struct RequestInfo {
 impl RequestInfo {
     /// The first value of a header, whatever the case of its name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(have, _)| have.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(have, _)| have.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -96,7 +99,11 @@ pub fn page() -> String {
         page += "\n## ";
         page += api.name();
         page += "\n\n| rule | what the service demands | source |\n| --- | --- | --- |\n";
-        page.extend(of(api).iter().map(|rule| format!("| `{}` | {} | {} |\n", rule.id, rule.statement, rule.source)));
+        page.extend(
+            of(api)
+                .iter()
+                .map(|rule| format!("| `{}` | {} | {} |\n", rule.id, rule.statement, rule.source)),
+        );
     }
     page
 }

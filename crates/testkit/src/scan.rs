@@ -18,7 +18,8 @@ impl Head {
     }
 }
 
-/// Scans as much of the body as is needed. A body that is cut or broken gives what stood before the break.
+/// Scans as much of the body as is needed. A body that is cut or broken gives what stood before the
+/// break.
 pub(crate) fn head(body: &[u8]) -> Head {
     let found = RefCell::new(Head::default());
     // The error that stops the scan early is the normal case.
@@ -57,13 +58,25 @@ mod tests {
     #[test]
     fn stops_as_soon_as_it_knows() {
         let found = head(br#"{"model":"m","stream":true,"messages":[{"role":"us"#);
-        assert_eq!(found, Head { model: Some("m".into()), stream: Some(true) });
+        assert_eq!(
+            found,
+            Head {
+                model: Some("m".into()),
+                stream: Some(true)
+            }
+        );
     }
 
     #[test]
     fn order_does_not_matter_for_a_whole_body() {
         let found = head(br#"{"messages":[{"stream":false}],"stream":true,"model":"m"}"#);
-        assert_eq!(found, Head { model: Some("m".into()), stream: Some(true) });
+        assert_eq!(
+            found,
+            Head {
+                model: Some("m".into()),
+                stream: Some(true)
+            }
+        );
         assert_eq!(head(b"not json"), Head::default());
     }
 }

@@ -1,7 +1,8 @@
-//! What the scripted model says: a list of replies, when each applies, and what goes wrong while it is sent.
+//! What the scripted model says: a list of replies, when each applies, and what goes wrong while it
+//! is sent.
 //!
-//! A script is a YAML file or built in Rust. Invariant: a [`Script`] that exists has been checked, so that serving it cannot fail
-//! for a reason that lies in the script.
+//! A script is a YAML file or built in Rust. Invariant: a [`Script`] that exists has been checked,
+//! so that serving it cannot fail for a reason that lies in the script.
 
 use haft_types::{Api, Usage};
 use serde::Deserialize;
@@ -51,8 +52,8 @@ impl Script {
         Self::checked(Replies::Listed(replies.into_iter().collect()))
     }
 
-    /// A script indexed by the number of assistant turns in the request: a client that was killed and asks again gets the same
-    /// reply, and a restarted server goes on where the client is.
+    /// A script indexed by the number of assistant turns in the request: a client that was killed
+    /// and asks again gets the same reply, and a restarted server goes on where the client is.
     pub fn turns(replies: impl IntoIterator<Item = Reply>) -> Result<Self, ScriptError> {
         Self::checked(Replies::Turns(replies.into_iter().collect()))
     }
@@ -77,7 +78,10 @@ impl Script {
                 what: problem.what,
             })?;
         }
-        Ok(Self { replies, models: vec![DEFAULT_MODEL.to_owned()] })
+        Ok(Self {
+            replies,
+            models: vec![DEFAULT_MODEL.to_owned()],
+        })
     }
 }
 
@@ -139,7 +143,10 @@ pub struct Reply {
 impl Reply {
     /// A reply of this text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), ..Self::default() }
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
     }
 
     /// An archive record in the form that haft accepts, with `text` in its first section.
@@ -152,7 +159,10 @@ impl Reply {
 
     /// A reply that calls these tools.
     pub fn calls(calls: impl IntoIterator<Item = ScriptCall>) -> Self {
-        Self { tool_calls: calls.into_iter().collect(), ..Self::default() }
+        Self {
+            tool_calls: calls.into_iter().collect(),
+            ..Self::default()
+        }
     }
 
     /// A reply that calls one tool.
@@ -162,12 +172,19 @@ impl Reply {
 
     /// A reply of these parts, in this order.
     pub fn parts(parts: impl IntoIterator<Item = ReplyPart>) -> Self {
-        Self { parts: parts.into_iter().collect(), ..Self::default() }
+        Self {
+            parts: parts.into_iter().collect(),
+            ..Self::default()
+        }
     }
 
     /// An HTTP error.
     pub fn error(status: u16, message: impl Into<String>) -> Self {
-        Self { status: Some(status), error: Some(ScriptedError::new(message)), ..Self::default() }
+        Self {
+            status: Some(status),
+            error: Some(ScriptedError::new(message)),
+            ..Self::default()
+        }
     }
 
     /// The same reply, with this text.
@@ -212,7 +229,8 @@ impl Reply {
         self
     }
 
-    /// The same reply, streamed in single characters, whose second half is sent once the gate is open.
+    /// The same reply, streamed in single characters, whose second half is sent once the gate is
+    /// open.
     #[must_use]
     pub fn held_halfway_by(mut self, gate: &Gate) -> Self {
         self.delta_chars = Some(1);
@@ -225,11 +243,14 @@ impl Reply {
         if !self.parts.is_empty() {
             return self.parts.clone();
         }
-        let thinking = self
-            .thinking
-            .as_ref()
-            .map(|text| ReplyPart::Thinking { text: text.clone(), signature: self.signature.clone() });
-        let text = self.text.as_ref().map(|text| ReplyPart::Text { text: text.clone(), signature: None });
+        let thinking = self.thinking.as_ref().map(|text| ReplyPart::Thinking {
+            text: text.clone(),
+            signature: self.signature.clone(),
+        });
+        let text = self.text.as_ref().map(|text| ReplyPart::Text {
+            text: text.clone(),
+            signature: None,
+        });
         let calls = self.tool_calls.iter().cloned().map(ReplyPart::ToolCall);
         thinking.into_iter().chain(text).chain(calls).collect()
     }
@@ -271,7 +292,8 @@ pub struct When {
     pub model: Option<String>,
 }
 
-/// The text of a scripted error: a message, or a message with the provider's own words for its kind.
+/// The text of a scripted error: a message, or a message with the provider's own words for its
+/// kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptedError {
     /// What the error says.
@@ -285,7 +307,10 @@ pub struct ScriptedError {
 impl ScriptedError {
     /// An error that says this.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), ..Self::default() }
+        Self {
+            message: message.into(),
+            ..Self::default()
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! A request as the model would understand it, the same whichever API carried it.
 //!
-//! Decoded with code of its own, never with the code that encodes: a mistake made twice the same way would not show. What "the
-//! same" means: the system text; the tools by name, description and schema; then one ordered list of (role, part). Wire messages
-//! of one role that follow each other are one message; results are the tool's words, on every API; pictures inside a run of
-//! results stand after it, where APIs without pictures in results must put them; calls are numbered in order of appearance, and
-//! results name the number. Reasoning and signatures are kept but not compared, since each provider carries its own.
+//! Decoded with code of its own, never with the code that encodes: a mistake made twice the same
+//! way would not show. What "the same" means: the system text; the tools by name, description and
+//! schema; then one ordered list of (role, part). Wire messages of one role that follow each other
+//! are one message; results are the tool's words, on every API; pictures inside a run of
+//! results stand after it, where APIs without pictures in results must put them; calls are numbered
+//! in order of appearance, and results name the number. Reasoning and signatures are kept but not
+//! compared, since each provider carries its own.
 
 use std::fmt;
 
@@ -39,7 +41,8 @@ pub struct Seen {
     pub max_output_tokens: Option<u64>,
     /// Whether a stream was asked for.
     pub stream: bool,
-    /// Where the request carries marks for the prefix cache, as paths such as `messages[3].content[0]`.
+    /// Where the request carries marks for the prefix cache, as paths such as
+    /// `messages[3].content[0]`.
     pub cache_marks: Vec<String>,
 }
 
@@ -148,7 +151,10 @@ impl SeenPart {
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text { text, .. } | Self::ToolResult { text, .. } => Some(text),
-            Self::Thinking { .. } | Self::ToolCall { .. } | Self::Image { .. } | Self::Other { .. } => None,
+            Self::Thinking { .. }
+            | Self::ToolCall { .. }
+            | Self::Image { .. }
+            | Self::Other { .. } => None,
         }
     }
 }
@@ -165,7 +171,10 @@ pub struct SeenError {
 
 impl SeenError {
     fn new(path: impl Into<String>, what: &'static str) -> Self {
-        Self { path: path.into(), what }
+        Self {
+            path: path.into(),
+            what,
+        }
     }
 }
 
@@ -178,7 +187,11 @@ pub(crate) struct FromPath<'a> {
 
 impl Seen {
     /// Decodes a body.
-    pub(crate) fn decode(api: Api, body: &Value, from_path: FromPath<'_>) -> Result<Self, SeenError> {
+    pub(crate) fn decode(
+        api: Api,
+        body: &Value,
+        from_path: FromPath<'_>,
+    ) -> Result<Self, SeenError> {
         match api {
             Api::OpenaiChat => openai_chat::decode(body),
             Api::OpenaiResponses => openai_responses::decode(body),
@@ -190,34 +203,49 @@ impl Seen {
     /// The text under a heading of the instructions, such as `MCP_SERVER_LIST`, up to the next one.
     pub fn section(&self, heading: &str) -> Option<&str> {
         let (_, text) = self.system.split_once(&format!("\n# {heading}\n\n"))?;
-        let end = ["\n\n# ", "\n\n===="].iter().filter_map(|next| text.find(next)).min();
+        let end = ["\n\n# ", "\n\n===="]
+            .iter()
+            .filter_map(|next| text.find(next))
+            .min();
         Some(&text[..end.unwrap_or(text.len())])
     }
 
     /// Every part with who says it, in order.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = (SeenRole, &SeenPart)> {
-        self.messages.iter().flat_map(|message| message.parts.iter().map(|part| (message.role, part)))
+        self.messages
+            .iter()
+            .flat_map(|message| message.parts.iter().map(|part| (message.role, part)))
     }
 
     /// The number of assistant turns.
     pub fn assistant_turns(&self) -> usize {
-        self.messages.iter().filter(|message| message.role == SeenRole::Assistant).count()
+        self.messages
+            .iter()
+            .filter(|message| message.role == SeenRole::Assistant)
+            .count()
     }
 
     /// The number of tool results.
     pub fn tool_results(&self) -> usize {
-        self.parts().filter(|(_, part)| matches!(part, SeenPart::ToolResult { .. })).count()
+        self.parts()
+            .filter(|(_, part)| matches!(part, SeenPart::ToolResult { .. }))
+            .count()
     }
 
     /// The text parts of one role, in order.
     pub fn texts(&self, role: SeenRole) -> Vec<&str> {
-        self.parts().filter(|(speaker, _)| *speaker == role).filter_map(|(_, part)| part.text()).collect()
+        self.parts()
+            .filter(|(speaker, _)| *speaker == role)
+            .filter_map(|(_, part)| part.text())
+            .collect()
     }
 
     /// Whether a text or a result of the last message contains this.
     pub fn last_contains(&self, words: &str) -> bool {
         let said = |part: &SeenPart| part.text().is_some_and(|text| text.contains(words));
-        self.messages.last().is_some_and(|message| message.parts.iter().any(said))
+        self.messages
+            .last()
+            .is_some_and(|message| message.parts.iter().any(said))
     }
 }
 
@@ -232,7 +260,10 @@ fn list<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a [Value], See
 
 /// The text under `key`, which must be there.
 fn text<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a str, SeenError> {
-    object.get(key).and_then(Value::as_str).ok_or_else(|| SeenError::new(join(path, key), "expected a string"))
+    object
+        .get(key)
+        .and_then(Value::as_str)
+        .ok_or_else(|| SeenError::new(join(path, key), "expected a string"))
 }
 
 /// The text under `key`, or nothing.
@@ -245,7 +276,11 @@ fn owned(text: Option<&str>) -> String {
 }
 
 fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
 }
 
 /// Arguments carried as text.
@@ -255,15 +290,23 @@ fn parse_arguments(raw: &str) -> Value {
 
 /// A picture given as an address, perhaps one that holds it.
 fn image_at(url: &str) -> SeenPart {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    let inline = url
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(";base64,"));
     match inline {
         Some((media_type, data)) => image(media_type, data),
-        None => SeenPart::Image { media_type: String::new(), hash: ContentHash::of(url.as_bytes()) },
+        None => SeenPart::Image {
+            media_type: String::new(),
+            hash: ContentHash::of(url.as_bytes()),
+        },
     }
 }
 
 fn image(media_type: &str, data: &str) -> SeenPart {
-    SeenPart::Image { media_type: media_type.to_owned(), hash: ContentHash::of(data.as_bytes()) }
+    SeenPart::Image {
+        media_type: media_type.to_owned(),
+        hash: ContentHash::of(data.as_bytes()),
+    }
 }
 
 #[cfg(test)]

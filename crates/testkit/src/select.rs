@@ -33,14 +33,23 @@ impl Selector {
         self.served += 1;
         let request = self.served;
         let reply = match &script.replies {
-            Replies::Turns(turns) => seen.map(Seen::assistant_turns).filter(|turn| *turn < turns.len()),
+            Replies::Turns(turns) => seen
+                .map(Seen::assistant_turns)
+                .filter(|turn| *turn < turns.len()),
             Replies::Listed(replies) => {
                 self.used.resize(replies.len(), 0);
                 let free = |(index, reply): &(usize, &Reply)| {
                     limit(reply).is_none_or(|limit| self.used[*index] < limit)
-                        && reply.when.as_ref().is_none_or(|when| seen.is_some_and(|seen| holds(when, seen, request)))
+                        && reply
+                            .when
+                            .as_ref()
+                            .is_none_or(|when| seen.is_some_and(|seen| holds(when, seen, request)))
                 };
-                let found = replies.iter().enumerate().find(free).map(|(index, _)| index);
+                let found = replies
+                    .iter()
+                    .enumerate()
+                    .find(free)
+                    .map(|(index, _)| index);
                 if let Some(index) = found {
                     self.used[index] += 1;
                 }
@@ -61,12 +70,28 @@ fn limit(reply: &Reply) -> Option<u32> {
 
 fn holds(when: &When, seen: &Seen, request: u64) -> bool {
     // Every field is named, so that a new condition cannot be forgotten here.
-    let When { tool_offered, last_role, last_contains, assistant_messages, tool_results, request: number, api, model } =
-        when;
-    let last_role_is = |role| seen.messages.last().is_some_and(|message| message.role == role);
-    tool_offered.as_ref().is_none_or(|name| seen.tools.iter().any(|tool| tool.name == *name))
+    let When {
+        tool_offered,
+        last_role,
+        last_contains,
+        assistant_messages,
+        tool_results,
+        request: number,
+        api,
+        model,
+    } = when;
+    let last_role_is = |role| {
+        seen.messages
+            .last()
+            .is_some_and(|message| message.role == role)
+    };
+    tool_offered
+        .as_ref()
+        .is_none_or(|name| seen.tools.iter().any(|tool| tool.name == *name))
         && last_role.is_none_or(last_role_is)
-        && last_contains.as_ref().is_none_or(|words| seen.last_contains(words))
+        && last_contains
+            .as_ref()
+            .is_none_or(|words| seen.last_contains(words))
         && assistant_messages.is_none_or(|count| seen.assistant_turns() == count)
         && tool_results.is_none_or(|count| seen.tool_results() == count)
         && number.is_none_or(|number| number == request)

@@ -1,6 +1,8 @@
-//! The server: one port for four APIs, every request checked, recorded and answered from the script.
+//! The server: one port for four APIs, every request checked, recorded and answered from the
+//! script.
 //!
-//! Invariant: a request is recorded before the first byte of its reply is sent, so whoever has a reply can look the request up.
+//! Invariant: a request is recorded before the first byte of its reply is sent, so whoever has a
+//! reply can look the request up.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,13 +82,20 @@ impl Builder {
         let (listener, address) = self.listen().await?;
         let shared = self.shared();
         let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(ScriptedServer { shared, address, running: Running::Task(task.abort_handle()) })
+        Ok(ScriptedServer {
+            shared,
+            address,
+            running: Running::Task(task.abort_handle()),
+        })
     }
 
     /// Starts it in a thread of its own, for callers without a runtime or that block theirs.
     pub fn start_in_thread(self) -> Result<ScriptedServer, ServerError> {
         let thread = |source| ServerError::Thread { source };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(thread)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(thread)?;
         let (listener, address) = runtime.block_on(self.listen())?;
         let shared = self.shared();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -102,13 +111,25 @@ impl Builder {
                 });
             })
             .map_err(thread)?;
-        let running = Running::Thread { stop: Some(stop), handle: Some(handle) };
-        Ok(ScriptedServer { shared, address, running })
+        let running = Running::Thread {
+            stop: Some(stop),
+            handle: Some(handle),
+        };
+        Ok(ScriptedServer {
+            shared,
+            address,
+            running,
+        })
     }
 
     async fn listen(&self) -> Result<(TcpListener, SocketAddr), ServerError> {
-        let fail = |source| ServerError::Listen { port: self.port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await.map_err(fail)?;
+        let fail = |source| ServerError::Listen {
+            port: self.port,
+            source,
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port))
+            .await
+            .map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
         Ok((listener, address))
     }
@@ -150,7 +171,10 @@ pub struct ScriptedServer {
 #[derive(Debug)]
 enum Running {
     Task(AbortHandle),
-    Thread { stop: Option<oneshot::Sender<()>>, handle: Option<JoinHandle<()>> },
+    Thread {
+        stop: Option<oneshot::Sender<()>>,
+        handle: Option<JoinHandle<()>>,
+    },
 }
 
 impl ScriptedServer {
@@ -166,10 +190,15 @@ impl ScriptedServer {
 
     /// For everything else.
     pub fn builder(script: Script) -> Builder {
-        Builder { script, port: 0, mode: Mode::Strict }
+        Builder {
+            script,
+            port: 0,
+            mode: Mode::Strict,
+        }
     }
 
-    /// The base URL a client of this API is given: with the version part for OpenAI's, without for the others.
+    /// The base URL a client of this API is given: with the version part for OpenAI's, without for
+    /// the others.
     pub fn base_url(&self, api: Api) -> String {
         match api {
             Api::OpenaiChat | Api::OpenaiResponses => format!("http://{}/v1", self.address),
@@ -184,7 +213,11 @@ impl ScriptedServer {
 
     /// Every request so far, in order of arrival; nothing in a lean server.
     pub fn requests(&self) -> Vec<Recorded> {
-        self.shared.recorded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared
+            .recorded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The requests for a reply, refused ones included.
@@ -212,7 +245,12 @@ impl ScriptedServer {
     /// Waits until this many requests have arrived.
     pub async fn wait_for_requests(&self, count: usize) {
         // The sender lives as long as `self`, so this cannot end otherwise.
-        let _ = self.shared.count.subscribe().wait_for(|arrived| *arrived >= count).await;
+        let _ = self
+            .shared
+            .count
+            .subscribe()
+            .wait_for(|arrived| *arrived >= count)
+            .await;
     }
 
     /// The connections open now.
@@ -265,9 +303,13 @@ async fn serve(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
     let _open = Open::new(Arc::clone(&shared));
     let watch = (shared.mode == Mode::Lean).then(|| Watch::new(shared.timings.clone()));
     let socket = TokioIo::new(Socket::new(stream, watch.clone()));
-    let service = service_fn(move |request| handle::handle(Arc::clone(&shared), watch.clone(), request));
+    let service =
+        service_fn(move |request| handle::handle(Arc::clone(&shared), watch.clone(), request));
     // An error here is a client that went away, or a drop the script asked for.
-    let _ = http1::Builder::new().auto_date_header(false).serve_connection(socket, service).await;
+    let _ = http1::Builder::new()
+        .auto_date_header(false)
+        .serve_connection(socket, service)
+        .await;
 }
 
 /// Counts a connection while it is open.

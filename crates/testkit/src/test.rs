@@ -1,4 +1,5 @@
-//! What tests need besides a model: time and ids that do not vary, a home of their own, readable comparisons, campaigns.
+//! What tests need besides a model: time and ids that do not vary, a home of their own, readable
+//! comparisons, campaigns.
 
 mod assert;
 mod campaign;

@@ -24,12 +24,18 @@ pub(crate) struct Timings(Arc<Mutex<Vec<Timing>>>);
 
 impl Timings {
     pub(crate) fn all(&self) -> Vec<Timing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn begin(&self, received: Instant) -> usize {
         let mut timings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        timings.push(Timing { received, replied: None });
+        timings.push(Timing {
+            received,
+            replied: None,
+        });
         timings.len() - 1
     }
 
@@ -61,7 +67,10 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(timings: Timings) -> Self {
-        Self { timings, phase: Arc::new(Mutex::new(Phase::Idle)) }
+        Self {
+            timings,
+            phase: Arc::new(Mutex::new(Phase::Idle)),
+        }
     }
 
     /// The request has been read; what is written from now on is its reply.
@@ -107,7 +116,11 @@ impl Socket {
 }
 
 impl AsyncRead for Socket {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         if buffer.filled().len() > before
@@ -120,7 +133,11 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
         self.wrote();
         Poll::Ready(Ok(written))

@@ -1,7 +1,7 @@
 //! From a scripted reply to the bytes each service would send.
 //!
-//! Every field and event that the official clients read is there, in the order the services use. The clock and chance play no part:
-//! the same script and the same request give the same bytes.
+//! Every field and event that the official clients read is there, in the order the services use.
+//! The clock and chance play no part: the same script and the same request give the same bytes.
 
 use haft_types::{Api, Usage};
 use serde::Serialize;
@@ -46,20 +46,31 @@ impl Wants {
     pub(crate) fn read(body: &Value, query: &str) -> Self {
         let included = body.get("include").and_then(Value::as_array);
         Self {
-            usage_chunk: body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false),
-            encrypted_reasoning: included
-                .is_some_and(|list| list.iter().any(|item| item.as_str() == Some("reasoning.encrypted_content"))),
+            usage_chunk: body
+                .pointer("/stream_options/include_usage")
+                .and_then(Value::as_bool)
+                .unwrap_or(false),
+            encrypted_reasoning: included.is_some_and(|list| {
+                list.iter()
+                    .any(|item| item.as_str() == Some("reasoning.encrypted_content"))
+            }),
             events: query.split('&').any(|pair| pair == "alt=sse"),
         }
     }
 
     /// What every streaming client of ours asks for, when the body is not read.
-    pub(crate) const ALL: Self = Self { usage_chunk: true, encrypted_reasoning: true, events: true };
+    pub(crate) const ALL: Self = Self {
+        usage_chunk: true,
+        encrypted_reasoning: true,
+        events: true,
+    };
 }
 
 impl Answer<'_> {
     fn call_id(&self, prefix: &str, index: usize, call: &ScriptCall) -> String {
-        call.id.clone().unwrap_or_else(|| format!("{prefix}_{}_{}", self.tag, index + 1))
+        call.id
+            .clone()
+            .unwrap_or_else(|| format!("{prefix}_{}_{}", self.tag, index + 1))
     }
 }
 
@@ -93,7 +104,9 @@ pub(crate) fn whole(api: Api, answer: &Answer<'_>) -> Vec<u8> {
 /// The reply to a request to count tokens; the OpenAI APIs have none.
 pub(crate) fn token_count(api: Api, tokens: u64) -> Value {
     match api {
-        Api::OpenaiChat | Api::OpenaiResponses | Api::Anthropic => serde_json::json!({ "input_tokens": tokens }),
+        Api::OpenaiChat | Api::OpenaiResponses | Api::Anthropic => {
+            serde_json::json!({ "input_tokens": tokens })
+        }
         Api::Gemini => serde_json::json!({
             "totalTokens": tokens,
             "promptTokensDetails": [{ "modality": "TEXT", "tokenCount": tokens }],
@@ -106,8 +119,7 @@ pub(crate) fn models(api: Api, script: &Script) -> Value {
     use serde_json::json;
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => {
-            let model =
-                |name: &String| json!({ "id": name, "object": "model", "created": CREATED, "owned_by": "script" });
+            let model = |name: &String| json!({ "id": name, "object": "model", "created": CREATED, "owned_by": "script" });
             json!({ "object": "list", "data": script.models.iter().map(model).collect::<Vec<_>>() })
         }
         Api::Anthropic => {
@@ -135,7 +147,8 @@ pub(crate) fn models(api: Api, script: &Script) -> Value {
     }
 }
 
-/// Bytes of a value that cannot fail to serialise: our own shapes have string keys and finite numbers.
+/// Bytes of a value that cannot fail to serialise: our own shapes have string keys and finite
+/// numbers.
 pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
@@ -159,7 +172,10 @@ fn named(name: &str, value: &impl Serialize) -> Vec<u8> {
 fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let end = rest.char_indices().nth(characters).map_or(rest.len(), |(end, _)| end);
+        let end = rest
+            .char_indices()
+            .nth(characters)
+            .map_or(rest.len(), |(end, _)| end);
         let (piece, after) = rest.split_at(end);
         rest = after;
         (!piece.is_empty()).then_some(piece)

@@ -1,7 +1,8 @@
 //! Every strictness rule against its fixture folder, `fixtures/rules/<api>/<rule>/`:
 //!
 //! - `accepted.json`: a request all rules of the API let through;
-//! - `refused.json`: the same but for one thing; without it `accepted.json` is refused for its `refused-info.json`;
+//! - `refused.json`: the same but for one thing; without it `accepted.json` is refused for its
+//!   `refused-info.json`;
 //! - `error.json`: the whole error body;
 //! - `info.json`, `refused-info.json` (both optional): status, headers and the model of the path.
 
@@ -16,7 +17,9 @@ use haft_types::Api;
 use serde_json::Value;
 
 fn folder(api: Api) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/rules").join(api.name())
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures/rules")
+        .join(api.name())
 }
 
 fn read(path: &Path) -> Option<Value> {
@@ -35,13 +38,21 @@ fn info(api: Api, body: &Value, given: Option<&Value>) -> RequestInfo {
         Api::Anthropic => vec![header("anthropic-version", "2023-06-01")],
         Api::OpenaiChat | Api::OpenaiResponses | Api::Gemini => Vec::new(),
     };
-    let headers = given.and_then(|given| given.get("headers")).and_then(Value::as_object);
-    let path_model = given.and_then(|given| given.get("model_from_path")).and_then(Value::as_str);
+    let headers = given
+        .and_then(|given| given.get("headers"))
+        .and_then(Value::as_object);
+    let path_model = given
+        .and_then(|given| given.get("model_from_path"))
+        .and_then(Value::as_str);
     RequestInfo {
-        model_from_path: (api == Api::Gemini).then(|| path_model.unwrap_or("gemini-2.5-flash").to_owned()),
+        model_from_path: (api == Api::Gemini)
+            .then(|| path_model.unwrap_or("gemini-2.5-flash").to_owned()),
         stream: body.get("stream") == Some(&Value::Bool(true)),
         headers: headers.map_or(default_headers, |headers| {
-            headers.iter().map(|(name, value)| header(name, value.as_str().unwrap_or_default())).collect()
+            headers
+                .iter()
+                .map(|(name, value)| header(name, value.as_str().unwrap_or_default()))
+                .collect()
         }),
     }
 }
@@ -52,37 +63,72 @@ fn check_fixture(api: Api, rule: &str) {
     let special = read(&at.join("refused-info.json"));
     let accepted = needed(&at.join("accepted.json"));
     let refused = read(&at.join("refused.json")).unwrap_or_else(|| {
-        assert!(special.is_some(), "{}: neither refused.json nor refused-info.json", at.display());
+        assert!(
+            special.is_some(),
+            "{}: neither refused.json nor refused-info.json",
+            at.display()
+        );
         accepted.clone()
     });
     if let Err(refusal) = rules::check(api, &accepted, &info(api, &accepted, common.as_ref())) {
-        panic!("{}: accepted.json is refused by `{}`: {}", at.display(), refusal.rule, refusal.body);
+        panic!(
+            "{}: accepted.json is refused by `{}`: {}",
+            at.display(),
+            refusal.rule,
+            refusal.body
+        );
     }
     let special = special.or(common);
     let info = info(api, &refused, special.as_ref());
     let Err(refusal) = rules::check(api, &refused, &info) else {
         panic!("{}: refused.json is accepted", at.display());
     };
-    assert_eq!(refusal.rule, rule, "{}: refused by another rule: {}", at.display(), refusal.body);
-    let status = special.as_ref().and_then(|info| info.get("status")).and_then(Value::as_u64).unwrap_or(400);
+    assert_eq!(
+        refusal.rule,
+        rule,
+        "{}: refused by another rule: {}",
+        at.display(),
+        refusal.body
+    );
+    let status = special
+        .as_ref()
+        .and_then(|info| info.get("status"))
+        .and_then(Value::as_u64)
+        .unwrap_or(400);
     assert_eq!(u64::from(refusal.status), status, "{}", at.display());
-    assert_eq!(refusal.body, needed(&at.join("error.json")), "{}", at.display());
+    assert_eq!(
+        refusal.body,
+        needed(&at.join("error.json")),
+        "{}",
+        at.display()
+    );
     // A fixture that breaks two rules would still pass with one of them gone.
     let broken: Vec<&str> = rules::all()
         .filter(|other| other.api == api && other.check(&refused, &info).is_err())
         .map(|other| other.id)
         .collect();
-    assert_eq!(broken, [rule], "{}: refused.json breaks more than its rule", at.display());
+    assert_eq!(
+        broken,
+        [rule],
+        "{}: refused.json breaks more than its rule",
+        at.display()
+    );
 }
 
 fn check_api(api: Api) {
-    let ids: Vec<&str> = rules::all().filter(|rule| rule.api == api).map(|rule| rule.id).collect();
+    let ids: Vec<&str> = rules::all()
+        .filter(|rule| rule.api == api)
+        .map(|rule| rule.id)
+        .collect();
     let named: BTreeSet<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     assert_eq!(named.len(), ids.len(), "two rules of one name");
     assert!(ids.len() >= 15, "{} has {} rules", api.name(), ids.len());
-    let entries = fs::read_dir(folder(api)).unwrap_or_else(|error| panic!("{}: {error}", folder(api).display()));
-    let folders: BTreeSet<String> =
-        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let entries = fs::read_dir(folder(api))
+        .unwrap_or_else(|error| panic!("{}: {error}", folder(api).display()));
+    let folders: BTreeSet<String> = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     assert_eq!(folders, named, "rules and fixture folders differ");
     for id in ids {
         check_fixture(api, id);
@@ -115,12 +161,17 @@ fn a_body_of_another_shape_is_refused() {
     for api in Api::ALL {
         for text in ["null", "[]", "\"text\"", "7", "{}"] {
             let body: Value = serde_json::from_str(text).expect("valid JSON");
-            assert!(rules::check(api, &body, &info(api, &body, None)).is_err(), "{} took {text}", api.name());
+            assert!(
+                rules::check(api, &body, &info(api, &body, None)).is_err(),
+                "{} took {text}",
+                api.name()
+            );
         }
     }
 }
 
-/// Every value of every accepted request replaced by something else in turn: an answer each time, no panic.
+/// Every value of every accepted request replaced by something else in turn: an answer each time,
+/// no panic.
 #[test]
 fn a_value_of_another_type_never_panics() {
     for api in Api::ALL {
@@ -131,7 +182,9 @@ fn a_value_of_another_type_never_panics() {
             for pointer in pointers {
                 for text in ["null", "[[]]", "{}", "\"\"", "-1"] {
                     let mut changed = body.clone();
-                    *changed.pointer_mut(&pointer).expect("the pointer was taken from the body") =
+                    *changed
+                        .pointer_mut(&pointer)
+                        .expect("the pointer was taken from the body") =
                         serde_json::from_str(text).expect("valid JSON");
                     let _ = rules::check(api, &changed, &info(api, &changed, None));
                 }
@@ -142,12 +195,16 @@ fn a_value_of_another_type_never_panics() {
 
 fn collect(value: &Value, path: &mut String, pointers: &mut Vec<String>) {
     let children: Vec<(String, &Value)> = match value {
-        Value::Object(fields) => {
-            fields.iter().map(|(key, inner)| (key.replace('~', "~0").replace('/', "~1"), inner)).collect()
-        }
-        Value::Array(elements) => {
-            elements.iter().enumerate().take(3).map(|(at, inner)| (at.to_string(), inner)).collect()
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, inner)| (key.replace('~', "~0").replace('/', "~1"), inner))
+            .collect(),
+        Value::Array(elements) => elements
+            .iter()
+            .enumerate()
+            .take(3)
+            .map(|(at, inner)| (at.to_string(), inner))
+            .collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
     };
     for (key, inner) in children {

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use haft_agent::{RandomIds, WallClock};
-use haft_context::{Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry};
+use haft_context::{
+    Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry,
+};
 use haft_model::{Catalogue, Client, Delta, O200k, ProviderConfig, RetryConfig};
 use haft_types::{Api, Clock, Entry, IdSource, Message, Role, ToolSet};
 use tokio_util::sync::CancellationToken;
@@ -21,15 +23,26 @@ pub(crate) async fn ask(url: &str, question: &str) -> Result<(String, String), B
     let mut client = Client::new(declared, None, RetryConfig::default())?;
 
     // What was said, counted and hashed once.
-    let input = Message::text(RandomIds.message_id(), Role::User, question, WallClock.now());
+    let input = Message::text(
+        RandomIds.message_id(),
+        Role::User,
+        question,
+        WallClock.now(),
+    );
     let history = [Entry::new(input, &O200k)];
     // What is sent besides it.
     let (policy, tools) = (Policy::default(), ToolSet::new(Vec::new(), &O200k));
     let system = system_entry(render_system(&SystemInput::default())?, &O200k);
-    let reminders = Reminders { todo: Some("- [ ] answer in one sentence".into()), ..Reminders::default() };
+    let reminders = Reminders {
+        todo: Some("- [ ] answer in one sentence".into()),
+        ..Reminders::default()
+    };
     let spec = client.spec().clone();
     let plain = Snapshot::new(&spec, &policy, &system, &tools, &history, &O200k);
-    let assembly = assemble(&Snapshot { reminders: Some(&reminders), ..plain })?;
+    let assembly = assemble(&Snapshot {
+        reminders: Some(&reminders),
+        ..plain
+    })?;
 
     let mut answer = String::new();
     let mut hear = |delta: Delta| {
@@ -37,14 +50,16 @@ pub(crate) async fn ask(url: &str, question: &str) -> Result<(String, String), B
             answer.push_str(&text);
         }
     };
-    client.stream(&assembly.request, &CancellationToken::new(), &mut hear).await?;
+    client
+        .stream(&assembly.request, &CancellationToken::new(), &mut hear)
+        .await?;
     Ok((answer, assembly.account.budget.table()))
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let [_, url, question] =
-        <[String; 3]>::try_from(std::env::args().collect::<Vec<_>>()).map_err(|_| "give an address and a question")?;
+    let [_, url, question] = <[String; 3]>::try_from(std::env::args().collect::<Vec<_>>())
+        .map_err(|_| "give an address and a question")?;
     let (answer, tokens) = ask(&url, &question).await?;
     println!("{answer}\n\n{tokens}");
     Ok(())

@@ -1,4 +1,5 @@
-//! A coding agent with a store and a sandbox: it works in a folder, and its conversation can be taken up again.
+//! A coding agent with a store and a sandbox: it works in a folder, and its conversation can be
+//! taken up again.
 //!
 //! `cargo run -p haft-agent --example coding_agent -- http://127.0.0.1:8080 FOLDER "Fix the greeting"` asks a model that speaks
 //! Anthropic's protocol there, such as the scripted one.
@@ -23,7 +24,9 @@ pub(crate) async fn work(
     tell: &mut (dyn FnMut(&Event) + Send),
 ) -> Result<TurnResult, Box<dyn Error>> {
     let agent = Agent::builder()
-        .environment(HostEnvironment::new(std::env::vars_os()).supervised_by(OwnProgram::running()?))
+        .environment(
+            HostEnvironment::new(std::env::vars_os()).supervised_by(OwnProgram::running()?),
+        )
         .home(home)
         .project(project)
         .provider("mock", ProviderConfig::new(Api::Anthropic, url))
@@ -31,7 +34,13 @@ pub(crate) async fn work(
         .permission_mode(PermissionMode::AcceptEdits)
         .build()?;
     let mut session = agent.start(task).await?;
-    let report = session.run(Some(task.to_owned()), &mut |event: &Event| tell(event), &CancellationToken::new()).await;
+    let report = session
+        .run(
+            Some(task.to_owned()),
+            &mut |event: &Event| tell(event),
+            &CancellationToken::new(),
+        )
+        .await;
     session.close().await;
     Ok(report.result)
 }
@@ -43,8 +52,15 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     }
     let [_, url, project, task] = <[String; 4]>::try_from(std::env::args().collect::<Vec<_>>())
         .map_err(|_| "give an address, a folder and a task")?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let folders = (Path::new(".haft-example"), Path::new(&project));
-    println!("{}", runtime.block_on(work(&url, folders, &task, &mut |_| {}))?.text);
+    println!(
+        "{}",
+        runtime
+            .block_on(work(&url, folders, &task, &mut |_| {}))?
+            .text
+    );
     Ok(ExitCode::SUCCESS)
 }

@@ -35,7 +35,9 @@ impl Tool for Dice {
 
     async fn call(&self, _: &ToolContext, arguments: Value) -> ToolOutput {
         match arguments["dice"].as_u64() {
-            Some(dice @ 1..=6) => Envelope::success(format!("{dice} dice show {} in all.", dice * 4)).into(),
+            Some(dice @ 1..=6) => {
+                Envelope::success(format!("{dice} dice show {} in all.", dice * 4)).into()
+            }
             _ => Envelope::failure("no_dice", "Say how many `dice`, 1 to 6.").into(),
         }
     }
@@ -44,19 +46,25 @@ impl Tool for Dice {
 /// Asks the model at this address, which may roll dice.
 pub(crate) async fn ask(url: &str, question: &str) -> Result<TurnResult, Box<dyn Error>> {
     let parameters = json!({"type": "object", "properties": {"dice": {"type": "integer"}}, "required": ["dice"]});
-    let spec = ToolSpec { name: "roll".into(), description: "Rolls dice.".into(), parameters };
+    let spec = ToolSpec {
+        name: "roll".into(),
+        description: "Rolls dice.".into(),
+        parameters,
+    };
     let mut agent = Agent::builder()
         .provider("mock", ProviderConfig::new(Api::Anthropic, url))
         .model("mock/any")
         .tool(Arc::new(Dice(spec)))
         .build_loop("You are a croupier.")?;
-    Ok(agent.run(question, &mut |_: &Event| {}, &CancellationToken::new()).await)
+    Ok(agent
+        .run(question, &mut |_: &Event| {}, &CancellationToken::new())
+        .await)
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let [_, url, question] =
-        <[String; 3]>::try_from(std::env::args().collect::<Vec<_>>()).map_err(|_| "give an address and a question")?;
+    let [_, url, question] = <[String; 3]>::try_from(std::env::args().collect::<Vec<_>>())
+        .map_err(|_| "give an address and a question")?;
     println!("{}", ask(&url, &question).await?.text);
     Ok(())
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use haft_engine::turn::TurnLimits;
-use haft_engine::{Approver, Callback, Notice, Roles, Services, Session, SessionConfig, ToolHelp, Which};
+use haft_engine::{
+    Approver, Callback, Notice, Roles, Services, Session, SessionConfig, ToolHelp, Which,
+};
 use haft_model::{Declared, ModelError, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
@@ -74,19 +76,26 @@ impl Agent {
 
     /// The same with these extensions, after those it has.
     #[must_use]
-    pub fn with_extensions(mut self, extensions: impl IntoIterator<Item = Arc<dyn Extension>>) -> Self {
+    pub fn with_extensions(
+        mut self,
+        extensions: impl IntoIterator<Item = Arc<dyn Extension>>,
+    ) -> Self {
         self.extensions.extend(extensions);
         self
     }
 
-    /// The same with a listener that hears what must not be shown before a session is opened: keys out of files and of
-    /// extensions, which a log outside of the session cannot know.
+    /// The same with a listener that hears what must not be shown before a session is opened: keys
+    /// out of files and of extensions, which a log outside of the session cannot know.
     #[must_use]
     pub fn on_masker(self, tell: impl Fn(&Masker) + Send + Sync + 'static) -> Self {
-        Self { on_masker: Some(Arc::new(tell)), ..self }
+        Self {
+            on_masker: Some(Arc::new(tell)),
+            ..self
+        }
     }
 
-    /// The same with a record of what calls change in files: before a file is changed, what it held is saved there.
+    /// The same with a record of what calls change in files: before a file is changed, what it held
+    /// is saved there.
     #[must_use]
     pub fn with_change_records(self, changes: Arc<dyn ChangeRecords>) -> Self {
         Self { changes, ..self }
@@ -95,11 +104,14 @@ impl Agent {
     /// The same with copies of the project for sub-agents that ask for one.
     #[must_use]
     pub fn with_project_copies(self, copies: Arc<dyn ProjectCopies>) -> Self {
-        Self { copies: Some(copies), ..self }
+        Self {
+            copies: Some(copies),
+            ..self
+        }
     }
 
-    /// What a run of this conversation is opened with, as the builder and the configuration have it. Further fields may be set before
-    /// it is opened.
+    /// What a run of this conversation is opened with, as the builder and the configuration have
+    /// it. Further fields may be set before it is opened.
     pub fn plan(&self, which: Which) -> Result<RunPlan, SetupError> {
         let project = match &self.project {
             Some(project) => project.clone(),
@@ -111,12 +123,20 @@ impl Agent {
             ..Roles::default()
         };
         let plan = RunPlan::of_config(&self.config, model_of(&self.config)?, project, which);
-        Ok(RunPlan { roles, approver: self.approver.clone(), limits: self.limits, ..plan })
+        Ok(RunPlan {
+            roles,
+            approver: self.approver.clone(),
+            limits: self.limits,
+            ..plan
+        })
     }
 
     /// Opens a new conversation, named after this task. It is stored with its first message.
     pub async fn start(&self, task: &str) -> Result<Session, SetupError> {
-        self.open(self.plan(Which::New { title: task.to_owned() })?).await
+        self.open(self.plan(Which::New {
+            title: task.to_owned(),
+        })?)
+        .await
     }
 
     /// Opens the conversation with this id or name again.
@@ -131,38 +151,64 @@ impl Agent {
     }
 
     /// What the session a run works in is opened with, for whoever has something to change before.
-    pub async fn prepare(&self, mut plan: RunPlan) -> Result<(SessionConfig, Services, Which), SetupError> {
+    pub async fn prepare(
+        &self,
+        mut plan: RunPlan,
+    ) -> Result<(SessionConfig, Services, Which), SetupError> {
         // Done by the time the store is open, whose disk is waited for.
         drop(std::thread::Builder::new().spawn(Masker::prepare));
         let agent = self.tightened(&mut plan, false)?;
         let Self { places, config, .. } = &*agent;
         places.tighten();
-        spill::sweep(&places.spill(), WallClock.now().into(), config.limits.spill_days);
+        spill::sweep(
+            &places.spill(),
+            WallClock.now().into(),
+            config.limits.spill_days,
+        );
         tool_help::sweep(places);
         let store = store::open_store_with_backups(places, config, &agent.extensions)?;
         let which = plan.which.clone();
         let (declared, key, replaced) = agent.usable_model(&mut plan)?;
         if plan.limits.needs_price() && declared.spec.price.is_none() {
-            return Err(SetupError::Client(ModelError::NoPrice(declared.spec.full_name())));
+            return Err(SetupError::Client(ModelError::NoPrice(
+                declared.spec.full_name(),
+            )));
         }
-        let projects = std::iter::once(&plan.project.root).chain(&plan.added_folders).cloned().collect();
+        let projects = std::iter::once(&plan.project.root)
+            .chain(&plan.added_folders)
+            .cloned()
+            .collect();
         let confined = wiring::with_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
         let asking = tool_help(places, config, &plan.project);
         let (mut session, services) = wiring::prepare(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.tool_help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-        session.notices.extend(config.unasked_roles().map(|role| Notice {
-            code: "model_role",
-            message: format!("`model_roles.{}` is set, but nothing in this build asks it", role.name()),
-            failed: false,
-        }));
-        session.notices.extend(replaced.into_iter().chain(defaults_notice::take(places, config)));
-        session.notices.splice(0..0, wiring::recovered(&session.folders.workspace.journal));
+        session
+            .notices
+            .extend(config.unasked_roles().map(|role| Notice {
+                code: "model_role",
+                message: format!(
+                    "`model_roles.{}` is set, but nothing in this build asks it",
+                    role.name()
+                ),
+                failed: false,
+            }));
+        session.notices.extend(
+            replaced
+                .into_iter()
+                .chain(defaults_notice::take(places, config)),
+        );
+        session
+            .notices
+            .splice(0..0, wiring::recovered(&session.folders.workspace.journal));
         Ok((session, services, which))
     }
 
     /// The model of a plan with its key, or the one in its place and a notice that says why.
-    fn usable_model(&self, plan: &mut RunPlan) -> Result<(Declared, Option<Secret>, Option<Notice>), SetupError> {
+    fn usable_model(
+        &self,
+        plan: &mut RunPlan,
+    ) -> Result<(Declared, Option<Secret>, Option<Notice>), SetupError> {
         let with_key = |name: &str| {
             let declared = models::declared_model(&self.places.environment, &self.config, name)?;
             let key = self.key(&declared)?;
@@ -173,10 +219,21 @@ impl Agent {
             (Err(error), None) => return Err(error),
             (Err(error), Some(other)) => (error, other),
         };
-        let message = format!("the agent runs on `{other}`: `{}` cannot be used ({error})", plan.model);
+        let message = format!(
+            "the agent runs on `{other}`: `{}` cannot be used ({error})",
+            plan.model
+        );
         plan.model = other;
         let (declared, key) = with_key(&plan.model)?;
-        Ok((declared, key, Some(Notice { code: "agent_model", message, failed: false })))
+        Ok((
+            declared,
+            key,
+            Some(Notice {
+                code: "agent_model",
+                message,
+                failed: false,
+            }),
+        ))
     }
 
     /// Opens a conversation as these messages tell it, only to see what would be sent next.
@@ -188,7 +245,8 @@ impl Agent {
         look: Look,
     ) -> Result<Session, SetupError> {
         let agent = self.tightened(&mut plan, look == Look::AsTrusted)?;
-        let declared = models::declared_model(&agent.places.environment, &agent.config, &plan.model)?;
+        let declared =
+            models::declared_model(&agent.places.environment, &agent.config, &plan.model)?;
         let key = match look {
             Look::Only | Look::AsTrusted => None,
             // Without a key it is asked without one.
@@ -200,7 +258,8 @@ impl Agent {
         Ok(Box::pin(Session::look(session, services, conversation, messages)).await?)
     }
 
-    /// The agent of this run: a project that is trusted may tighten what is allowed, whoever opens the session.
+    /// The agent of this run: a project that is trusted may tighten what is allowed, whoever opens
+    /// the session.
     fn tightened(&self, plan: &mut RunPlan, as_trusted: bool) -> Result<Box<Self>, SetupError> {
         let mut agent = Box::new(self.clone());
         if as_trusted || knowledge(&self.places, &plan.project)?.1.is_trusted() {
@@ -212,7 +271,11 @@ impl Agent {
     }
 
     fn key(&self, declared: &Declared) -> Result<Option<Secret>, SetupError> {
-        Ok(keys::key_of(&self.places.environment, &declared.spec.provider, &declared.provider)?)
+        Ok(keys::key_of(
+            &self.places.environment,
+            &declared.spec.provider,
+            &declared.provider,
+        )?)
     }
 }
 
@@ -221,7 +284,8 @@ impl Agent {
 pub enum Look {
     /// Nothing but look; no key is needed.
     Only,
-    /// The same with the project's rules, instructions and agents as if it were trusted. Its hooks, tools and servers stay unknown.
+    /// The same with the project's rules, instructions and agents as if it were trusted. Its hooks,
+    /// tools and servers stay unknown.
     AsTrusted,
     /// A model may be asked.
     MayAsk,

@@ -1,6 +1,7 @@
 //! An agent in a few lines, for programs that embed one.
 //!
-//! Everything has a default but the model. Whoever needs more gives a whole [`Config`], or opens a session with a [`RunPlan`].
+//! Everything has a default but the model. Whoever needs more gives a whole [`Config`], or opens a
+//! session with a [`RunPlan`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,14 +59,15 @@ impl Default for AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// What was read of the process: keys of providers, proxies, the home folder, the helper that runs commands. Without it
-    /// nothing of the process is known.
+    /// What was read of the process: keys of providers, proxies, the home folder, the helper that
+    /// runs commands. Without it nothing of the process is known.
     pub fn environment(mut self, environment: HostEnvironment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// The folder under which everything is kept that lasts. Without it, the folders that the environment names.
+    /// The folder under which everything is kept that lasts. Without it, the folders that the
+    /// environment names.
     pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
         self.home = Some(folder.into());
         self
@@ -119,7 +121,8 @@ impl AgentBuilder {
         self
     }
 
-    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when nothing is said.
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when
+    /// nothing is said.
     pub fn offer(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.tools.offer = names.into_iter().map(Into::into).collect();
         self
@@ -183,17 +186,26 @@ impl AgentBuilder {
         })
     }
 
-    /// A loop of the model and the tools alone, with this system prompt: no project, no store, no permission, no
-    /// built-in tools. Extensions, callbacks and plugins need a session and are left out.
+    /// A loop of the model and the tools alone, with this system prompt: no project, no store, no
+    /// permission, no built-in tools. Extensions, callbacks and plugins need a session and are
+    /// left out.
     pub fn build_loop(self, system_prompt: &str) -> Result<BaseLoop, SetupError> {
-        let declared = models::declared_model(&self.environment, &self.config, &model_of(&self.config)?)?;
-        let key = keys::key_of(&self.environment, &declared.spec.provider, &declared.provider)?;
+        let declared =
+            models::declared_model(&self.environment, &self.config, &model_of(&self.config)?)?;
+        let key = keys::key_of(
+            &self.environment,
+            &declared.spec.provider,
+            &declared.provider,
+        )?;
         let client = Client::new(declared, key, self.config.retry).map_err(SetupError::Client)?;
         let mut registry = Registry::default();
         for tool in self.tools {
             registry.register(tool);
         }
-        Ok(BaseLoop::new(client, registry, system_prompt, self.clock, self.ids).with_limits(self.limits))
+        Ok(
+            BaseLoop::new(client, registry, system_prompt, self.clock, self.ids)
+                .with_limits(self.limits),
+        )
     }
 }
 
@@ -208,25 +220,42 @@ mod tests {
     use super::*;
 
     fn builder() -> AgentBuilder {
-        Agent::builder().provider("mock", ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:9/v1"))
+        Agent::builder().provider(
+            "mock",
+            ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:9/v1"),
+        )
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let in_folder = || builder().home(folder.path().join("home")).project(folder.path());
+        let in_folder = || {
+            builder()
+                .home(folder.path().join("home"))
+                .project(folder.path())
+        };
         let problem = |builder: AgentBuilder| builder.build().err().unwrap().to_string();
         assert!(problem(in_folder()).contains("no model is chosen"));
         assert!(problem(in_folder().model("nobody/x")).contains("nobody"));
         assert!(problem(builder().model("mock/x").project(folder.path())).contains("HAFT_HOME"));
-        assert!(problem(in_folder().model("mock/x").project(folder.path().join("gone"))).contains("project folder"));
+        assert!(
+            problem(
+                in_folder()
+                    .model("mock/x")
+                    .project(folder.path().join("gone"))
+            )
+            .contains("project folder")
+        );
         in_folder().model("mock/x").build().unwrap();
     }
 
     #[test]
     fn a_plan_takes_what_the_builder_was_told() {
         let folder = tempfile::tempdir().unwrap();
-        let limits = TurnLimits { turns: Some(3), ..TurnLimits::default() };
+        let limits = TurnLimits {
+            turns: Some(3),
+            ..TurnLimits::default()
+        };
         let agent = builder()
             .home(folder.path().join("home"))
             .project(folder.path())
@@ -237,8 +266,15 @@ mod tests {
             .limits(limits)
             .build()
             .unwrap();
-        let plan = agent.plan(haft_engine::Which::New { title: "a poem".into() }).unwrap();
-        assert_eq!((plan.model.as_str(), plan.mode, plan.limits), ("mock/x", PermissionMode::Plan, limits));
+        let plan = agent
+            .plan(haft_engine::Which::New {
+                title: "a poem".into(),
+            })
+            .unwrap();
+        assert_eq!(
+            (plan.model.as_str(), plan.mode, plan.limits),
+            ("mock/x", PermissionMode::Plan, limits)
+        );
         assert_eq!(
             (plan.roles.main.as_deref(), plan.offered_tools),
             (Some("You are a poet."), vec!["none".to_owned()])

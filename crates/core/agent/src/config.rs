@@ -1,7 +1,9 @@
-//! The configuration: built-in values < the user's file < the environment < flags, lowered once into one [`Config`].
+//! The configuration: built-in values < the user's file < the environment < flags, lowered once
+//! into one [`Config`].
 //!
-//! Each crate owns the struct of its own section; unknown keys are errors with a suggestion, and every value knows where it
-//! came from. Sections of extensions and front ends are declared as a [`Section`] by whoever registers them.
+//! Each crate owns the struct of its own section; unknown keys are errors with a suggestion, and
+//! every value knows where it came from. Sections of extensions and front ends are declared as a
+//! [`Section`] by whoever registers them.
 
 mod broken;
 mod file;
@@ -35,7 +37,8 @@ pub use schema::schema;
 pub use section::Section;
 pub use variables::UnknownVariable;
 
-/// Everything that can be configured. Reading it takes any section: [`load`], [`check`] and [`lower`] know which there are.
+/// Everything that can be configured. Reading it takes any section: [`load`], [`check`] and
+/// [`lower`] know which there are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -73,10 +76,12 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// Agents that are written to together.
     pub groups: BTreeMap<String, GroupConfig>,
-    /// The sections of extensions and front ends, by name: checked when they were loaded, read by [`Config::section`].
+    /// The sections of extensions and front ends, by name: checked when they were loaded, read by
+    /// [`Config::section`].
     #[serde(skip)]
     pub sections: BTreeMap<String, toml::Value>,
-    /// Environment variables that begin with `HAFT_` and have no effect. A session reports each as a notice.
+    /// Environment variables that begin with `HAFT_` and have no effect. A session reports each as
+    /// a notice.
     #[serde(skip)]
     pub unknown_variables: Vec<UnknownVariable>,
 }
@@ -84,29 +89,59 @@ pub struct Config {
 impl Config {
     /// The keys of the core, beside which there are the sections of extensions.
     pub(crate) const KEYS: [&'static str; 17] = [
-        "model", "providers", "models", "model_aliases", "currency_rates", "model_roles", "context", "roles", "prompt",
-        "permissions", "tools", "store", "retry", "sandbox", "hooks", "limits", "groups",
+        "model",
+        "providers",
+        "models",
+        "model_aliases",
+        "currency_rates",
+        "model_roles",
+        "context",
+        "roles",
+        "prompt",
+        "permissions",
+        "tools",
+        "store",
+        "retry",
+        "sandbox",
+        "hooks",
+        "limits",
+        "groups",
     ];
 
-    /// The section of this name, as the crate reads it that owns it; its default when nothing is configured.
+    /// The section of this name, as the crate reads it that owns it; its default when nothing is
+    /// configured.
     pub fn section<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, ConfigError> {
-        let Some(value) = self.sections.get(name) else { return Ok(T::default()) };
+        let Some(value) = self.sections.get(name) else {
+            return Ok(T::default());
+        };
         let read = T::deserialize(value.clone());
-        read.map_err(|error| ConfigError::Value(format!("`[{name}]`: {}", problem::in_words(error.message()))))
+        read.map_err(|error| {
+            ConfigError::Value(format!(
+                "`[{name}]`: {}",
+                problem::in_words(error.message())
+            ))
+        })
     }
 
-    /// The models that play a role, the first one first; those of the main role when it has none of its own.
+    /// The models that play a role, the first one first; those of the main role when it has none of
+    /// its own.
     pub fn models_of(&self, role: ModelRole) -> Vec<String> {
         if role != ModelRole::Main && !self.model_roles.own(role).is_empty() {
             return self.model_roles.own(role).to_vec();
         }
-        let rest = self.model_roles.main.iter().filter(|name| self.model.as_ref() != Some(name));
+        let rest = self
+            .model_roles
+            .main
+            .iter()
+            .filter(|name| self.model.as_ref() != Some(name));
         self.model.iter().chain(rest).cloned().collect()
     }
 
     /// The roles that are set and never asked.
     pub fn unasked_roles(&self) -> impl Iterator<Item = ModelRole> {
-        ModelRole::ALL.into_iter().filter(|role| !role.is_asked() && self.is_set(*role))
+        ModelRole::ALL
+            .into_iter()
+            .filter(|role| !role.is_asked() && self.is_set(*role))
     }
 
     /// Whether a role has models of its own.
@@ -133,7 +168,8 @@ pub struct RolesConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PromptConfig {
-    /// The files that hold sections in place of the built-in ones; a relative path begins at the folder of config.toml.
+    /// The files that hold sections in place of the built-in ones; a relative path begins at the
+    /// folder of config.toml.
     pub sections: BTreeMap<SystemSection, String>,
     /// The sections that come first; the others follow in their own order.
     pub order: Vec<SystemSection>,
@@ -143,7 +179,8 @@ pub struct PromptConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsConfig {
-    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when
+    /// empty.
     pub offer: Vec<String>,
     /// Profiles of the user's own.
     pub profiles: BTreeMap<String, Vec<String>>,
@@ -155,6 +192,11 @@ pub struct ToolsConfig {
 
 impl Default for ToolsConfig {
     fn default() -> Self {
-        Self { offer: Vec::new(), profiles: BTreeMap::new(), help_timeout: 5, help_wait: 2 }
+        Self {
+            offer: Vec::new(),
+            profiles: BTreeMap::new(),
+            help_timeout: 5,
+            help_wait: 2,
+        }
     }
 }

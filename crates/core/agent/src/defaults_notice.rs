@@ -1,6 +1,7 @@
 //! Tells those who come from an older version, once, what has changed for them.
 //!
-//! Invariant: a home whose conversations this version began never gets a notice; any other gets each once.
+//! Invariant: a home whose conversations this version began never gets a notice; any other gets
+//! each once.
 
 use std::io;
 
@@ -33,26 +34,41 @@ const APART: &str = "your own MCP servers start in a private folder now, not in 
 
 /// The notices that are due. From now on they are not.
 pub(crate) fn take(places: &Places, config: &Config) -> Vec<Notice> {
-    let seen =
-        haft_files::read_text(&places.defaults_file(), MAX_BYTES).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    let seen = haft_files::read_text(&places.defaults_file(), MAX_BYTES)
+        .ok()
+        .and_then(|text| text.trim().parse::<u32>().ok());
     let seen = seen.unwrap_or_default();
     // Where that cannot be kept, it would be said again and again.
     if seen >= EDITION || !places.database().exists() || keep(places).is_err() {
         return Vec::new();
     }
     let due = |edition, code, message: &str| {
-        (seen < edition).then(|| Notice { code, message: message.to_owned(), failed: false })
+        (seen < edition).then(|| Notice {
+            code,
+            message: message.to_owned(),
+            failed: false,
+        })
     };
     let hooks = due(3, "hooks_confined", CONFINED).filter(|_| !config.hooks.is_empty());
     // Who goes back to the defaults of the first edition has left those of the model with them.
     let by_model = due(4, "defaults_by_model", BY_MODEL).filter(|_| seen >= 2);
-    let apart = due(5, "servers_apart", APART).filter(|_| config.sections.contains_key("mcp_servers"));
-    due(2, "defaults_changed", CHANGED).into_iter().chain(hooks).chain(by_model).chain(apart).collect()
+    let apart =
+        due(5, "servers_apart", APART).filter(|_| config.sections.contains_key("mcp_servers"));
+    due(2, "defaults_changed", CHANGED)
+        .into_iter()
+        .chain(hooks)
+        .chain(by_model)
+        .chain(apart)
+        .collect()
 }
 
 /// Notes that there is nothing to tell: the conversations begin with this version.
 pub(crate) fn keep(places: &Places) -> io::Result<()> {
-    haft_files::replace(&places.defaults_file(), format!("{EDITION}\n").as_bytes(), Durability::Process)
+    haft_files::replace(
+        &places.defaults_file(),
+        format!("{EDITION}\n").as_bytes(),
+        Durability::Process,
+    )
 }
 
 #[cfg(test)]
@@ -66,20 +82,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let places = Places::under(folder.path(), HostEnvironment::new([]));
         let taken = |places: &Places, config: &Config| -> Vec<&str> {
-            take(places, config).into_iter().map(|notice| notice.code).collect()
+            take(places, config)
+                .into_iter()
+                .map(|notice| notice.code)
+                .collect()
         };
         let plain = Config::default();
         let mut hooked = Config::default();
         hooked.hooks.insert(haft_types::HookPoint::Stop, Vec::new());
         assert!(taken(&places, &plain).is_empty(), "nothing is there yet");
         drop(crate::store::open_store(&places, &Config::default(), &[]).unwrap());
-        assert!(taken(&places, &hooked).is_empty(), "begun with this version");
+        assert!(
+            taken(&places, &hooked).is_empty(),
+            "begun with this version"
+        );
         std::fs::remove_file(places.defaults_file()).unwrap();
         drop(crate::store::open_store(&places, &Config::default(), &[]).unwrap());
-        assert_eq!(taken(&places, &plain), ["defaults_changed"], "an older version left it");
-        for key in
-            ["context.reminders", "context.compress", "context.prune_to", "context.compact_at", "context.compact_of"]
-        {
+        assert_eq!(
+            taken(&places, &plain),
+            ["defaults_changed"],
+            "an older version left it"
+        );
+        for key in [
+            "context.reminders",
+            "context.compress",
+            "context.prune_to",
+            "context.compact_at",
+            "context.compact_of",
+        ] {
             assert!(CHANGED.contains(key), "{key}");
         }
         assert!(taken(&places, &hooked).is_empty(), "once");
@@ -94,7 +124,9 @@ mod tests {
             assert!(taken(&places, &hooked).is_empty(), "once");
         }
         let mut served = Config::default();
-        served.sections.insert("mcp_servers".into(), toml::Value::Table(toml::Table::new()));
+        served
+            .sections
+            .insert("mcp_servers".into(), toml::Value::Table(toml::Table::new()));
         std::fs::write(places.defaults_file(), "4\n").unwrap();
         assert_eq!(taken(&places, &served), ["servers_apart"]);
     }

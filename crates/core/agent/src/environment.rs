@@ -1,6 +1,7 @@
 //! What a front end has read of the process it is: variables, working folder, executable.
 //!
-//! Libraries read none of this themselves, so that a test, a server and a terminal can each give their own.
+//! Libraries read none of this themselves, so that a test, a server and a terminal can each give
+//! their own.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,13 +21,19 @@ pub struct HostEnvironment {
 impl HostEnvironment {
     /// These variables, such as those of `std::env::vars_os()`.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        Self { variables: Arc::new(variables.into_iter().collect()), ..Self::default() }
+        Self {
+            variables: Arc::new(variables.into_iter().collect()),
+            ..Self::default()
+        }
     }
 
     /// The same with this folder, at which relative paths begin.
     #[must_use]
     pub fn in_folder(self, cwd: impl Into<PathBuf>) -> Self {
-        Self { cwd: cwd.into(), ..self }
+        Self {
+            cwd: cwd.into(),
+            ..self
+        }
     }
 
     /// The same with this program as the supervisor of commands: one whose `main` begins with
@@ -48,23 +55,32 @@ impl HostEnvironment {
 
     /// A variable that holds more than white space, without the white space around it.
     pub fn word(&self, name: &str) -> Option<String> {
-        self.variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+        self.variable(name)
+            .map(|value| value.trim().to_owned())
+            .filter(|value| !value.is_empty())
     }
 
     /// A variable as it is, which need not be text.
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
-        self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
+        self.variables
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
     }
 
     /// All variables, in order of their names.
     pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
-        self.variables.iter().map(|(name, value)| (name.clone(), value.clone()))
+        self.variables
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
     }
 
     /// The variables that are text, in order of their names.
     pub fn text_variables(&self) -> Vec<(String, String)> {
         let text = |text: &OsString| text.to_str().map(str::to_owned);
-        self.variables.iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
+        self.variables
+            .iter()
+            .filter_map(|(name, value)| Some((text(name)?, text(value)?)))
+            .collect()
     }
 
     /// The user's home folder, as `HOME` has it.
@@ -72,7 +88,8 @@ impl HostEnvironment {
         self.raw("HOME").map(PathBuf::from)
     }
 
-    /// The user's home folder where it can be relied on: a relative one would be another for every process.
+    /// The user's home folder where it can be relied on: a relative one would be another for every
+    /// process.
     pub fn absolute_home(&self) -> Option<PathBuf> {
         self.home().filter(|home| home.is_absolute())
     }
@@ -105,9 +122,17 @@ mod tests {
     #[test]
     fn variables_are_those_that_were_given() {
         let given = [("HOME", "/h"), ("KEY", " k \n"), ("EMPTY", " ")];
-        let host = HostEnvironment::new(given.map(|(name, value)| (name.into(), value.into()))).in_folder("/w");
+        let host = HostEnvironment::new(given.map(|(name, value)| (name.into(), value.into())))
+            .in_folder("/w");
         assert_eq!(host.home(), Some("/h".into()));
-        assert_eq!((host.word("KEY").as_deref(), host.word("EMPTY"), host.word("NONE")), (Some("k"), None, None));
+        assert_eq!(
+            (
+                host.word("KEY").as_deref(),
+                host.word("EMPTY"),
+                host.word("NONE")
+            ),
+            (Some("k"), None, None)
+        );
         assert_eq!(host.cwd(), Path::new("/w"));
         let none = HostEnvironment::default();
         assert_eq!((none.home(), none.text_variables()), (None, Vec::new()));

@@ -1,5 +1,5 @@
-//! Why an agent cannot be set up, one enum per operation. Each can say whether its user can mend it in how the program was called
-//! or configured.
+//! Why an agent cannot be set up, one enum per operation. Each can say whether its user can mend it
+//! in how the program was called or configured.
 
 use std::io;
 use std::path::PathBuf;
@@ -90,7 +90,9 @@ pub struct KeyError {
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// Nothing says where haft keeps its files.
-    #[error("neither `HAFT_HOME`, `{0}` nor `HOME` is set; set one so that haft knows where to keep its files")]
+    #[error(
+        "neither `HAFT_HOME`, `{0}` nor `HOME` is set; set one so that haft knows where to keep its files"
+    )]
     NoHome(&'static str),
     /// `HAFT_HOME` cannot be made absolute.
     #[error(transparent)]
@@ -206,7 +208,9 @@ pub enum SetupError {
         file: String,
     },
     /// A server of conversations is configured, and nothing in this build speaks to it.
-    #[error("`store.url` names a server, but this haft was built without it; build it with `--features postgres`")]
+    #[error(
+        "`store.url` names a server, but this haft was built without it; build it with `--features postgres`"
+    )]
     NoServer,
     /// What the final answer must look like is no schema.
     #[error(transparent)]
@@ -226,8 +230,8 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// Whether the user can mend it in how the program was called or configured. What is wrong with the choice of a conversation
-    /// is told by [`Self::is_choice`].
+    /// Whether the user can mend it in how the program was called or configured. What is wrong with
+    /// the choice of a conversation is told by [`Self::is_choice`].
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Config(_)
@@ -250,7 +254,9 @@ impl SetupError {
 
     /// Whether the conversation, the tools or the policy that were chosen are not there.
     pub fn is_choice(&self) -> bool {
-        let Self::Open(error) = self else { return false };
+        let Self::Open(error) = self else {
+            return false;
+        };
         match error {
             OpenError::NothingToContinue
             | OpenError::Unknown(_)

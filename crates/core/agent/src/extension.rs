@@ -1,7 +1,8 @@
 //! The port through which an extension reaches a session: the core names none of them.
 //!
-//! A front end registers what its build has. An extension declares its sections of the configuration, says what it gives to a
-//! session that is about to be opened, and may know a server that keeps conversations.
+//! A front end registers what its build has. An extension declares its sections of the
+//! configuration, says what it gives to a session that is about to be opened, and may know a server
+//! that keeps conversations.
 
 use std::sync::Arc;
 
@@ -27,19 +28,22 @@ pub trait Extension: Send + Sync {
         Vec::new()
     }
 
-    /// Tightens what a run in a trusted project is allowed, as the project says. It must not widen anything.
-    /// What it says and cannot be read is the error, and keeps the session from being opened.
+    /// Tightens what a run in a trusted project is allowed, as the project says. It must not widen
+    /// anything. What it says and cannot be read is the error, and keeps the session from being
+    /// opened.
     fn tighten(&self, _config: &mut Config, _plan: &mut RunPlan) -> Result<(), SetupError> {
         Ok(())
     }
 
-    /// What a session has of it. Nothing is started here: a session that never uses it must not pay for it. What is wrong with
-    /// its configuration is a notice, and costs no more than what depends on it.
+    /// What a session has of it. Nothing is started here: a session that never uses it must not pay
+    /// for it. What is wrong with its configuration is a notice, and costs no more than what
+    /// depends on it.
     fn contribute(&self, _context: &ExtensionContext<'_>) -> Contribution {
         Contribution::default()
     }
 
-    /// Connects to the server that keeps conversations, where it knows servers of this kind; none where it does not.
+    /// Connects to the server that keeps conversations, where it knows servers of this kind; none
+    /// where it does not.
     fn connect_store(
         &self,
         _url: &str,
@@ -85,7 +89,8 @@ pub struct ExtensionContext<'a> {
 pub struct Contribution {
     /// Tools, after the built-in ones, in order.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Deferred tools. Where there are any, `tool_search` stands after the tools of the first extension that has some.
+    /// Deferred tools. Where there are any, `tool_search` stands after the tools of the first
+    /// extension that has some.
     pub catalogues: Vec<Arc<dyn ToolCatalogue>>,
     /// Who is called at the points of a run, after the user's hooks.
     pub callbacks: Vec<Arc<dyn Callback>>,
@@ -93,7 +98,8 @@ pub struct Contribution {
     pub plugins: Vec<Arc<dyn Plugin>>,
     /// Permission rules beside those of the configuration.
     pub rules: Vec<(Decision, PermissionRule)>,
-    /// What it reads of files for the built-in tools. Of several readers of a kind the first one counts.
+    /// What it reads of files for the built-in tools. Of several readers of a kind the first one
+    /// counts.
     pub readers: Readers,
     /// Values that must not be shown or kept anywhere.
     pub secrets: Vec<String>,
@@ -101,7 +107,8 @@ pub struct Contribution {
     pub notices: Vec<Notice>,
 }
 
-/// Stands for an extension that is not part of the build: its section loads, and a session says that nothing comes of it.
+/// Stands for an extension that is not part of the build: its section loads, and a session says
+/// that nothing comes of it.
 pub struct AbsentExtension {
     section: &'static str,
     code: &'static str,
@@ -109,9 +116,14 @@ pub struct AbsentExtension {
 }
 
 impl AbsentExtension {
-    /// The owner of this section, whose notices have this code, which the build has with this feature.
+    /// The owner of this section, whose notices have this code, which the build has with this
+    /// feature.
     pub fn new(section: &'static str, code: &'static str, feature: &'static str) -> Self {
-        Self { section, code, feature }
+        Self {
+            section,
+            code,
+            feature,
+        }
     }
 }
 
@@ -121,7 +133,11 @@ impl Extension for AbsentExtension {
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
-        let Self { section, code, feature } = *self;
+        let Self {
+            section,
+            code,
+            feature,
+        } = *self;
         let is_used = |value: &toml::Value| value.as_table().is_none_or(|table| !table.is_empty());
         if !context.config.sections.get(section).is_some_and(is_used) {
             return Contribution::default();
@@ -129,6 +145,13 @@ impl Extension for AbsentExtension {
         let message = format!(
             "`[{section}]` is configured, but this haft was built without it; build it with `--features {feature}`"
         );
-        Contribution { notices: vec![Notice { code, message, failed: true }], ..Contribution::default() }
+        Contribution {
+            notices: vec![Notice {
+                code,
+                message,
+                failed: true,
+            }],
+            ..Contribution::default()
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Where a provider's key comes from: an environment variable, a file, a command, or the system's keyring. Never from a
-//! project's file.
+//! Where a provider's key comes from: an environment variable, a file, a command, or the system's
+//! keyring. Never from a project's file.
 
 use std::process::{Command, Stdio};
 
@@ -40,7 +40,13 @@ impl KeyState {
 
 /// Whether a provider's key is at hand, found out without running anything.
 pub fn key_state(environment: &HostEnvironment, provider: &ProviderConfig) -> KeyState {
-    let there = |there: bool| if there { KeyState::There } else { KeyState::Missing };
+    let there = |there: bool| {
+        if there {
+            KeyState::There
+        } else {
+            KeyState::Missing
+        }
+    };
     if let Some(variable) = variable_of(provider) {
         there(from_environment(environment, "", variable).is_ok())
     } else if let Some(path) = &provider.api_key_file {
@@ -56,10 +62,14 @@ pub fn key_state(environment: &HostEnvironment, provider: &ProviderConfig) -> Ke
 
 /// The variable that holds the key. An empty name takes a built-in one back.
 fn variable_of(provider: &ProviderConfig) -> Option<&str> {
-    provider.api_key_env.as_deref().filter(|variable| !variable.is_empty())
+    provider
+        .api_key_env
+        .as_deref()
+        .filter(|variable| !variable.is_empty())
 }
 
-/// The key of a provider; none when it declares no source. A declared source that yields nothing is an error.
+/// The key of a provider; none when it declares no source. A declared source that yields nothing is
+/// an error.
 pub fn key_of(
     environment: &HostEnvironment,
     name: &str,
@@ -67,18 +77,39 @@ pub fn key_of(
 ) -> Result<Option<Secret>, KeyError> {
     let declared = [
         variable_of(provider).map(|variable| from_environment(environment, name, variable)),
-        provider.api_key_file.as_ref().map(|path| from_file(environment, name, path)),
-        provider.api_key_command.as_ref().map(|command| from_command(environment, name, command)),
-        provider.api_key_keyring.as_ref().map(|entry| from_keyring(environment, name, entry)),
+        provider
+            .api_key_file
+            .as_ref()
+            .map(|path| from_file(environment, name, path)),
+        provider
+            .api_key_command
+            .as_ref()
+            .map(|command| from_command(environment, name, command)),
+        provider
+            .api_key_keyring
+            .as_ref()
+            .map(|entry| from_keyring(environment, name, entry)),
     ];
-    declared.into_iter().flatten().next().transpose().map(|key| key.map(Secret::new))
+    declared
+        .into_iter()
+        .flatten()
+        .next()
+        .transpose()
+        .map(|key| key.map(Secret::new))
 }
 
 fn missing(provider: &str, problem: impl Into<String>) -> KeyError {
-    KeyError { provider: provider.to_owned(), problem: problem.into() }
+    KeyError {
+        provider: provider.to_owned(),
+        problem: problem.into(),
+    }
 }
 
-fn from_environment(environment: &HostEnvironment, provider: &str, variable: &str) -> Result<String, KeyError> {
+fn from_environment(
+    environment: &HostEnvironment,
+    provider: &str,
+    variable: &str,
+) -> Result<String, KeyError> {
     environment.word(variable).ok_or_else(|| {
         let problem = format!(
             "the environment variable `{variable}` is not set; export it, or change `providers.{provider}.api_key_env`"
@@ -87,28 +118,54 @@ fn from_environment(environment: &HostEnvironment, provider: &str, variable: &st
     })
 }
 
-fn from_file(environment: &HostEnvironment, provider: &str, path: &str) -> Result<String, KeyError> {
+fn from_file(
+    environment: &HostEnvironment,
+    provider: &str,
+    path: &str,
+) -> Result<String, KeyError> {
     let home = environment.variable("HOME").unwrap_or_default();
-    let expanded = path.strip_prefix("~/").map_or_else(|| path.to_owned(), |rest| format!("{home}/{rest}"));
-    let text = std::fs::read_to_string(environment.cwd().join(&expanded))
-        .map_err(|error| missing(provider, format!("cannot read `{expanded}` (`api_key_file`): {error}")))?;
-    non_empty(provider, &text, &format!("the file `{expanded}` (`api_key_file`) is empty"))
+    let expanded = path
+        .strip_prefix("~/")
+        .map_or_else(|| path.to_owned(), |rest| format!("{home}/{rest}"));
+    let text = std::fs::read_to_string(environment.cwd().join(&expanded)).map_err(|error| {
+        missing(
+            provider,
+            format!("cannot read `{expanded}` (`api_key_file`): {error}"),
+        )
+    })?;
+    non_empty(
+        provider,
+        &text,
+        &format!("the file `{expanded}` (`api_key_file`) is empty"),
+    )
 }
 
-/// A program of the user's own, with the user's whole environment: a keyring can't be read without it. Neither the program nor
-/// one that it starts is looked up in the project, where the model or another person could have put it.
+/// A program of the user's own, with the user's whole environment: a keyring can't be read without
+/// it. Neither the program nor one that it starts is looked up in the project, where the model or
+/// another person could have put it.
 fn program(environment: &HostEnvironment, name: &str) -> Command {
     let mut writable = vec![environment.cwd().to_owned()];
-    writable.extend(Project::find(environment, None).ok().map(|project| project.root));
+    writable.extend(
+        Project::find(environment, None)
+            .ok()
+            .map(|project| project.root),
+    );
     let path = search_path_outside(&environment.variable("PATH").unwrap_or_default(), &writable);
     let found = find_program(name, &path, &writable).unwrap_or_else(|| name.into());
     let mut command = Command::new(found);
-    command.env_clear().envs(environment.variables()).env("PATH", path);
+    command
+        .env_clear()
+        .envs(environment.variables())
+        .env("PATH", path);
     command.stdin(Stdio::null()).stderr(Stdio::inherit());
     command
 }
 
-fn from_command(environment: &HostEnvironment, provider: &str, command: &str) -> Result<String, KeyError> {
+fn from_command(
+    environment: &HostEnvironment,
+    provider: &str,
+    command: &str,
+) -> Result<String, KeyError> {
     let failed = |why: String| missing(provider, format!("`{command}` (`api_key_command`) {why}"));
     let output = program(environment, "/bin/sh")
         .args(["-c", command])
@@ -117,27 +174,52 @@ fn from_command(environment: &HostEnvironment, provider: &str, command: &str) ->
     if !output.status.success() {
         return Err(failed(format!("failed with {}", output.status)));
     }
-    let text = String::from_utf8(output.stdout).map_err(|_| failed("printed something that is not text".into()))?;
-    non_empty(provider, &text, &format!("`{command}` (`api_key_command`) printed nothing"))
+    let text = String::from_utf8(output.stdout)
+        .map_err(|_| failed("printed something that is not text".into()))?;
+    non_empty(
+        provider,
+        &text,
+        &format!("`{command}` (`api_key_command`) printed nothing"),
+    )
 }
 
-/// Asks the keyring with the program each system has for it; linking its library would cost every start.
-fn from_keyring(environment: &HostEnvironment, provider: &str, entry: &str) -> Result<String, KeyError> {
+/// Asks the keyring with the program each system has for it; linking its library would cost every
+/// start.
+fn from_keyring(
+    environment: &HostEnvironment,
+    provider: &str,
+    entry: &str,
+) -> Result<String, KeyError> {
     let (name, arguments) = lookup(entry);
-    let problem = |why: String| missing(provider, format!("the keyring entry `{entry}` (`api_key_keyring`) {why}"));
-    let output = program(environment, name).args(arguments).output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => problem(format!("needs the program `{name}`; install it")),
-        _ => problem(format!("cannot be read: `{name}`: {error}")),
-    })?;
+    let problem = |why: String| {
+        missing(
+            provider,
+            format!("the keyring entry `{entry}` (`api_key_keyring`) {why}"),
+        )
+    };
+    let output = program(environment, name)
+        .args(arguments)
+        .output()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                problem(format!("needs the program `{name}`; install it"))
+            }
+            _ => problem(format!("cannot be read: `{name}`: {error}")),
+        })?;
     let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if !output.status.success() || key.is_empty() {
-        return Err(problem(format!("is not there; store it with `{}`", store_command(entry))));
+        return Err(problem(format!(
+            "is not there; store it with `{}`",
+            store_command(entry)
+        )));
     }
     Ok(key)
 }
 
 fn split_entry(entry: &str) -> (&str, Option<&str>) {
-    entry.split_once('/').map_or((entry, None), |(service, account)| (service, Some(account)))
+    entry
+        .split_once('/')
+        .map_or((entry, None), |(service, account)| (service, Some(account)))
 }
 
 /// The program that looks an entry up, and its arguments.
@@ -145,10 +227,23 @@ fn lookup(entry: &str) -> (&'static str, Vec<&str>) {
     let (service, account) = split_entry(entry);
     if cfg!(target_os = "macos") {
         let account = account.into_iter().flat_map(|account| ["-a", account]);
-        ("security", ["find-generic-password", "-s", service].into_iter().chain(account).chain(["-w"]).collect())
+        (
+            "security",
+            ["find-generic-password", "-s", service]
+                .into_iter()
+                .chain(account)
+                .chain(["-w"])
+                .collect(),
+        )
     } else {
         let account = account.into_iter().flat_map(|account| ["account", account]);
-        ("secret-tool", ["lookup", "service", service].into_iter().chain(account).collect())
+        (
+            "secret-tool",
+            ["lookup", "service", service]
+                .into_iter()
+                .chain(account)
+                .collect(),
+        )
     }
 }
 
@@ -156,7 +251,10 @@ fn lookup(entry: &str) -> (&'static str, Vec<&str>) {
 fn store_command(entry: &str) -> String {
     let (service, account) = split_entry(entry);
     if cfg!(target_os = "macos") {
-        format!("security add-generic-password -s {service} -a {} -w", account.unwrap_or("haft"))
+        format!(
+            "security add-generic-password -s {service} -a {} -w",
+            account.unwrap_or("haft")
+        )
     } else {
         let account = account.map_or(String::new(), |account| format!(" account {account}"));
         format!("secret-tool store --label={service} service {service}{account}")
@@ -165,7 +263,11 @@ fn store_command(entry: &str) -> String {
 
 fn non_empty(provider: &str, text: &str, problem: &str) -> Result<String, KeyError> {
     let key = text.trim();
-    if key.is_empty() { Err(missing(provider, problem)) } else { Ok(key.to_owned()) }
+    if key.is_empty() {
+        Err(missing(provider, problem))
+    } else {
+        Ok(key.to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -180,7 +282,11 @@ mod tests {
 
     #[test]
     fn no_declared_source_means_no_key() {
-        assert!(key_of(&HostEnvironment::default(), "p", &provider()).unwrap().is_none());
+        assert!(
+            key_of(&HostEnvironment::default(), "p", &provider())
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
@@ -189,7 +295,10 @@ mod tests {
             key_of(
                 &HostEnvironment::default(),
                 "p",
-                &ProviderConfig { api_key_command: Some(command.into()), ..provider() },
+                &ProviderConfig {
+                    api_key_command: Some(command.into()),
+                    ..provider()
+                },
             )
         };
         assert!(with("echo ' k '").unwrap().is_some());
@@ -203,15 +312,42 @@ mod tests {
     fn the_state_is_told_without_running_anything() {
         let with = |provider| key_state(&HostEnvironment::default(), &provider).name();
         assert_eq!(with(provider()), "none");
-        assert_eq!(with(ProviderConfig { api_key_env: Some(String::new()), ..provider() }), "none");
-        assert_eq!(with(ProviderConfig { api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()), ..provider() }), "no");
-        assert_eq!(with(ProviderConfig { api_key_file: Some("/nonexistent".into()), ..provider() }), "no");
-        assert_eq!(with(ProviderConfig { api_key_command: Some("exit 1".into()), ..provider() }), "command");
+        assert_eq!(
+            with(ProviderConfig {
+                api_key_env: Some(String::new()),
+                ..provider()
+            }),
+            "none"
+        );
+        assert_eq!(
+            with(ProviderConfig {
+                api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()),
+                ..provider()
+            }),
+            "no"
+        );
+        assert_eq!(
+            with(ProviderConfig {
+                api_key_file: Some("/nonexistent".into()),
+                ..provider()
+            }),
+            "no"
+        );
+        assert_eq!(
+            with(ProviderConfig {
+                api_key_command: Some("exit 1".into()),
+                ..provider()
+            }),
+            "command"
+        );
     }
 
     #[test]
     fn a_variable_that_is_not_set_is_named() {
-        let with = ProviderConfig { api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()), ..provider() };
+        let with = ProviderConfig {
+            api_key_env: Some("HAFT_TEST_NO_SUCH_KEY".into()),
+            ..provider()
+        };
         assert!(
             key_of(&HostEnvironment::default(), "p", &with)
                 .unwrap_err()

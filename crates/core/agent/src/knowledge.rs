@@ -10,8 +10,13 @@ use crate::places::Places;
 use crate::project::Project;
 
 /// Where knowledge of the project is looked for, and how the project stands.
-pub fn knowledge(places: &Places, project: &Project) -> Result<(KnowledgePaths, TrustState), SetupError> {
-    let trust_state = TrustList::at(places.trust_file()).state(&project.root).map_err(SetupError::Trust)?;
+pub fn knowledge(
+    places: &Places,
+    project: &Project,
+) -> Result<(KnowledgePaths, TrustState), SetupError> {
+    let trust_state = TrustList::at(places.trust_file())
+        .state(&project.root)
+        .map_err(SetupError::Trust)?;
     let paths = KnowledgePaths {
         root: project.root.clone(),
         cwd: project.cwd.clone(),
@@ -27,15 +32,23 @@ pub(crate) fn untrusted(trust_state: &TrustState, root: &Path) -> Option<Notice>
     let why = match trust_state {
         TrustState::Trusted => return None,
         TrustState::Untrusted => "is not trusted".to_owned(),
-        TrustState::Changed { files } => format!("is no longer trusted, because {} changed", files.join(", ")),
+        TrustState::Changed { files } => {
+            format!("is no longer trusted, because {} changed", files.join(", "))
+        }
         TrustState::Outdated { files } => {
             let files = files.join(", ");
-            format!("has to be trusted again, because trust covers the files that hooks and servers run now ({files})")
+            format!(
+                "has to be trusted again, because trust covers the files that hooks and servers run now ({files})"
+            )
         }
     };
     let folder = root.display();
     let message = format!(
         "{folder} {why}: its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored"
     );
-    Some(Notice { code: "untrusted", message, failed: false })
+    Some(Notice {
+        code: "untrusted",
+        message,
+        failed: false,
+    })
 }

@@ -1,11 +1,13 @@
-//! From settings to a running agent: configuration layers, wiring, the real clock and ids, the builder.
+//! From settings to a running agent: configuration layers, wiring, the real clock and ids, the
+//! builder.
 //!
-//! Every front end opens sessions through this crate and nowhere else. It is given the environment of a process and the folders to
-//! work in as values ([`HostEnvironment`], [`Places`]); it reads no environment, home folder or terminal, and names no extension:
-//! those are registered through [`Extension`].
+//! Every front end opens sessions through this crate and nowhere else. It is given the environment
+//! of a process and the folders to work in as values ([`HostEnvironment`], [`Places`]); it reads no
+//! environment, home folder or terminal, and names no extension: those are registered through
+//! [`Extension`].
 //!
-//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is opened with), [`config::Config`] (what is configured),
-//! [`Extension`] (what is registered beside the core).
+//! Read first: [`Agent`] (who opens sessions), [`RunPlan`] (what one run is opened with),
+//! [`config::Config`] (what is configured), [`Extension`] (what is registered beside the core).
 //!
 //! ```
 //! use haft_agent::Agent;
@@ -65,11 +67,13 @@ pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 /// What a front end needs of a running session: its events, and the approval of calls.
 pub use haft_engine::{
-    Approval, ApprovalReply, Approver, CHANGED_NOTE, Callback, EventSink, MAIN, ModeSwitch, Session, Which,
+    Approval, ApprovalReply, Approver, CHANGED_NOTE, Callback, EventSink, MAIN, ModeSwitch,
+    Session, Which,
 };
 /// The rule a person may write when a call is approved.
 pub use haft_permission::PermissionRule;
-/// What an editor has to say of its open files and terminals, and who looks at the calls that change them.
+/// What an editor has to say of its open files and terminals, and who looks at the calls that
+/// change them.
 pub use haft_tool::{EditorBuffers, Plugin, ToolContext, ToolOutput};
 
 pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};

@@ -22,8 +22,14 @@ pub(crate) fn described(host: &HostEnvironment, project: &Project) -> Environmen
 }
 
 fn encoding(locales: &[String]) -> String {
-    let locale = locales.iter().find(|locale| !locale.is_empty()).map_or("", String::as_str);
-    locale.split_once('.').map_or("UTF-8", |(_, encoding)| encoding).to_owned()
+    let locale = locales
+        .iter()
+        .find(|locale| !locale.is_empty())
+        .map_or("", String::as_str);
+    locale
+        .split_once('.')
+        .map_or("UTF-8", |(_, encoding)| encoding)
+        .to_owned()
 }
 
 /// The user's name: in containers no variable tells it.
@@ -31,7 +37,9 @@ fn user(names: &[String]) -> String {
     if let Some(name) = names.iter().find(|name| !name.is_empty()) {
         return name.clone();
     }
-    let Ok(process) = std::fs::metadata("/proc/self") else { return "unknown".to_owned() };
+    let Ok(process) = std::fs::metadata("/proc/self") else {
+        return "unknown".to_owned();
+    };
     let uid = process.uid();
     let passwords = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     named(&passwords, uid).unwrap_or_else(|| format!("uid {uid}"))
@@ -49,7 +57,9 @@ fn named(users: &str, uid: u32) -> Option<String> {
 
 fn operating_system() -> String {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    let name = release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
     match name {
         Some(name) => format!("{} ({})", std::env::consts::OS, name.trim_matches('"')),
         None => std::env::consts::OS.to_owned(),
@@ -65,6 +75,9 @@ mod tests {
         assert_eq!(user(&[String::new(), "ada".into()]), "ada");
         assert!(!user(&[String::new()]).is_empty());
         let users = "root:x:0:0:root:/root:/bin/bash\nada:x:1000:1000::/home/ada:/bin/zsh\n";
-        assert_eq!((named(users, 1000).as_deref(), named(users, 7)), (Some("ada"), None));
+        assert_eq!(
+            (named(users, 1000).as_deref(), named(users, 7)),
+            (Some("ada"), None)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The models of the configuration: how they are declared and reached, and those that wait until they are needed.
+//! The models of the configuration: how they are declared and reached, and those that wait until
+//! they are needed.
 
 use std::collections::VecDeque;
 
@@ -12,8 +13,14 @@ use crate::keys;
 use crate::network;
 
 /// The model of that name, as it is declared or built in.
-pub fn declared_model(environment: &HostEnvironment, config: &Config, model: &str) -> Result<Declared, SetupError> {
-    let declared = catalogue(config).and_then(|catalogue| catalogue.resolve(model)).map_err(SetupError::Model)?;
+pub fn declared_model(
+    environment: &HostEnvironment,
+    config: &Config,
+    model: &str,
+) -> Result<Declared, SetupError> {
+    let declared = catalogue(config)
+        .and_then(|catalogue| catalogue.resolve(model))
+        .map_err(SetupError::Model)?;
     Ok(network::reached(environment, declared))
 }
 
@@ -23,15 +30,16 @@ pub fn catalogue(config: &Config) -> Result<Catalogue, CatalogueError> {
     Ok(catalogue.with(config.model_aliases.clone(), config.currency_rates.clone()))
 }
 
-/// The model an agent runs on whose file names this one: its own if it can be asked, else that of sub-agents or of whoever
-/// starts it, and why.
+/// The model an agent runs on whose file names this one: its own if it can be asked, else that of
+/// sub-agents or of whoever starts it, and why.
 pub fn model_of_agent(
     environment: &HostEnvironment,
     config: &Config,
     named: Option<&str>,
 ) -> (Option<String>, Option<String>) {
     let opened = named.map(|name| {
-        let declared = declared_model(environment, config, name).map_err(|error| error.to_string())?;
+        let declared =
+            declared_model(environment, config, name).map_err(|error| error.to_string())?;
         let full_name = declared.spec.full_name();
         client(environment, declared, config.retry.clone()).map(|_| full_name)
     });
@@ -40,8 +48,17 @@ pub fn model_of_agent(
         Some(Err(problem)) => Some(problem),
         None => None,
     };
-    let otherwise = config.model_roles.own(ModelRole::SubAgent).first().cloned().or_else(|| configured_model(config));
-    let full_name = |name: String| catalogue(config).and_then(|known| known.full_name(&name)).unwrap_or(name);
+    let otherwise = config
+        .model_roles
+        .own(ModelRole::SubAgent)
+        .first()
+        .cloned()
+        .or_else(|| configured_model(config));
+    let full_name = |name: String| {
+        catalogue(config)
+            .and_then(|known| known.full_name(&name))
+            .unwrap_or(name)
+    };
     (otherwise.map(full_name), problem)
 }
 
@@ -50,31 +67,43 @@ pub fn configured_model(config: &Config) -> Option<String> {
     config.models_of(ModelRole::Code).into_iter().next()
 }
 
-/// Models that wait until they are needed. Their names are checked now, their keys when they are asked.
+/// Models that wait until they are needed. Their names are checked now, their keys when they are
+/// asked.
 pub(crate) fn standby<'a>(
     environment: &HostEnvironment,
     config: &Config,
     names: impl Iterator<Item = &'a String>,
 ) -> Result<VecDeque<Standby>, SetupError> {
     let one = |name: &String| {
-        let (declared, retry) = (declared_model(environment, config, name)?, config.retry.clone());
+        let (declared, retry) = (
+            declared_model(environment, config, name)?,
+            config.retry.clone(),
+        );
         let environment = environment.clone();
-        Ok(Standby::new(name, move || client(&environment, declared, retry)))
+        Ok(Standby::new(name, move || {
+            client(&environment, declared, retry)
+        }))
     };
     names.map(one).collect()
 }
 
 /// The model with its key.
-fn client(environment: &HostEnvironment, declared: Declared, retry: RetryConfig) -> Result<Client, String> {
+fn client(
+    environment: &HostEnvironment,
+    declared: Declared,
+    retry: RetryConfig,
+) -> Result<Client, String> {
     let key = keys::key_of(environment, &declared.spec.provider, &declared.provider);
-    Client::new(declared, key.map_err(|error| error.to_string())?, retry).map_err(|error| error.to_string())
+    Client::new(declared, key.map_err(|error| error.to_string())?, retry)
+        .map_err(|error| error.to_string())
 }
 
 /// The models sub-agents ask, by name.
 pub(crate) fn models(environment: &HostEnvironment, config: &Config) -> ModelOpener {
     let (known, environment) = (config.clone(), environment.clone());
     let open = move |name: &str| {
-        let declared = declared_model(&environment, &known, name).map_err(|error| error.to_string())?;
+        let declared =
+            declared_model(&environment, &known, name).map_err(|error| error.to_string())?;
         client(&environment, declared, known.retry.clone())
     };
     ModelOpener::new(open)

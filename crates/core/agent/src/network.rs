@@ -4,39 +4,56 @@ use haft_model::{Declared, ProviderConfig};
 
 use crate::environment::HostEnvironment;
 
-/// The same model, with the proxy of the environment where its provider names none, and its `ca_file` found from home.
+/// The same model, with the proxy of the environment where its provider names none, and its
+/// `ca_file` found from home.
 pub(crate) fn reached(environment: &HostEnvironment, mut declared: Declared) -> Declared {
     declared.provider = with_environment(declared.provider, |name| environment.variable(name));
     declared
 }
 
-/// The proxies that the environment names: for `http`, for `https`, and the hosts that are reached without one.
+/// The proxies that the environment names: for `http`, for `https`, and the hosts that are reached
+/// without one.
 pub fn proxies(environment: &HostEnvironment) -> [Option<String>; 3] {
     let either = |name: &str| {
-        let value = environment.variable(&name.to_lowercase()).or_else(|| environment.variable(name));
+        let value = environment
+            .variable(&name.to_lowercase())
+            .or_else(|| environment.variable(name));
         value.filter(|value| !value.trim().is_empty())
     };
     let all = || either("ALL_PROXY");
-    [either("HTTP_PROXY").or_else(all), either("HTTPS_PROXY").or_else(all), either("NO_PROXY")]
+    [
+        either("HTTP_PROXY").or_else(all),
+        either("HTTPS_PROXY").or_else(all),
+        either("NO_PROXY"),
+    ]
 }
 
-/// `HTTPS_PROXY` or `HTTP_PROXY` by the provider's scheme, else `ALL_PROXY`, in either case of letters; and `NO_PROXY`.
-fn with_environment(mut provider: ProviderConfig, variable: impl Fn(&str) -> Option<String>) -> ProviderConfig {
+/// `HTTPS_PROXY` or `HTTP_PROXY` by the provider's scheme, else `ALL_PROXY`, in either case of
+/// letters; and `NO_PROXY`.
+fn with_environment(
+    mut provider: ProviderConfig,
+    variable: impl Fn(&str) -> Option<String>,
+) -> ProviderConfig {
     let either = |name: &str| {
         let value = variable(&name.to_lowercase()).or_else(|| variable(name));
         value.filter(|value| !value.trim().is_empty())
     };
     if provider.proxy.is_none() {
         let secure = provider.base_url.trim_start().starts_with("https:");
-        provider.proxy = either(if secure { "HTTPS_PROXY" } else { "HTTP_PROXY" }).or_else(|| either("ALL_PROXY"));
+        provider.proxy = either(if secure { "HTTPS_PROXY" } else { "HTTP_PROXY" })
+            .or_else(|| either("ALL_PROXY"));
         // Exceptions belong to the proxy they were made for.
         if provider.no_proxy.is_none() {
             provider.no_proxy = either("NO_PROXY");
         }
     }
-    if let (Some(home), Some(rest)) =
-        (variable("HOME"), provider.ca_file.as_deref().and_then(|file| file.strip_prefix("~/")))
-    {
+    if let (Some(home), Some(rest)) = (
+        variable("HOME"),
+        provider
+            .ca_file
+            .as_deref()
+            .and_then(|file| file.strip_prefix("~/")),
+    ) {
         provider.ca_file = Some(format!("{home}/{rest}"));
     }
     provider
@@ -49,23 +66,58 @@ mod tests {
     use super::*;
 
     fn provider(base_url: &str, proxy: Option<&str>) -> ProviderConfig {
-        ProviderConfig { proxy: proxy.map(str::to_owned), ..ProviderConfig::new(Api::OpenaiChat, base_url) }
+        ProviderConfig {
+            proxy: proxy.map(str::to_owned),
+            ..ProviderConfig::new(Api::OpenaiChat, base_url)
+        }
     }
 
-    fn proxy_of(provider: ProviderConfig, environment: &[(&str, &str)]) -> (Option<String>, Option<String>) {
-        let found = |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    fn proxy_of(
+        provider: ProviderConfig,
+        environment: &[(&str, &str)],
+    ) -> (Option<String>, Option<String>) {
+        let found = |name: &str| {
+            environment
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
         let provider = with_environment(provider, found);
         (provider.proxy, provider.no_proxy)
     }
 
     #[test]
     fn the_scheme_chooses_the_variable() {
-        let environment = [("HTTP_PROXY", "http://plain:1"), ("https_proxy", "http://secure:2"), ("NO_PROXY", "h")];
-        let (plain, secure) = (provider("http://a/v1", None), provider("https://a/v1", None));
-        assert_eq!(proxy_of(plain.clone(), &environment), (Some("http://plain:1".into()), Some("h".into())));
-        assert_eq!(proxy_of(secure.clone(), &environment), (Some("http://secure:2".into()), Some("h".into())));
-        assert_eq!(proxy_of(secure.clone(), &[("ALL_PROXY", "http://all:3")]).0.as_deref(), Some("http://all:3"));
-        assert_eq!(proxy_of(plain, &[("HTTP_PROXY", " "), ("HTTPS_PROXY", "http://secure:2")]), (None, None));
+        let environment = [
+            ("HTTP_PROXY", "http://plain:1"),
+            ("https_proxy", "http://secure:2"),
+            ("NO_PROXY", "h"),
+        ];
+        let (plain, secure) = (
+            provider("http://a/v1", None),
+            provider("https://a/v1", None),
+        );
+        assert_eq!(
+            proxy_of(plain.clone(), &environment),
+            (Some("http://plain:1".into()), Some("h".into()))
+        );
+        assert_eq!(
+            proxy_of(secure.clone(), &environment),
+            (Some("http://secure:2".into()), Some("h".into()))
+        );
+        assert_eq!(
+            proxy_of(secure.clone(), &[("ALL_PROXY", "http://all:3")])
+                .0
+                .as_deref(),
+            Some("http://all:3")
+        );
+        assert_eq!(
+            proxy_of(
+                plain,
+                &[("HTTP_PROXY", " "), ("HTTPS_PROXY", "http://secure:2")]
+            ),
+            (None, None)
+        );
         assert_eq!(proxy_of(secure, &[]), (None, None));
     }
 
@@ -75,13 +127,22 @@ mod tests {
         let own = proxy_of(provider("https://a/v1", Some("http://own:1")), &environment);
         assert_eq!(own, (Some("http://own:1".into()), None));
         // Empty: none at all.
-        assert_eq!(proxy_of(provider("https://a/v1", Some("")), &environment), (Some(String::new()), None));
+        assert_eq!(
+            proxy_of(provider("https://a/v1", Some("")), &environment),
+            (Some(String::new()), None)
+        );
     }
 
     #[test]
     fn a_file_may_be_named_from_home() {
-        let named = ProviderConfig { ca_file: Some("~/ca.pem".into()), ..provider("https://a", None) };
+        let named = ProviderConfig {
+            ca_file: Some("~/ca.pem".into()),
+            ..provider("https://a", None)
+        };
         let found = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
-        assert_eq!(with_environment(named, found).ca_file.as_deref(), Some("/home/me/ca.pem"));
+        assert_eq!(
+            with_environment(named, found).ca_file.as_deref(),
+            Some("/home/me/ca.pem")
+        );
     }
 }

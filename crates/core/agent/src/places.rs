@@ -23,11 +23,16 @@ pub struct Places {
 impl Places {
     /// The folders as the environment gives them.
     pub fn find(environment: HostEnvironment) -> Result<Self, FolderError> {
-        let variable =
-            |name: &str| environment.raw(name).map(PathBuf::from).filter(|path| !path.as_os_str().is_empty());
+        let variable = |name: &str| {
+            environment
+                .raw(name)
+                .map(PathBuf::from)
+                .filter(|path| !path.as_os_str().is_empty())
+        };
         if let Some(home) = variable("HAFT_HOME") {
             // The same as `std::path::absolute` makes of it, at the folder that was given.
-            let home = std::path::absolute(environment.cwd().join(home)).map_err(FolderError::Relative)?;
+            let home =
+                std::path::absolute(environment.cwd().join(home)).map_err(FolderError::Relative)?;
             return Ok(Self::under(&home, environment));
         }
         let home = variable("HOME");
@@ -35,7 +40,9 @@ impl Places {
             // The XDG specification says to ignore a relative path.
             let folder = variable(name).filter(|path| path.is_absolute());
             let folder = folder.or_else(|| home.as_ref().map(|home| home.join(fallback)));
-            folder.map(|folder| folder.join("haft")).ok_or(FolderError::NoHome(name))
+            folder
+                .map(|folder| folder.join("haft"))
+                .ok_or(FolderError::NoHome(name))
         };
         Ok(Self {
             config: xdg("XDG_CONFIG_HOME", ".config")?,
@@ -57,9 +64,10 @@ impl Places {
         }
     }
 
-    /// Takes the rights of group and others away from the data, state, and cache folders, which older versions of haft
-    /// created as the umask allowed. A symbolic link, a folder of another user, and the configuration folder, which its
-    /// user may share or keep among their dotfiles, stay as they are.
+    /// Takes the rights of group and others away from the data, state, and cache folders, which
+    /// older versions of haft created as the umask allowed. A symbolic link, a folder of
+    /// another user, and the configuration folder, which its user may share or keep among their
+    /// dotfiles, stay as they are.
     pub(crate) fn tighten(&self) {
         for folder in [&self.data, &self.state, &self.cache] {
             // A file system that has no modes must not keep haft from running.
@@ -155,7 +163,10 @@ impl Places {
     /// What was typed in a project, by the name of its conversations.
     pub fn history(&self, namespace: &str) -> PathBuf {
         let hash = blake3::hash(namespace.as_bytes()).to_hex();
-        self.state.join("history").join(&hash[..16]).with_extension("jsonl")
+        self.state
+            .join("history")
+            .join(&hash[..16])
+            .with_extension("jsonl")
     }
 
     /// Runs of workflows.
@@ -184,20 +195,33 @@ mod tests {
     use super::*;
 
     fn places(variables: &[(&str, &str)]) -> Result<Places, FolderError> {
-        Places::find(HostEnvironment::new(variables.iter().map(|(name, value)| (name.into(), value.into()))))
+        Places::find(HostEnvironment::new(
+            variables
+                .iter()
+                .map(|(name, value)| (name.into(), value.into())),
+        ))
     }
 
     #[test]
     fn haft_home_holds_everything() {
-        let places = places(&[("HAFT_HOME", "/h"), ("XDG_DATA_HOME", "/x"), ("HOME", "/u")]).unwrap();
+        let places =
+            places(&[("HAFT_HOME", "/h"), ("XDG_DATA_HOME", "/x"), ("HOME", "/u")]).unwrap();
         assert_eq!(places.config_file(), Path::new("/h/config.toml"));
         assert_eq!(places.database(), Path::new("/h/data/conversations.db"));
     }
 
     #[test]
     fn otherwise_the_xdg_folders() {
-        let places = places(&[("XDG_DATA_HOME", "/x"), ("XDG_CONFIG_HOME", "relative"), ("HOME", "/u")]).unwrap();
-        assert_eq!(places.config_file(), Path::new("/u/.config/haft/config.toml"));
+        let places = places(&[
+            ("XDG_DATA_HOME", "/x"),
+            ("XDG_CONFIG_HOME", "relative"),
+            ("HOME", "/u"),
+        ])
+        .unwrap();
+        assert_eq!(
+            places.config_file(),
+            Path::new("/u/.config/haft/config.toml")
+        );
         assert_eq!(places.database(), Path::new("/x/haft/conversations.db"));
     }
 

@@ -19,7 +19,8 @@ use crate::project::Project;
 pub struct RunPlan {
     /// The main model, as `provider/model`.
     pub model: String,
-    /// The model in place of one that cannot be used: an agent's file may name one that is not here.
+    /// The model in place of one that cannot be used: an agent's file may name one that is not
+    /// here.
     pub otherwise: Option<String>,
     /// The project it works in.
     pub project: Project,
@@ -31,7 +32,8 @@ pub struct RunPlan {
     pub mode: PermissionMode,
     /// Who is asked; without one, asking means no.
     pub approver: Option<Arc<dyn Approver>>,
-    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when
+    /// empty.
     pub offered_tools: Vec<String>,
     /// What of them may be offered at all, to sub-agents too; everything when absent.
     pub tools_within: Option<Vec<String>>,
@@ -51,7 +53,8 @@ pub struct RunPlan {
     pub answer: Option<AnswerSchema>,
     /// The conversation.
     pub which: Which,
-    /// Whether the project's own files are left alone although it is trusted. What they forbid still holds.
+    /// Whether the project's own files are left alone although it is trusted. What they forbid
+    /// still holds.
     pub ignores_project: bool,
     /// Agents for this run alone; a file of the same name is not used.
     pub agents: Vec<AgentDefinition>,
@@ -69,8 +72,8 @@ pub struct RunStep {
 }
 
 impl RunPlan {
-    /// What the configuration alone says of a run of this model in this project. Its roles are not read, nobody is asked, and
-    /// what still runs at the end of a turn is ended.
+    /// What the configuration alone says of a run of this model in this project. Its roles are not
+    /// read, nobody is asked, and what still runs at the end of a turn is ended.
     pub fn of_config(config: &Config, model: String, project: Project, which: Which) -> Self {
         Self {
             model,
@@ -113,12 +116,18 @@ impl PromptConfig {
     /// The sections with their files read, which may be named from this folder or from `~`.
     pub fn read(&self, folder: &Path, home: Option<&Path>) -> Result<PromptSections, SetupError> {
         let read = |(section, file): (&SystemSection, &String)| {
-            let below_home = home.zip(file.strip_prefix("~/")).map(|(home, below)| home.join(below));
+            let below_home = home
+                .zip(file.strip_prefix("~/"))
+                .map(|(home, below)| home.join(below));
             let text = prompt_file(&below_home.unwrap_or_else(|| folder.join(file)))?;
             Ok((*section, text))
         };
         Ok(PromptSections {
-            replaced: self.sections.iter().map(read).collect::<Result<_, SetupError>>()?,
+            replaced: self
+                .sections
+                .iter()
+                .map(read)
+                .collect::<Result<_, SetupError>>()?,
             order: self.order.clone(),
         })
     }
@@ -133,5 +142,8 @@ fn text_or_file(text: &str, file: Option<&str>) -> Result<Option<String>, SetupE
 
 /// The text of a prompt's file.
 pub fn prompt_file(file: &Path) -> Result<String, SetupError> {
-    std::fs::read_to_string(file).map_err(|error| SetupError::Prompt { file: file.to_owned(), error })
+    std::fs::read_to_string(file).map_err(|error| SetupError::Prompt {
+        file: file.to_owned(),
+        error,
+    })
 }

@@ -18,7 +18,11 @@ impl Project {
     /// The project around this folder, or around the current one.
     pub fn find(environment: &HostEnvironment, cwd: Option<&Path>) -> Result<Self, FolderError> {
         let given = cwd.unwrap_or(Path::new("."));
-        let cwd = environment.cwd().join(given).canonicalize().map_err(|error| unreadable(given, error))?;
+        let cwd = environment
+            .cwd()
+            .join(given)
+            .canonicalize()
+            .map_err(|error| unreadable(given, error))?;
         // Opening it proves what `canonicalize` does not: that the folder can be read.
         std::fs::read_dir(&cwd).map_err(|error| unreadable(&cwd, error))?;
         let home = environment.home();
@@ -26,7 +30,10 @@ impl Project {
             .ancestors()
             .take_while(|folder| Some(*folder) != home.as_deref())
             .find(|folder| folder.join(".git").exists() || folder.join(".haft").exists());
-        Ok(Self { root: root.unwrap_or(&cwd).to_owned(), cwd })
+        Ok(Self {
+            root: root.unwrap_or(&cwd).to_owned(),
+            cwd,
+        })
     }
 
     /// Under which its conversations are kept.
@@ -36,5 +43,8 @@ impl Project {
 }
 
 fn unreadable(folder: &Path, error: std::io::Error) -> FolderError {
-    FolderError::Project { folder: folder.to_owned(), error }
+    FolderError::Project {
+        folder: folder.to_owned(),
+        error,
+    }
 }

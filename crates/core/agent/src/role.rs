@@ -18,17 +18,36 @@ pub struct OwnChoice {
 
 impl RunPlan {
     /// Puts the role of this agent on.
-    pub fn take_role(&mut self, places: &Places, name: &str, chosen: OwnChoice) -> Result<(), SetupError> {
+    pub fn take_role(
+        &mut self,
+        places: &Places,
+        name: &str,
+        chosen: OwnChoice,
+    ) -> Result<(), SetupError> {
         let (paths, _) = knowledge(places, &self.project)?;
         // What is wrong with another file is shown by `haft agents list`.
         let found = agents::load(&paths, &mut Vec::new());
         let Some(agent) = found.get(name) else {
-            let names: Vec<_> = found.items.iter().map(|agent| agent.name.as_str()).collect();
-            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(SetupError::UnknownAgent { name: name.to_owned(), there });
+            let names: Vec<_> = found
+                .items
+                .iter()
+                .map(|agent| agent.name.as_str())
+                .collect();
+            let there = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
+            return Err(SetupError::UnknownAgent {
+                name: name.to_owned(),
+                there,
+            });
         };
         if agent.role.is_empty() {
-            return Err(SetupError::NoRole { name: name.to_owned(), file: paths.shown(&agent.path) });
+            return Err(SetupError::NoRole {
+                name: name.to_owned(),
+                file: paths.shown(&agent.path),
+            });
         }
         self.roles.main = Some(agent.role.clone());
         if self.roles.system_prompt.is_none() {

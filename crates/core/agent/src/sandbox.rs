@@ -33,20 +33,27 @@ pub async fn set_up_sandbox(
     let tmp = private.path().join("tmp");
     haft_files::create_new_folder(&tmp)?;
     let (network, proxy) = network(&config.network, private.path().join("proxy"))?;
-    let policy = SandboxPolicy { network, ..policy(places, config, projects, tmp)? };
-    // What a process that was killed left in projects; what cannot be removed now is for the next start.
+    let policy = SandboxPolicy {
+        network,
+        ..policy(places, config, projects, tmp)?
+    };
+    // What a process that was killed left in projects; what cannot be removed now is for the next
+    // start.
     let _ = haft_sandbox::remove_left_covers(&policy.notes);
     spill::sweep(&places.git(), WallClock.now().into(), OLD);
     let supervisor = places.environment.supervisor();
-    let sandbox = Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private));
+    let sandbox = Sandbox::set_up(&supervisor, policy, config.mode)
+        .await
+        .keeping(Arc::new(private));
     Ok(match proxy {
         Some(proxy) => sandbox.keeping(Arc::new(proxy)),
         None => sandbox,
     })
 }
 
-/// Sets up the sandbox in which external tools are asked how they are used: nothing can be written but a private `/tmp`, and
-/// there is no network. These folders can be seen whatever else is hidden.
+/// Sets up the sandbox in which external tools are asked how they are used: nothing can be written
+/// but a private `/tmp`, and there is no network. These folders can be seen whatever else is
+/// hidden.
 pub(crate) async fn for_help(
     places: &Places,
     config: &SandboxConfig,
@@ -55,10 +62,15 @@ pub(crate) async fn for_help(
     let private = private_folder(places)?;
     let tmp = private.path().join("tmp");
     haft_files::create_new_folder(&tmp)?;
-    let mut policy = SandboxPolicy { writable: Vec::new(), ..policy(places, config, Vec::new(), tmp)? };
+    let mut policy = SandboxPolicy {
+        writable: Vec::new(),
+        ..policy(places, config, Vec::new(), tmp)?
+    };
     policy.readable.extend(seen);
     let supervisor = places.environment.supervisor();
-    Ok(Sandbox::set_up(&supervisor, policy, config.mode).await.keeping(Arc::new(private)))
+    Ok(Sandbox::set_up(&supervisor, policy, config.mode)
+        .await
+        .keeping(Arc::new(private)))
 }
 
 /// How far what may happen without asking can rely on it.
@@ -83,15 +95,22 @@ fn policy(
     projects: Vec<PathBuf>,
     tmp: PathBuf,
 ) -> Result<SandboxPolicy, SandboxSetupError> {
-    let home = places.environment.absolute_home().map(|home| home.canonicalize().unwrap_or(home));
+    let home = places
+        .environment
+        .absolute_home()
+        .map(|home| home.canonicalize().unwrap_or(home));
     let own = [&places.config, &places.data, &places.state, &places.cache].map(PathBuf::clone);
     let mut hidden = haft_sandbox::secret_places(home.as_deref());
     hidden.extend(own);
     hidden.extend(paths(&config.hidden, "hidden", home.as_deref())?);
     let writable = paths(&config.writable, "writable", home.as_deref())?;
-    let writable = writable
-        .iter()
-        .map(|path| path.canonicalize().map_err(|error| SandboxSetupError::Missing { path: path.clone(), error }));
+    let writable = writable.iter().map(|path| {
+        path.canonicalize()
+            .map_err(|error| SandboxSetupError::Missing {
+                path: path.clone(),
+                error,
+            })
+    });
     // What the prompt points the model to, or asks it to run.
     let mut readable = vec![places.spill()];
     readable.extend(["skills", "tools", "repos"].map(|name| places.config.join(name)));
@@ -99,8 +118,11 @@ fn policy(
     readable.extend(paths(&config.readable, "readable", home.as_deref())?);
     let trusted = TrustList::at(places.trust_file());
     let is_trusted = |root: &PathBuf| trusted.state(root).is_ok_and(|state| state.is_trusted());
-    let mut protected: Vec<PathBuf> =
-        projects.iter().filter(|root| is_trusted(root)).flat_map(|root| footprint::named(root)).collect();
+    let mut protected: Vec<PathBuf> = projects
+        .iter()
+        .filter(|root| is_trusted(root))
+        .flat_map(|root| footprint::named(root))
+        .collect();
     // The next start of haft finds its program by its path.
     let program = places.environment.own_program().path();
     protected.extend(program.canonicalize().ok());
@@ -118,25 +140,46 @@ fn policy(
     })
 }
 
-/// Returns the user's home and the folders of the `PATH` that lie below `/tmp`: a command needs their programs and settings, and
-/// finds them wherever else they lie.
+/// Returns the user's home and the folders of the `PATH` that lie below `/tmp`: a command needs
+/// their programs and settings, and finds them wherever else they lie.
 fn visible_below_tmp(environment: &HostEnvironment, home: Option<&Path>) -> Vec<PathBuf> {
-    let search = environment.raw("PATH").map(std::env::split_paths).into_iter().flatten();
+    let search = environment
+        .raw("PATH")
+        .map(std::env::split_paths)
+        .into_iter()
+        .flatten();
     let real = search.flat_map(|folder| folder.canonicalize().into_iter().chain([folder]));
     let programs = real.filter_map(|folder| haft_sandbox::private_entry(&folder));
-    let home = home.filter(|home| haft_sandbox::private_entry(home).is_some()).map(Path::to_owned);
-    programs.chain(home).collect::<BTreeSet<_>>().into_iter().collect()
+    let home = home
+        .filter(|home| haft_sandbox::private_entry(home).is_some())
+        .map(Path::to_owned);
+    programs
+        .chain(home)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
-fn paths(given: &[PathBuf], key: &'static str, home: Option<&Path>) -> Result<Vec<PathBuf>, SandboxSetupError> {
+fn paths(
+    given: &[PathBuf],
+    key: &'static str,
+    home: Option<&Path>,
+) -> Result<Vec<PathBuf>, SandboxSetupError> {
     let one = |path: &PathBuf| {
-        haft_sandbox::configured_path(path, home).ok_or_else(|| SandboxSetupError::Relative { key, path: path.clone() })
+        haft_sandbox::configured_path(path, home).ok_or_else(|| SandboxSetupError::Relative {
+            key,
+            path: path.clone(),
+        })
     };
     given.iter().map(one).collect()
 }
 
-/// The network of the configuration, and the proxy it goes through. Must be called within a runtime.
-fn network(hosts: &[String], socket: PathBuf) -> Result<(Network, Option<Proxy>), SandboxSetupError> {
+/// The network of the configuration, and the proxy it goes through. Must be called within a
+/// runtime.
+fn network(
+    hosts: &[String],
+    socket: PathBuf,
+) -> Result<(Network, Option<Proxy>), SandboxSetupError> {
     match hosts {
         [] => Ok((Network::None, None)),
         [all] if all == "*" => Ok((Network::All, None)),

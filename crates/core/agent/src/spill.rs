@@ -7,12 +7,19 @@ use std::time::{Duration, SystemTime};
 /// Removes what was last written more than this many days ago; nothing when it is 0.
 pub(crate) fn sweep(folder: &Path, now: SystemTime, days: u32) {
     let age = Duration::from_hours(24) * days;
-    let Some(oldest) = now.checked_sub(age).filter(|_| days > 0) else { return };
-    // What cannot be looked at or removed is for the next start: this is only about room on the disk.
+    let Some(oldest) = now.checked_sub(age).filter(|_| days > 0) else {
+        return;
+    };
+    // What cannot be looked at or removed is for the next start: this is only about room on the
+    // disk.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if newest(&entry.path()).is_some_and(|written| written < oldest) {
             let path = entry.path();
-            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            };
         }
     }
 }
@@ -24,8 +31,12 @@ fn newest(path: &Path) -> Option<SystemTime> {
     if !metadata.is_dir() {
         return Some(own);
     }
-    let inside = fs::read_dir(path).ok()?.map(|entry| newest(&entry.ok()?.path()));
-    inside.chain([Some(own)]).try_fold(own, |newest, written| Some(newest.max(written?)))
+    let inside = fs::read_dir(path)
+        .ok()?
+        .map(|entry| newest(&entry.ok()?.path()));
+    inside
+        .chain([Some(own)])
+        .try_fold(own, |newest, written| Some(newest.max(written?)))
 }
 
 #[cfg(test)]
@@ -42,11 +53,20 @@ mod tests {
             fs::create_dir(file.parent().unwrap()).unwrap();
             fs::write(&file, "x").unwrap();
             let written = if name == "long" { now } else { now - day * age };
-            fs::File::open(&file).unwrap().set_modified(written).unwrap();
-            fs::File::open(file.parent().unwrap()).unwrap().set_modified(now - day * age).unwrap();
+            fs::File::open(&file)
+                .unwrap()
+                .set_modified(written)
+                .unwrap();
+            fs::File::open(file.parent().unwrap())
+                .unwrap()
+                .set_modified(now - day * age)
+                .unwrap();
         }
         let left = |folder: &Path| {
-            let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            let mut names: Vec<_> = fs::read_dir(folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
             names.sort();
             names
         };

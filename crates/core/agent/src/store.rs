@@ -48,7 +48,16 @@ fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupE
 }
 
 /// The first extension that knows such servers opens it.
-fn connect(url: &str, config: &Config, extensions: &[Arc<dyn Extension>]) -> Result<Arc<dyn Store>, SetupError> {
-    let connected = |extension: &Arc<dyn Extension>| extension.connect_store(url, &config.store, Arc::new(WallClock));
-    Ok(extensions.iter().find_map(connected).ok_or(SetupError::NoServer)??)
+fn connect(
+    url: &str,
+    config: &Config,
+    extensions: &[Arc<dyn Extension>],
+) -> Result<Arc<dyn Store>, SetupError> {
+    let connected = |extension: &Arc<dyn Extension>| {
+        extension.connect_store(url, &config.store, Arc::new(WallClock))
+    };
+    Ok(extensions
+        .iter()
+        .find_map(connected)
+        .ok_or(SetupError::NoServer)??)
 }

@@ -1,4 +1,5 @@
-//! Where external tools are asked how they are used: a sandbox of their own, whatever the permission mode of the run.
+//! Where external tools are asked how they are used: a sandbox of their own, whatever the
+//! permission mode of the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,9 +60,14 @@ impl HelpCell for SandboxCell {
         // Where there is no sandbox to be had, what the files say has to do.
         let set_up = async || {
             let (paths, _) = knowledge(&self.places, &self.project).ok()?;
-            let folders = paths.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
+            let folders = paths
+                .folders(KnowledgeKind::Tools)
+                .into_iter()
+                .map(|folder| folder.path);
             let seen = std::iter::once(paths.root.clone()).chain(folders);
-            sandbox::for_help(&self.places, &self.config, seen).await.ok()
+            sandbox::for_help(&self.places, &self.config, seen)
+                .await
+                .ok()
         };
         self.sandbox.get_or_init(set_up).await.as_ref()?.confined()
     }

@@ -1,4 +1,5 @@
-//! Puts the parts of a session together: store, model, sandbox, permissions, tools, and what extensions give.
+//! Puts the parts of a session together: store, model, sandbox, permissions, tools, and what
+//! extensions give.
 
 use std::mem;
 use std::path::Path;
@@ -6,12 +7,14 @@ use std::sync::Arc;
 
 use haft_engine::hub::Hub;
 use haft_engine::{
-    DecisionState, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules, PromptSettings, Roles,
-    SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, StartGuard, TaskSettings, ToolHelp,
-    ToolSettings,
+    DecisionState, Delegation, HookHost, KnowledgeSettings, ModelServices, Notice, ProjectRules,
+    PromptSettings, Roles, SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget,
+    StartGuard, TaskSettings, ToolHelp, ToolSettings,
 };
 use haft_model::{Client, Declared, O200k, Secret};
-use haft_permission::{Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig};
+use haft_permission::{
+    Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig,
+};
 use haft_project::external::HelpCache;
 use haft_project::hooks::Hook;
 use haft_project::library::Libraries;
@@ -33,7 +36,8 @@ use crate::places::Places;
 use crate::plan::{RunPlan, RunStep};
 use crate::{hooks, knowledge, machine, models, sandbox};
 
-/// The namespace of the conversations of steps: beside those of the project, and never the current one.
+/// The namespace of the conversations of steps: beside those of the project, and never the current
+/// one.
 const STEPS: &str = "#workflows";
 
 /// The code of the notice about a variable that begins with `HAFT_` and has no effect.
@@ -62,9 +66,15 @@ pub(crate) fn prepare(
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
     let (found, problems) = hooks::found(places, &config.hooks, &paths);
     log_loaded(&plan, &trust_state, &found);
-    let record = TrustList::at(places.trust_file()).record(&plan.project.root).map_err(SetupError::Trust)?;
+    let record = TrustList::at(places.trust_file())
+        .record(&plan.project.root)
+        .map_err(SetupError::Trust)?;
     let shared = Arc::new(DecisionState::new(plan.mode));
-    let guard = Arc::new(StartGuard::new(plan.approver.clone(), Arc::clone(&shared), record.runs.clone()));
+    let guard = Arc::new(StartGuard::new(
+        plan.approver.clone(),
+        Arc::clone(&shared),
+        record.runs.clone(),
+    ));
     let given = contributions(
         agent,
         &ExtensionContext {
@@ -83,11 +93,21 @@ pub(crate) fn prepare(
             money_limited: plan.limits.needs_price(),
         },
     );
-    let masker = Masker::knowing(host.secret_values().into_iter().chain(own).chain(given.secrets));
+    let masker = Masker::knowing(
+        host.secret_values()
+            .into_iter()
+            .chain(own)
+            .chain(given.secrets),
+    );
     if let Some(tell) = &agent.on_masker {
         tell(&masker);
     }
-    let mut permissions = permissions(host, &config.permissions, plan.mode, sandbox::confinement(&sandbox))?;
+    let mut permissions = permissions(
+        host,
+        &config.permissions,
+        plan.mode,
+        sandbox::confinement(&sandbox),
+    )?;
     if !trust_state.is_trusted() {
         permissions.rules = mem::take(&mut permissions.rules).for_untrusted();
     }
@@ -95,7 +115,11 @@ pub(crate) fn prepare(
     let namespace = plan.project.namespace();
     let (name, budget, conversations) = match plan.step {
         Some(RunStep { name, budget }) => (name, budget, format!("{namespace}{STEPS}")),
-        None => (haft_engine::MAIN.to_owned(), SharedBudget::default(), namespace.clone()),
+        None => (
+            haft_engine::MAIN.to_owned(),
+            SharedBudget::default(),
+            namespace.clone(),
+        ),
     };
     let hook_host = HookHost {
         supervisor: Arc::clone(&supervisor),
@@ -108,10 +132,15 @@ pub(crate) fn prepare(
         changes: Arc::clone(&agent.changes),
         copies: agent.copies.clone(),
         models: model_services(host, &config, &plan.model, declared, key)?,
-        delegation: Delegation { hub: Arc::new(Hub::with_groups(config.groups)), budget },
+        delegation: Delegation {
+            hub: Arc::new(Hub::with_groups(config.groups)),
+            budget,
+        },
         counter,
         running: Arc::new(
-            Running::new(Arc::clone(&supervisor), config.limits).held_in(sandbox).with_readers(given.readers),
+            Running::new(Arc::clone(&supervisor), config.limits)
+                .held_in(sandbox)
+                .with_readers(given.readers),
         ),
         approver: plan.approver,
         clock: Arc::clone(&agent.clock),
@@ -124,7 +153,8 @@ pub(crate) fn prepare(
         failed: false,
     });
     let variables: Vec<_> = variables.collect();
-    let untrusted = knowledge::untrusted(&trust_state, &plan.project.root).filter(|_| !plan.ignores_project);
+    let untrusted =
+        knowledge::untrusted(&trust_state, &plan.project.root).filter(|_| !plan.ignores_project);
     let focus_files = if plan.focus_files.is_empty() {
         haft_project::memory::load(&paths, &mut Vec::new()).focus_files
     } else {
@@ -135,14 +165,21 @@ pub(crate) fn prepare(
         model,
         policy: config.context,
         prompt: PromptSettings {
-            roles: Roles { sections: config.prompt.read(&places.config, host.home().as_deref())?, ..plan.roles },
+            roles: Roles {
+                sections: config.prompt.read(&places.config, host.home().as_deref())?,
+                ..plan.roles
+            },
             environment: machine::described(host, &plan.project),
             rules: ProjectRules::Told,
             focus_files,
         },
         folders: SessionFolders {
             workspace,
-            private: vec![places.data.clone(), places.state.clone(), places.cache.clone()],
+            private: vec![
+                places.data.clone(),
+                places.state.clone(),
+                places.cache.clone(),
+            ],
             worktrees: places.worktrees(),
         },
         knowledge: KnowledgeSettings {
@@ -161,11 +198,25 @@ pub(crate) fn prepare(
             plugins: agent.plugins.iter().cloned().chain(given.plugins).collect(),
             child_environment,
         },
-        safety: SafetySettings { masker, permissions, shared },
-        task: TaskSettings { limits: plan.limits, goal: plan.goal, answer: plan.answer, leftovers: plan.leftovers },
+        safety: SafetySettings {
+            masker,
+            permissions,
+            shared,
+        },
+        task: TaskSettings {
+            limits: plan.limits,
+            goal: plan.goal,
+            answer: plan.answer,
+            leftovers: plan.leftovers,
+        },
         callbacks: callbacks.into_iter().chain(given.callbacks).collect(),
         namespace: conversations,
-        notices: variables.into_iter().chain(untrusted).chain(given.notices).chain(problems).collect(),
+        notices: variables
+            .into_iter()
+            .chain(untrusted)
+            .chain(given.notices)
+            .chain(problems)
+            .collect(),
     };
     Ok((session, services))
 }
@@ -192,8 +243,16 @@ fn model_services(
 ) -> Result<ModelServices, SetupError> {
     let code_models = config.models_of(ModelRole::Code);
     Ok(ModelServices {
-        fallbacks: models::standby(host, config, code_models.iter().filter(|name| **name != main))?,
-        summarisers: models::standby(host, config, config.model_roles.own(ModelRole::Summary).iter())?,
+        fallbacks: models::standby(
+            host,
+            config,
+            code_models.iter().filter(|name| **name != main),
+        )?,
+        summarisers: models::standby(
+            host,
+            config,
+            config.model_roles.own(ModelRole::Summary).iter(),
+        )?,
         opener: models::models(host, config),
         client: Client::new(declared, key, config.retry.clone()).map_err(SetupError::Client)?,
     })
@@ -210,12 +269,21 @@ fn workspace(places: &Places, plan: &RunPlan) -> Workspace {
     }
 }
 
-/// What all extensions give together, in the order they were registered, and after them the agent's own.
+/// What all extensions give together, in the order they were registered, and after them the agent's
+/// own.
 fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
     let (mut all, mut search_at) = (Contribution::default(), None);
     for extension in &agent.extensions {
-        let Contribution { tools, catalogues, callbacks, plugins, rules, readers, secrets, notices } =
-            extension.contribute(context);
+        let Contribution {
+            tools,
+            catalogues,
+            callbacks,
+            plugins,
+            rules,
+            readers,
+            secrets,
+            notices,
+        } = extension.contribute(context);
         all.readers.documents = all.readers.documents.or(readers.documents);
         all.readers.buffers = all.readers.buffers.or(readers.buffers);
         all.readers.tools.extend(readers.tools);
@@ -231,25 +299,46 @@ fn contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution 
         all.notices.extend(notices);
     }
     if let Some(at) = search_at {
-        all.tools.insert(at, Arc::new(ToolSearch::new(mem::take(&mut all.catalogues))));
+        all.tools.insert(
+            at,
+            Arc::new(ToolSearch::new(mem::take(&mut all.catalogues))),
+        );
     }
     all.tools.extend(agent.tools.iter().cloned());
     all.callbacks.extend(agent.callbacks.iter().cloned());
     all
 }
 
-/// Takes back what a process that died in the middle of changing files left, in whatever project, and says so.
+/// Takes back what a process that died in the middle of changing files left, in whatever project,
+/// and says so.
 pub(crate) fn recovered(journal: &Path) -> Vec<Notice> {
     let is_failed = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Failed { .. });
-    let code = |outcome: &RecoveryOutcome| if is_failed(outcome) { "recovery_failed" } else { "recovered" };
+    let code = |outcome: &RecoveryOutcome| {
+        if is_failed(outcome) {
+            "recovery_failed"
+        } else {
+            "recovered"
+        }
+    };
     match haft_tools::recover(journal) {
         Ok(found) => found
             .iter()
-            .map(|one| Notice { code: code(&one.outcome), message: one.to_string(), failed: false })
+            .map(|one| Notice {
+                code: code(&one.outcome),
+                message: one.to_string(),
+                failed: false,
+            })
             .collect(),
         Err(error) => {
-            let message = format!("cannot look for interrupted changes in `{}`: {error}", journal.display());
-            vec![Notice { code: "recovery_failed", message, failed: true }]
+            let message = format!(
+                "cannot look for interrupted changes in `{}`: {error}",
+                journal.display()
+            );
+            vec![Notice {
+                code: "recovery_failed",
+                message,
+                failed: true,
+            }]
         }
     }
 }
@@ -261,8 +350,13 @@ pub fn permissions(
     mode: PermissionMode,
     confinement: Confinement,
 ) -> Result<Permissions, ConfigError> {
-    let rules = PermissionRules::load(config, environment.home().as_deref()).map_err(ConfigError::Rules)?;
-    Ok(Permissions { mode, rules, confinement })
+    let rules =
+        PermissionRules::load(config, environment.home().as_deref()).map_err(ConfigError::Rules)?;
+    Ok(Permissions {
+        mode,
+        rules,
+        confinement,
+    })
 }
 
 /// The configuration of the sandbox, with what rules keep from being read hidden as well.
@@ -271,9 +365,16 @@ pub(crate) fn with_denied_reads(
     config: &Config,
     plan: &RunPlan,
 ) -> Result<SandboxConfig, ConfigError> {
-    let permissions = permissions(&places.environment, &config.permissions, plan.mode, Confinement::None)?;
+    let permissions = permissions(
+        &places.environment,
+        &config.permissions,
+        plan.mode,
+        Confinement::None,
+    )?;
     let mut confined = config.sandbox.clone();
-    confined.hidden.extend(permissions.unreadable(&workspace(places, plan)));
+    confined
+        .hidden
+        .extend(permissions.unreadable(&workspace(places, plan)));
     Ok(confined)
 }
 

@@ -37,12 +37,14 @@ pub struct Account {
     pub pruned_tokens: u64,
     /// How many messages pruning looked at: at most each one twice.
     pub pruning_steps: usize,
-    /// What has been left out so far, if this request left out more: keep it and give it to the next snapshot.
+    /// What has been left out so far, if this request left out more: keep it and give it to the
+    /// next snapshot.
     pub cleared: Option<Cleared>,
-    /// What this request decided for later ones besides, if that changed: keep it and give it to the next snapshot.
+    /// What this request decided for later ones besides, if that changed: keep it and give it to
+    /// the next snapshot.
     pub carried: Option<Carried>,
-    /// The messages whose results were first sent as excerpts by this request. Before sending it, write their whole text to
-    /// [`excerpt_file`](crate::excerpt_file).
+    /// The messages whose results were first sent as excerpts by this request. Before sending it,
+    /// write their whole text to [`excerpt_file`](crate::excerpt_file).
     pub excerpts: Vec<MessageId>,
     /// What else had to go because the request was still too large, in order.
     pub ladder: Vec<LadderStep>,
@@ -59,21 +61,33 @@ pub struct Account {
 }
 
 impl Account {
-    /// Whether so little of the conversation can be read from the cache that archiving a part of it costs nothing more: less
-    /// than a quarter of it stands before the break.
+    /// Whether so little of the conversation can be read from the cache that archiving a part of it
+    /// costs nothing more: less than a quarter of it stands before the break.
     pub fn rewrites_history(&self) -> bool {
-        let Some(prefix) = self.prefix.as_ref().filter(|prefix| prefix.broken.is_some()) else { return false };
+        let Some(prefix) = self
+            .prefix
+            .as_ref()
+            .filter(|prefix| prefix.broken.is_some())
+        else {
+            return false;
+        };
         let history = |one: &&SentSegment| matches!(one.layer, Layer::History | Layer::Current);
         let tokens = |segments: &[SentSegment]| -> u64 {
-            segments.iter().filter(history).map(|segment| u64::from(segment.tokens)).sum()
+            segments
+                .iter()
+                .filter(history)
+                .map(|segment| u64::from(segment.tokens))
+                .sum()
         };
         let segments = &self.sent.segments;
         4 * tokens(&segments[..prefix.kept.min(segments.len())]) < tokens(segments)
     }
 
-    /// Whether more had to be left out than before, and too little could be: soon it has to be done again, with another break.
+    /// Whether more had to be left out than before, and too little could be: soon it has to be done
+    /// again, with another break.
     pub fn is_short_of_room(&self, policy: &Policy) -> bool {
-        self.cleared.is_some() && self.budget.used() as f64 > policy.compact_cold_at * self.budget.room() as f64
+        self.cleared.is_some()
+            && self.budget.used() as f64 > policy.compact_cold_at * self.budget.room() as f64
     }
 }
 

@@ -1,7 +1,8 @@
 //! The whole way from a conversation to the next request.
 //!
-//! [`assemble`] walks pointers: messages that were counted and hashed when they were stored are shared, never looked into
-//! again. It holds no state; what one request decides for the next one comes back in the [`Account`].
+//! [`assemble`] walks pointers: messages that were counted and hashed when they were stored are
+//! shared, never looked into again. It holds no state; what one request decides for the next one
+//! comes back in the [`Account`].
 
 use std::mem;
 use std::sync::Arc;
@@ -52,7 +53,11 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     ladder::drop_remembered(&mut line, goal.decided, snapshot);
     let marked = snapshot.marks.map(EditState::from);
     let deleted = Prepared::of(&mut line, marked.as_ref()).apply(&mut line, maker);
-    apply_remembered(&mut line, goal.decided.map(|cleared| &cleared.excerpts), snapshot);
+    apply_remembered(
+        &mut line,
+        goal.decided.map(|cleared| &cleared.excerpts),
+        snapshot,
+    );
     let edited = edits.apply(&mut line, maker);
     let mut layers = Layers::new(snapshot, line);
     let compressed = compress(&mut layers, &goal, snapshot);
@@ -61,8 +66,14 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         ToolProtocol::Native | ToolProtocol::Xml => {}
     }
 
-    // From here on the two views go ways of their own; what they make is accounted for in the same way.
-    let LaidOut { mut request, run, copies, reduced } = match policy.view {
+    // From here on the two views go ways of their own; what they make is accounted for in the same
+    // way.
+    let LaidOut {
+        mut request,
+        run,
+        copies,
+        reduced,
+    } = match policy.view {
         View::Layered => layered(layers, &goal, compressed, snapshot)?,
         View::Execute => execute(layers, &goal, compressed, snapshot)?,
     };
@@ -76,24 +87,38 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
     let last = snapshot.last.zip(prefix.as_ref().map(|prefix| prefix.kept));
     boundaries::set(&mut request.segments, run, last, &model.cache);
     sent.copy_boundaries(&request);
-    let priced = Priced { now: &sent, model, tool_tokens: request.tools.tokens };
+    let priced = Priced {
+        now: &sent,
+        model,
+        tool_tokens: request.tools.tokens,
+    };
     // What is not in the cache any more can neither be read nor lost.
     let last = last.filter(|_| !snapshot.has_expired());
     let expected = priced.expected(request.tokens(), last);
-    if let (Some((last, kept)), Some(broken)) = (last, prefix.as_mut().and_then(|prefix| prefix.broken.as_mut())) {
+    if let (Some((last, kept)), Some(broken)) = (
+        last,
+        prefix.as_mut().and_then(|prefix| prefix.broken.as_mut()),
+    ) {
         priced.settle(broken, last, kept);
     }
 
     let budget = Budget::of(&request, model, goal.room.output_reserve);
     if budget.remaining < 0 {
-        return Err(ContextError::TooLarge { tokens: budget.used(), room: budget.room(), table: budget.table() });
+        return Err(ContextError::TooLarge {
+            tokens: budget.used(),
+            room: budget.room(),
+            table: budget.table(),
+        });
     }
     let mut warnings = warnings(&request, &budget, policy);
     if deleted.is_err() || edited.is_err() {
         warnings.push(Warning::MarksNotApplied);
     }
     let scale = Scale::of(model);
-    let carried = Carried { copies, compressed_rounds: compressed.rounds };
+    let carried = Carried {
+        copies,
+        compressed_rounds: compressed.rounds,
+    };
     let account = Account {
         budget,
         round,
@@ -105,7 +130,11 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         excerpts: reduced.excerpts.keys().copied().collect(),
         cleared: remember(&goal, &reduced),
         carried: (carried != snapshot.carried.cloned().unwrap_or_default()).then_some(carried),
-        ladder: reduced.ladder.iter().map(|step| step.scaled(scale)).collect(),
+        ladder: reduced
+            .ladder
+            .iter()
+            .map(|step| step.scaled(scale))
+            .collect(),
         prefix,
         expected,
         expected_cost: model.price.map(|price| price.cost(expected)),
@@ -118,8 +147,8 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
 /// What a request is brought down to.
 struct Goal<'a> {
     room: InputRoom,
-    /// The safe zone as it is written. Decisions are kept for it: the factor of the model is corrected from reply to reply, and
-    /// that must not take them back.
+    /// The safe zone as it is written. Decisions are kept for it: the factor of the model is
+    /// corrected from reply to reply, and that must not take them back.
     zone: u64,
     /// The same in counted tokens.
     target: u64,
@@ -135,7 +164,13 @@ impl<'a> Goal<'a> {
         let zone = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
         let target = Scale::of(model).down(zone);
         let decided = Cleared::valid(snapshot.cleared, zone);
-        Ok(Self { room, zone, target, decided, reduction: policy.reduction(model) })
+        Ok(Self {
+            room,
+            zone,
+            target,
+            decided,
+            reduction: policy.reduction(model),
+        })
     }
 }
 
@@ -153,16 +188,34 @@ struct Compressed {
 /// Compresses results of finished rounds.
 fn compress(layers: &mut Layers, goal: &Goal<'_>, snapshot: &Snapshot<'_>) -> Compressed {
     let round = layers.line.round;
-    let whole = Compressed { rounds: 0, obsolete: Obsolete::First, was_over: false };
+    let whole = Compressed {
+        rounds: 0,
+        obsolete: Obsolete::First,
+        was_over: false,
+    };
     match goal.reduction.compress {
         Compress::RoundEnd => {
-            compress_finished(&mut layers.line, round, snapshot.compression(), snapshot.maker());
+            compress_finished(
+                &mut layers.line,
+                round,
+                snapshot.compression(),
+                snapshot.maker(),
+            );
             whole
         }
         Compress::WhenFree => {
-            let (rounds, was_over) = when_free::compress_when_free(layers, goal.target, goal.decided, snapshot);
+            let (rounds, was_over) =
+                when_free::compress_when_free(layers, goal.target, goal.decided, snapshot);
             let rewritten = when_free::is_rewritten(&layers.line, 0, snapshot);
-            Compressed { rounds, obsolete: if rewritten { Obsolete::Now } else { Obsolete::First }, was_over }
+            Compressed {
+                rounds,
+                obsolete: if rewritten {
+                    Obsolete::Now
+                } else {
+                    Obsolete::First
+                },
+                was_over,
+            }
         }
         Compress::Never => whole,
     }
@@ -199,7 +252,11 @@ fn layered(
     hints::add(&mut layers.line, policy.message_ids, maker);
     let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
     layers.let_the_user_open(maker);
-    let (tools, required, run) = (Arc::clone(&layers.tools), layers.required, layers.outlook(policy));
+    let (tools, required, run) = (
+        Arc::clone(&layers.tools),
+        layers.required,
+        layers.outlook(policy),
+    );
     let (segments, copies) = match policy.reminders {
         Placement::CacheAware => copies::lay_out(layers, snapshot),
         Placement::Front
@@ -210,7 +267,12 @@ fn layered(
     };
     let request = request(segments, tools, snapshot);
     integrity::check(&request, required)?;
-    Ok(LaidOut { request, run, copies, reduced })
+    Ok(LaidOut {
+        request,
+        run,
+        copies,
+        reduced,
+    })
 }
 
 /// The execute view: four messages, of which the end is new every time, as a moving run is.
@@ -225,25 +287,51 @@ fn execute(
     let pruned = prune_to(goal, &mut layers, compressed, snapshot);
     let reduced = climb(pruned, &mut layers, goal.room, snapshot)?;
     // What is told of older rounds is not among what pruning and the ladder have counted.
-    let laid_out =
-        |folding| request(view::execute(snapshot, &layers, &all, folding), Arc::clone(&layers.tools), snapshot);
+    let laid_out = |folding| {
+        request(
+            view::execute(snapshot, &layers, &all, folding),
+            Arc::clone(&layers.tools),
+            snapshot,
+        )
+    };
     let [digest, utterances, inputs] = [Folding::Digest, Folding::Utterances, Folding::Inputs];
     let fits = |request: &Request| request.tokens() <= goal.room.hard;
-    let request = [digest, utterances].into_iter().map(laid_out).find(fits).unwrap_or_else(|| laid_out(inputs));
+    let request = [digest, utterances]
+        .into_iter()
+        .map(laid_out)
+        .find(fits)
+        .unwrap_or_else(|| laid_out(inputs));
     view::check(&request)?;
-    Ok(LaidOut { request, run: RunMotion::Moves, copies: Vec::new(), reduced })
+    Ok(LaidOut {
+        request,
+        run: RunMotion::Moves,
+        copies: Vec::new(),
+        reduced,
+    })
 }
 
 fn request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapshot<'_>) -> Request {
     let cache_key = snapshot.cache_key.map(str::to_owned);
-    Request { segments, tools, max_output_tokens: snapshot.model.max_output_tokens, cache_key }
+    Request {
+        segments,
+        tools,
+        max_output_tokens: snapshot.model.max_output_tokens,
+        cache_key,
+    }
 }
 
 /// Clears what must go so that the request fits into the safe zone.
-fn prune_to(goal: &Goal<'_>, layers: &mut Layers, compressed: Compressed, snapshot: &Snapshot<'_>) -> Pruned {
+fn prune_to(
+    goal: &Goal<'_>,
+    layers: &mut Layers,
+    compressed: Compressed,
+    snapshot: &Snapshot<'_>,
+) -> Pruned {
     let policy = snapshot.policy;
     let fixed = layers.fixed() + hints::tokens(&layers.line, policy.message_ids, snapshot.counter);
-    let Compressed { obsolete, was_over, .. } = compressed;
+    let Compressed {
+        obsolete, was_over, ..
+    } = compressed;
     let limits = PruneLimits {
         fixed,
         target: goal.target,
@@ -263,8 +351,17 @@ fn climb(
     room: InputRoom,
     snapshot: &Snapshot<'_>,
 ) -> Result<Reduced, ContextError> {
-    let Climbed { steps, cut, excerpts } = ladder::climb(layers, room, snapshot)?;
-    Ok(Reduced { pruned, ladder: steps, cut, excerpts })
+    let Climbed {
+        steps,
+        cut,
+        excerpts,
+    } = ladder::climb(layers, room, snapshot)?;
+    Ok(Reduced {
+        pruned,
+        ladder: steps,
+        cut,
+        excerpts,
+    })
 }
 
 /// The decisions to keep, if there are new ones.
@@ -277,7 +374,11 @@ fn remember(goal: &Goal<'_>, reduced: &Reduced) -> Option<Cleared> {
     cleared.target = goal.zone;
     cleared.ids.extend(newly);
     cleared.excerpts.extend(&reduced.excerpts);
-    if let Some(ArchiveCut { first_kept, users_from }) = reduced.cut {
+    if let Some(ArchiveCut {
+        first_kept,
+        users_from,
+    }) = reduced.cut
+    {
         (cleared.first_kept, cleared.users_from) = (Some(first_kept), users_from);
     }
     Some(cleared)
@@ -289,14 +390,26 @@ fn warnings(request: &Request, budget: &Budget, policy: &Policy) -> Vec<Warning>
         .specs
         .iter()
         .filter(|spec| spec.description.trim().is_empty())
-        .map(|spec| Warning::ToolWithoutDescription { name: spec.name.clone() })
+        .map(|spec| Warning::ToolWithoutDescription {
+            name: spec.name.clone(),
+        })
         .collect();
-    let system = budget.layers.iter().find(|layer| layer.layer == Layer::System).map_or(0, |layer| layer.tokens);
+    let system = budget
+        .layers
+        .iter()
+        .find(|layer| layer.layer == Layer::System)
+        .map_or(0, |layer| layer.tokens);
     if system > u64::from(policy.system_warn) {
-        warnings.push(Warning::LargeSystem { tokens: system, limit: u64::from(policy.system_warn) });
+        warnings.push(Warning::LargeSystem {
+            tokens: system,
+            limit: u64::from(policy.system_warn),
+        });
     }
     if budget.used() as f64 >= policy.warn_at * budget.room() as f64 {
-        warnings.push(Warning::WindowFilling { tokens: budget.used(), window: budget.window });
+        warnings.push(Warning::WindowFilling {
+            tokens: budget.used(),
+            window: budget.window,
+        });
     }
     warnings
 }

@@ -22,7 +22,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Adds up the request, in the model's own tokens. The tools, and the few tokens each API adds, count as part of the system layer.
+    /// Adds up the request, in the model's own tokens. The tools, and the few tokens each API adds,
+    /// count as part of the system layer.
     pub fn of(request: &Request, model: &ModelSpec, output_reserve: u64) -> Self {
         let window = u64::from(model.context_window);
         let mut tokens = [0_u64; Layer::ALL.len()];
@@ -34,10 +35,22 @@ impl Budget {
         let tokens = tokens.map(|counted| scale.up(counted));
         let total = tokens.iter().sum::<u64>();
         let layers = Layer::ALL.into_iter().zip(tokens);
-        let layers =
-            layers.map(|(layer, tokens)| BudgetLayer { layer, tokens, share: share(tokens, window) }).collect();
-        let remaining = i64::try_from(window).unwrap_or(i64::MAX).saturating_sub_unsigned(total + output_reserve);
-        Self { layers, output_reserve, remaining, window }
+        let layers = layers
+            .map(|(layer, tokens)| BudgetLayer {
+                layer,
+                tokens,
+                share: share(tokens, window),
+            })
+            .collect();
+        let remaining = i64::try_from(window)
+            .unwrap_or(i64::MAX)
+            .saturating_sub_unsigned(total + output_reserve);
+        Self {
+            layers,
+            output_reserve,
+            remaining,
+            window,
+        }
     }
 
     /// The estimated tokens of the request.
@@ -53,7 +66,10 @@ impl Budget {
     /// A table for people: one line a layer, then the reserve, what remains, and the window.
     pub fn table(&self) -> String {
         let mut table = String::new();
-        let rows = self.layers.iter().map(|layer| (layer.layer.name(), layer.tokens.cast_signed()));
+        let rows = self
+            .layers
+            .iter()
+            .map(|layer| (layer.layer.name(), layer.tokens.cast_signed()));
         let rest = [
             ("output reserve", self.output_reserve.cast_signed()),
             ("remaining", self.remaining),
@@ -80,8 +96,17 @@ mod tests {
     fn the_table_has_a_line_for_everything() {
         let tokens = [3_200, 0, 120_000, 900, 40];
         let layers = Layer::ALL.into_iter().zip(tokens);
-        let layers = layers.map(|(layer, tokens)| BudgetLayer { layer, tokens, share: share(tokens, 200_000) });
-        let budget = Budget { layers: layers.collect(), output_reserve: 80_000, remaining: -4_140, window: 200_000 };
+        let layers = layers.map(|(layer, tokens)| BudgetLayer {
+            layer,
+            tokens,
+            share: share(tokens, 200_000),
+        });
+        let budget = Budget {
+            layers: layers.collect(),
+            output_reserve: 80_000,
+            remaining: -4_140,
+            window: 200_000,
+        };
         insta::assert_snapshot!(budget.table());
     }
 }

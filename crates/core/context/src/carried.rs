@@ -1,4 +1,5 @@
-//! What one request decides for later ones. Both values are kept with the conversation, so their field names are a contract.
+//! What one request decides for later ones. Both values are kept with the conversation, so their
+//! field names are a contract.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,8 @@ use crate::build::rounds::ArchiveCut;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cleared {
-    /// The target the decisions were made for. A larger one, as after a switch to a larger window, takes them back.
+    /// The target the decisions were made for. A larger one, as after a switch to a larger window,
+    /// takes them back.
     pub target: u64,
     /// The cleared messages.
     pub ids: BTreeSet<MessageId>,
@@ -21,7 +23,8 @@ pub struct Cleared {
     /// From here on what the user said is sent nevertheless.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users_from: Option<MessageId>,
-    /// The bytes kept of each result that was sent as an excerpt, because the newest step alone exceeded the window.
+    /// The bytes kept of each result that was sent as an excerpt, because the newest step alone
+    /// exceeded the window.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub excerpts: BTreeMap<MessageId, u32>,
 }
@@ -34,11 +37,15 @@ impl Cleared {
 
     /// Where the messages end that are left out.
     pub(crate) fn cut(&self) -> Option<ArchiveCut> {
-        Some(ArchiveCut { first_kept: self.first_kept?, users_from: self.users_from })
+        Some(ArchiveCut {
+            first_kept: self.first_kept?,
+            users_from: self.users_from,
+        })
     }
 }
 
-/// What a request decides for later ones, besides what is [cleared](Cleared). Keep it with the conversation.
+/// What a request decides for later ones, besides what is [cleared](Cleared). Keep it with the
+/// conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Carried {
@@ -55,7 +62,8 @@ pub struct ReminderCopy {
     pub owner: Cow<'static, str>,
     /// Its text, heading included.
     pub text: String,
-    /// The hash of what it says, the clock left out: a new minute alone is no reason for a new copy.
+    /// The hash of what it says, the clock left out: a new minute alone is no reason for a new
+    /// copy.
     pub says: ContentHash,
     /// The message of the conversation it stands behind.
     pub after: MessageId,

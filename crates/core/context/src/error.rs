@@ -65,7 +65,9 @@ pub enum IntegrityError {
         id: MessageId,
     },
     /// The last message leaves the model nothing to answer.
-    #[error("message {id} comes last but is a {role} message; a user message or a tool result must")]
+    #[error(
+        "message {id} comes last but is a {role} message; a user message or a tool result must"
+    )]
     LastNotAnswerable {
         /// The message.
         id: MessageId,
@@ -81,7 +83,9 @@ pub enum IntegrityError {
         call: String,
     },
     /// A result does not follow its call.
-    #[error("message {id} holds a result of call `{call}`, which no message directly before it made")]
+    #[error(
+        "message {id} holds a result of call `{call}`, which no message directly before it made"
+    )]
     OrphanResult {
         /// The tool message.
         id: MessageId,
@@ -97,7 +101,9 @@ pub enum IntegrityError {
         role: Role,
     },
     /// The execute view has not its four messages.
-    #[error("the execute view must be four messages of system, dialogue, window and state, not {roles:?}")]
+    #[error(
+        "the execute view must be four messages of system, dialogue, window and state, not {roles:?}"
+    )]
     ViewShape {
         /// The roles there are.
         roles: Vec<Role>,

@@ -1,11 +1,11 @@
 //! The context engine: from a conversation to the next request, and an account of it.
 //!
-//! Everything here is a pure function. This crate is not async and reads no clock, file, environment or network: what it
-//! needs comes in with the [`Snapshot`], what it decides comes out with the [`Assembly`]. The same snapshot gives the same
-//! request, byte for byte.
+//! Everything here is a pure function. This crate is not async and reads no clock, file,
+//! environment or network: what it needs comes in with the [`Snapshot`], what it decides comes out
+//! with the [`Assembly`]. The same snapshot gives the same request, byte for byte.
 //!
-//! Read first: [`assemble`] (the whole way), [`Snapshot`] (what goes in), [`Account`] (what comes out besides the request),
-//! [`Policy`] (what can be configured).
+//! Read first: [`assemble`] (the whole way), [`Snapshot`] (what goes in), [`Account`] (what comes
+//! out besides the request), [`Policy`] (what can be configured).
 //!
 //! # A request
 //!
@@ -65,7 +65,8 @@
 //! blocks → rounds → pins → archive → marks → edits → compress → prune → hints → ladder → layers and run → integrity → prefix → budget
 //! ```
 //!
-//! A block (an assistant message with calls, `A`, and its results, `T`) is never split, by anything:
+//! A block (an assistant message with calls, `A`, and its results, `T`) is never split, by
+//! anything:
 //!
 //! ```text
 //! stored   U A T₁ U' T₂ …                 a message caught inside a block
@@ -81,8 +82,8 @@
 //!                          U A T T T A T            →  U * A T T T A T
 //! ```
 //!
-//! Results are whole while their round runs (`T`), compressed afterwards (`t`), and cleared, oldest first, when the request
-//! exceeds the safe zone (`·`):
+//! Results are whole while their round runs (`T`), compressed afterwards (`t`), and cleared, oldest
+//! first, when the request exceeds the safe zone (`·`):
 //!
 //! ```text
 //! round 1 runs             U A T A T
@@ -91,7 +92,8 @@
 //! after compaction         Σ U A T                 Σ stands for the archived rounds
 //! ```
 //!
-//! Against the request before, a request only appends; otherwise [`Account::prefix`] names the cause, the place and the price:
+//! Against the request before, a request only appends; otherwise [`Account::prefix`] names the
+//! cause, the place and the price:
 //!
 //! ```text
 //! last   S ¹ U A T ² * A T                ¹ ² marks where the provider can find the prefix again
@@ -100,9 +102,10 @@
 //!
 //! # From one request to the next
 //!
-//! [`assemble`] keeps nothing. Four values carry over, all optional: [`Account::sent`] (give it as [`Snapshot::last`]),
-//! [`Account::cleared`] and [`Account::carried`] (give them as [`Snapshot::cleared`] and [`Snapshot::carried`], and store
-//! them), and a [`Memo`], which only saves work.
+//! [`assemble`] keeps nothing. Four values carry over, all optional: [`Account::sent`] (give it as
+//! [`Snapshot::last`]), [`Account::cleared`] and [`Account::carried`] (give them as
+//! [`Snapshot::cleared`] and [`Snapshot::carried`], and store them), and a [`Memo`], which only
+//! saves work.
 
 mod account;
 mod assemble;
@@ -130,11 +133,12 @@ pub use build::hints::{HintFilter, strip_hints};
 pub use build::input::{MentionKind, MentionTools, treat_input};
 pub use build::placement::{Placement, UnknownPlace};
 pub use build::reminders::{
-    FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange, check_subagent_role,
-    folder_notes_text, tagged, todo_text, untagged, useful_text,
+    FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange,
+    check_subagent_role, folder_notes_text, tagged, todo_text, untagged, useful_text,
 };
 pub use build::system::{
-    Environment, PromptSections, RoleText, SystemInput, SystemSection, render_small_system, render_system, system_entry,
+    Environment, PromptSections, RoleText, SystemInput, SystemSection, render_small_system,
+    render_system, system_entry,
 };
 pub use build::transcript::{Labels, transcript};
 pub use build::vision::vision_request;
@@ -146,19 +150,24 @@ pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};
 pub use memo::Memo;
 pub use policy::{
-    Compress, CompressLimits, MessageIds, Policy, PolicyError, Reduction, ReductionReason, ShareOf, View,
+    Compress, CompressLimits, MessageIds, Policy, PolicyError, Reduction, ReductionReason, ShareOf,
+    View,
 };
 pub use reduce::compaction::{
-    ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, compaction_due, first_kept, has_gone_on,
-    is_too_early, plan_compaction, summary_message, summary_request,
+    ArchiveWish, CompactionPlan, Due, SummaryRefusal, SummaryWish, compaction_due, first_kept,
+    has_gone_on, is_too_early, plan_compaction, summary_message, summary_request,
 };
 pub use reduce::compress::{TOOL, compress};
-pub use reduce::edits::{ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose};
+pub use reduce::edits::{
+    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit, choose,
+};
 pub use reduce::excerpt::excerpt_file;
 pub use reduce::ladder::LadderStep;
 pub use reduce::marks::{Marks, message_lines};
 pub use reduce::safe_zone::{SafeZone, SafeZoneError};
-pub use reduce::summary_check::{LedgerItem, LedgerKind, OpenWork, accept, fallback, ledger, missing};
+pub use reduce::summary_check::{
+    LedgerItem, LedgerKind, OpenWork, accept, fallback, ledger, missing,
+};
 pub use reduce::superseded::{CHANGED, CallSubject};
 pub use reduce::when_free::PrefixEdit;
 pub use snapshot::{ExecutionState, PlanStep, Snapshot, is_cold};

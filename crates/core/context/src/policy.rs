@@ -10,14 +10,15 @@ mod reduction;
 
 pub use reduction::{Reduction, ReductionReason};
 
-/// How requests are built. Every number of the design is a key here; the defaults are the design's. Four of them belong together
-/// and depend on the model unless one is set: [`Reduction`].
+/// How requests are built. Every number of the design is a key here; the defaults are the design's.
+/// Four of them belong together and depend on the model unless one is set: [`Reduction`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// Where the run of reminders goes.
     pub reminders: Placement,
-    /// How many messages before the end `after-tool-result` may lie while the user has spoken since.
+    /// How many messages before the end `after-tool-result` may lie while the user has spoken
+    /// since.
     pub max_distance: u32,
     /// Which messages carry their id.
     pub message_ids: MessageIds,
@@ -31,7 +32,8 @@ pub struct Policy {
     pub clock: bool,
     /// Tokens above which a request is pruned.
     pub safe_zone: Option<SafeZone>,
-    /// Share of the safe zone that pruning stops at, once it has to begin: the lower, the less often it begins.
+    /// Share of the safe zone that pruning stops at, once it has to begin: the lower, the less
+    /// often it begins.
     pub prune_to: Option<f64>,
     /// Newest cleanable messages that pruning leaves alone.
     pub prune_keep: Option<u32>,
@@ -49,13 +51,15 @@ pub struct Policy {
     pub compact_at: f64,
     /// What `compact_at` is a share of.
     pub compact_of: ShareOf,
-    /// Share from which compaction is due if the prefix is read anew anyway; with `compress = "when-free"`.
+    /// Share from which compaction is due if the prefix is read anew anyway; with `compress =
+    /// "when-free"`.
     pub compact_cold_at: f64,
     /// Share of the usable window that an archive must free.
     pub compact_frees: f64,
     /// Messages below which compaction is never due.
     pub compact_min_messages: u32,
-    /// Whether descriptions of the project's folders are sent, and written anew after a turn that changed files.
+    /// Whether descriptions of the project's folders are sent, and written anew after a turn that
+    /// changed files.
     pub active: bool,
     /// Seconds a summary may take.
     pub summary_timeout: u32,
@@ -111,15 +115,20 @@ impl Default for Policy {
 impl Policy {
     /// The window of a model without what is kept free for the reply, in the model's own tokens.
     pub fn usable_window(&self, model: &ModelSpec) -> u32 {
-        model.context_window.saturating_sub(model.output_reserve(self.output_reserve))
+        model
+            .context_window
+            .saturating_sub(model.output_reserve(self.output_reserve))
     }
 
     /// The tokens above which a request to this model is pruned, in the model's own tokens.
     pub fn safe_zone_tokens(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
-        self.reduction(model).safe_zone.tokens(model.context_window, self.usable_window(model))
+        self.reduction(model)
+            .safe_zone
+            .tokens(model.context_window, self.usable_window(model))
     }
 
-    /// The hash of all settings: requests built under different ones may differ for that reason alone.
+    /// The hash of all settings: requests built under different ones may differ for that reason
+    /// alone.
     pub fn hash(&self) -> ContentHash {
         // A policy is plain numbers and names, so writing it cannot fail.
         ContentHash::of(&serde_json::to_vec(self).unwrap_or_default())
@@ -167,7 +176,8 @@ pub enum ShareOf {
 pub enum Compress {
     /// From the first request of the next round on.
     RoundEnd,
-    /// When the prefix is cold or rewritten anyway, the safe zone is exceeded, or it pays; together with what waits.
+    /// When the prefix is cold or rewritten anyway, the safe zone is exceeded, or it pays; together
+    /// with what waits.
     #[default]
     WhenFree,
     /// Never.
@@ -217,7 +227,16 @@ pub struct CompressLimits {
 
 impl Default for CompressLimits {
     fn default() -> Self {
-        Self { list: 20, glob: 10, grep: 5, read: 500, edit: 50, stdout: 10, stderr: 20, other: 40 }
+        Self {
+            list: 20,
+            glob: 10,
+            grep: 5,
+            read: 500,
+            edit: 50,
+            stdout: 10,
+            stderr: 20,
+            other: 40,
+        }
     }
 }
 
@@ -253,10 +272,20 @@ impl Policy {
         let is_share = |value: f64| value > 0.0 && value <= 1.0;
         let wrong = shares.into_iter().filter(|(_, value)| !is_share(*value));
         let expected = "above 0 and at most 1";
-        let mut problems: Vec<_> = wrong.map(|(key, value)| PolicyError { key, value, expected }).collect();
+        let mut problems: Vec<_> = wrong
+            .map(|(key, value)| PolicyError {
+                key,
+                value,
+                expected,
+            })
+            .collect();
         let reserve = self.output_reserve;
         if !(0.0..1.0).contains(&reserve) {
-            problems.push(PolicyError { key: "output_reserve", value: reserve, expected: "from 0 to below 1" });
+            problems.push(PolicyError {
+                key: "output_reserve",
+                value: reserve,
+                expected: "from 0 to below 1",
+            });
         }
         problems
     }
@@ -268,8 +297,16 @@ mod tests {
 
     #[test]
     fn keys_are_checked() {
-        let policy: Policy = serde_json::from_str(r#"{"reminders": "from-end:5", "warn_at": 0.5}"#).unwrap();
-        assert_eq!(policy, Policy { reminders: Placement::FromEnd(5), warn_at: 0.5, ..Policy::default() });
+        let policy: Policy =
+            serde_json::from_str(r#"{"reminders": "from-end:5", "warn_at": 0.5}"#).unwrap();
+        assert_eq!(
+            policy,
+            Policy {
+                reminders: Placement::FromEnd(5),
+                warn_at: 0.5,
+                ..Policy::default()
+            }
+        );
         policy.check().unwrap();
         assert!(serde_json::from_str::<Policy>(r#"{"remindres": "tail"}"#).is_err());
         assert!(serde_json::from_str::<Policy>(r#"{"reminders": "nowhere"}"#).is_err());
@@ -278,21 +315,49 @@ mod tests {
     #[test]
     fn shares_are_shares() {
         let wrong = |policy: Policy| policy.check().unwrap_err().to_string();
-        let message = wrong(Policy { ladder_at: 90.0, ..Policy::default() });
-        assert_eq!(message, "`context.ladder_at = 90` is not above 0 and at most 1");
-        assert!(wrong(Policy { warn_at: f64::NAN, ..Policy::default() }).contains("warn_at"));
-        assert!(wrong(Policy { output_reserve: 1.0, ..Policy::default() }).contains("output_reserve"));
+        let message = wrong(Policy {
+            ladder_at: 90.0,
+            ..Policy::default()
+        });
+        assert_eq!(
+            message,
+            "`context.ladder_at = 90` is not above 0 and at most 1"
+        );
+        assert!(
+            wrong(Policy {
+                warn_at: f64::NAN,
+                ..Policy::default()
+            })
+            .contains("warn_at")
+        );
+        assert!(
+            wrong(Policy {
+                output_reserve: 1.0,
+                ..Policy::default()
+            })
+            .contains("output_reserve")
+        );
     }
     #[test]
     fn docs_list_every_key_with_its_default() {
         let mut keys = Vec::new();
-        for (key, value) in serde_json::to_value(Policy::default()).unwrap().as_object().unwrap() {
+        for (key, value) in serde_json::to_value(Policy::default())
+            .unwrap()
+            .as_object()
+            .unwrap()
+        {
             match value.as_object() {
                 Some(inner) => {
-                    keys.extend(inner.iter().map(|(inner, value)| format!("| `{key}.{inner}` | `{value}` |")));
+                    keys.extend(
+                        inner
+                            .iter()
+                            .map(|(inner, value)| format!("| `{key}.{inner}` | `{value}` |")),
+                    );
                 }
                 None if value.is_null() => {
-                    keys.push(format!("| `{key}` | [by the model](#what-is-cleared-and-when) |"));
+                    keys.push(format!(
+                        "| `{key}` | [by the model](#what-is-cleared-and-when) |"
+                    ));
                 }
                 None => keys.push(format!("| `{key}` | `{value}` |")),
             }
@@ -300,8 +365,9 @@ mod tests {
         let page = include_str!("../../../../docs/context.md");
         let (_, settings) = page.split_once("## Settings").unwrap();
         let listed = settings.lines().filter(|line| line.starts_with("| `"));
-        let mut listed: Vec<_> =
-            listed.map(|row| row.splitn(4, '|').take(3).collect::<Vec<_>>().join("|") + "|").collect();
+        let mut listed: Vec<_> = listed
+            .map(|row| row.splitn(4, '|').take(3).collect::<Vec<_>>().join("|") + "|")
+            .collect();
         keys.sort();
         listed.sort();
         assert_eq!(listed, keys);

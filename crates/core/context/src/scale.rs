@@ -1,7 +1,8 @@
 //! From counted tokens to the model's own.
 //!
-//! Every message is counted once, in tokens of one tokenizer, whatever model is asked. Limits are therefore brought down to
-//! counted tokens before anything is compared with them, and totals are brought up to the model's when they are told.
+//! Every message is counted once, in tokens of one tokenizer, whatever model is asked. Limits are
+//! therefore brought down to counted tokens before anything is compared with them, and totals are
+//! brought up to the model's when they are told.
 
 use haft_types::ModelSpec;
 
@@ -17,7 +18,11 @@ impl Scale {
 
     /// This factor; the same holds of one that makes no sense.
     pub(crate) fn new(factor: f64) -> Self {
-        Self(if factor.is_finite() && factor > 0.0 { factor } else { 1.0 })
+        Self(if factor.is_finite() && factor > 0.0 {
+            factor
+        } else {
+            1.0
+        })
     }
 
     /// The model's tokens for a counted total.
@@ -27,7 +32,8 @@ impl Scale {
 
     /// The most counted tokens that fit into so many of the model's.
     pub(crate) fn down(self, tokens: u64) -> u64 {
-        // A total is rounded when it is told; what is let through here must not be told as too much.
+        // A total is rounded when it is told; what is let through here must not be told as too
+        // much.
         let mut counted = (tokens as f64 / self.0) as u64;
         while self.up(counted) > tokens {
             counted -= 1;
@@ -43,7 +49,10 @@ mod tests {
     use super::*;
 
     fn scale(factor: f64) -> Scale {
-        Scale::of(&ModelSpec { tokenizer_factor: factor, ..crate::testing::model() })
+        Scale::of(&ModelSpec {
+            tokenizer_factor: factor,
+            ..crate::testing::model()
+        })
     }
 
     #[test]

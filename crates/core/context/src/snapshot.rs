@@ -24,7 +24,8 @@ pub struct Snapshot<'a> {
     pub model: &'a ModelSpec,
     /// How requests are built.
     pub policy: &'a Policy,
-    /// The system message, from [`render_system`](crate::render_system) and [`system_entry`](crate::system_entry).
+    /// The system message, from [`render_system`](crate::render_system) and
+    /// [`system_entry`](crate::system_entry).
     pub system: &'a Arc<Entry>,
     /// What the system message was rendered from: needed to shorten it when room is short.
     pub system_input: Option<&'a SystemInput<'a>>,
@@ -52,14 +53,15 @@ pub struct Snapshot<'a> {
     pub carried: Option<&'a Carried>,
     /// Counted tokens a request may take at most, where the provider has refused a larger one.
     pub most: Option<u64>,
-    /// How long ago the request before was sent: after the life of a cache entry nothing of it is left to spare.
+    /// How long ago the request before was sent: after the life of a cache entry nothing of it is
+    /// left to spare.
     pub idle: Option<Duration>,
     /// Names the conversation to caches that route by key.
     pub cache_key: Option<&'a str>,
     /// What was made for earlier requests, so that it is not made again.
     pub memo: Option<&'a Memo>,
-    /// The folder for the whole text of results that are sent as excerpts. Only its name is used here; without it an excerpt
-    /// names the message to recall.
+    /// The folder for the whole text of results that are sent as excerpts. Only its name is used
+    /// here; without it an excerpt names the message to recall.
     pub spill: Option<&'a Path>,
 }
 
@@ -102,21 +104,30 @@ impl<'a> Snapshot<'a> {
         is_cold(self.model, self.last, self.idle)
     }
 
-    /// Whether the request before was sent too long ago for anything of it to be in the cache, whatever this one holds.
+    /// Whether the request before was sent too long ago for anything of it to be in the cache,
+    /// whatever this one holds.
     pub(crate) fn has_expired(&self) -> bool {
         has_expired(self.model, self.idle)
     }
 
     pub(crate) fn compression(&self) -> Compression {
-        Compression { limits: self.policy.compress_limits, protocol: self.model.tool_protocol }
+        Compression {
+            limits: self.policy.compress_limits,
+            protocol: self.model.tool_protocol,
+        }
     }
 
     pub(crate) fn maker(&self) -> EntryMaker<'a> {
-        EntryMaker { counter: self.counter, memo: self.memo, recall: RecallTool::of(self.tools) }
+        EntryMaker {
+            counter: self.counter,
+            memo: self.memo,
+            recall: RecallTool::of(self.tools),
+        }
     }
 }
 
-/// The state of execution as the model is told of it. Nothing here may be made up from what the user said.
+/// The state of execution as the model is told of it. Nothing here may be made up from what the
+/// user said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionState {
     /// The most replies of the model in one run.
@@ -147,5 +158,6 @@ pub fn is_cold(model: &ModelSpec, last: Option<&Sent>, idle: Option<Duration>) -
 }
 
 fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {
-    idle.zip(model.cache.life()).is_some_and(|(idle, life)| idle > life)
+    idle.zip(model.cache.life())
+        .is_some_and(|(idle, life)| idle > life)
 }

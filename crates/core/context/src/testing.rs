@@ -1,13 +1,14 @@
 //! Conversations for tests: written as short strings, or drawn at random.
 //!
-//! In a string `U` is the user's input, `a` an assistant message without calls, `A` one with as many calls as `T`s follow it
-//! directly, `T` a result, `Σ` a summary.
+//! In a string `U` is the user's input, `a` an assistant message without calls, `A` one with as
+//! many calls as `T`s follow it directly, `T` a result, `Σ` a summary.
 
 use std::sync::{Arc, LazyLock};
 
 use haft_types::{
-    Api, CacheRule, Capabilities, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec, Origin, Part, Role,
-    Timestamp, TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet, ToolSpec,
+    Api, CacheRule, Capabilities, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec,
+    Origin, Part, Role, Timestamp, TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet,
+    ToolSpec,
 };
 use proptest::prelude::*;
 
@@ -39,11 +40,19 @@ pub(crate) fn text(number: usize, role: Role, text: &str) -> Arc<Entry> {
 }
 
 pub(crate) fn call(call: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall { id: call.into(), name: name.into(), arguments: arguments.into(), signature: None })
+    Part::ToolCall(ToolCall {
+        id: call.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+        signature: None,
+    })
 }
 
 pub(crate) fn calls(number: usize, ids: &[String]) -> Arc<Entry> {
-    let parts = ids.iter().map(|one| call(one, "read_file", r#"{"path":"a"}"#)).collect();
+    let parts = ids
+        .iter()
+        .map(|one| call(one, "read_file", r#"{"path":"a"}"#))
+        .collect();
     entry(Message::new(id(number), Role::Assistant, parts, at(number)))
 }
 
@@ -51,9 +60,23 @@ pub(crate) fn result(number: usize, call: &str, envelope: Envelope) -> Arc<Entry
     named_result(number, call, "read_file", envelope)
 }
 
-pub(crate) fn named_result(number: usize, call: &str, name: &str, envelope: Envelope) -> Arc<Entry> {
-    let result = ToolResult { tool_call_id: call.into(), name: name.into(), envelope };
-    entry(Message::new(id(number), Role::Tool, vec![Part::ToolResult(Box::new(result))], at(number)))
+pub(crate) fn named_result(
+    number: usize,
+    call: &str,
+    name: &str,
+    envelope: Envelope,
+) -> Arc<Entry> {
+    let result = ToolResult {
+        tool_call_id: call.into(),
+        name: name.into(),
+        envelope,
+    };
+    entry(Message::new(
+        id(number),
+        Role::Tool,
+        vec![Part::ToolResult(Box::new(result))],
+        at(number),
+    ))
 }
 
 /// The conversation of a string such as `UATTaU`; a leading `S` is skipped.
@@ -67,11 +90,22 @@ pub(crate) fn conversation(shape: &str) -> Vec<Arc<Entry>> {
             'a' => text(number, Role::Assistant, &format!("answer {number}")),
             'Σ' => text(number, Role::Summary, &format!("summary {number}")),
             'A' => {
-                let results = letters[number + 1..].iter().take_while(|next| **next == 'T').count().max(1);
-                waiting = (0..results).map(|call| format!("call-{number}-{call}")).rev().collect();
+                let results = letters[number + 1..]
+                    .iter()
+                    .take_while(|next| **next == 'T')
+                    .count()
+                    .max(1);
+                waiting = (0..results)
+                    .map(|call| format!("call-{number}-{call}"))
+                    .rev()
+                    .collect();
                 calls(number, &waiting.iter().rev().cloned().collect::<Vec<_>>())
             }
-            'T' => result(number, &waiting.pop().unwrap(), Envelope::success(format!("result {number}"))),
+            'T' => result(
+                number,
+                &waiting.pop().unwrap(),
+                Envelope::success(format!("result {number}")),
+            ),
             other => panic!("unknown letter {other}"),
         });
     }
@@ -105,28 +139,44 @@ pub(crate) fn any_conversation(longest: usize) -> impl Strategy<Value = Vec<Arc<
     ];
     prop::collection::vec(step, 1..longest).prop_map(|steps| {
         let mut made: Vec<String> = Vec::new();
-        steps.into_iter().enumerate().map(|(number, step)| build(number, &step, &mut made)).collect()
+        steps
+            .into_iter()
+            .enumerate()
+            .map(|(number, step)| build(number, &step, &mut made))
+            .collect()
     })
 }
 
 fn build(number: usize, step: &Step, made: &mut Vec<String>) -> Arc<Entry> {
     match step {
         Step::User => text(number, Role::User, &format!("input {number}")),
-        Step::Joined => {
-            entry(Message::text(id(number), Role::User, format!("also {number}"), at(number)).from(Origin::Joined))
-        }
+        Step::Joined => entry(
+            Message::text(id(number), Role::User, format!("also {number}"), at(number))
+                .from(Origin::Joined),
+        ),
         Step::Assistant => text(number, Role::Assistant, &format!("answer {number}")),
         Step::Summary => text(number, Role::Summary, &format!("summary {number}")),
         Step::System => text(number, Role::System, &format!("system {number}")),
         Step::Foreign => result(number, "nobody", Envelope::success("foreign")),
         Step::Calls(count) => {
-            let ids: Vec<_> = (0..*count).map(|call| format!("call-{number}-{call}")).collect();
+            let ids: Vec<_> = (0..*count)
+                .map(|call| format!("call-{number}-{call}"))
+                .collect();
             made.extend(ids.iter().cloned());
             calls(number, &ids)
         }
         Step::Result(back) => {
-            let call = made.iter().rev().nth(*back).cloned().unwrap_or_else(|| "early".into());
-            result(number, &call, Envelope::success(format!("result {number} of {call}")))
+            let call = made
+                .iter()
+                .rev()
+                .nth(*back)
+                .cloned()
+                .unwrap_or_else(|| "early".into());
+            result(
+                number,
+                &call,
+                Envelope::success(format!("result {number} of {call}")),
+            )
         }
     }
 }
@@ -139,7 +189,8 @@ pub(crate) fn whole_conversation(longest: usize) -> impl Strategy<Value = Vec<Ar
         1 => Just("U".to_owned()),
         6 => (1_usize..5).prop_map(|results| format!("A{}", "T".repeat(results))),
     ];
-    prop::collection::vec(piece, 0..longest / 2).prop_map(|pieces| conversation(&format!("U{}", pieces.concat())))
+    prop::collection::vec(piece, 0..longest / 2)
+        .prop_map(|pieces| conversation(&format!("U{}", pieces.concat())))
 }
 
 pub(crate) fn model() -> ModelSpec {

@@ -1,9 +1,14 @@
-//! Another agent on the base loop: no files, no store, no project; one tool of its own and its own system prompt.
+//! Another agent on the base loop: no files, no store, no project; one tool of its own and its own
+//! system prompt.
 //!
 //! `cargo run -p haft-engine --example weather -- http://127.0.0.1:8080 "Will it rain in Zürich?"` asks a model that speaks
 //! Anthropic's protocol there, such as the scripted one.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program says what it found")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program says what it found"
+)]
 
 use std::sync::Arc;
 
@@ -46,15 +51,22 @@ pub(crate) async fn ask(
     question: &str,
     tell: &mut (dyn FnMut(&Event) + Send),
 ) -> Result<TurnResult, Box<dyn std::error::Error>> {
-    let providers = toml::from_str(&format!("mock = {{ api = 'anthropic', base_url = '{url}' }}"))?;
+    let providers = toml::from_str(&format!(
+        "mock = {{ api = 'anthropic', base_url = '{url}' }}"
+    ))?;
     let client = Client::new(
         Catalogue::new(providers, toml::from_str("")?)?.resolve("mock/any")?,
         None,
         RetryConfig::default(),
     )?;
     let mut tools = Registry::default();
-    let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-    let spec = ToolSpec { name: "forecast".into(), description: "The weather of a city today.".into(), parameters };
+    let parameters =
+        json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let spec = ToolSpec {
+        name: "forecast".into(),
+        description: "The weather of a city today.".into(),
+        parameters,
+    };
     tools.register(Arc::new(Forecast(spec)));
     let mut agent = BaseLoop::new(
         client,
@@ -63,15 +75,26 @@ pub(crate) async fn ask(
         Arc::new(FakeClock::default()),
         Arc::new(SequentialIds::default()),
     );
-    Ok(agent.run(question, &mut |event: &Event| tell(event), &CancellationToken::new()).await)
+    Ok(agent
+        .run(
+            question,
+            &mut |event: &Event| tell(event),
+            &CancellationToken::new(),
+        )
+        .await)
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let [_, url, question] =
-        <[String; 3]>::try_from(std::env::args().collect::<Vec<_>>()).map_err(|_| "give an address and a question")?;
+    let [_, url, question] = <[String; 3]>::try_from(std::env::args().collect::<Vec<_>>())
+        .map_err(|_| "give an address and a question")?;
     let mut tell = |event: &Event| {
-        if let EventBody::ToolCall { name, arguments: Some(arguments), .. } = &event.body {
+        if let EventBody::ToolCall {
+            name,
+            arguments: Some(arguments),
+            ..
+        } = &event.body
+        {
             eprintln!("{name} {arguments}");
         }
     };

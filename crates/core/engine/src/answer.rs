@@ -25,19 +25,29 @@ pub struct SchemaError(String);
 impl AnswerSchema {
     /// Takes a schema. What it refers to must be part of it.
     pub fn new(schema: Value) -> Result<Self, SchemaError> {
-        let validator = jsonschema::validator_for(&schema).map_err(|error| SchemaError(error.to_string()))?;
-        Ok(Self { schema, validator: Arc::new(validator) })
+        let validator =
+            jsonschema::validator_for(&schema).map_err(|error| SchemaError(error.to_string()))?;
+        Ok(Self {
+            schema,
+            validator: Arc::new(validator),
+        })
     }
 
     /// What the model reads with its task.
     pub(crate) fn instruction(&self, language: PromptLanguage) -> String {
-        format!("{}\n\n{}", prompt!("../prompts/answer_schema").text(language), self.schema)
+        format!(
+            "{}\n\n{}",
+            prompt!("../prompts/answer_schema").text(language),
+            self.schema
+        )
     }
 
     /// Whether a turn may end with this answer.
     pub(crate) fn conclude(&self, answer: &str) -> Conclusion {
         match self.check(answer) {
-            Ok(output) => Conclusion::Accepted { output: Some(output) },
+            Ok(output) => Conclusion::Accepted {
+                output: Some(output),
+            },
             Err(why) => Conclusion::Rejected(Objection {
                 text: format!(
                     "Your final answer cannot be taken: {why}. Give the whole answer again as one JSON value that fits the schema, and nothing else."
@@ -55,17 +65,35 @@ impl AnswerSchema {
             .map_err(|error| format!("it is not one JSON value ({error})"))?;
         let problem = |error: jsonschema::ValidationError<'_>| {
             let at = error.instance_path().to_string();
-            if at.is_empty() { error.to_string() } else { format!("{error} at `{at}`") }
+            if at.is_empty() {
+                error.to_string()
+            } else {
+                format!("{error} at `{at}`")
+            }
         };
-        let problems: Vec<_> = self.validator.iter_errors(&value).take(MOST_PROBLEMS).map(problem).collect();
-        if problems.is_empty() { Ok(value) } else { Err(problems.join("; ")) }
+        let problems: Vec<_> = self
+            .validator
+            .iter_errors(&value)
+            .take(MOST_PROBLEMS)
+            .map(problem)
+            .collect();
+        if problems.is_empty() {
+            Ok(value)
+        } else {
+            Err(problems.join("; "))
+        }
     }
 }
 
 /// The answer without a code fence around it, which many models cannot leave out.
 fn without_fence(answer: &str) -> &str {
     let answer = answer.trim();
-    let Some(inside) = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return answer };
+    let Some(inside) = answer
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+    else {
+        return answer;
+    };
     inside.split_once('\n').map_or(inside, |(_, inside)| inside)
 }
 
@@ -82,7 +110,12 @@ mod tests {
 
     #[test]
     fn an_answer_that_fits_is_data() {
-        for answer in ["{\"n\": 3}", "  {\"n\": 3}\n", "```json\n{\"n\": 3}\n```", "```\n{\"n\": 3}\n```"] {
+        for answer in [
+            "{\"n\": 3}",
+            "  {\"n\": 3}\n",
+            "```json\n{\"n\": 3}\n```",
+            "```\n{\"n\": 3}\n```",
+        ] {
             assert_eq!(schema().check(answer), Ok(json!({"n": 3})), "{answer}");
         }
     }

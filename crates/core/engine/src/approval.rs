@@ -14,7 +14,8 @@ pub struct Approval {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// Exactly what would run or be written, whole. It comes from the model: clean it before a terminal shows it.
+    /// Exactly what would run or be written, whole. It comes from the model: clean it before a
+    /// terminal shows it.
     pub subject: String,
     /// Why it is asked, every reason.
     pub reason: String,
@@ -58,8 +59,8 @@ pub trait Approver: Send + Sync {
     /// Shows the approval and waits for the answer. It is dropped when the run is cancelled.
     async fn ask(&self, approval: &Approval) -> ApprovalReply;
 
-    /// Shows a form that an MCP server sends in the middle of a call, and waits for the answers. It is dropped when the call
-    /// is. Whoever cannot show one declines.
+    /// Shows a form that an MCP server sends in the middle of a call, and waits for the answers. It
+    /// is dropped when the call is. Whoever cannot show one declines.
     async fn fill(&self, _form: &Form) -> Filled {
         Filled::Declined
     }

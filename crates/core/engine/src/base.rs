@@ -1,10 +1,12 @@
 //! The base loop: a model, a protocol, tools, events, and nothing else.
 //!
-//! It drives the same [`Turn`] as a [`Session`](crate::Session), over a conversation that it keeps in memory: no store, no files, no
-//! project, no context engine, no permission. Whoever builds another kind of agent gives it tools and a system prompt; what the
-//! tools may do is theirs to decide. `examples/weather.rs` is such an agent.
+//! It drives the same [`Turn`] as a [`Session`](crate::Session), over a conversation that it keeps
+//! in memory: no store, no files, no project, no context engine, no permission. Whoever builds
+//! another kind of agent gives it tools and a system prompt; what the tools may do is theirs to
+//! decide. `examples/weather.rs` is such an agent.
 //!
-//! Invariant: the history it sends is whole: every call has a result, also one that a cancellation cut off.
+//! Invariant: the history it sends is whole: every call has a result, also one that a cancellation
+//! cut off.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -15,8 +17,9 @@ use haft_model::{Client, O200k, Reply};
 use haft_text::Masker;
 use haft_tool::{Registry, ToolContext};
 use haft_types::{
-    Clock, ConversationId, Cost, Entry, Envelope, EventBody, IdSource, Layer, LlmMetadata, Message, ModelSpec, Origin,
-    Outcome, Part, PromptLanguage, Request, Role, Segment, StopReason, ToolCall, ToolResult, TurnResult,
+    Clock, ConversationId, Cost, Entry, Envelope, EventBody, IdSource, Layer, LlmMetadata, Message,
+    ModelSpec, Origin, Outcome, Part, PromptLanguage, Request, Role, Segment, StopReason, ToolCall,
+    ToolResult, TurnResult,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +53,8 @@ pub struct BaseLoop {
 }
 
 impl BaseLoop {
-    /// A loop with these tools and this system prompt. Calls of text protocols are explained after it.
+    /// A loop with these tools and this system prompt. Calls of text protocols are explained after
+    /// it.
     pub fn new(
         client: Client,
         registry: Registry,
@@ -58,9 +62,15 @@ impl BaseLoop {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
-        let advertised = AdvertisedTools::of(client.spec(), PromptLanguage::English, &registry, &O200k);
-        let format = advertised.call_format.iter().map(|format| format!("\n\n{format}"));
-        let text = std::iter::once(system_prompt.to_owned()).chain(format).collect::<String>();
+        let advertised =
+            AdvertisedTools::of(client.spec(), PromptLanguage::English, &registry, &O200k);
+        let format = advertised
+            .call_format
+            .iter()
+            .map(|format| format!("\n\n{format}"));
+        let text = std::iter::once(system_prompt.to_owned())
+            .chain(format)
+            .collect::<String>();
         let system = Message::text(ids.message_id(), Role::System, text, clock.now());
         Self {
             system: Entry::new(system, &O200k),
@@ -69,7 +79,11 @@ impl BaseLoop {
             registry,
             advertised,
             history: Vec::new(),
-            meter: Meter::new(TurnLimits::default(), SharedBudget::default(), TokenizerFactors::default()),
+            meter: Meter::new(
+                TurnLimits::default(),
+                SharedBudget::default(),
+                TokenizerFactors::default(),
+            ),
             folder: PathBuf::from("/"),
             clock,
             ids,
@@ -87,7 +101,10 @@ impl BaseLoop {
     /// The same with this folder for its tools.
     #[must_use]
     pub fn in_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), ..self }
+        Self {
+            folder: folder.into(),
+            ..self
+        }
     }
 
     /// Every message so far, in order, without the system prompt.
@@ -96,11 +113,21 @@ impl BaseLoop {
     }
 
     /// Says something to the model and runs the turn to its outcome.
-    pub async fn run(&mut self, input: &str, sink: &mut dyn EventSink, cancel: &CancellationToken) -> TurnResult {
+    pub async fn run(
+        &mut self,
+        input: &str,
+        sink: &mut dyn EventSink,
+        cancel: &CancellationToken,
+    ) -> TurnResult {
         self.meter.begin(self.client.spec().price);
         let timed = TimedCancel::new(cancel, self.meter.time_left());
-        let io =
-            TurnIo::new(sink, &timed.token, self.conversation_id.clone(), Masker::default(), names::MAIN.to_owned());
+        let io = TurnIo::new(
+            sink,
+            &timed.token,
+            self.conversation_id.clone(),
+            Masker::default(),
+            names::MAIN.to_owned(),
+        );
         let mut io = io.after(self.seq);
         io.emit(EventBody::Conversation {
             resumed: !self.history.is_empty(),
@@ -110,9 +137,18 @@ impl BaseLoop {
             sandbox: None,
         });
         for call in resume::unanswered(&self.history) {
-            self.answer(&call, Envelope::failure("interrupted", "The call was interrupted."), &mut io);
+            self.answer(
+                &call,
+                Envelope::failure("interrupted", "The call was interrupted."),
+                &mut io,
+            );
         }
-        self.push(Message::text(self.ids.message_id(), Role::User, input, self.clock.now()));
+        self.push(Message::text(
+            self.ids.message_id(),
+            Role::User,
+            input,
+            self.clock.now(),
+        ));
         let mut turn = Turn::new(self.meter.limits());
         let Ok(mut end) = drive(self, &mut turn, Position::WantsReply, &mut io).await;
         if end.outcome == Outcome::Failed {
@@ -127,10 +163,18 @@ impl BaseLoop {
 
     /// The system prompt, then everything that was said.
     fn request(&self) -> Request {
-        let segment =
-            |layer, owner, entry: &Arc<Entry>| Segment { layer, owner, entry: Arc::clone(entry), boundary: false };
+        let segment = |layer, owner, entry: &Arc<Entry>| Segment {
+            layer,
+            owner,
+            entry: Arc::clone(entry),
+            boundary: false,
+        };
         let mut segments = vec![segment(Layer::System, "system", &self.system)];
-        segments.extend(self.history.iter().map(|entry| segment(Layer::History, "history", entry)));
+        segments.extend(
+            self.history
+                .iter()
+                .map(|entry| segment(Layer::History, "history", entry)),
+        );
         // What is behind the newest message was sent before.
         if let Some(last) = segments.last_mut() {
             last.boundary = true;
@@ -146,12 +190,25 @@ impl BaseLoop {
     fn answer(&mut self, call: &ToolCall, envelope: Envelope, io: &mut TurnIo<'_>) {
         io.emit(call_result(call, &envelope));
         // APIs want the name under which the call stands in the reply.
-        let written =
-            self.history.iter().rev().flat_map(|entry| entry.message.tool_calls()).find(|one| one.id == call.id);
+        let written = self
+            .history
+            .iter()
+            .rev()
+            .flat_map(|entry| entry.message.tool_calls())
+            .find(|one| one.id == call.id);
         let name = written.unwrap_or(call).name.clone();
-        let result = ToolResult { tool_call_id: call.id.clone(), name, envelope };
+        let result = ToolResult {
+            tool_call_id: call.id.clone(),
+            name,
+            envelope,
+        };
         let content = vec![Part::ToolResult(Box::new(result))];
-        self.push(Message::new(self.ids.message_id(), Role::Tool, content, self.clock.now()));
+        self.push(Message::new(
+            self.ids.message_id(),
+            Role::Tool,
+            content,
+            self.clock.now(),
+        ));
     }
 
     fn push(&mut self, message: Message) {
@@ -174,7 +231,12 @@ impl TurnHost for BaseLoop {
         let request = Arc::new(self.request());
         let paid = PaidRequest::reserve(request, &self.client, &self.meter, io.cancel).await;
         let sent = match paid {
-            Ok(paid) => paid.send(&mut self.client, &mut self.meter, io.cancel, &mut |delta| io.delta(delta)).await,
+            Ok(paid) => {
+                paid.send(&mut self.client, &mut self.meter, io.cancel, &mut |delta| {
+                    io.delta(delta)
+                })
+                .await
+            }
             Err(error) => Err(error),
         };
         Ok(match sent {
@@ -184,13 +246,20 @@ impl TurnHost for BaseLoop {
     }
 
     fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
-        let mut message = Message::new(self.ids.message_id(), Role::Assistant, reply.parts, self.clock.now());
-        message.llm_metadata = Some(LlmMetadata::new(self.model().full_name(), 0, reply.usage, cost).into());
+        let mut message = Message::new(
+            self.ids.message_id(),
+            Role::Assistant,
+            reply.parts,
+            self.clock.now(),
+        );
+        message.llm_metadata =
+            Some(LlmMetadata::new(self.model().full_name(), 0, reply.usage, cost).into());
         message
     }
 
     async fn unfinished(&self) -> Option<Unfinished> {
-        let completes = self.model().tool_protocol.is_text() && self.registry.offers(names::COMPLETE);
+        let completes =
+            self.model().tool_protocol.is_text() && self.registry.offers(names::COMPLETE);
         completes.then_some(Unfinished::NoCompletion)
     }
 
@@ -206,27 +275,58 @@ impl TurnHost for BaseLoop {
     }
 
     /// Runs calls one after another.
-    async fn run_calls(&mut self, calls: Vec<ToolCall>, _: u32, io: &mut TurnIo<'_>) -> Result<Input, Infallible> {
+    async fn run_calls(
+        &mut self,
+        calls: Vec<ToolCall>,
+        _: u32,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Input, Infallible> {
         let mut done = ToolsDone::default();
         for checked in call_check::admit_all(calls, &StopReason::ToolUse, &self.registry) {
             if io.cancel.is_cancelled() {
                 return Ok(Input::Cancelled);
             }
-            let checked = checked.and_then(|admitted| match call_check::completion_objection(&admitted.call, &done) {
-                Some(envelope) => Err(Box::new(Refused { call: admitted.call, envelope, denied: false })),
-                None => Ok(admitted),
+            let checked = checked.and_then(|admitted| {
+                match call_check::completion_objection(&admitted.call, &done) {
+                    Some(envelope) => Err(Box::new(Refused {
+                        call: admitted.call,
+                        envelope,
+                        denied: false,
+                    })),
+                    None => Ok(admitted),
+                }
             });
             let (call, mut output) = match checked {
-                Ok(Admitted { call, tool, arguments }) => {
+                Ok(Admitted {
+                    call,
+                    tool,
+                    arguments,
+                }) => {
                     let context = ToolContext::bare(&self.folder, &call.id, io.cancel.clone());
                     let since = Instant::now();
                     let output = self.registry.call(tool.as_ref(), &context, arguments).await;
-                    io.note_run(&call, CallRun { ran: since.elapsed(), ..CallRun::default() });
-                    calls::count_effect(&call, CallFate::of(&output), &self.registry, &mut done.effects);
+                    io.note_run(
+                        &call,
+                        CallRun {
+                            ran: since.elapsed(),
+                            ..CallRun::default()
+                        },
+                    );
+                    calls::count_effect(
+                        &call,
+                        CallFate::of(&output),
+                        &self.registry,
+                        &mut done.effects,
+                    );
                     (call, output)
                 }
                 Err(refused) => {
-                    calls::count_effect(&refused.call, CallFate::NotRun, &self.registry, &mut done.effects);
+                    calls::count_effect(
+                        &refused.call,
+                        CallFate::NotRun,
+                        &self.registry,
+                        &mut done.effects,
+                    );
                     (refused.call, refused.envelope.into())
                 }
             };

@@ -1,6 +1,7 @@
-//! The check every tool call passes before anything runs: the reply ended, the tool exists, its arguments are strict JSON, and the
-//! call is within what the tool was narrowed to. A call that does not pass gets an error result; nothing is repaired or guessed.
-//! Whether it may run is decided after this, when its turn comes ([`permit`](crate::permit)).
+//! The check every tool call passes before anything runs: the reply ended, the tool exists, its
+//! arguments are strict JSON, and the call is within what the tool was narrowed to. A call that
+//! does not pass gets an error result; nothing is repaired or guessed. Whether it may run is
+//! decided after this, when its turn comes ([`permit`](crate::permit)).
 
 use std::sync::Arc;
 
@@ -41,12 +42,29 @@ pub(crate) fn admit_all(
     registry: &Registry,
 ) -> Vec<Result<Admitted, Box<Refused>>> {
     let count = calls.len();
-    let facts = |index| ReplyFacts { stop, last: index + 1 == count };
-    calls.into_iter().enumerate().map(|(index, call)| admit(call, &facts(index), registry)).collect()
+    let facts = |index| ReplyFacts {
+        stop,
+        last: index + 1 == count,
+    };
+    calls
+        .into_iter()
+        .enumerate()
+        .map(|(index, call)| admit(call, &facts(index), registry))
+        .collect()
 }
 
-fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<Admitted, Box<Refused>> {
-    let refuse = |call, envelope| Err(Box::new(Refused { call, envelope, denied: false }));
+fn admit(
+    call: ToolCall,
+    reply: &ReplyFacts<'_>,
+    registry: &Registry,
+) -> Result<Admitted, Box<Refused>> {
+    let refuse = |call, envelope| {
+        Err(Box::new(Refused {
+            call,
+            envelope,
+            denied: false,
+        }))
+    };
     if *reply.stop == StopReason::Length && reply.last {
         let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
         return refuse(call, Envelope::failure("cut", message));
@@ -88,10 +106,15 @@ fn admit(call: ToolCall, reply: &ReplyFacts<'_>, registry: &Registry) -> Result<
     if call.name == names::COMPLETE && !reply.last {
         return refuse(call, not_alone());
     }
-    Ok(Admitted { tool: Arc::clone(tool), call, arguments })
+    Ok(Admitted {
+        tool: Arc::clone(tool),
+        call,
+        arguments,
+    })
 }
 
-/// Why the task is not taken for done after the other calls of a reply. It is, where all of them came before and succeeded.
+/// Why the task is not taken for done after the other calls of a reply. It is, where all of them
+/// came before and succeeded.
 pub(crate) fn completion_objection(call: &ToolCall, before: &ToolsDone) -> Option<Envelope> {
     (call.name == names::COMPLETE && before.any_failed).then(not_alone)
 }
@@ -120,15 +143,23 @@ fn masked(tool: &dyn Tool, name: &str, arguments: &str) -> Option<Envelope> {
 /// Tools named in answer to one that is unknown; servers may offer hundreds.
 const MOST_NAMED: usize = 20;
 
-/// What there is in place of a tool that there is not: those of a similar name, or else all that are offered, each with what a
-/// call of it must give.
+/// What there is in place of a tool that there is not: those of a similar name, or else all that
+/// are offered, each with what a call of it must give.
 fn unknown_tool(name: &str, registry: &Registry) -> String {
     if let Some((name, need)) = haft_tool::need_of(name) {
-        return format!("The tool `{name}` is not available here; it needs {need}. Go on without it.");
+        return format!(
+            "The tool `{name}` is not available here; it needs {need}. Go on without it."
+        );
     }
     let shown = |tool: &Arc<dyn Tool>| {
-        let ToolSpec { name, parameters, .. } = tool.spec();
-        let required = parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let ToolSpec {
+            name, parameters, ..
+        } = tool.spec();
+        let required = parameters["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         format!("`{name}` ({})", required.collect::<Vec<_>>().join(", "))
     };
     let mut near: Vec<_> = registry
@@ -139,9 +170,19 @@ fn unknown_tool(name: &str, registry: &Registry) -> String {
         .collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<_> = near.iter().take(3).map(|(_, tool)| shown(tool)).collect();
-    let all = || registry.offered().take(MOST_NAMED).map(shown).collect::<Vec<_>>().join(", ");
+    let all = || {
+        registry
+            .offered()
+            .take(MOST_NAMED)
+            .map(shown)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match near.join(" or ").as_str() {
-        "" => format!("There is no tool `{name}`. Do it with one of these: {}.", all()),
+        "" => format!(
+            "There is no tool `{name}`. Do it with one of these: {}.",
+            all()
+        ),
         near => format!("There is no tool `{name}`. Did you mean {near}?"),
     }
 }

@@ -1,7 +1,9 @@
-//! Who is called at the points of a run: functions of a program that embeds haft, and the commands users call hooks.
+//! Who is called at the points of a run: functions of a program that embeds haft, and the commands
+//! users call hooks.
 //!
-//! Several at a point are called in order, each after the one before. Invariant: all of them are called even if one fails; a
-//! failure is told and never ends anything. What one asks for is carried out by the session; what a point cannot do, it ignores.
+//! Several at a point are called in order, each after the one before. Invariant: all of them are
+//! called even if one fails; a failure is told and never ends anything. What one asks for is
+//! carried out by the session; what a point cannot do, it ignores.
 
 mod answer;
 mod command;
@@ -49,7 +51,8 @@ pub struct Occasion<'a> {
 /// What a callback asks for. Nothing, by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reaction {
-    /// What is about to happen must not, and why: a call, words of the user, the end of a turn. After a call: what is wrong with it.
+    /// What is about to happen must not, and why: a call, words of the user, the end of a turn.
+    /// After a call: what is wrong with it.
     pub block: Option<String>,
     /// Before a call: whether it may run. A rule that denies is never overruled.
     pub permission: Option<Decision>,
@@ -90,7 +93,8 @@ pub trait Callback: Send + Sync {
     /// What people know it by.
     fn name(&self) -> &str;
 
-    /// Whether it may want to be called at this point: what nobody listens to is not even put together.
+    /// Whether it may want to be called at this point: what nobody listens to is not even put
+    /// together.
     fn listens_to(&self, point: HookPoint) -> bool;
 
     /// Whether it wants to be called now.
@@ -107,7 +111,11 @@ pub fn on<F>(point: HookPoint, name: impl Into<String>, function: F) -> Arc<dyn 
 where
     F: Fn(&Occasion<'_>) -> Reaction + Send + Sync + 'static,
 {
-    Arc::new(At { point, name: name.into(), function })
+    Arc::new(At {
+        point,
+        name: name.into(),
+        function,
+    })
 }
 
 struct At<F> {
@@ -131,9 +139,13 @@ impl<F: Fn(&Occasion<'_>) -> Reaction + Send + Sync> Callback for At<F> {
     }
 }
 
-/// Logs the call of a hook. Of its command line only the programs are logged, and nothing of what it printed.
+/// Logs the call of a hook. Of its command line only the programs are logged, and nothing of what
+/// it printed.
 fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
-    let (programs, ms) = (haft_permission::program_names(name).join(", "), millis(took));
+    let (programs, ms) = (
+        haft_permission::program_names(name).join(", "),
+        millis(took),
+    );
     if succeeded {
         info!(%point, programs, ms, "hook called");
     } else {
@@ -155,7 +167,8 @@ impl Callbacks {
         self.0.iter().any(|callback| callback.listens_to(point))
     }
 
-    /// Calls everybody who wants to be called. Gives what they ask for together, and what went wrong.
+    /// Calls everybody who wants to be called. Gives what they ask for together, and what went
+    /// wrong.
     pub(crate) async fn call(&self, occasion: &Occasion<'_>) -> (Reaction, Vec<String>) {
         let (mut all, mut problems) = (Reaction::default(), Vec::new());
         let mut moment = occasion.moment.clone();
@@ -164,9 +177,14 @@ impl Callbacks {
             if !callback.listens_to(point) || !callback.wants(&moment) {
                 continue;
             }
-            let occasion = Occasion { moment: &moment, ..*occasion };
+            let occasion = Occasion {
+                moment: &moment,
+                ..*occasion
+            };
             let since = Instant::now();
-            let called = AssertUnwindSafe(callback.call(&occasion)).catch_unwind().await;
+            let called = AssertUnwindSafe(callback.call(&occasion))
+                .catch_unwind()
+                .await;
             let called = called.unwrap_or_else(|_| Err("it crashed".to_owned()));
             log_call(point, callback.name(), called.is_ok(), since.elapsed());
             match called {
@@ -177,7 +195,10 @@ impl Callbacks {
                     all.join(reaction);
                 }
                 Err(why) => {
-                    problems.push(format!("the {point} hook `{}` failed: {why}", callback.name()));
+                    problems.push(format!(
+                        "the {point} hook `{}` failed: {why}",
+                        callback.name()
+                    ));
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! The one driver of a [`Turn`]: does what the turn says, through a host that knows how.
 //!
-//! [`BaseLoop`](crate::BaseLoop) is a host that keeps its conversation in memory; a [`Session`](crate::Session) has store, context
-//! engine, permissions and hooks. What is common to both is here and in [`calls`](crate::calls); what differs is a method of
-//! [`TurnHost`].
+//! [`BaseLoop`](crate::BaseLoop) is a host that keeps its conversation in memory; a
+//! [`Session`](crate::Session) has store, context engine, permissions and hooks. What is common to
+//! both is here and in [`calls`](crate::calls); what differs is a method of [`TurnHost`].
 //!
 //! Invariant: a reply is appended before anything acts on it or tells of its calls.
 
@@ -10,14 +10,19 @@ use std::sync::Arc;
 
 use haft_model::{ModelError, Reply};
 use haft_tool::Registry;
-use haft_types::{Cost, Entry, EventBody, Message, ModelSpec, Outcome, Part, PromptLanguage, ToolCall, TurnResult};
+use haft_types::{
+    Cost, Entry, EventBody, Message, ModelSpec, Outcome, Part, PromptLanguage, ToolCall, TurnResult,
+};
 
 use crate::meter::{Meter, millis};
-use crate::turn::{Action, Conclusion, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished};
+use crate::turn::{
+    Action, Conclusion, End, Input, Nudge, Position, Reason, Replied, Turn, Unfinished,
+};
 use crate::turn_io::{TurnIo, call_finished};
 use crate::{calls, names};
 
-/// Calls of one reply that are run. No model that means well writes more at once, and each needs a result in the next request.
+/// Calls of one reply that are run. No model that means well writes more at once, and each needs a
+/// result in the next request.
 const MAX_CALLS: usize = 128;
 
 /// The parts of a turn in which agents differ.
@@ -85,7 +90,8 @@ pub(crate) async fn drive<H: TurnHost>(
 ) -> Result<End, H::Failure> {
     let mut actions = turn.step(Input::Begin(position));
     loop {
-        // The turn always asks for something or ends; should it not, this input makes it report its own bug.
+        // The turn always asks for something or ends; should it not, this input makes it report its
+        // own bug.
         let mut next = Input::Built;
         for action in actions {
             match action {
@@ -97,7 +103,8 @@ pub(crate) async fn drive<H: TurnHost>(
                 Action::RunTools(calls) => next = host.run_calls(calls, turn.replies(), io).await?,
                 Action::Nudge(nudge) => {
                     io.notice("nudge", nudge.notice(turn.nudges()));
-                    host.append_note(host.nudge_text(nudge, turn.replies())).await?;
+                    host.append_note(host.nudge_text(nudge, turn.replies()))
+                        .await?;
                 }
                 Action::Correct(text) => host.append_note(text).await?,
                 Action::Conclude(end) => {
@@ -126,16 +133,27 @@ pub(crate) async fn take_reply<H: TurnHost>(
 ) -> Result<Replied, H::Failure> {
     let left_out = keep_first_calls(&mut reply.parts);
     if left_out > 0 {
-        let message = format!("the reply had {} calls: the first {MAX_CALLS} are run", MAX_CALLS + left_out);
+        let message = format!(
+            "the reply had {} calls: the first {MAX_CALLS} are run",
+            MAX_CALLS + left_out
+        );
         io.error("too_many_calls", message);
     }
     let model = host.model().full_name();
     let (usage, stop) = (reply.usage, reply.stop.clone());
     let cost = host.meter().take_cost();
     let message = host.draft_reply(reply, cost);
-    let calls = message.tool_calls().map(|call| call.meant().into_owned()).collect();
+    let calls = message
+        .tool_calls()
+        .map(|call| call.meant().into_owned())
+        .collect();
     let text = host.reply_text(&message);
-    let replied = Replied { calls, text, stop, unfinished: host.unfinished().await };
+    let replied = Replied {
+        calls,
+        text,
+        stop,
+        unfinished: host.unfinished().await,
+    };
     // An empty message would be refused by every API; the turn nudges instead.
     if !message.content.is_empty() {
         host.append(message).await?;
@@ -143,11 +161,17 @@ pub(crate) async fn take_reply<H: TurnHost>(
     for call in &replied.calls {
         io.emit(call_finished(call));
     }
-    io.emit(EventBody::Usage { model, usage, cost, saved_tokens: host.meter().take_saved() });
+    io.emit(EventBody::Usage {
+        model,
+        usage,
+        cost,
+        saved_tokens: host.meter().take_saved(),
+    });
     Ok(replied)
 }
 
-/// Takes the calls that are too many out of a reply, as if they had not been written: a call that stays needs a result.
+/// Takes the calls that are too many out of a reply, as if they had not been written: a call that
+/// stays needs a result.
 fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
     let mut calls = 0;
     parts.retain(|part| {
@@ -161,15 +185,20 @@ fn keep_first_calls(parts: &mut Vec<Part>) -> usize {
 pub(crate) fn failed(error: &ModelError) -> Input {
     match error {
         ModelError::Cancelled => Input::Cancelled,
-        ModelError::OverBudget(message) => {
-            Input::Exhausted(Reason { code: error.code().into(), message: message.clone() })
-        }
-        error => Input::Failed(Reason { code: error.code().into(), message: error.to_string() }),
+        ModelError::OverBudget(message) => Input::Exhausted(Reason {
+            code: error.code().into(),
+            message: message.clone(),
+        }),
+        error => Input::Failed(Reason {
+            code: error.code().into(),
+            message: error.to_string(),
+        }),
     }
 }
 
-/// Marks a turn that ended as done although no call of its round succeeded, and tells people where something was tried: an answer
-/// to a question rests on nothing either, and that is no news to whoever asked it.
+/// Marks a turn that ended as done although no call of its round succeeded, and tells people where
+/// something was tried: an answer to a question rests on nothing either, and that is no news to
+/// whoever asked it.
 pub(crate) fn mark_nothing_changed(
     end: &mut End,
     turn: &Turn,
@@ -177,16 +206,34 @@ pub(crate) fn mark_nothing_changed(
     registry: &Registry,
     io: &mut TurnIo<'_>,
 ) {
-    let round = history.iter().rev().map(|entry| &entry.message).take_while(|message| !message.opens_round());
-    let results = round.flat_map(Message::tool_results).filter(|result| result.name != names::COMPLETE);
-    let errors: Vec<_> =
-        results.map(|result| result.envelope.error.as_ref().map(|error| error.code.as_str())).collect();
+    let round = history
+        .iter()
+        .rev()
+        .map(|entry| &entry.message)
+        .take_while(|message| !message.opens_round());
+    let results = round
+        .flat_map(Message::tool_results)
+        .filter(|result| result.name != names::COMPLETE);
+    let errors: Vec<_> = results
+        .map(|result| {
+            result
+                .envelope
+                .error
+                .as_ref()
+                .map(|error| error.code.as_str())
+        })
+        .collect();
     let succeeded = turn.effects.took_effect > 0 || errors.contains(&None);
-    let could_change = registry.offered().any(|tool| calls::has_effects(tool.access()));
+    let could_change = registry
+        .offered()
+        .any(|tool| calls::has_effects(tool.access()));
     let tried = end.nothing_changed || errors.contains(&Some("unknown_tool"));
     end.nothing_changed |= end.outcome == Outcome::Completed && could_change && !succeeded;
     if end.nothing_changed && tried {
-        io.notice("nothing_changed", "No write and no command of this run succeeded: nothing was changed.");
+        io.notice(
+            "nothing_changed",
+            "No write and no command of this run succeeded: nothing was changed.",
+        );
     }
 }
 

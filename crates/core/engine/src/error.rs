@@ -1,4 +1,5 @@
-//! What can go wrong in a session that is neither the model's nor a tool's doing, and what the user has to know of it.
+//! What can go wrong in a session that is neither the model's nor a tool's doing, and what the user
+//! has to know of it.
 
 use haft_context::{ContextError, EditError};
 use haft_store::StoreError;
@@ -27,7 +28,9 @@ pub enum EditContextError {
     #[error("the stored edits of this conversation cannot be understood: {0}")]
     Unreadable(String),
     /// What a summary must keep takes as much room as what it would stand for.
-    #[error("what must be kept of these messages takes as much room as they do; give a summary with `--text`")]
+    #[error(
+        "what must be kept of these messages takes as much room as they do; give a summary with `--text`"
+    )]
     NotWorthIt,
 }
 

@@ -1,8 +1,9 @@
 //! Asks external tools how they are used, by running them.
 //!
-//! A tool is asked at most once for each state of its file, in a sandbox, each way for a few seconds; what it said is remembered
-//! on disk. Invariant: a request waits for tools that were never asked before, and never longer than [`Asking::wait`] for all of
-//! them together; what answers later is remembered, and shown when the prefix is cold.
+//! A tool is asked at most once for each state of its file, in a sandbox, each way for a few
+//! seconds; what it said is remembered on disk. Invariant: a request waits for tools that were
+//! never asked before, and never longer than [`Asking::wait`] for all of them together; what
+//! answers later is remembered, and shown when the prefix is cold.
 
 mod shelf;
 
@@ -12,7 +13,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use haft_project::Level;
 use haft_project::external::{ExternalTool, Help, HelpAnswer, HelpCache};
-use haft_sandbox::{Capture, CommandExit, CommandSpec, ConfinementSpec, FinishedCommand, Supervisor};
+use haft_sandbox::{
+    Capture, CommandExit, CommandSpec, ConfinementSpec, FinishedCommand, Supervisor,
+};
 use haft_text::CutLimits;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -23,7 +26,10 @@ pub(crate) use shelf::{ExternalShelf, Late};
 /// So many tools are asked at once.
 const AT_ONCE: usize = 4;
 /// So much is taken of what one says.
-const LIMITS: CutLimits = CutLimits { lines: 120, bytes: 6 * 1024 };
+const LIMITS: CutLimits = CutLimits {
+    lines: 120,
+    bytes: 6 * 1024,
+};
 /// The ways to ask, in order.
 const WAYS: [&str; 3] = ["help", "-h", "--help"];
 
@@ -63,7 +69,11 @@ pub struct ToolHelp {
 impl ToolHelp {
     /// What is remembered there; without `asking` nothing is run.
     pub fn new(cache: HelpCache, asking: Option<Asking>) -> Self {
-        Self { cache, asking: asking.map(Arc::new), running: Arc::default() }
+        Self {
+            cache,
+            asking: asking.map(Arc::new),
+            running: Arc::default(),
+        }
     }
 
     /// What is known of a tool without running it.
@@ -126,13 +136,21 @@ impl ToolHelp {
         if tools.is_empty() {
             return;
         }
-        let Some(confined) = asking.cell.confined().await else { return };
+        let Some(confined) = asking.cell.confined().await else {
+            return;
+        };
         let (room, mut asked) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
         for tool in tools {
-            let (asking, cache, confined) = (Arc::clone(asking), self.cache.clone(), Arc::clone(&confined));
+            let (asking, cache, confined) = (
+                Arc::clone(asking),
+                self.cache.clone(),
+                Arc::clone(&confined),
+            );
             let room = Arc::clone(&room);
             asked.spawn(async move {
-                let Ok(_room) = room.acquire().await else { return };
+                let Ok(_room) = room.acquire().await else {
+                    return;
+                };
                 // What cannot be remembered is asked again: that costs time, nothing else.
                 let _ = cache.put(&tool, HelpAnswer::Begun);
                 let answer = ask(&asking, &tool, confined).await;
@@ -153,18 +171,40 @@ impl ToolHelp {
 
 /// Asks one tool in all ways; the first that ends well and says something counts.
 async fn ask(asking: &Asking, tool: &ExternalTool, confined: Arc<ConfinementSpec>) -> HelpAnswer {
-    let Some(command) = tool.command() else { return HelpAnswer::Silent };
+    let Some(command) = tool.command() else {
+        return HelpAnswer::Silent;
+    };
     for way in WAYS {
         let argv = command.iter().cloned().chain([way.into()]).collect();
-        let command = CommandSpec { argv, ..CommandSpec::shell("", tool.folder()) }
-            .env(asking.environment.as_ref().clone())
-            .timeout(asking.timeout)
-            .confined(Some(Arc::clone(&confined)));
-        let capture = Capture { limits: LIMITS, ..Capture::default() };
-        let ran = asking.supervisor.run(&command, &capture, &CancellationToken::new()).await;
-        if let Ok(FinishedCommand { exit: CommandExit::Code(0), stdout, stderr, .. }) = ran {
-            let said = [stdout, stderr].into_iter().map(|stream| stream.text(LIMITS).text);
-            if let Some(text) = said.map(|text| text.trim().to_owned()).find(|text| !text.is_empty()) {
+        let command = CommandSpec {
+            argv,
+            ..CommandSpec::shell("", tool.folder())
+        }
+        .env(asking.environment.as_ref().clone())
+        .timeout(asking.timeout)
+        .confined(Some(Arc::clone(&confined)));
+        let capture = Capture {
+            limits: LIMITS,
+            ..Capture::default()
+        };
+        let ran = asking
+            .supervisor
+            .run(&command, &capture, &CancellationToken::new())
+            .await;
+        if let Ok(FinishedCommand {
+            exit: CommandExit::Code(0),
+            stdout,
+            stderr,
+            ..
+        }) = ran
+        {
+            let said = [stdout, stderr]
+                .into_iter()
+                .map(|stream| stream.text(LIMITS).text);
+            if let Some(text) = said
+                .map(|text| text.trim().to_owned())
+                .find(|text| !text.is_empty())
+            {
                 return HelpAnswer::Told(text);
             }
         }

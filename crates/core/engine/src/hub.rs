@@ -1,6 +1,7 @@
 //! The agents that run in this process, and the messages between them.
 //!
-//! Invariant: a message is given to a recipient once or not at all, and whoever sends it learns which.
+//! Invariant: a message is given to a recipient once or not at all, and whoever sends it learns
+//! which.
 
 mod post;
 #[cfg(test)]
@@ -49,16 +50,21 @@ pub struct AgentMessage {
 impl AgentMessage {
     /// The text the recipient's model reads.
     pub(crate) fn text_for_model(&self) -> String {
-        let Self { from, group, text, .. } = self;
+        let Self {
+            from, group, text, ..
+        } = self;
         match group {
             _ if from == USER => text.clone(),
             None => format!("Message from the agent `{from}`:\n\n{text}"),
-            Some(group) => format!("Message from the agent `{from}` to the group `{group}`:\n\n{text}"),
+            Some(group) => {
+                format!("Message from the agent `{from}` to the group `{group}`:\n\n{text}")
+            }
         }
     }
 }
 
-/// Who can be written to. Agents in this process have a mailbox; a program that embeds haft may bring others.
+/// Who can be written to. Agents in this process have a mailbox; a program that embeds haft may
+/// bring others.
 #[async_trait]
 pub trait Recipient: Send + Sync {
     /// Takes a message.
@@ -107,11 +113,17 @@ impl Hub {
         self.inner().groups.insert(name.into(), members);
     }
 
-    /// Registers an agent under its name until the mailbox is dropped. One of the same name is replaced: it gets nothing more.
+    /// Registers an agent under its name until the mailbox is dropped. One of the same name is
+    /// replaced: it gets nothing more.
     pub fn register(self: &Arc<Self>, name: &str, role: &str) -> Mailbox {
         let slot = Arc::new(MailboxQueue::default());
         let number = self.register_other(name, role, Arc::<MailboxQueue>::clone(&slot) as _);
-        Mailbox { hub: Arc::clone(self), name: name.to_owned(), number, slot }
+        Mailbox {
+            hub: Arc::clone(self),
+            name: name.to_owned(),
+            number,
+            slot,
+        }
     }
 
     /// Registers somebody who takes messages elsewhere, and gives the number of the registration.
@@ -119,15 +131,32 @@ impl Hub {
         let mut inner = self.inner();
         inner.registrations += 1;
         let number = inner.registrations;
-        let role = role.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(ROLE_CHARS).collect();
-        inner.agents.insert(name.to_owned(), RegisteredAgent { number, role, recipient });
+        let role = role
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(ROLE_CHARS)
+            .collect();
+        inner.agents.insert(
+            name.to_owned(),
+            RegisteredAgent {
+                number,
+                role,
+                recipient,
+            },
+        );
         number
     }
 
     /// Takes a registration back, unless the name was registered again since.
     pub fn unregister(&self, name: &str, number: u64) {
         let mut inner = self.inner();
-        if inner.agents.get(name).is_some_and(|known| known.number == number) {
+        if inner
+            .agents
+            .get(name)
+            .is_some_and(|known| known.number == number)
+        {
             inner.agents.remove(name);
             inner.ended.insert(name.to_owned());
         }
@@ -153,11 +182,21 @@ impl Hub {
     pub async fn send(&self, message: AgentMessage) -> Result<(), NotDelivered> {
         let recipient = {
             let inner = self.inner();
-            let found = inner.agents.get(&message.to).filter(|_| message.to != message.from);
-            found.map(|known| Arc::clone(&known.recipient)).ok_or_else(|| NotDelivered::NobodyThere {
-                name: message.to.clone(),
-                running: inner.agents.keys().filter(|name| **name != message.from).cloned().collect(),
-            })?
+            let found = inner
+                .agents
+                .get(&message.to)
+                .filter(|_| message.to != message.from);
+            found
+                .map(|known| Arc::clone(&known.recipient))
+                .ok_or_else(|| NotDelivered::NobodyThere {
+                    name: message.to.clone(),
+                    running: inner
+                        .agents
+                        .keys()
+                        .filter(|name| **name != message.from)
+                        .cloned()
+                        .collect(),
+                })?
         };
         recipient.deliver(message.clone()).await?;
         let mut inner = self.inner();
@@ -169,13 +208,22 @@ impl Hub {
     }
 
     /// Gives the same text to every member of a group but the sender, several at a time.
-    pub async fn send_to_group(&self, from: &str, group: &str, text: &str) -> Result<GroupDelivery, NotDelivered> {
+    pub async fn send_to_group(
+        &self,
+        from: &str,
+        group: &str,
+        text: &str,
+    ) -> Result<GroupDelivery, NotDelivered> {
         let members = {
             let inner = self.inner();
-            inner.groups.get(group).cloned().ok_or_else(|| NotDelivered::NoGroup {
-                name: group.to_owned(),
-                groups: inner.groups.keys().cloned().collect(),
-            })?
+            inner
+                .groups
+                .get(group)
+                .cloned()
+                .ok_or_else(|| NotDelivered::NoGroup {
+                    name: group.to_owned(),
+                    groups: inner.groups.keys().cloned().collect(),
+                })?
         };
         let mut to: Vec<String> = Vec::new();
         for member in members.into_iter().filter(|member| member != from) {
@@ -206,7 +254,10 @@ impl Hub {
     pub(crate) fn has_group_for(&self, own: &str) -> bool {
         let inner = self.inner();
         let there = |member: &String| member != own && inner.agents.contains_key(member);
-        inner.groups.values().any(|members| members.iter().any(there))
+        inner
+            .groups
+            .values()
+            .any(|members| members.iter().any(there))
     }
 
     /// What an agent reads of those that run beside it, while one of these tools is offered.
@@ -218,8 +269,16 @@ impl Hub {
         };
         let agents: Vec<_> = inner.agents.iter().map(agent).collect();
         let group = |(name, members): (&String, &Vec<String>)| {
-            let noun = if members.len() == 1 { "member" } else { "members" };
-            format!("- `{name}`: {} {noun}: {}", members.len(), members.join(", "))
+            let noun = if members.len() == 1 {
+                "member"
+            } else {
+                "members"
+            };
+            format!(
+                "- `{name}`: {} {noun}: {}",
+                members.len(),
+                members.join(", ")
+            )
         };
         let groups: Vec<_> = inner.groups.iter().map(group).collect();
         let case = |name: &str, tool: &str, lines: Vec<String>| {
@@ -264,10 +323,16 @@ impl Recipient for MailboxQueue {
     async fn deliver(&self, message: AgentMessage) -> Result<(), NotDelivered> {
         let mut waiting = self.waiting();
         if waiting.closed {
-            return Err(NotDelivered::NobodyThere { name: message.to, running: Vec::new() });
+            return Err(NotDelivered::NobodyThere {
+                name: message.to,
+                running: Vec::new(),
+            });
         }
         if waiting.messages.len() >= MOST_WAITING {
-            return Err(NotDelivered::Full { name: message.to, waiting: waiting.messages.len() });
+            return Err(NotDelivered::Full {
+                name: message.to,
+                waiting: waiting.messages.len(),
+            });
         }
         waiting.messages.push_back(message);
         Ok(())

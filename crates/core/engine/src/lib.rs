@@ -1,14 +1,16 @@
 //! The turn as a state machine, and the driver that runs it against model, tools and store.
 //!
-//! [`turn`] decides what a turn does next (request, calls, nudge, end) and holds no handle. [`Session`] holds the handles, does
-//! what the turn asks for, and decides how: which tools are offered, when history is archived, whether a call may run. This crate
-//! reads no environment, terminal or wall clock: the binary gives it values, a clock and ids.
+//! [`turn`] decides what a turn does next (request, calls, nudge, end) and holds no handle.
+//! [`Session`] holds the handles, does what the turn asks for, and decides how: which tools are
+//! offered, when history is archived, whether a call may run. This crate reads no environment,
+//! terminal or wall clock: the binary gives it values, a clock and ids.
 //!
-//! There are two layers. [`BaseLoop`] runs turns with a model and tools, keeps the conversation in memory and knows nothing of
-//! files: other kinds of agents are built on it. [`Session`] is the coding agent, with context engine, store and project.
+//! There are two layers. [`BaseLoop`] runs turns with a model and tools, keeps the conversation in
+//! memory and knows nothing of files: other kinds of agents are built on it. [`Session`] is the
+//! coding agent, with context engine, store and project.
 //!
-//! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how it is watched),
-//! [`Callback`] (who is called on the way).
+//! Read first: [`turn::Turn`] (what happens next), [`Session`] (how it is done), [`EventSink`] (how
+//! it is watched), [`Callback`] (who is called on the way).
 
 mod answer;
 mod approval;
@@ -42,8 +44,8 @@ pub use answer::{AnswerSchema, SchemaError};
 pub use approval::{Approval, ApprovalReply, Approver};
 pub use base::BaseLoop;
 pub use callbacks::{
-    Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, ToolName,
-    ToolResponse, hook_reaction, on,
+    Callback, CommandHook, HookHost, Moment, Occasion, Reaction, StartGuard, StartRefusal,
+    StartRequest, ToolName, ToolResponse, hook_reaction, on,
 };
 pub use error::{EditContextError, EngineError, Notice};
 pub use external::{Asking, HelpCell, ToolHelp};
@@ -51,10 +53,11 @@ pub use names::{CHANGED_NOTE, MAIN};
 pub use permit::DecisionState;
 pub use ports::{StoredMarks, StoredNotes, StoredUseful};
 pub use session::{
-    CacheState, Compacted, ContextLine, Delegation, EditNews, KnowledgeSettings, Leftovers, ModeSwitch, ModelOpener,
-    ModelServices, OpenError, ProjectRules, PromptSettings, RangeSummary, Roles, RunReport, SafetySettings, Services,
-    Session, SessionConfig, SessionFolders, Standby, SwitchError, TaskSettings, ToolSettings, Which, all_tools,
-    mention_kind, prefix_cache_of, sent_of, wanted_tools,
+    CacheState, Compacted, ContextLine, Delegation, EditNews, KnowledgeSettings, Leftovers,
+    ModeSwitch, ModelOpener, ModelServices, OpenError, ProjectRules, PromptSettings, RangeSummary,
+    Roles, RunReport, SafetySettings, Services, Session, SessionConfig, SessionFolders, Standby,
+    SwitchError, TaskSettings, ToolSettings, Which, all_tools, mention_kind, prefix_cache_of,
+    sent_of, wanted_tools,
 };
 pub use subagents::SharedBudget;
 pub use turn_io::EventSink;

@@ -1,7 +1,8 @@
-//! What a run uses: tokens, money and time, what is left of its limits, and what replies teach about tokenizers.
+//! What a run uses: tokens, money and time, what is left of its limits, and what replies teach
+//! about tokenizers.
 //!
-//! Invariant: what is spent here is in the budget that is shared with sub-agents at once; what they spend is added to the totals
-//! of this turn only, for they have spent it there already.
+//! Invariant: what is spent here is in the budget that is shared with sub-agents at once; what they
+//! spend is added to the totals of this turn only, for they have spent it there already.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,8 @@ use crate::turn::{Spent, TurnLimits};
 const WEIGHT: f64 = 0.3;
 /// Below this the framing of the API weighs more than the text.
 const SMALLEST: u64 = 1_000;
-/// A ratio outside of this is not the tokenizer's doing: pictures, hidden instructions, a server that counts something else.
+/// A ratio outside of this is not the tokenizer's doing: pictures, hidden instructions, a server
+/// that counts something else.
 const BELIEVABLE: std::ops::RangeInclusive<f64> = 0.5..=2.5;
 /// How much more than it ever was the ratio may be in the next request.
 const RATIO_MARGIN: f64 = 1.25;
@@ -87,12 +89,17 @@ impl Meter {
 
     /// The cost of the requests since this was last asked; none where one of them had no price.
     pub(crate) fn take_cost(&mut self) -> Option<Cost> {
-        std::mem::take(&mut self.untold).total().filter(|cost| !cost.incomplete)
+        std::mem::take(&mut self.untold)
+            .total()
+            .filter(|cost| !cost.incomplete)
     }
 
     /// The most tokens of this model that so many counted ones can be.
     pub(crate) fn most_input(&self, model: &str, counted: u64) -> u64 {
-        let ratio = self.budget.ratio(model).map_or(*BELIEVABLE.end(), |ratio| ratio * RATIO_MARGIN);
+        let ratio = self
+            .budget
+            .ratio(model)
+            .map_or(*BELIEVABLE.end(), |ratio| ratio * RATIO_MARGIN);
         (counted as f64 * ratio).ceil() as u64 + MOST_FRAMING
     }
 
@@ -140,7 +147,11 @@ impl Meter {
 
     /// What the run has used up so far.
     pub(crate) fn spent(&self) -> Spent {
-        Spent { tokens: self.budget.tokens(), usd: self.budget.usd(), elapsed: self.elapsed() }
+        Spent {
+            tokens: self.budget.tokens(),
+            usd: self.budget.usd(),
+            elapsed: self.elapsed(),
+        }
     }
 
     /// How much of each limit is used up after so many replies, in words; nothing without limits.
@@ -150,12 +161,16 @@ impl Meter {
 
     /// The replies that are left for a sub-agent after so many of this turn: one at least.
     pub(crate) fn turns_left(&self, replies: u32) -> Option<u32> {
-        self.limits.turns.map(|turns| turns.saturating_sub(replies).max(1))
+        self.limits
+            .turns
+            .map(|turns| turns.saturating_sub(replies).max(1))
     }
 
     /// The time that is left.
     pub(crate) fn time_left(&self) -> Option<Duration> {
-        self.limits.wall_time.map(|limit| limit.saturating_sub(self.elapsed()))
+        self.limits
+            .wall_time
+            .map(|limit| limit.saturating_sub(self.elapsed()))
     }
 
     /// Notes tokens that were saved.
@@ -168,14 +183,14 @@ impl Meter {
         std::mem::take(&mut self.saved_tokens)
     }
 
-    /// How many tokens of this model a counted one is, where replies have taught it. In steps, so that what is logged of it
-    /// repeats.
+    /// How many tokens of this model a counted one is, where replies have taught it. In steps, so
+    /// that what is logged of it repeats.
     pub(crate) fn factor(&self, model: &str) -> Option<f64> {
         self.factors.0.get(model).copied().map(in_steps)
     }
 
-    /// Learns the factor of a model from a reply; `assumed` is what it was taken for so far. Gives what has to be kept with the
-    /// conversation when the factor is another one now.
+    /// Learns the factor of a model from a reply; `assumed` is what it was taken for so far. Gives
+    /// what has to be kept with the conversation when the factor is another one now.
     pub(crate) fn learn_factor(
         &mut self,
         model: &str,
@@ -190,13 +205,16 @@ impl Meter {
     }
 }
 
-/// The factor after a reply: an average in which newer replies weigh more. `None` when the reply teaches nothing.
+/// The factor after a reply: an average in which newer replies weigh more. `None` when the reply
+/// teaches nothing.
 fn corrected(factor: f64, counted: u64, billed: u64) -> Option<f64> {
     if counted < SMALLEST {
         return None;
     }
     let seen = billed as f64 / counted as f64;
-    BELIEVABLE.contains(&seen).then_some(factor + WEIGHT * (seen - factor))
+    BELIEVABLE
+        .contains(&seen)
+        .then_some(factor + WEIGHT * (seen - factor))
 }
 
 /// A duration as messages and events hold it.

@@ -1,9 +1,11 @@
-//! The names the engine itself must know: of the main agent, and of tools that steer the turn or what is sent.
+//! The names the engine itself must know: of the main agent, and of tools that steer the turn or
+//! what is sent.
 
 /// The agent the user talks to.
 pub const MAIN: &str = "main";
 
-/// Precedes the arguments of a call, in its result, where they are not the model's: a hook or the user has changed them.
+/// Precedes the arguments of a call, in its result, where they are not the model's: a hook or the
+/// user has changed them.
 pub const CHANGED_NOTE: &str = "\n\nNote: the call ran with other arguments than yours: ";
 
 /// Asks the user.
@@ -33,8 +35,16 @@ pub(crate) const AVAILABLE_GROUPS: &str = "AVAILABLE_GROUPS";
 /// The heading of the list of agents that can be started.
 pub(crate) const NAMED_AGENTS: &str = "Named agents";
 
-/// Tools that a session has only where there is something for them: agents, groups, skills, servers, collections, the web.
+/// Tools that a session has only where there is something for them: agents, groups, skills,
+/// servers, collections, the web.
 pub(crate) const WHERE_NEEDED: [&str; 9] = [
-    "run_named_subagents", "talk_to", "talk_to_group", USE_SKILL, PLAN, "use_mcp_tool", "use_rag_tool", "web_search",
+    "run_named_subagents",
+    "talk_to",
+    "talk_to_group",
+    USE_SKILL,
+    PLAN,
+    "use_mcp_tool",
+    "use_rag_tool",
+    "web_search",
     "web_crawl",
 ];

@@ -1,7 +1,7 @@
 //! Whether an admitted call may run: the rules decide, and where they say ask, a person does.
 //!
-//! Invariant: a call runs only with arguments that were permitted; arguments a plugin changed are decided again, and a denial
-//! is final.
+//! Invariant: a call runs only with arguments that were permitted; arguments a plugin changed are
+//! decided again, and a denial is final.
 
 mod advice;
 #[cfg(test)]
@@ -28,15 +28,16 @@ pub(crate) struct Permit {
     /// Shared with sub-agents: what is allowed to one from now on is allowed to all.
     permissions: Arc<Mutex<Permissions>>,
     approver: Option<Arc<dyn Approver>>,
-    /// Its turn is held while a person is asked: agents that run side by side ask one after another.
+    /// Its turn is held while a person is asked: agents that run side by side ask one after
+    /// another.
     shared: Arc<DecisionState>,
     workspace: Workspace,
     /// On whose calls it decides.
     agent: String,
 }
 
-/// What all share that decide on what may run in a session, beside the rules: the mode, which follows every switch, and whose turn
-/// it is to ask a person.
+/// What all share that decide on what may run in a session, beside the rules: the mode, which
+/// follows every switch, and whose turn it is to ask a person.
 #[derive(Debug, Default)]
 pub struct DecisionState {
     mode: Mutex<PermissionMode>,
@@ -46,7 +47,10 @@ pub struct DecisionState {
 impl DecisionState {
     /// One that begins with this mode.
     pub fn new(mode: PermissionMode) -> Self {
-        Self { mode: Mutex::new(mode), ..Self::default() }
+        Self {
+            mode: Mutex::new(mode),
+            ..Self::default()
+        }
     }
 
     /// The mode at this moment.
@@ -110,9 +114,22 @@ impl Opinion {
 }
 
 impl Permit {
-    pub(crate) fn new(permissions: Permissions, approver: Option<Arc<dyn Approver>>, workspace: Workspace) -> Self {
-        let (shared, agent) = (Arc::new(DecisionState::new(permissions.mode)), names::MAIN.to_owned());
-        Self { permissions: Arc::new(Mutex::new(permissions)), approver, shared, workspace, agent }
+    pub(crate) fn new(
+        permissions: Permissions,
+        approver: Option<Arc<dyn Approver>>,
+        workspace: Workspace,
+    ) -> Self {
+        let (shared, agent) = (
+            Arc::new(DecisionState::new(permissions.mode)),
+            names::MAIN.to_owned(),
+        );
+        Self {
+            permissions: Arc::new(Mutex::new(permissions)),
+            approver,
+            shared,
+            workspace,
+            agent,
+        }
     }
 
     /// The same, whose mode and turn to ask others share.
@@ -141,7 +158,10 @@ impl Permit {
         opinion: Opinion,
         project_files: ProjectFiles,
     ) -> Result<Granted, Denied> {
-        let call = PermissionRequest { project_files, ..PermissionRequest::of(tool, arguments) };
+        let call = PermissionRequest {
+            project_files,
+            ..PermissionRequest::of(tool, arguments)
+        };
         let (verdict, mode) = self.verdict(&call);
         let mut verdict = opinion.weigh(verdict);
         self.log_verdict(&call, &verdict, mode);
@@ -152,29 +172,46 @@ impl Permit {
             verdict = opinion.weigh(self.verdict(&call).0);
         }
         match (verdict.decision, &self.approver) {
-            (Decision::Allow, _) => {
-                Ok(Granted { outside: verdict.outside, commits: verdict.commits, ..Granted::default() })
-            }
+            (Decision::Allow, _) => Ok(Granted {
+                outside: verdict.outside,
+                commits: verdict.commits,
+                ..Granted::default()
+            }),
             (Decision::Deny, _) => Err(denied(call.tool, &verdict)),
             (Decision::Ask, Some(approver)) => {
                 let subject = match tool.preview(context, arguments).await {
                     Ok(Some(diffs)) => diffs,
                     // What lies outside can be looked at only once that is allowed.
                     Err(envelope) if verdict.outside.is_empty() => {
-                        return Err(Denied { envelope, wants_person: false });
+                        return Err(Denied {
+                            envelope,
+                            wants_person: false,
+                        });
                     }
                     Ok(None) | Err(_) => subject(&call, arguments),
                 };
-                self.ask(approver.as_ref(), tool, arguments, subject, verdict).await
+                self.ask(approver.as_ref(), tool, arguments, subject, verdict)
+                    .await
             }
             (Decision::Ask, None) => {
                 let ways = {
-                    let permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
-                    let context = AdviceContext { permissions: &permissions, workspace: &self.workspace, opinion };
+                    let permissions = self
+                        .permissions
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner);
+                    let context = AdviceContext {
+                        permissions: &permissions,
+                        workspace: &self.workspace,
+                        opinion,
+                    };
                     context.ways(&call, &verdict)
                 };
-                let inside = PermissionRequest { leaves_sandbox: false, ..call };
-                let runs_inside = opinion.weigh(self.verdict(&inside).0).decision == Decision::Allow;
+                let inside = PermissionRequest {
+                    leaves_sandbox: false,
+                    ..call
+                };
+                let runs_inside =
+                    opinion.weigh(self.verdict(&inside).0).decision == Decision::Allow;
                 Err(nobody(inside.tool, &verdict, mode, runs_inside, &ways))
             }
         }
@@ -182,23 +219,40 @@ impl Permit {
 
     /// How much may happen without asking.
     pub(crate) fn mode(&self) -> PermissionMode {
-        self.permissions.lock().unwrap_or_else(PoisonError::into_inner).mode
+        self.permissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .mode
     }
 
-    /// What calls may read of folders they walk through, where rules keep something from being read.
+    /// What calls may read of folders they walk through, where rules keep something from being
+    /// read.
     pub(crate) fn readable(&self) -> Option<ReadFilter> {
-        self.permissions.lock().unwrap_or_else(PoisonError::into_inner).readable(&self.workspace)
+        self.permissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .readable(&self.workspace)
     }
 
     /// From now on this mode decides, for all who share the rules.
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
-        self.permissions.lock().unwrap_or_else(PoisonError::into_inner).mode = mode;
-        *self.shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        self.permissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .mode = mode;
+        *self
+            .shared
+            .mode
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = mode;
     }
 
     /// What the rules say of a call, and in which mode.
     fn verdict(&self, call: &PermissionRequest<'_>) -> (Verdict, PermissionMode) {
-        let permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
+        let permissions = self
+            .permissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         (permissions.decide(call, &self.workspace), permissions.mode)
     }
 
@@ -221,7 +275,11 @@ impl Permit {
             parts: verdict.parts,
             remember: verdict.remember,
         };
-        let mut granted = Granted { outside: verdict.outside, commits: verdict.commits, ..Granted::default() };
+        let mut granted = Granted {
+            outside: verdict.outside,
+            commits: verdict.commits,
+            ..Granted::default()
+        };
         let since = Instant::now();
         let reply = approver.ask(&approval).await;
         self.log_approval(&call, &reply, &approval.remember, since.elapsed());
@@ -234,32 +292,53 @@ impl Permit {
                     Decision::Deny => Err(denied(call.tool, &verdict)),
                     Decision::Allow | Decision::Ask => {
                         let (outside, commits) = (verdict.outside, verdict.commits);
-                        Ok(Granted { outside, commits, changed: Some(arguments), ..granted })
+                        Ok(Granted {
+                            outside,
+                            commits,
+                            changed: Some(arguments),
+                            ..granted
+                        })
                     }
                 }
             }
-            reply @ (ApprovalReply::Always | ApprovalReply::AlwaysBy { .. } | ApprovalReply::Session) => {
-                let rules = if let ApprovalReply::AlwaysBy { rules } = &reply { rules } else { &approval.remember };
+            reply @ (ApprovalReply::Always
+            | ApprovalReply::AlwaysBy { .. }
+            | ApprovalReply::Session) => {
+                let rules = if let ApprovalReply::AlwaysBy { rules } = &reply {
+                    rules
+                } else {
+                    &approval.remember
+                };
                 self.remember(rules);
                 if reply != ApprovalReply::Session {
                     let written = approver.remember(rules).await;
-                    granted.notice = written.err().map(|why| format!("the rule could not be written: {why}"));
+                    granted.notice = written
+                        .err()
+                        .map(|why| format!("the rule could not be written: {why}"));
                 }
                 Ok(granted)
             }
             ApprovalReply::No { reason } => {
                 let reason = reason.trim();
-                let said = if reason.is_empty() { String::new() } else { format!(" They said: {reason}") };
+                let said = if reason.is_empty() {
+                    String::new()
+                } else {
+                    format!(" They said: {reason}")
+                };
                 let message = format!(
                     "The user did not allow this call of `{}`.{said} Find another way, or ask what they want.",
                     call.tool
                 );
-                Err(Denied { envelope: Envelope::failure("permission_denied", message), wants_person: false })
+                Err(Denied {
+                    envelope: Envelope::failure("permission_denied", message),
+                    wants_person: false,
+                })
             }
         }
     }
 
-    /// Logs what the rules decided. The reason of a verdict repeats words of the command, so it is left out.
+    /// Logs what the rules decided. The reason of a verdict repeats words of the command, so it is
+    /// left out.
     fn log_verdict(&self, call: &PermissionRequest<'_>, verdict: &Verdict, mode: PermissionMode) {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let (agent, tool, programs) = (&self.agent, call.tool, programs(call));
@@ -269,7 +348,13 @@ impl Permit {
     }
 
     /// Logs what a person answered, and the rules that hold from now on.
-    fn log_approval(&self, call: &PermissionRequest<'_>, reply: &ApprovalReply, remember: &[String], waited: Duration) {
+    fn log_approval(
+        &self,
+        call: &PermissionRequest<'_>,
+        reply: &ApprovalReply,
+        remember: &[String],
+        waited: Duration,
+    ) {
         let (agent, tool, ms, programs) = (&self.agent, call.tool, millis(waited), programs(call));
         let (answer, rules) = match reply {
             ApprovalReply::Once => ("once", None),
@@ -284,8 +369,14 @@ impl Permit {
 
     /// The rules hold for the rest of this session, whatever becomes of the file.
     fn remember(&self, rules: &[String]) {
-        let mut permissions = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
-        for rule in rules.iter().filter_map(|text| PermissionRule::parse(text, None).ok()) {
+        let mut permissions = self
+            .permissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for rule in rules
+            .iter()
+            .filter_map(|text| PermissionRule::parse(text, None).ok())
+        {
             let rules = std::mem::take(&mut permissions.rules);
             permissions.rules = rules.with(Decision::Allow, rule);
         }
@@ -294,18 +385,35 @@ impl Permit {
 
 #[async_trait]
 impl Guard for Permit {
-    async fn permit(&self, tool: &dyn Tool, context: &ToolContext, arguments: &Value) -> Result<(), Envelope> {
+    async fn permit(
+        &self,
+        tool: &dyn Tool,
+        context: &ToolContext,
+        arguments: &Value,
+    ) -> Result<(), Envelope> {
         let granted = self
-            .decide(tool, context, arguments, Opinion::None, ProjectFiles::Changing)
+            .decide(
+                tool,
+                context,
+                arguments,
+                Opinion::None,
+                ProjectFiles::Changing,
+            )
             .await
             .map_err(|denied| denied.envelope)?;
         if granted.changed.is_some() {
-            let message =
-                format!("A plugin and the user both changed this call of `{}`; it did not run.", tool.spec().name);
+            let message = format!(
+                "A plugin and the user both changed this call of `{}`; it did not run.",
+                tool.spec().name
+            );
             return Err(Envelope::failure("permission_denied", message));
         }
         // The folders of a call are set before it begins.
-        match granted.outside.iter().find(|path| !context.workspace.contains(path)) {
+        match granted
+            .outside
+            .iter()
+            .find(|path| !context.workspace.contains(path))
+        {
             None => Ok(()),
             Some(path) => Err(Envelope::failure(
                 "permission_denied",
@@ -338,29 +446,47 @@ fn denied(tool: &str, verdict: &Verdict) -> Denied {
         "`{tool}` is not permitted: {}. Do not try to get around it; say what you would have done.",
         verdict.reason
     );
-    Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true }
+    Denied {
+        envelope: Envelope::failure("permission_denied", message),
+        wants_person: true,
+    }
 }
 
-/// Refuses a call that only a person could allow, because there is none. `ways` names what would allow it. A call that runs
-/// inside the sandbox without a question is told so instead.
-fn nobody(tool: &str, verdict: &Verdict, mode: PermissionMode, runs_inside: bool, ways: &str) -> Denied {
+/// Refuses a call that only a person could allow, because there is none. `ways` names what would
+/// allow it. A call that runs inside the sandbox without a question is told so instead.
+fn nobody(
+    tool: &str,
+    verdict: &Verdict,
+    mode: PermissionMode,
+    runs_inside: bool,
+    ways: &str,
+) -> Denied {
     let reason = &verdict.reason;
     if runs_inside {
         let message = format!(
             "`{tool}` needs the user's permission ({reason}), and nobody can be asked in this run. Inside the sandbox it needs none: send the same call without `sandbox`."
         );
-        return Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true };
+        return Denied {
+            envelope: Envelope::failure("permission_denied", message),
+            wants_person: true,
+        };
     }
     if !verdict.outside.is_empty() {
         let message = format!(
             "{reason}, and nobody can be asked in this run; use a path inside it. The user can allow it with {ways}."
         );
-        return Denied { envelope: Envelope::failure("outside_workspace", message), wants_person: false };
+        return Denied {
+            envelope: Envelope::failure("outside_workspace", message),
+            wants_person: false,
+        };
     }
     let message = format!(
         "`{tool}` needs the user's permission ({reason}), and nobody can be asked in this run (permission mode `{mode}`). The user can allow it with {ways}."
     );
-    Denied { envelope: Envelope::failure("permission_denied", message), wants_person: true }
+    Denied {
+        envelope: Envelope::failure("permission_denied", message),
+        wants_person: true,
+    }
 }
 
 /// Exactly what a call would do: its command line, or every argument whole.
@@ -371,7 +497,9 @@ fn subject(call: &PermissionRequest<'_>, arguments: &Value) -> String {
             Some(cwd) => format!("{line}\n(in {cwd})"),
         };
     }
-    let Value::Object(fields) = arguments else { return arguments.to_string() };
+    let Value::Object(fields) = arguments else {
+        return arguments.to_string();
+    };
     let shown = |(name, value): (&String, &Value)| match value {
         Value::String(text) if text.contains('\n') => format!("{name}:\n{text}"),
         Value::String(text) => format!("{name}: {text}"),

@@ -1,6 +1,7 @@
 //! The engine's side of the ports through which tools reach the conversation, one file each.
 //!
-//! Everything here is kept in the store and has a copy in memory, so that building a request reads no database.
+//! Everything here is kept in the store and has a copy in memory, so that building a request reads
+//! no database.
 
 mod children;
 mod document;

@@ -1,6 +1,8 @@
-//! Where a stored conversation left off: a pure function from its messages to what must be mended and what comes next.
+//! Where a stored conversation left off: a pure function from its messages to what must be mended
+//! and what comes next.
 //!
-//! Invariant: a call that was begun and has no result is never run again; it is reported as uncertain.
+//! Invariant: a call that was begun and has no result is never run again; it is reported as
+//! uncertain.
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +25,8 @@ pub(crate) struct Resumption {
     pub(crate) position: Position,
 }
 
-/// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats what was cut as cut.
+/// Under which key of a reply's metadata its stop reason is kept, so that a resumed turn treats
+/// what was cut as cut.
 pub(crate) const STOP_REASON: &str = "stop_reason";
 
 /// Why the model stopped writing this stored reply.
@@ -33,23 +36,34 @@ pub(crate) fn stop_reason(reply: &Message) -> Option<StopReason> {
 
 /// Calls of the last reply that have no result.
 pub(crate) fn unanswered(history: &[Arc<Entry>]) -> Vec<ToolCall> {
-    let Some(last) = last_reply(history) else { return Vec::new() };
+    let Some(last) = last_reply(history) else {
+        return Vec::new();
+    };
     let answered: HashSet<&str> = history[last..]
         .iter()
         .flat_map(|entry| entry.message.tool_results())
         .map(|result| result.tool_call_id.as_str())
         .collect();
-    let unanswered = history[last].message.tool_calls().filter(|call| !answered.contains(call.id.as_str()));
+    let unanswered = history[last]
+        .message
+        .tool_calls()
+        .filter(|call| !answered.contains(call.id.as_str()));
     unanswered.map(|call| call.meant().into_owned()).collect()
 }
 
-/// A call that was begun: the reply that holds it and its id, which some servers use again in every reply.
+/// A call that was begun: the reply that holds it and its id, which some servers use again in every
+/// reply.
 pub(crate) type Begun = (MessageId, String);
 
 /// Looks at the end of a conversation. `begun` holds the calls with effects that were started.
-pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<Begun>, unfinished: Option<Unfinished>) -> Resumption {
+pub(crate) fn resumption(
+    history: &[Arc<Entry>],
+    begun: &HashSet<Begun>,
+    unfinished: Option<Unfinished>,
+) -> Resumption {
     let reply = last_reply(history).map(|index| history[index].message.message_id);
-    let was_begun = |call: &ToolCall| reply.is_some_and(|reply| begun.contains(&(reply, call.id.clone())));
+    let was_begun =
+        |call: &ToolCall| reply.is_some_and(|reply| begun.contains(&(reply, call.id.clone())));
     let (uncertain, rest): (Vec<_>, Vec<_>) = unanswered(history).into_iter().partition(was_begun);
     let position = if let Some(question) = only_a_question(&rest) {
         Position::WantsAnswer(question)
@@ -60,7 +74,10 @@ pub(crate) fn resumption(history: &[Arc<Entry>], begun: &HashSet<Begun>, unfinis
     } else {
         finished(history, unfinished)
     };
-    Resumption { uncertain, position }
+    Resumption {
+        uncertain,
+        position,
+    }
 }
 
 fn only_a_question(calls: &[ToolCall]) -> Option<Question> {
@@ -74,15 +91,22 @@ fn only_a_question(calls: &[ToolCall]) -> Option<Question> {
 /// What a call puts before the user, in this argument.
 fn question_of(call: &ToolCall, argument: &str, about: About) -> Option<Question> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    let options = arguments.get("options").and_then(Value::as_array).into_iter().flatten();
+    let options = arguments
+        .get("options")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     Some(Question {
         question: arguments.get(argument)?.as_str()?.to_owned(),
-        options: options.filter_map(|option| option.as_str().map(str::to_owned)).collect(),
+        options: options
+            .filter_map(|option| option.as_str().map(str::to_owned))
+            .collect(),
         about,
     })
 }
 
-/// Every call has its result: either the model's answer is the last word, or the model is to be asked.
+/// Every call has its result: either the model's answer is the last word, or the model is to be
+/// asked.
 fn finished(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position {
     if let Some(report) = report_of(history) {
         return Position::Completed(report);
@@ -105,7 +129,10 @@ fn report_of(history: &[Arc<Entry>]) -> Option<String> {
         return None;
     }
     let reply = &history[last_reply(history)?].message;
-    let call = reply.tool_calls().find(|call| call.id == result.tool_call_id)?.meant();
+    let call = reply
+        .tool_calls()
+        .find(|call| call.id == result.tool_call_id)?
+        .meant();
     if call.name != names::COMPLETE {
         return None;
     }
@@ -113,11 +140,16 @@ fn report_of(history: &[Arc<Entry>]) -> Option<String> {
     arguments.get("result")?.as_str().map(str::to_owned)
 }
 
-/// The newest message of the conversation itself: a summary stands for older ones, and may be made at any time.
+/// The newest message of the conversation itself: a summary stands for older ones, and may be made
+/// at any time.
 fn newest(history: &[Arc<Entry>]) -> Option<&Arc<Entry>> {
-    history.iter().rfind(|entry| entry.message.role != Role::Summary)
+    history
+        .iter()
+        .rfind(|entry| entry.message.role != Role::Summary)
 }
 
 fn last_reply(history: &[Arc<Entry>]) -> Option<usize> {
-    history.iter().rposition(|entry| entry.message.role == Role::Assistant)
+    history
+        .iter()
+        .rposition(|entry| entry.message.role == Role::Assistant)
 }

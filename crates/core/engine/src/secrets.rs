@@ -1,7 +1,7 @@
 //! Keeps secrets out of what is stored and sent.
 //!
-//! Messages are masked before they enter the history, so that memory, store and request always agree. A call runs with the
-//! arguments the model wrote; only what is kept of it is masked.
+//! Messages are masked before they enter the history, so that memory, store and request always
+//! agree. A call runs with the arguments the model wrote; only what is kept of it is masked.
 
 use haft_text::Masker;
 use haft_types::{Envelope, Message, Part, Thinking};
@@ -34,7 +34,9 @@ pub(crate) fn mask_value(masker: &Masker, value: &mut Value) {
     match value {
         Value::String(text) => mask_text(masker, text),
         Value::Array(items) => items.iter_mut().for_each(|item| mask_value(masker, item)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| mask_value(masker, field)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|field| mask_value(masker, field)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -46,21 +48,35 @@ pub(crate) fn mask_text(masker: &Masker, text: &mut String) {
     }
 }
 
-/// Reasoning that was changed no longer fits its signature, so it goes without one and is not sent back.
+/// Reasoning that was changed no longer fits its signature, so it goes without one and is not sent
+/// back.
 fn mask_thinking(masker: &Masker, thinking: &mut Thinking) {
-    let raw_changes = thinking.raw.as_deref().is_some_and(|raw| masker.mask(raw) != raw);
+    let raw_changes = thinking
+        .raw
+        .as_deref()
+        .is_some_and(|raw| masker.mask(raw) != raw);
     let text_changes = masker.mask(&thinking.text) != thinking.text;
     if raw_changes || text_changes {
         let text = masker.mask(&thinking.text).into_owned();
-        *thinking = Thinking { text, signature: None, raw: None };
+        *thinking = Thinking {
+            text,
+            signature: None,
+            raw: None,
+        };
     }
 }
 
-/// Whether arguments hold the word that stands for a secret: written to a file it would put an end to the secret there.
+/// Whether arguments hold the word that stands for a secret: written to a file it would put an end
+/// to the secret there.
 pub(crate) fn holds_a_mask(arguments: &str) -> bool {
     arguments.match_indices("[masked: ").any(|(at, start)| {
-        let name = arguments[at + start.len()..].split(']').next().unwrap_or_default();
-        !name.is_empty() && name.len() < 30 && arguments[at + start.len() + name.len()..].starts_with(']')
+        let name = arguments[at + start.len()..]
+            .split(']')
+            .next()
+            .unwrap_or_default();
+        !name.is_empty()
+            && name.len() < 30
+            && arguments[at + start.len() + name.len()..].starts_with(']')
     })
 }
 
@@ -75,12 +91,24 @@ mod tests {
 
     #[test]
     fn every_part_of_a_message_is_masked() {
-        let envelope = Envelope::failure("e", format!("error {KEY}")).with_data(json!({"lines": [{"text": KEY}]}));
-        let result = haft_types::ToolResult { tool_call_id: "c".into(), name: "t".into(), envelope };
-        let thinking =
-            Thinking { text: KEY.into(), signature: Some("s".into()), raw: Some(format!("{{\"t\":\"{KEY}\"}}")) };
-        let call =
-            ToolCall { id: "c".into(), name: "t".into(), arguments: format!("{{\"k\":\"{KEY}\"}}"), signature: None };
+        let envelope = Envelope::failure("e", format!("error {KEY}"))
+            .with_data(json!({"lines": [{"text": KEY}]}));
+        let result = haft_types::ToolResult {
+            tool_call_id: "c".into(),
+            name: "t".into(),
+            envelope,
+        };
+        let thinking = Thinking {
+            text: KEY.into(),
+            signature: Some("s".into()),
+            raw: Some(format!("{{\"t\":\"{KEY}\"}}")),
+        };
+        let call = ToolCall {
+            id: "c".into(),
+            name: "t".into(),
+            arguments: format!("{{\"k\":\"{KEY}\"}}"),
+            signature: None,
+        };
         let parts = vec![
             Part::text(format!("a {KEY}")),
             Part::Thinking(thinking),
@@ -88,19 +116,31 @@ mod tests {
             Part::ToolResult(Box::new(result)),
         ];
         let id = "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap();
-        let mut message = Message::new(id, Role::Assistant, parts, "2026-11-15T10:00:00Z".parse().unwrap());
+        let mut message = Message::new(
+            id,
+            Role::Assistant,
+            parts,
+            "2026-11-15T10:00:00Z".parse().unwrap(),
+        );
         mask_message(&Masker::default(), &mut message);
         let stored = serde_json::to_string(&message).unwrap();
         assert!(!stored.contains(KEY), "{stored}");
         assert!(!stored.contains("signature"), "{stored}");
         let call = message.tool_calls().next().unwrap();
-        assert!(serde_json::from_str::<Value>(&call.arguments).is_ok(), "still JSON: {}", call.arguments);
+        assert!(
+            serde_json::from_str::<Value>(&call.arguments).is_ok(),
+            "still JSON: {}",
+            call.arguments
+        );
     }
 
     #[test]
     fn the_word_for_a_secret_is_known_again() {
         let masker = Masker::default();
-        assert!(holds_a_mask(&format!("{{\"content\":\"{}\"}}", masker.mask(KEY))));
+        assert!(holds_a_mask(&format!(
+            "{{\"content\":\"{}\"}}",
+            masker.mask(KEY)
+        )));
         assert!(!holds_a_mask("{\"content\":\"[masked] and [masked: \"}"));
     }
 }

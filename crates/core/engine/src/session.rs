@@ -1,8 +1,10 @@
-//! A conversation that is open: loads it, runs turns in it, and keeps what is in memory equal to what is stored.
+//! A conversation that is open: loads it, runs turns in it, and keeps what is in memory equal to
+//! what is stored.
 //!
-//! It has four parts, each with data of its own and usable without a model: [`Transcript`] (what was said and stored),
-//! [`PromptContext`] (what is known and offered), [`SentState`] (what was sent and is remembered for the next request) and
-//! [`Meter`] (tokens, money, limits). The session itself only brings them together.
+//! It has four parts, each with data of its own and usable without a model: [`Transcript`] (what
+//! was said and stored), [`PromptContext`] (what is known and offered), [`SentState`] (what was
+//! sent and is remembered for the next request) and [`Meter`] (tokens, money, limits). The session
+//! itself only brings them together.
 
 mod active;
 mod advertised;
@@ -57,8 +59,8 @@ use transcript::Transcript;
 pub(crate) use advertised::AdvertisedTools;
 pub use compact::Compacted;
 pub use config::{
-    Delegation, KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles, SafetySettings,
-    Services, SessionConfig, SessionFolders, TaskSettings, ToolSettings,
+    Delegation, KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
+    SafetySettings, Services, SessionConfig, SessionFolders, TaskSettings, ToolSettings,
 };
 pub use edit::{CacheState, ContextLine, EditNews, RangeSummary};
 pub use model_opener::{ModelOpener, Standby};
@@ -130,7 +132,10 @@ impl Session {
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.counter;
         let tokens = |one: &'_ haft_context::Document| counter.text(&one.text);
-        self.prompt.documents().iter().map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
+        self.prompt
+            .documents()
+            .iter()
+            .map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
     }
 
     /// The paths the system message names as the focus of the task.
@@ -138,7 +143,8 @@ impl Session {
         &self.config.prompt.focus_files
     }
 
-    /// Names other paths from the next request on. They stand in the system message, which is sent anew.
+    /// Names other paths from the next request on. They stand in the system message, which is sent
+    /// anew.
     pub fn set_focus_files(&mut self, paths: Vec<String>) -> Result<(), ContextError> {
         self.config.prompt.focus_files = paths;
         self.prompt.render(&self.config)
@@ -146,6 +152,10 @@ impl Session {
 
     /// The names of the tools the model is offered, in order.
     pub fn offered_tools(&self) -> Vec<String> {
-        self.prompt.registry().iter().map(|tool| tool.spec().name.clone()).collect()
+        self.prompt
+            .registry()
+            .iter()
+            .map(|tool| tool.spec().name.clone())
+            .collect()
     }
 }

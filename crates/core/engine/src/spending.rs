@@ -31,30 +31,62 @@ impl PaidRequest {
     ) -> Result<Self, ModelError> {
         let spec = client.spec();
         let limits = meter.limits();
-        let Some(limit) = limits.budget_usd else { return Ok(Self { request, reservation: None }) };
+        let Some(limit) = limits.budget_usd else {
+            return Ok(Self {
+                request,
+                reservation: None,
+            });
+        };
         let Some(price) = spec.price else {
-            let unpriced = Self { request, reservation: None };
-            return if limits.needs_price() { Err(ModelError::NoPrice(spec.full_name())) } else { Ok(unpriced) };
+            let unpriced = Self {
+                request,
+                reservation: None,
+            };
+            return if limits.needs_price() {
+                Err(ModelError::NoPrice(spec.full_name()))
+            } else {
+                Ok(unpriced)
+            };
         };
         let (input, output) = price.dearest(meter.most_input(&spec.full_name(), request.tokens()));
-        let asked = request.max_output_tokens.or(spec.max_output_tokens).map(u64::from);
+        let asked = request
+            .max_output_tokens
+            .or(spec.max_output_tokens)
+            .map(u64::from);
         let fixed = client.fixed_output();
         let wanted = fixed.or(asked).unwrap_or(UNKNOWN_OUTPUT);
-        let least = if fixed.is_some() { wanted } else { wanted.min(LEAST_OUTPUT + client.thinking_budget()) };
-        let quote = RequestQuote { input, output, wanted, least };
+        let least = if fixed.is_some() {
+            wanted
+        } else {
+            wanted.min(LEAST_OUTPUT + client.thinking_budget())
+        };
+        let quote = RequestQuote {
+            input,
+            output,
+            wanted,
+            least,
+        };
         let reserved = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(ModelError::Cancelled),
             reserved = meter.budget().reserve(limit, quote) => reserved,
         };
-        let Some((reservation, output)) = reserved else { return Err(over_budget(meter, limit, quote.at(least))) };
+        let Some((reservation, output)) = reserved else {
+            return Err(over_budget(meter, limit, quote.at(least)));
+        };
         let request = if fixed.is_some() || asked == Some(output) {
             request
         } else {
-            let limited = Request { max_output_tokens: u32::try_from(output).ok(), ..Request::clone(&request) };
+            let limited = Request {
+                max_output_tokens: u32::try_from(output).ok(),
+                ..Request::clone(&request)
+            };
             Arc::new(limited)
         };
-        Ok(Self { request, reservation: Some(reservation) })
+        Ok(Self {
+            request,
+            reservation: Some(reservation),
+        })
     }
 
     /// The request as it is sent.
@@ -70,7 +102,10 @@ impl PaidRequest {
         cancel: &CancellationToken,
         sink: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let Self { request, mut reservation } = self;
+        let Self {
+            request,
+            mut reservation,
+        } = self;
         let unpaid = cancel.child_token();
         let mut tell = |delta: Delta| {
             if matches!(delta, Delta::Retry { billed: true, .. })
@@ -84,7 +119,12 @@ impl PaidRequest {
         match arrived {
             Ok(reply) => {
                 let spec = client.spec();
-                meter.settle(reservation, (&spec.full_name(), spec.price), request.tokens(), reply.usage);
+                meter.settle(
+                    reservation,
+                    (&spec.full_name(), spec.price),
+                    request.tokens(),
+                    reply.usage,
+                );
                 Ok(reply)
             }
             Err(ModelError::Cancelled) if !cancel.is_cancelled() => {

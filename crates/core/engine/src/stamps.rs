@@ -1,7 +1,9 @@
-//! Files and folders as they were when they were last read: as long as size, time and inode are the same, nobody reads them again.
+//! Files and folders as they were when they were last read: as long as size, time and inode are the
+//! same, nobody reads them again.
 //!
-//! They are looked at right before a request instead of being watched: a watcher's notices come late, in bursts, or not at all
-//! on some file systems, while a look costs a few microseconds a file, misses nothing, and makes one change of ten.
+//! They are looked at right before a request instead of being watched: a watcher's notices come
+//! late, in bursts, or not at all on some file systems, while a look costs a few microseconds a
+//! file, misses nothing, and makes one change of ten.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,11 +25,17 @@ struct WatchedStamp {
 fn stamp(path: &Path) -> Option<WatchedStamp> {
     let meta = fs::metadata(path).ok()?;
     let mtime_ns = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-    Some(WatchedStamp { size: meta.size(), mtime_ns, inode: meta.ino(), mode: meta.mode() })
+    Some(WatchedStamp {
+        size: meta.size(),
+        mtime_ns,
+        inode: meta.ino(),
+        mode: meta.mode(),
+    })
 }
 
 impl Stamps {
-    /// Looks at these. Take them before what they stand for is read: what changes in between is read again.
+    /// Looks at these. Take them before what they stand for is read: what changes in between is
+    /// read again.
     pub(crate) fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut stamps = Self::default();
         stamps.add(paths);

@@ -1,7 +1,8 @@
 //! What is kept with a conversation besides its messages: every document, its key and its shape.
 //!
-//! Keys and shapes are a contract with conversations that were stored by earlier versions: renaming code never renames them. The
-//! tests pin each byte for byte. No other file of this crate names a key.
+//! Keys and shapes are a contract with conversations that were stored by earlier versions: renaming
+//! code never renames them. The tests pin each byte for byte. No other file of this crate names a
+//! key.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -152,7 +153,8 @@ pub(crate) struct ChildConversation {
 #[serde(transparent)]
 pub(crate) struct EndedTasks(pub(crate) Vec<TaskReport>);
 
-/// All notes on folders and files, oldest first. The one document that belongs to the project, not to a conversation.
+/// All notes on folders and files, oldest first. The one document that belongs to the project, not
+/// to a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct FolderNoteList {
@@ -161,7 +163,8 @@ pub(crate) struct FolderNoteList {
     pub(crate) notes: Vec<Note>,
 }
 
-/// The documents of a conversation as they were when it was opened. Each is taken once, by whoever keeps it from then on.
+/// The documents of a conversation as they were when it was opened. Each is taken once, by whoever
+/// keeps it from then on.
 #[derive(Debug, Default)]
 pub(crate) struct StoredState {
     documents: BTreeMap<String, Value>,
@@ -173,7 +176,10 @@ impl StoredState {
     /// Reads all documents at once.
     pub(crate) async fn read(store: &dyn Store, id: &ConversationId) -> Result<Self, StoreError> {
         let documents = store.states(id, CONVERSATION_KEYS).await?;
-        Ok(Self { documents, notices: Vec::new() })
+        Ok(Self {
+            documents,
+            notices: Vec::new(),
+        })
     }
 
     /// A document as it is stored.
@@ -181,19 +187,27 @@ impl StoredState {
         self.documents.remove(T::KEY)
     }
 
-    /// A document, if it is there and can be understood. One that can not is as good as none: it says how an earlier request was
-    /// built, and a request can be built without it. The user is notified.
+    /// A document, if it is there and can be understood. One that can not is as good as none: it
+    /// says how an earlier request was built, and a request can be built without it. The user
+    /// is notified.
     pub(crate) fn take<T: StateDocument>(&mut self) -> Option<T> {
         let value = self.take_json::<T>()?;
-        serde_json::from_value(value).map_err(|error| self.note_unreadable(T::KEY, &error)).ok()
+        serde_json::from_value(value)
+            .map_err(|error| self.note_unreadable(T::KEY, &error))
+            .ok()
     }
 
     /// Notes for the log and for the user that a document is ignored.
     pub(crate) fn note_unreadable(&mut self, key: &str, error: &dyn Display) {
         tracing::warn!(key, %error, "a stored document is ignored");
-        let message =
-            format!("what was stored of this conversation under `{key}` cannot be read and is ignored: {error}");
-        self.notices.push(Notice { code: "stored_state", message, failed: true });
+        let message = format!(
+            "what was stored of this conversation under `{key}` cannot be read and is ignored: {error}"
+        );
+        self.notices.push(Notice {
+            code: "stored_state",
+            message,
+            failed: true,
+        });
     }
 
     /// What the user must see, once.
@@ -216,7 +230,13 @@ pub(crate) async fn write<T: StateDocument>(
     id: &ConversationId,
     document: &T,
 ) -> Result<(), StoreError> {
-    store.set_state(id, T::KEY, serde_json::to_value(document).unwrap_or_default()).await
+    store
+        .set_state(
+            id,
+            T::KEY,
+            serde_json::to_value(document).unwrap_or_default(),
+        )
+        .await
 }
 
 /// The same for a document that may hold secrets.

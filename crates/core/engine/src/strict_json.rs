@@ -1,6 +1,8 @@
-//! Reads the arguments of a tool call as strictly as an action demands: one JSON object, no key twice, nothing behind it.
+//! Reads the arguments of a tool call as strictly as an action demands: one JSON object, no key
+//! twice, nothing behind it.
 //!
-//! `serde_json::Value` would take the last of two equal keys in silence, and what runs would not be what was shown.
+//! `serde_json::Value` would take the last of two equal keys in silence, and what runs would not be
+//! what was shown.
 
 use std::fmt;
 
@@ -58,7 +60,9 @@ impl<'de> Visitor<'de> for StrictValue {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("number out of range"))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
@@ -86,7 +90,9 @@ impl<'de> Visitor<'de> for StrictValue {
         while let Some(key) = map.next_key::<String>()? {
             let value = map.next_value_seed(StrictValue)?;
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key `{key}` stands twice")));
+                return Err(A::Error::custom(format_args!(
+                    "the key `{key}` stands twice"
+                )));
             }
             object.insert(key, value);
         }

@@ -1,10 +1,12 @@
 //! Sub-agents: named roles that work for a session, each in a session of its own.
 //!
-//! A sub-agent is a [`Session`](crate::Session) like any other: own window, role, tools, model and limits, its messages in a
-//! conversation of its own that names parent and call. What it shares with whoever started it is in [`ParentSession`].
+//! A sub-agent is a [`Session`](crate::Session) like any other: own window, role, tools, model and
+//! limits, its messages in a conversation of its own that names parent and call. What it shares
+//! with whoever started it is in [`ParentSession`].
 //!
-//! Invariant: nothing of a sub-agent's messages enters the starting conversation but the result of the call; its conversation
-//! has an id that follows from the call, so that after a crash everybody can see how far it came.
+//! Invariant: nothing of a sub-agent's messages enters the starting conversation but the result of
+//! the call; its conversation has an id that follows from the call, so that after a crash everybody
+//! can see how far it came.
 
 mod background;
 mod child;
@@ -24,7 +26,10 @@ use futures::StreamExt as _;
 use haft_project::agents::{self, AgentDefinition};
 use haft_project::{KnowledgePaths, NamedItems};
 use haft_text::Masker;
-use haft_tool::{AgentReport, Assignment, CaseDocument, StartedAgent, SubAgents, ToolContext, UnknownAgent, WorkOrder};
+use haft_tool::{
+    AgentReport, Assignment, CaseDocument, StartedAgent, SubAgents, ToolContext, UnknownAgent,
+    WorkOrder,
+};
 use haft_types::{ConversationId, Hasher, MessageId};
 use tracing::info;
 
@@ -72,7 +77,11 @@ pub(crate) struct ParentProgress {
 impl SubagentRoster {
     /// Looks for agents; none when there are none.
     pub(crate) fn look(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
-        let KnowledgeSettings { paths, agents: given, .. } = knowledge;
+        let KnowledgeSettings {
+            paths,
+            agents: given,
+            ..
+        } = knowledge;
         // What is wrong with one is shown by `haft agents list`.
         let mut problems = Vec::new();
         let found = agents::load_after(given, paths, &mut problems);
@@ -81,7 +90,11 @@ impl SubagentRoster {
             info!(name = shadowed.name, path = %shadowed.path.display(), reason = "its name is taken", "agent skipped");
         }
         if !found.items.is_empty() {
-            let names: Vec<_> = found.items.iter().map(|agent| agent.name.as_str()).collect();
+            let names: Vec<_> = found
+                .items
+                .iter()
+                .map(|agent| agent.name.as_str())
+                .collect();
             info!(names = names.join(", "), "agents loaded");
         }
         if found.items.is_empty() {
@@ -117,10 +130,13 @@ impl SubagentRoster {
 
     /// The agent as its file says now.
     fn find(&self, name: &str) -> Option<AgentDefinition> {
-        agents::load_after(&self.given, &self.paths, &mut Vec::new()).get(name).cloned()
+        agents::load_after(&self.given, &self.paths, &mut Vec::new())
+            .get(name)
+            .cloned()
     }
 
-    /// Everything a call starts; none where no turn runs. With more than one at a time, all are there before the first one speaks.
+    /// Everything a call starts; none where no turn runs. With more than one at a time, all are
+    /// there before the first one speaks.
     fn prepare(
         &self,
         context: &ToolContext,
@@ -129,40 +145,61 @@ impl SubagentRoster {
     ) -> Result<Option<PreparedAgents>, UnknownAgent> {
         let mut found = Vec::with_capacity(work.len());
         for one in work {
-            let unknown = || UnknownAgent { name: one.name.clone(), names: self.names() };
+            let unknown = || UnknownAgent {
+                name: one.name.clone(),
+                names: self.names(),
+            };
             found.push(self.find(&one.name).ok_or_else(unknown)?);
         }
-        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some((parent, reply)) = self.parent.get().zip(now.reply) else { return Ok(None) };
+        let now = self
+            .now
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some((parent, reply)) = self.parent.get().zip(now.reply) else {
+            return Ok(None);
+        };
         let longest = Duration::from_secs(parent.running.limits().agent_seconds);
         let names = running_names(work, &parent.hub.names());
-        let starts = work.iter().zip(found).zip(names).enumerate().map(|(index, ((assignment, agent), running_as))| {
-            let mailbox = (order != WorkOrder::Serial).then(|| parent.hub.register(&running_as, &agent.role));
-            let waiting = (order != WorkOrder::Background).then(|| parent.config.agent.clone());
-            ChildStart {
-                agent,
-                assignment: assignment.clone(),
-                running_as,
-                mailbox,
-                conversation: child_id(&parent.conversation, reply, &context.call_id, index),
-                call_id: context.call_id.clone(),
-                waiting,
-                model: now.model.clone(),
-                turns: now.turns,
-                time: now.time.map_or(longest, |left| left.min(longest)),
-                history: Arc::clone(&context.history),
-                cancel: context.cancel.child_token(),
-            }
-        });
+        let starts = work.iter().zip(found).zip(names).enumerate().map(
+            |(index, ((assignment, agent), running_as))| {
+                let mailbox = (order != WorkOrder::Serial)
+                    .then(|| parent.hub.register(&running_as, &agent.role));
+                let waiting = (order != WorkOrder::Background).then(|| parent.config.agent.clone());
+                ChildStart {
+                    agent,
+                    assignment: assignment.clone(),
+                    running_as,
+                    mailbox,
+                    conversation: child_id(&parent.conversation, reply, &context.call_id, index),
+                    call_id: context.call_id.clone(),
+                    waiting,
+                    model: now.model.clone(),
+                    turns: now.turns,
+                    time: now.time.map_or(longest, |left| left.min(longest)),
+                    history: Arc::clone(&context.history),
+                    cancel: context.cancel.child_token(),
+                }
+            },
+        );
         Ok(Some((Arc::clone(parent), starts.collect())))
     }
 }
 
 /// The conversation of the `index`-th sub-agent of a call.
-pub(crate) fn child_id(parent: &ConversationId, reply: MessageId, call_id: &str, index: usize) -> ConversationId {
+pub(crate) fn child_id(
+    parent: &ConversationId,
+    reply: MessageId,
+    call_id: &str,
+    index: usize,
+) -> ConversationId {
     let mut hasher = Hasher::default();
-    hasher.update(parent.as_str().as_bytes()).update(reply.to_string().as_bytes());
-    hasher.update(call_id.as_bytes()).update(&index.to_le_bytes());
+    hasher
+        .update(parent.as_str().as_bytes())
+        .update(reply.to_string().as_bytes());
+    hasher
+        .update(call_id.as_bytes())
+        .update(&index.to_le_bytes());
     ConversationId::new(MessageId::derived(hasher.finish()).to_string())
 }
 
@@ -181,7 +218,11 @@ pub(crate) fn running_names(work: &[Assignment], taken: &[String]) -> Vec<String
 #[async_trait]
 impl SubAgents for SubagentRoster {
     fn names(&self) -> Vec<String> {
-        self.found.items.iter().map(|agent| agent.name.clone()).collect()
+        self.found
+            .items
+            .iter()
+            .map(|agent| agent.name.clone())
+            .collect()
     }
 
     async fn run(
@@ -192,18 +233,37 @@ impl SubAgents for SubagentRoster {
     ) -> Result<Vec<AgentReport>, UnknownAgent> {
         let Some((parent, starts)) = self.prepare(context, order, &work)? else {
             let why = "sub-agents can only be started by a running turn";
-            return Ok(work.iter().map(|one| child::refused(&one.name, "not_running", why)).collect());
+            return Ok(work
+                .iter()
+                .map(|one| child::refused(&one.name, "not_running", why))
+                .collect());
         };
-        let at_once = if order == WorkOrder::Serial { 1 } else { hub::at_once() };
-        let children = starts.into_iter().map(|start| child::run(Arc::clone(&parent), start));
-        Ok(futures::stream::iter(children).buffered(at_once).collect().await)
+        let at_once = if order == WorkOrder::Serial {
+            1
+        } else {
+            hub::at_once()
+        };
+        let children = starts
+            .into_iter()
+            .map(|start| child::run(Arc::clone(&parent), start));
+        Ok(futures::stream::iter(children)
+            .buffered(at_once)
+            .collect()
+            .await)
     }
 
-    async fn start(&self, context: &ToolContext, work: Vec<Assignment>) -> Result<Vec<StartedAgent>, UnknownAgent> {
+    async fn start(
+        &self,
+        context: &ToolContext,
+        work: Vec<Assignment>,
+    ) -> Result<Vec<StartedAgent>, UnknownAgent> {
         let Some((parent, starts)) = self.prepare(context, WorkOrder::Background, &work)? else {
             return Ok(Vec::new());
         };
         let mut background = self.background.lock().await;
-        Ok(starts.into_iter().map(|start| background.start(&parent, start)).collect())
+        Ok(starts
+            .into_iter()
+            .map(|start| background.start(&parent, start))
+            .collect())
     }
 }

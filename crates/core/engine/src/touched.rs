@@ -29,7 +29,8 @@ impl Mentions {
         for message in new.iter().map(|entry| &entry.message) {
             let by_user = matches!(message.origin(), Origin::User | Origin::Joined);
             if message.role == Role::User && by_user {
-                self.paths.extend(paths_in(&message.joined_text(), knowledge));
+                self.paths
+                    .extend(paths_in(&message.joined_text(), knowledge));
             }
         }
     }
@@ -49,18 +50,25 @@ impl Touched<'_> {
     }
 
     pub(crate) fn paths(&self) -> BTreeSet<PathBuf> {
-        self.reads.paths().into_iter().chain(self.mentions.paths.iter().cloned()).collect()
+        self.reads
+            .paths()
+            .into_iter()
+            .chain(self.mentions.paths.iter().cloned())
+            .collect()
     }
 }
 
 /// The words that look like a path, as paths of the project.
 fn paths_in(text: &str, knowledge: &KnowledgePaths) -> Vec<PathBuf> {
     let punctuation = |c: char| "\"'`()[]{}<>,;:!?@".contains(c);
-    let words = text.split_whitespace().map(|word| word.trim_matches(punctuation).trim_end_matches('.'));
+    let words = text
+        .split_whitespace()
+        .map(|word| word.trim_matches(punctuation).trim_end_matches('.'));
     let mut found = Vec::new();
     for word in words.filter(|word| word.len() <= LONGEST && word.contains(['.', '/'])) {
         for folder in [&knowledge.root, &knowledge.cwd] {
-            found.extend(clean(&folder.join(word)).filter(|path| path.starts_with(&knowledge.root)));
+            found
+                .extend(clean(&folder.join(word)).filter(|path| path.starts_with(&knowledge.root)));
         }
     }
     found
@@ -89,16 +97,31 @@ mod tests {
 
     #[test]
     fn words_that_look_like_paths_are_mentions() {
-        let knowledge =
-            KnowledgePaths { root: "/p".into(), cwd: "/p/sub".into(), trusted: true, user: "/u".into(), home: None };
-        let mut found =
-            paths_in("Fix @src/a.rs, (b.py) and ../up.md. Not this; /etc/passwd ../../x.rs e.g. done.", &knowledge);
+        let knowledge = KnowledgePaths {
+            root: "/p".into(),
+            cwd: "/p/sub".into(),
+            trusted: true,
+            user: "/u".into(),
+            home: None,
+        };
+        let mut found = paths_in(
+            "Fix @src/a.rs, (b.py) and ../up.md. Not this; /etc/passwd ../../x.rs e.g. done.",
+            &knowledge,
+        );
         found.sort();
         found.dedup();
         let shown: Vec<_> = found.iter().map(|path| path.to_str().unwrap()).collect();
         assert_eq!(
             shown,
-            ["/p/b.py", "/p/e.g", "/p/src/a.rs", "/p/sub/b.py", "/p/sub/e.g", "/p/sub/src/a.rs", "/p/up.md"]
+            [
+                "/p/b.py",
+                "/p/e.g",
+                "/p/src/a.rs",
+                "/p/sub/b.py",
+                "/p/sub/e.g",
+                "/p/sub/src/a.rs",
+                "/p/up.md"
+            ]
         );
     }
 }

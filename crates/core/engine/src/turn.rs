@@ -1,10 +1,12 @@
 //! The turn as a state machine without I/O.
 //!
-//! A [`Turn`] holds no handles. It is given what happened ([`Input`]) and answers with what to do next ([`Action`]); the driver
-//! does it and comes back. So the same turn runs headless, in a terminal, in tests, and goes on after a crash: whatever was
-//! stored last is turned into the first input again.
+//! A [`Turn`] holds no handles. It is given what happened ([`Input`]) and answers with what to do
+//! next ([`Action`]); the driver does it and comes back. So the same turn runs headless, in a
+//! terminal, in tests, and goes on after a crash: whatever was stored last is turned into the first
+//! input again.
 //!
-//! Invariant: after [`Action::End`] no further action is ever given, and no action asks for two things at once to be in flight.
+//! Invariant: after [`Action::End`] no further action is ever given, and no action asks for two
+//! things at once to be in flight.
 
 mod limits;
 #[cfg(test)]
@@ -107,8 +109,8 @@ pub struct Replied {
 pub enum Unfinished {
     /// So many items of the TODO list are not done.
     OpenTodos(usize),
-    /// The model writes its calls as text and says by a call of its own when it is done: without one it is not, or its call
-    /// could not be read.
+    /// The model writes its calls as text and says by a call of its own when it is done: without
+    /// one it is not, or its call could not be read.
     NoCompletion,
     /// It is a goal, and only the model's report that it is reached ends it.
     Goal,
@@ -161,7 +163,8 @@ pub enum Conclusion {
     },
     /// The model is to go on.
     Rejected(Objection),
-    /// It may, but something has arrived that the model has not read: it is asked again, within the limits.
+    /// It may, but something has arrived that the model has not read: it is asked again, within the
+    /// limits.
     Unread {
         /// As above.
         output: Option<Value>,
@@ -173,7 +176,8 @@ pub enum Conclusion {
 pub struct Objection {
     /// What the model reads.
     pub text: String,
-    /// Why the turn fails when the model never mends it; without one it then ends as it would have.
+    /// Why the turn fails when the model never mends it; without one it then ends as it would
+    /// have.
     pub otherwise: Option<Reason>,
 }
 
@@ -208,7 +212,10 @@ pub struct Reason {
 
 impl Reason {
     fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
+        Self {
+            code: code.into(),
+            message: message.into(),
+        }
     }
 }
 
@@ -265,12 +272,15 @@ impl Nudge {
         prompt.text(language)
     }
 
-    /// The text the model reads, with how to ask the user where that can help. It names no tool that is not among `tools`.
+    /// The text the model reads, with how to ask the user where that can help. It names no tool
+    /// that is not among `tools`.
     pub(crate) fn told_text(self, language: PromptLanguage, tools: &ToolNames) -> String {
         let (text, ask) = (self.text(language), self.ask_text(language));
         let gap = if ask.is_empty() { "" } else { " " };
         let whole = format!("{text}{gap}{ask}");
-        without_unknown_tools(&whole, |tool| tools.contains(tool)).trim_end().to_owned()
+        without_unknown_tools(&whole, |tool| tools.contains(tool))
+            .trim_end()
+            .to_owned()
     }
 
     /// What people read of it, where it is the so-many-th in a row.
@@ -282,8 +292,12 @@ impl Nudge {
             Self::Goal => "the goal was not reported as reached".to_owned(),
             Self::Cut => "the reply was cut by the output limit".to_owned(),
             Self::Empty => "the reply was empty".to_owned(),
-            Self::Repeated => return "the same calls had the same results again and again".to_owned(),
-            Self::NothingChanged => return "every write and command failed, asking the model to look again".to_owned(),
+            Self::Repeated => {
+                return "the same calls had the same results again and again".to_owned();
+            }
+            Self::NothingChanged => {
+                return "every write and command failed, asking the model to look again".to_owned();
+            }
         };
         format!("{what}, asking the model to continue, {count} of {NUDGES_IN_A_ROW}")
     }
@@ -291,9 +305,11 @@ impl Nudge {
     /// What is added where the model can ask the user; nothing where it has no use for that.
     fn ask_text(self, language: PromptLanguage) -> &'static str {
         match self {
-            Self::OpenTodos(_) | Self::NoCompletion | Self::Goal | Self::Repeated | Self::NothingChanged => {
-                prompt!("../prompts/nudge_ask").text(language)
-            }
+            Self::OpenTodos(_)
+            | Self::NoCompletion
+            | Self::Goal
+            | Self::Repeated
+            | Self::NothingChanged => prompt!("../prompts/nudge_ask").text(language),
             Self::Cut | Self::Empty => "",
         }
     }
@@ -310,14 +326,21 @@ pub struct End {
     pub text: String,
     /// The answer as data, where data was asked for.
     pub output: Option<Value>,
-    /// Whether the model ended it as done although every write and command failed, or, where a turn is told of, no call succeeded.
+    /// Whether the model ended it as done although every write and command failed, or, where a
+    /// turn is told of, no call succeeded.
     pub nothing_changed: bool,
 }
 
 impl End {
     /// An end without text of the model.
     pub(crate) fn new(outcome: Outcome, reason: Reason) -> Self {
-        Self { outcome, reason, text: String::new(), output: None, nothing_changed: false }
+        Self {
+            outcome,
+            reason,
+            text: String::new(),
+            output: None,
+            nothing_changed: false,
+        }
     }
 }
 
@@ -340,7 +363,8 @@ pub struct Turn {
     denied: Option<String>,
     /// How often in a row each call of the last reply has had the same result.
     streaks: HashMap<ContentHash, u32>,
-    /// The newest calls with their results, oldest first: as many as the longest cycle takes to show.
+    /// The newest calls with their results, oldest first: as many as the longest cycle takes to
+    /// show.
     recent: Vec<ContentHash>,
     /// How often in a row the model was warned that it repeats itself.
     repeats: u32,
@@ -402,13 +426,15 @@ impl Turn {
         self.spent = spent;
     }
 
-    /// Takes what happened and says what to do. Input that does not fit the state is a bug of the driver and ends the turn.
+    /// Takes what happened and says what to do. Input that does not fit the state is a bug of the
+    /// driver and ends the turn.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         match (self.state, input) {
             (TurnState::Ended, _) => Vec::new(),
-            (_, Input::Cancelled) => {
-                self.end(Outcome::Aborted, Reason::new("cancelled", "Cancelled. The turn can be resumed."))
-            }
+            (_, Input::Cancelled) => self.end(
+                Outcome::Aborted,
+                Reason::new("cancelled", "Cancelled. The turn can be resumed."),
+            ),
             (_, Input::Failed(reason)) => self.end(Outcome::Failed, reason),
             (_, Input::Stopped(reason)) => self.end(Outcome::Waiting, reason),
             (_, Input::Exhausted(reason)) => self.end(Outcome::Exhausted, reason),
@@ -450,7 +476,10 @@ impl Turn {
         if reply.stop == StopReason::Refusal {
             return self.end(
                 Outcome::Failed,
-                Reason::new("refused", "The model declined to answer. Rephrase the task or choose another model."),
+                Reason::new(
+                    "refused",
+                    "The model declined to answer. Rephrase the task or choose another model.",
+                ),
             );
         }
         if !reply.calls.is_empty() {
@@ -490,19 +519,31 @@ impl Turn {
         self.exhausted().unwrap_or_else(|| self.build())
     }
 
-    /// Whether a call of this reply, or a few calls in turn, have had the same results too often in a row.
+    /// Whether a call of this reply, or a few calls in turn, have had the same results too often in
+    /// a row.
     fn repeats_itself(&mut self, seen: &[ContentHash]) -> bool {
         let before = std::mem::take(&mut self.streaks);
         let streak = |hash: &ContentHash| (*hash, before.get(hash).copied().unwrap_or(0) + 1);
         self.streaks = seen.iter().map(streak).collect();
         self.recent.extend(seen);
         let rounds = SAME_RESULTS as usize;
-        self.recent.drain(..self.recent.len().saturating_sub(rounds * LONGEST_CYCLE));
+        self.recent
+            .drain(..self.recent.len().saturating_sub(rounds * LONGEST_CYCLE));
         let goes_round = |period: usize| {
-            let newest = self.recent.len().checked_sub(rounds * period).and_then(|start| self.recent.get(start..));
-            newest.is_some_and(|newest| newest.iter().zip(newest.iter().skip(period)).all(|(one, next)| one == next))
+            let newest = self
+                .recent
+                .len()
+                .checked_sub(rounds * period)
+                .and_then(|start| self.recent.get(start..));
+            newest.is_some_and(|newest| {
+                newest
+                    .iter()
+                    .zip(newest.iter().skip(period))
+                    .all(|(one, next)| one == next)
+            })
         };
-        self.streaks.values().any(|streak| *streak >= SAME_RESULTS) || (2..=LONGEST_CYCLE).any(goes_round)
+        self.streaks.values().any(|streak| *streak >= SAME_RESULTS)
+            || (2..=LONGEST_CYCLE).any(goes_round)
     }
 
     fn repeated(&mut self) -> Vec<Action> {
@@ -524,7 +565,10 @@ impl Turn {
         let end = self.concluding.take().unwrap_or_else(|| {
             End::new(
                 Outcome::Failed,
-                Reason::new("internal", "The turn had nothing to end with. This is a bug in haft."),
+                Reason::new(
+                    "internal",
+                    "The turn had nothing to end with. This is a bug in haft.",
+                ),
             )
         });
         let objection = match conclusion {
@@ -540,7 +584,11 @@ impl Turn {
         };
         if self.objections == CORRECTIONS {
             return match objection.otherwise {
-                Some(reason) => self.end_as(End { outcome: Outcome::Failed, reason, ..end }),
+                Some(reason) => self.end_as(End {
+                    outcome: Outcome::Failed,
+                    reason,
+                    ..end
+                }),
                 None => self.end_as(end),
             };
         }
@@ -554,19 +602,27 @@ impl Turn {
         actions
     }
 
-    /// Ends the turn as completed unless somebody objects. What was completed before this run is beyond objection.
+    /// Ends the turn as completed unless somebody objects. What was completed before this run is
+    /// beyond objection.
     fn conclude(&mut self, reason: Reason) -> Vec<Action> {
         let nothing_changed = self.effects.all_failed();
         // What did not run was said at once; what was denied is no reason to try it in another way.
         let tried = nothing_changed && self.effects.failed > 0;
-        if tried && !self.told_of_failure && self.limits.exceeded(self.replies, &self.spent).is_none() {
+        if tried
+            && !self.told_of_failure
+            && self.limits.exceeded(self.replies, &self.spent).is_none()
+        {
             self.told_of_failure = true;
             let mut actions = vec![Action::Nudge(Nudge::NothingChanged)];
             actions.extend(self.build());
             return actions;
         }
         let text = std::mem::take(&mut self.text);
-        let end = End { text, nothing_changed, ..End::new(Outcome::Completed, reason) };
+        let end = End {
+            text,
+            nothing_changed,
+            ..End::new(Outcome::Completed, reason)
+        };
         if self.replies == 0 {
             return self.end_as(end);
         }
@@ -575,7 +631,8 @@ impl Turn {
         vec![Action::Conclude(end)]
     }
 
-    /// The model spoke and wants nothing more. Right after a denial that means it could not go on without a person.
+    /// The model spoke and wants nothing more. Right after a denial that means it could not go on
+    /// without a person.
     fn answered(&mut self) -> Vec<Action> {
         match self.denied.take() {
             Some(why) => self.end(Outcome::Waiting, Reason::new("denied", why)),
@@ -585,11 +642,16 @@ impl Turn {
 
     fn complete(&mut self, report: String) -> Vec<Action> {
         self.text = report;
-        self.conclude(Reason::new("completed", "The model reported the task as done."))
+        self.conclude(Reason::new(
+            "completed",
+            "The model reported the task as done.",
+        ))
     }
 
     fn ask(&mut self, question: Question) -> Vec<Action> {
-        let Question { question, about, .. } = question;
+        let Question {
+            question, about, ..
+        } = question;
         self.text = question;
         let reason = match about {
             About::Question => Reason::new("question", "The model asks a question."),
@@ -610,11 +672,16 @@ impl Turn {
                 ),
                 Nudge::Goal => self.end(
                     Outcome::Waiting,
-                    Reason::new("goal_not_reached", "The model stopped working without reporting the goal as reached."),
+                    Reason::new(
+                        "goal_not_reached",
+                        "The model stopped working without reporting the goal as reached.",
+                    ),
                 ),
-                Nudge::OpenTodos(_) | Nudge::NoCompletion | Nudge::Cut | Nudge::Repeated | Nudge::NothingChanged => {
-                    self.answered()
-                }
+                Nudge::OpenTodos(_)
+                | Nudge::NoCompletion
+                | Nudge::Cut
+                | Nudge::Repeated
+                | Nudge::NothingChanged => self.answered(),
             };
         }
         if let Some(end) = self.exhausted() {
@@ -626,7 +693,8 @@ impl Turn {
         actions
     }
 
-    /// A reply that is still cut. A stored one is gone on with; a new one has been continued as often as it may.
+    /// A reply that is still cut. A stored one is gone on with; a new one has been continued as
+    /// often as it may.
     fn cut(&mut self) -> Vec<Action> {
         if self.replies == 0 {
             return self.nudge(Nudge::Cut);
@@ -658,7 +726,10 @@ impl Turn {
 
     fn end(&mut self, outcome: Outcome, reason: Reason) -> Vec<Action> {
         let text = std::mem::take(&mut self.text);
-        self.end_as(End { text, ..End::new(outcome, reason) })
+        self.end_as(End {
+            text,
+            ..End::new(outcome, reason)
+        })
     }
 
     fn end_as(&mut self, end: End) -> Vec<Action> {

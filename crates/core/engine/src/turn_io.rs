@@ -1,4 +1,5 @@
-//! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may cancel.
+//! How a turn is watched and stopped: numbers events and hands them to whoever listens, who may
+//! cancel.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub trait EventSink: Send {
     /// What the user wrote while the turn ran have become part of it.
     fn joined(&mut self, _input: &str) {}
 
-    /// Gives what the user has written since the turn began, oldest first: it becomes part of the turn. Asked before every
-    /// request but the first.
+    /// Gives what the user has written since the turn began, oldest first: it becomes part of the
+    /// turn. Asked before every request but the first.
     fn take_input(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -117,10 +118,16 @@ impl<'a> TurnIo<'a> {
         self.log(&body);
         self.seq += 1;
         let (conversation_id, agent) = (self.conversation_id.clone(), self.agent.clone());
-        self.sink.event(&Event { body, conversation_id, seq: self.seq, agent });
+        self.sink.event(&Event {
+            body,
+            conversation_id,
+            seq: self.seq,
+            agent,
+        });
     }
 
-    /// Logs an event of this agent. Sub-agents log theirs themselves; only their start and end are logged here, too.
+    /// Logs an event of this agent. Sub-agents log theirs themselves; only their start and end are
+    /// logged here, too.
     fn log(&mut self, body: &EventBody) {
         let run = match body {
             EventBody::ToolResult { id, .. } => self.runs.remove(id),
@@ -151,7 +158,10 @@ impl<'a> TurnIo<'a> {
             self.log(&event.body);
         }
         self.seq += 1;
-        self.sink.event(&Event { seq: self.seq, ..event });
+        self.sink.event(&Event {
+            seq: self.seq,
+            ..event
+        });
     }
 
     /// A piece of a reply that is still arriving.
@@ -161,7 +171,13 @@ impl<'a> TurnIo<'a> {
             Delta::Thinking(text) => EventBody::Thinking { text },
             Delta::CallStarted { id, name } => {
                 self.calls.insert(id.clone(), name.clone());
-                EventBody::ToolCall { id, name, phase: CallPhase::Started, arguments: None, raw: None }
+                EventBody::ToolCall {
+                    id,
+                    name,
+                    phase: CallPhase::Started,
+                    arguments: None,
+                    raw: None,
+                }
             }
             Delta::CallArguments { id, piece } => EventBody::ToolCall {
                 name: self.calls.get(&id).cloned().unwrap_or_default(),
@@ -172,9 +188,18 @@ impl<'a> TurnIo<'a> {
             },
             // Shown once the whole reply is stored, with its arguments.
             Delta::CallFinished { .. } => return,
-            Delta::Retry { attempt, limit, delay_ms, reason, billed: _ } => {
-                EventBody::Retry { attempt, limit, delay_ms, reason }
-            }
+            Delta::Retry {
+                attempt,
+                limit,
+                delay_ms,
+                reason,
+                billed: _,
+            } => EventBody::Retry {
+                attempt,
+                limit,
+                delay_ms,
+                reason,
+            },
         };
         self.emit(body);
     }
@@ -187,22 +212,42 @@ impl<'a> TurnIo<'a> {
     }
 
     pub(crate) fn error(&mut self, code: &str, message: impl Into<String>) {
-        self.emit(EventBody::Error { code: code.into(), message: message.into() });
+        self.emit(EventBody::Error {
+            code: code.into(),
+            message: message.into(),
+        });
     }
 
     /// Says something that is no failure.
     pub(crate) fn notice(&mut self, code: &str, message: impl Into<String>) {
-        self.emit(EventBody::Notice { code: code.into(), message: message.into() });
+        self.emit(EventBody::Notice {
+            code: code.into(),
+            message: message.into(),
+        });
     }
 
     /// Says what was found before the turn began, or what a callback has to say.
-    pub(crate) fn tell(&mut self, Notice { code, message, failed }: Notice) {
-        if failed { self.error(code, message) } else { self.notice(code, message) }
+    pub(crate) fn tell(
+        &mut self,
+        Notice {
+            code,
+            message,
+            failed,
+        }: Notice,
+    ) {
+        if failed {
+            self.error(code, message)
+        } else {
+            self.notice(code, message)
+        }
     }
 
     /// Another model is asked, because this one cannot answer now.
     pub(crate) fn switched(&mut self, from: &str, to: &str, error: &ModelError) {
-        self.notice("model_switched", format!("`{from}` cannot answer now ({error}); asking `{to}`"));
+        self.notice(
+            "model_switched",
+            format!("`{from}` cannot answer now ({error}); asking `{to}`"),
+        );
     }
 }
 
@@ -226,17 +271,20 @@ pub(crate) fn call_result(call: &ToolCall, envelope: &Envelope) -> EventBody {
     }
 }
 
-/// Takes secrets out of an event. Every kind of event is named, so that a new one is not shown before somebody decided what of it
-/// is masked.
+/// Takes secrets out of an event. Every kind of event is named, so that a new one is not shown
+/// before somebody decided what of it is masked.
 fn mask_body(masker: &Masker, body: &mut EventBody) {
     match body {
-        // What servers say of a failure may repeat the key they were given; what commands write may be anything.
+        // What servers say of a failure may repeat the key they were given; what commands write may
+        // be anything.
         EventBody::Error { message: text, .. }
         | EventBody::Notice { message: text, .. }
         | EventBody::Retry { reason: text, .. }
         | EventBody::Compaction { message: text, .. }
         | EventBody::ToolProgress { text, .. } => mask_text(masker, text),
-        EventBody::BackgroundTask { command, message, .. } => {
+        EventBody::BackgroundTask {
+            command, message, ..
+        } => {
             mask_text(masker, command);
             mask_text(masker, message);
         }
@@ -247,8 +295,9 @@ fn mask_body(masker: &Masker, body: &mut EventBody) {
             }
         }
         EventBody::Result(result) => mask_text(masker, &mut result.message),
-        // A result is masked as a whole before it is stored and shown. What the model says is shown as it comes, in pieces; what
-        // is kept of it is masked. The rest are haft's own figures, names and paths.
+        // A result is masked as a whole before it is stored and shown. What the model says is shown
+        // as it comes, in pieces; what is kept of it is masked. The rest are haft's own
+        // figures, names and paths.
         EventBody::ToolResult { .. }
         | EventBody::Text { .. }
         | EventBody::Thinking { .. }
@@ -295,10 +344,26 @@ mod tests {
         let id = ConversationId::new("c");
         let bodies = || {
             [
-                EventBody::Error { code: "c".into(), message: KEY.into() },
-                EventBody::Retry { attempt: 1, limit: None, delay_ms: 1, reason: KEY.into() },
-                EventBody::Compaction { phase: CompactionPhase::Failed, rounds: 1, message: KEY.into() },
-                EventBody::ToolProgress { id: "i".into(), name: "n".into(), text: KEY.into() },
+                EventBody::Error {
+                    code: "c".into(),
+                    message: KEY.into(),
+                },
+                EventBody::Retry {
+                    attempt: 1,
+                    limit: None,
+                    delay_ms: 1,
+                    reason: KEY.into(),
+                },
+                EventBody::Compaction {
+                    phase: CompactionPhase::Failed,
+                    rounds: 1,
+                    message: KEY.into(),
+                },
+                EventBody::ToolProgress {
+                    id: "i".into(),
+                    name: "n".into(),
+                    text: KEY.into(),
+                },
                 EventBody::BackgroundTask {
                     id: "i".into(),
                     phase: TaskPhase::Failed,
@@ -322,16 +387,30 @@ mod tests {
         let mut seen = Vec::new();
         let cancel = CancellationToken::new();
         let mut sink = |event: &Event| seen.push(serde_json::to_string(event).unwrap());
-        let mut io = TurnIo::new(&mut sink, &cancel, id.clone(), Masker::default(), "main".into());
+        let mut io = TurnIo::new(
+            &mut sink,
+            &cancel,
+            id.clone(),
+            Masker::default(),
+            "main".into(),
+        );
         for body in bodies() {
             io.emit(body);
         }
         for body in bodies() {
-            io.relay(Event { body, conversation_id: id.clone(), seq: 9, agent: "a".into() });
+            io.relay(Event {
+                body,
+                conversation_id: id.clone(),
+                seq: 9,
+                agent: "a".into(),
+            });
         }
         assert_eq!((io.seq(), seen.len()), (14, 14));
         for event in seen {
-            assert!(!event.contains(KEY) && event.contains("[masked: "), "{event}");
+            assert!(
+                !event.contains(KEY) && event.contains("[masked: "),
+                "{event}"
+            );
         }
     }
 }

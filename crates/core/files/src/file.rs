@@ -15,7 +15,8 @@ const MODE: u32 = 0o600;
 /// The failure that the new content of a file survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// A power cut: the content and its name are on disk before the call returns. Costs some milliseconds.
+    /// A power cut: the content and its name are on disk before the call returns. Costs some
+    /// milliseconds.
     PowerCut,
     /// The death of this process. For files that can be created again.
     Process,
@@ -23,29 +24,47 @@ pub enum Durability {
 
 /// Creates a file for reading and writing; fails if it exists.
 pub fn create_new(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create_new(true).mode(MODE).open(path)
+    File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(path)
 }
 
 /// Opens a file for reading and writing, and creates it if it is missing. Its content stays.
 pub fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).mode(MODE).open(path)
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(MODE)
+        .open(path)
 }
 
 /// Opens a file for appending, and creates it if it is missing.
 pub fn append(path: &Path) -> io::Result<File> {
-    File::options().append(true).create(true).mode(MODE).open(path)
+    File::options()
+        .append(true)
+        .create(true)
+        .mode(MODE)
+        .open(path)
 }
 
-/// Creates a file with an unpredictable name between `prefix` and `suffix` in `folder`, which is created if it is missing.
-/// Dropping the result removes the file.
+/// Creates a file with an unpredictable name between `prefix` and `suffix` in `folder`, which is
+/// created if it is missing. Dropping the result removes the file.
 pub fn temporary_file(folder: &Path, prefix: &str, suffix: &str) -> io::Result<NamedTempFile> {
     create_folder(folder)?;
     // `tempfile` creates files with mode 0600.
-    tempfile::Builder::new().prefix(prefix).suffix(suffix).tempfile_in(folder)
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .suffix(suffix)
+        .tempfile_in(folder)
 }
 
-/// Replaces a file in one step, and creates its folder if it is missing. Of two processes that write at once, one wins; a
-/// reader sees the old content or the new one, never a part.
+/// Replaces a file in one step, and creates its folder if it is missing. Of two processes that
+/// write at once, one wins; a reader sees the old content or the new one, never a part.
 pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
     let folder = folder_of(path);
     let mut file = temporary_file(folder, ".tmp", "")?;
@@ -53,8 +72,8 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Resul
     persist(file, path, folder, durability)
 }
 
-/// Replaces a file that belongs to the user, such as `config.toml`: a symbolic link stays a link, and an existing file keeps
-/// its mode.
+/// Replaces a file that belongs to the user, such as `config.toml`: a symbolic link stays a link,
+/// and an existing file keeps its mode.
 pub fn replace_user_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = folder_of(&target);
@@ -66,14 +85,20 @@ pub fn replace_user_file(path: &Path, content: &[u8]) -> io::Result<()> {
     persist(file, &target, folder, Durability::PowerCut)
 }
 
-/// Copies a file to a path that must not exist. The copy survives a power cut once its folder is synchronized.
+/// Copies a file to a path that must not exist. The copy survives a power cut once its folder is
+/// synchronized.
 pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
     let mut target = create_new(to)?;
     io::copy(&mut File::open(from)?, &mut target)?;
     target.sync_all()
 }
 
-fn persist(file: NamedTempFile, path: &Path, folder: &Path, durability: Durability) -> io::Result<()> {
+fn persist(
+    file: NamedTempFile,
+    path: &Path,
+    folder: &Path,
+    durability: Durability,
+) -> io::Result<()> {
     match durability {
         Durability::PowerCut => {
             file.as_file().sync_all()?;
@@ -108,9 +133,21 @@ mod tests {
         replace(&at("fast"), b"x", Durability::Process).unwrap();
         replace_user_file(&at("user"), b"x").unwrap();
         copy_new(&at("fast"), &at("copied")).unwrap();
-        let kept = temporary_file(root.path(), "a-", ".txt").unwrap().keep().unwrap().1;
+        let kept = temporary_file(root.path(), "a-", ".txt")
+            .unwrap()
+            .keep()
+            .unwrap()
+            .1;
         assert_eq!(mode(&kept), 0o600);
-        for name in ["created", "opened", "appended", "below/durable", "fast", "user", "copied"] {
+        for name in [
+            "created",
+            "opened",
+            "appended",
+            "below/durable",
+            "fast",
+            "user",
+            "copied",
+        ] {
             assert_eq!(mode(&at(name)), 0o600, "{name}");
         }
         assert_eq!(mode(&at("below")), 0o700);
@@ -123,20 +160,29 @@ mod tests {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         replace(&path, b"new", Durability::PowerCut).unwrap();
-        assert_eq!((fs::read(&path).unwrap().as_slice(), mode(&path)), (b"new".as_slice(), 0o600));
+        assert_eq!(
+            (fs::read(&path).unwrap().as_slice(), mode(&path)),
+            (b"new".as_slice(), 0o600)
+        );
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn replace_user_file_follows_a_link_and_keeps_the_mode() {
         let root = tempfile::tempdir().unwrap();
-        let (real, link) = (root.path().join("dotfiles.toml"), root.path().join("config.toml"));
+        let (real, link) = (
+            root.path().join("dotfiles.toml"),
+            root.path().join("config.toml"),
+        );
         fs::write(&real, "old").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&real, &link).unwrap();
         replace_user_file(&link, b"new").unwrap();
         assert!(link.is_symlink());
-        assert_eq!((fs::read(&real).unwrap().as_slice(), mode(&real)), (b"new".as_slice(), 0o640));
+        assert_eq!(
+            (fs::read(&real).unwrap().as_slice(), mode(&real)),
+            (b"new".as_slice(), 0o640)
+        );
     }
 
     #[test]

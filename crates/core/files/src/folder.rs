@@ -20,11 +20,14 @@ pub fn create_new_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(MODE).create(folder)
 }
 
-/// Creates a folder with an unpredictable name in `parent`, which is created if it is missing. Dropping the result removes
-/// the folder.
+/// Creates a folder with an unpredictable name in `parent`, which is created if it is missing.
+/// Dropping the result removes the folder.
 pub fn temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     create_folder(parent)?;
-    tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(MODE)).tempdir_in(parent)
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .permissions(Permissions::from_mode(MODE))
+        .tempdir_in(parent)
 }
 
 /// Makes renames and new names in a folder survive a power cut.
@@ -34,7 +37,9 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 
 /// Returns the folder that holds `path`; a bare name lies in the current folder.
 pub fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -67,14 +72,20 @@ mod tests {
     #[test]
     fn create_new_folder_fails_if_it_exists() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(create_new_folder(root.path()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            create_new_folder(root.path()).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
     }
 
     #[test]
     fn temporary_folder_is_private() {
         let root = tempfile::tempdir().unwrap();
         let folder = temporary_folder(&root.path().join("parent"), "run-").unwrap();
-        assert_eq!((mode(folder.path()), mode(&root.path().join("parent"))), (0o700, 0o700));
+        assert_eq!(
+            (mode(folder.path()), mode(&root.path().join("parent"))),
+            (0o700, 0o700)
+        );
     }
 
     #[test]

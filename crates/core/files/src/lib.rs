@@ -1,10 +1,12 @@
-//! Creates, replaces, locks, and reads haft's own files: everything below its configuration, data, state, and cache folders.
+//! Creates, replaces, locks, and reads haft's own files: everything below its configuration, data,
+//! state, and cache folders.
 //!
-//! Invariant: a folder created here has mode 0700 and a file 0600, whatever the umask allows; the names of temporary files
-//! cannot be predicted. An umask that takes more away is respected.
+//! Invariant: a folder created here has mode 0700 and a file 0600, whatever the umask allows; the
+//! names of temporary files cannot be predicted. An umask that takes more away is respected.
 //!
-//! This crate must not touch the files of a project. Those get the modes the user's umask gives them and go through
-//! `haft-tools`. It decides nothing about what is stored: callers pass whole paths and bytes.
+//! This crate must not touch the files of a project. Those get the modes the user's umask gives
+//! them and go through `haft-tools`. It decides nothing about what is stored: callers pass whole
+//! paths and bytes.
 //!
 //! Start with [`create_folder`] and [`replace`]; [`LockFile`] is the lock between processes.
 
@@ -14,7 +16,9 @@ mod lock;
 mod read;
 mod tighten;
 
-pub use file::{Durability, append, copy_new, create_new, open, replace, replace_user_file, temporary_file};
+pub use file::{
+    Durability, append, copy_new, create_new, open, replace, replace_user_file, temporary_file,
+};
 pub use folder::{create_folder, create_new_folder, folder_of, sync_folder, temporary_folder};
 pub use lock::LockFile;
 pub use read::{read, read_text};

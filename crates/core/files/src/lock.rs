@@ -7,13 +7,14 @@ use std::path::Path;
 use crate::file::open;
 use crate::folder::{create_folder, folder_of};
 
-/// An exclusive lock on a file. The kernel releases it when this value is dropped or the process dies. The file stays: to
-/// remove it would let two processes hold locks on two files of one name.
+/// An exclusive lock on a file. The kernel releases it when this value is dropped or the process
+/// dies. The file stays: to remove it would let two processes hold locks on two files of one name.
 #[derive(Debug)]
 pub struct LockFile(File);
 
 impl LockFile {
-    /// Waits until no other process holds the lock. Creates the file and its folder if they are missing.
+    /// Waits until no other process holds the lock. Creates the file and its folder if they are
+    /// missing.
     pub fn wait(path: &Path) -> io::Result<Self> {
         let file = prepare(path)?;
         file.lock()?;

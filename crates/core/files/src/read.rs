@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Returns the content of a file. A file with more than `max_bytes` is an error of kind [`io::ErrorKind::FileTooLarge`].
+/// Returns the content of a file. A file with more than `max_bytes` is an error of kind
+/// [`io::ErrorKind::FileTooLarge`].
 pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    File::open(path)?.take(max_bytes.saturating_add(1)).read_to_end(&mut content)?;
+    File::open(path)?
+        .take(max_bytes.saturating_add(1))
+        .read_to_end(&mut content)?;
     if content.len() as u64 > max_bytes {
         let message = format!("it has more than {max_bytes} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
@@ -15,9 +18,11 @@ pub fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Like [`read`], for a file that holds UTF-8. Other bytes are an error of kind [`io::ErrorKind::InvalidData`].
+/// Like [`read`], for a file that holds UTF-8. Other bytes are an error of kind
+/// [`io::ErrorKind::InvalidData`].
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
-    String::from_utf8(read(path, max_bytes)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    String::from_utf8(read(path, max_bytes)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 #[cfg(test)]
@@ -30,7 +35,10 @@ mod tests {
         let path = root.path().join("file");
         std::fs::write(&path, "1234").unwrap();
         assert_eq!(read(&path, 4).unwrap(), b"1234");
-        assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            read(&path, 3).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
         assert_eq!(read_text(&path, 4).unwrap(), "1234");
     }
 
@@ -39,6 +47,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("file");
         std::fs::write(&path, b"\xff").unwrap();
-        assert_eq!(read_text(&path, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            read_text(&path, 4).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
     }
 }

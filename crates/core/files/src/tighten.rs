@@ -8,8 +8,9 @@ use std::path::Path;
 /// The rights of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Takes the rights of group and others away, and returns the former mode if there were any. Does nothing to a missing
-/// file, a symbolic link, or a file of another user: their owner chose the mode.
+/// Takes the rights of group and others away, and returns the former mode if there were any. Does
+/// nothing to a missing file, a symbolic link, or a file of another user: their owner chose the
+/// mode.
 pub fn tighten(path: &Path) -> io::Result<Option<u32>> {
     let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

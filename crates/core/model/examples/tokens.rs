@@ -1,12 +1,17 @@
-//! What counting costs: `cargo run --release -p haft-model --example tokens -- table|tiktoken [FILE…]`.
+//! What counting costs: `cargo run --release -p haft-model --example tokens -- table|tiktoken
+//! [FILE…]`.
 //!
-//! Prints the time of the first count in this process, the speed over the files (several passes), and how much
-//! resident memory grew. Run it once for each of the two: neither may warm the other's pages.
+//! Prints the time of the first count in this process, the speed over the files (several passes),
+//! and how much resident memory grew. Run it once for each of the two: neither may warm the other's
+//! pages.
 //!
-//! `tokens counts FILE` prints the tokens of each paragraph and then of the whole file, one number a line, to be compared with
-//! what another tokenizer says.
+//! `tokens counts FILE` prints the tokens of each paragraph and then of the whole file, one number
+//! a line, to be compared with what another tokenizer says.
 
-#![expect(clippy::print_stdout, reason = "an example that prints its measurements")]
+#![expect(
+    clippy::print_stdout,
+    reason = "an example that prints its measurements"
+)]
 
 use std::error::Error;
 use std::fs;
@@ -27,16 +32,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let count: fn(&str) -> u32 = match arguments.next().as_deref() {
         Some("table") => |text| O200k.text(text),
-        Some("tiktoken") => {
-            |text| tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text) as u32)
-        }
+        Some("tiktoken") => |text| {
+            tiktoken::get_encoding("o200k_base").map_or(0, |encoding| encoding.count(text) as u32)
+        },
         other => {
-            return Err(
-                format!("expected `table` or `tiktoken` and files, or `counts` and a file, got {other:?}").into()
-            );
+            return Err(format!(
+                "expected `table` or `tiktoken` and files, or `counts` and a file, got {other:?}"
+            )
+            .into());
         }
     };
-    let texts = arguments.map(fs::read_to_string).collect::<Result<Vec<String>, _>>()?;
+    let texts = arguments
+        .map(fs::read_to_string)
+        .collect::<Result<Vec<String>, _>>()?;
 
     let before = resident_kb()?;
     let start = Instant::now();
@@ -49,7 +57,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let tokens: u64 = texts.iter().map(|text| u64::from(count(text))).sum();
         let seconds = start.elapsed().as_secs_f64();
         let megabytes = texts.iter().map(String::len).sum::<usize>() as f64 / 1e6;
-        println!("pass {pass}: {tokens} tokens, {megabytes:.1} MB, {:.1} MB/s", megabytes / seconds);
+        println!(
+            "pass {pass}: {tokens} tokens, {megabytes:.1} MB, {:.1} MB/s",
+            megabytes / seconds
+        );
     }
     println!("resident: +{} KB", resident_kb()?.saturating_sub(before));
     Ok(())
@@ -57,7 +68,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The peak of resident memory so far; Linux only, 0 elsewhere.
 fn resident_kb() -> Result<u64, Box<dyn Error>> {
-    let Ok(status) = fs::read_to_string("/proc/self/status") else { return Ok(0) };
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    let Ok(status) = fs::read_to_string("/proc/self/status") else {
+        return Ok(0);
+    };
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap_or("0 kB");
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }

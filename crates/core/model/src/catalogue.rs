@@ -1,5 +1,6 @@
-//! Which providers and models there are, declared and built in. A full name is `provider/model`; the model's own name may hold
-//! slashes. An alias, or a last part that only one model has, stands for its full name.
+//! Which providers and models there are, declared and built in. A full name is `provider/model`;
+//! the model's own name may hold slashes. An alias, or a last part that only one model has, stands
+//! for its full name.
 
 mod builtin;
 
@@ -108,8 +109,17 @@ pub struct Catalogue {
 }
 
 /// What only the encoder may set.
-const RESERVED: [&str; 9] =
-    ["model", "stream", "messages", "input", "contents", "tools", "system", "instructions", "systemInstruction"];
+const RESERVED: [&str; 9] = [
+    "model",
+    "stream",
+    "messages",
+    "input",
+    "contents",
+    "tools",
+    "system",
+    "instructions",
+    "systemInstruction",
+];
 
 impl Catalogue {
     /// Checks that every model names a declared provider and that no extra field breaks a request.
@@ -117,7 +127,12 @@ impl Catalogue {
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
     ) -> Result<Self, CatalogueError> {
-        Self { providers, models, ..Self::default() }.checked()
+        Self {
+            providers,
+            models,
+            ..Self::default()
+        }
+        .checked()
     }
 
     fn checked(self) -> Result<Self, CatalogueError> {
@@ -132,27 +147,44 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// The same, with everything that is built in beside it. What is declared under a built-in name is taken as it is: whoever
-    /// reads the configuration lays it over [`BuiltIn::below`], so that a key that is not written keeps its built-in value.
+    /// The same, with everything that is built in beside it. What is declared under a built-in name
+    /// is taken as it is: whoever reads the configuration lays it over [`BuiltIn::below`], so
+    /// that a key that is not written keeps its built-in value.
     pub fn with_built_in(
         providers: BTreeMap<String, ProviderConfig>,
         models: BTreeMap<String, ModelConfig>,
     ) -> Result<Self, CatalogueError> {
-        Self { providers, models, built_in: Some(BuiltIn::get()), ..Self::default() }.checked()
+        Self {
+            providers,
+            models,
+            built_in: Some(BuiltIn::get()),
+            ..Self::default()
+        }
+        .checked()
     }
 
-    /// The same with these short names, which go before those that are built in, and with these rates of currencies: how much
-    /// of each is one USD. Without a rate, a price in another currency is shown, but nothing is summed with it.
+    /// The same with these short names, which go before those that are built in, and with these
+    /// rates of currencies: how much of each is one USD. Without a rate, a price in another
+    /// currency is shown, but nothing is summed with it.
     #[must_use]
     pub fn with(self, aliases: BTreeMap<String, String>, rates: BTreeMap<String, f64>) -> Self {
-        Self { aliases, rates, ..self }
+        Self {
+            aliases,
+            rates,
+            ..self
+        }
     }
 
-    /// The `provider/model` that a name stands for: itself, an alias, or a last part that only one model has.
+    /// The `provider/model` that a name stands for: itself, an alias, or a last part that only one
+    /// model has.
     pub fn full_name(&self, name: &str) -> Result<String, CatalogueError> {
         let name = name.trim();
         // None of those that are built in has a slash.
-        let built_in = || self.built_in.filter(|_| !name.contains('/')).and_then(|built_in| built_in.alias(name));
+        let built_in = || {
+            self.built_in
+                .filter(|_| !name.contains('/'))
+                .and_then(|built_in| built_in.alias(name))
+        };
         if let Some(meant) = self.aliases.get(name).cloned().or_else(built_in) {
             return self.by_last_part(meant.trim());
         }
@@ -160,34 +192,67 @@ impl Catalogue {
     }
 
     fn by_last_part(&self, name: &str) -> Result<String, CatalogueError> {
-        let Err(wrong) = self.split(name) else { return Ok(name.to_owned()) };
-        let ends_so = |full: &&String| full.strip_suffix(name).is_some_and(|before| before.ends_with('/'));
+        let Err(wrong) = self.split(name) else {
+            return Ok(name.to_owned());
+        };
+        let ends_so = |full: &&String| {
+            full.strip_suffix(name)
+                .is_some_and(|before| before.ends_with('/'))
+        };
         let declared: Vec<_> = self.models.keys().filter(ends_so).cloned().collect();
         let names = self.names();
         // Of a model that is served on the mainland, too, the other one is meant.
-        let is_twin = |full: &&String| full.contains("-cn/") && names.contains(&full.replacen("-cn/", "/", 1));
-        let built_in = || names.iter().filter(ends_so).filter(|name| !is_twin(name)).cloned().collect();
-        let found = if declared.is_empty() { built_in() } else { declared };
+        let is_twin = |full: &&String| {
+            full.contains("-cn/") && names.contains(&full.replacen("-cn/", "/", 1))
+        };
+        let built_in = || {
+            names
+                .iter()
+                .filter(ends_so)
+                .filter(|name| !is_twin(name))
+                .cloned()
+                .collect()
+        };
+        let found = if declared.is_empty() {
+            built_in()
+        } else {
+            declared
+        };
         match <[String; 1]>::try_from(found) {
             Ok([one]) => Ok(one),
             Err(none) if none.is_empty() => Err(wrong),
-            Err(models) => Err(CatalogueError::Ambiguous { name: name.to_owned(), models }),
+            Err(models) => Err(CatalogueError::Ambiguous {
+                name: name.to_owned(),
+                models,
+            }),
         }
     }
 
-    /// The model of that name. A model that is not declared gets defaults, as long as its provider is.
+    /// The model of that name. A model that is not declared gets defaults, as long as its provider
+    /// is.
     pub fn resolve(&self, name: &str) -> Result<Declared, CatalogueError> {
         let name = &*self.full_name(name)?;
         let (provider_name, provider, model_name) = self.split(name)?;
-        let model = self.models.get(name).cloned().unwrap_or_else(|| self.of_provider(name));
+        let model = self
+            .models
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| self.of_provider(name));
         let mut extra_body = provider.extra_body.clone();
         extra_body.extend(model.extra_body);
         let cache = model.cache.unwrap_or_else(|| default_cache(provider.api));
         let written_for_an_hour = model.cache_write_1h.filter(|_| cache.ttl == "1h");
         let cache_write = |price: &Price| written_for_an_hour.or(price.cache_write);
-        let price = model.price.map(|price| Price { cache_write: cache_write(&price), ..price });
+        let price = model.price.map(|price| Price {
+            cache_write: cache_write(&price),
+            ..price
+        });
         let currency = model.currency.unwrap_or_else(|| "USD".to_owned());
-        let rate = if currency == "USD" { Some(1.0) } else { self.rates.get(&currency).copied() };
+        let rate = if currency == "USD" {
+            Some(1.0)
+        } else {
+            self.rates.get(&currency).copied()
+        };
         let context_window = model.context_window.unwrap_or(ModelSpec::DEFAULT_WINDOW);
         let spec = ModelSpec {
             provider: provider_name.to_owned(),
@@ -195,47 +260,88 @@ impl Catalogue {
             api: provider.api,
             context_window,
             max_output_tokens: model.max_output_tokens,
-            price: price.zip(rate.filter(|rate| (1e-6..1e6).contains(rate))).map(|(price, rate)| price.in_usd(rate)),
+            price: price
+                .zip(rate.filter(|rate| (1e-6..1e6).contains(rate)))
+                .map(|(price, rate)| price.in_usd(rate)),
             cache,
             tool_protocol: model.tool_protocol.unwrap_or_default(),
             capabilities: model.capabilities.unwrap_or_default(),
             tokenizer_factor: model.tokenizer_factor.unwrap_or(1.0),
-            profile: model.profile.unwrap_or_else(|| ModelProfile::of(model_name, context_window)),
+            profile: model
+                .profile
+                .unwrap_or_else(|| ModelProfile::of(model_name, context_window)),
         };
-        Ok(Declared { spec, provider: provider.clone(), extra_body, listed: price.map(|price| (currency, price)) })
+        Ok(Declared {
+            spec,
+            provider: provider.clone(),
+            extra_body,
+            listed: price.map(|price| (currency, price)),
+        })
     }
 
     /// What is known of a model that nobody listed.
     fn of_provider(&self, name: &str) -> ModelConfig {
         let keys = self.built_in.and_then(|built_in| built_in.model(name));
-        keys.and_then(|keys| ModelConfig::deserialize(keys).ok()).unwrap_or_default()
+        keys.and_then(|keys| ModelConfig::deserialize(keys).ok())
+            .unwrap_or_default()
     }
 
     /// The names of all models.
     fn names(&self) -> BTreeSet<String> {
-        self.models.keys().cloned().chain(self.built_in.into_iter().flat_map(BuiltIn::models)).collect()
+        self.models
+            .keys()
+            .cloned()
+            .chain(self.built_in.into_iter().flat_map(BuiltIn::models))
+            .collect()
     }
 
     /// All models, by name.
     pub fn list(&self) -> impl Iterator<Item = ModelSpec> {
-        self.names().into_iter().filter_map(|name| self.resolve(&name).ok()).map(|declared| declared.spec)
+        self.names()
+            .into_iter()
+            .filter_map(|name| self.resolve(&name).ok())
+            .map(|declared| declared.spec)
     }
 
     /// All providers, by name.
     pub fn providers(&self) -> impl Iterator<Item = (&str, &ProviderConfig)> {
-        let built_in = self.built_in.iter().flat_map(|built_in| built_in.providers());
-        let names: BTreeSet<_> = self.providers.keys().map(String::as_str).chain(built_in).collect();
-        names.into_iter().filter_map(|name| Some((name, self.provider(name)?)))
+        let built_in = self
+            .built_in
+            .iter()
+            .flat_map(|built_in| built_in.providers());
+        let names: BTreeSet<_> = self
+            .providers
+            .keys()
+            .map(String::as_str)
+            .chain(built_in)
+            .collect();
+        names
+            .into_iter()
+            .filter_map(|name| Some((name, self.provider(name)?)))
     }
 
     fn provider(&self, name: &str) -> Option<&ProviderConfig> {
-        self.providers.get(name).or_else(|| self.built_in?.provider_config(name))
+        self.providers
+            .get(name)
+            .or_else(|| self.built_in?.provider_config(name))
     }
 
-    fn split<'a>(&self, name: &'a str) -> Result<(&'a str, &ProviderConfig, &'a str), CatalogueError> {
-        let Some((provider_name, model)) = name.split_once('/').filter(|(p, m)| !p.is_empty() && !m.is_empty()) else {
-            let example = self.names().pop_first().unwrap_or_else(|| "openai/gpt-5".to_owned());
-            return Err(CatalogueError::Form { name: name.to_owned(), example });
+    fn split<'a>(
+        &self,
+        name: &'a str,
+    ) -> Result<(&'a str, &ProviderConfig, &'a str), CatalogueError> {
+        let Some((provider_name, model)) = name
+            .split_once('/')
+            .filter(|(p, m)| !p.is_empty() && !m.is_empty())
+        else {
+            let example = self
+                .names()
+                .pop_first()
+                .unwrap_or_else(|| "openai/gpt-5".to_owned());
+            return Err(CatalogueError::Form {
+                name: name.to_owned(),
+                example,
+            });
         };
         match self.provider(provider_name) {
             Some(provider) => Ok((provider_name, provider, model)),
@@ -249,18 +355,25 @@ impl Catalogue {
     }
 }
 
-/// How the prefix cache of an undeclared model probably works: Anthropic's needs markers, the others need nothing.
+/// How the prefix cache of an undeclared model probably works: Anthropic's needs markers, the
+/// others need nothing.
 pub(crate) fn default_cache(api: Api) -> CacheRule {
     let rule = match api {
         Api::Anthropic => CacheKind::Anthropic,
         Api::OpenaiChat | Api::OpenaiResponses | Api::Gemini => CacheKind::Automatic,
     };
-    CacheRule { rule, ..CacheRule::default() }
+    CacheRule {
+        rule,
+        ..CacheRule::default()
+    }
 }
 
 fn check_extra(name: &str, extra: &Map<String, Value>) -> Result<(), CatalogueError> {
     match extra.keys().find(|key| RESERVED.contains(&key.as_str())) {
-        Some(key) => Err(CatalogueError::ReservedKey { name: name.to_owned(), key: key.clone() }),
+        Some(key) => Err(CatalogueError::ReservedKey {
+            name: name.to_owned(),
+            key: key.clone(),
+        }),
         None => Ok(()),
     }
 }
@@ -270,12 +383,17 @@ fn check_model(name: &str, model: &ModelConfig) -> Result<(), CatalogueError> {
         && !ttls.is_empty()
         && !ttls.contains(ttl)
     {
-        return Err(CatalogueError::Ttl { name: name.to_owned(), ttl: ttl.clone(), ttls: ttls.clone() });
+        return Err(CatalogueError::Ttl {
+            name: name.to_owned(),
+            ttl: ttl.clone(),
+            ttls: ttls.clone(),
+        });
     }
     match model.tokenizer_factor {
-        Some(factor) if !(0.1..=10.0).contains(&factor) => {
-            Err(CatalogueError::Factor { name: name.to_owned(), factor: factor.to_string() })
-        }
+        Some(factor) if !(0.1..=10.0).contains(&factor) => Err(CatalogueError::Factor {
+            name: name.to_owned(),
+            factor: factor.to_string(),
+        }),
         Some(_) | None => Ok(()),
     }
 }

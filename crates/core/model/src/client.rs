@@ -1,7 +1,7 @@
 //! One model, ready to be asked: encodes requests, sends them, retries what may be retried.
 //!
-//! Invariant: a retry repeats one request and nothing else. No delta of a failed try is part of the reply; a
-//! [`Delta::Retry`] says so before the wait.
+//! Invariant: a retry repeats one request and nothing else. No delta of a failed try is part of the
+//! reply; a [`Delta::Retry`] says so before the wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,7 +44,11 @@ pub struct Client {
 
 impl Client {
     /// Makes a client; nothing is sent. For `http://` addresses no certificates are loaded, so this takes no time to speak of.
-    pub fn new(declared: Declared, key: Option<Secret>, retry: RetryConfig) -> Result<Self, ModelError> {
+    pub fn new(
+        declared: Declared,
+        key: Option<Secret>,
+        retry: RetryConfig,
+    ) -> Result<Self, ModelError> {
         let transport = HttpTransport::new(&declared, key, &retry)?;
         let encoding = declared.encoding();
         let encoder = Encoder::new(encoding.settings());
@@ -66,7 +70,8 @@ impl Client {
         &self.spec
     }
 
-    /// The output of a reply that its configuration fixes for every request; otherwise the request may say how much.
+    /// The output of a reply that its configuration fixes for every request; otherwise the request
+    /// may say how much.
     pub fn fixed_output(&self) -> Option<u64> {
         self.encoding.fixed_output()
     }
@@ -76,12 +81,14 @@ impl Client {
         self.encoding.thinking_budget()
     }
 
-    /// What its bodies depend on besides the request: an [`BodyEncoding`](crate::BodyEncoding) as JSON, to be kept with what is sent.
+    /// What its bodies depend on besides the request: an [`BodyEncoding`](crate::BodyEncoding) as
+    /// JSON, to be kept with what is sent.
     pub fn encoding(&self) -> Arc<str> {
         Arc::clone(&self.described)
     }
 
-    /// Takes note of what replies have taught about the model's tokenizer. Bodies do not depend on it.
+    /// Takes note of what replies have taught about the model's tokenizer. Bodies do not depend on
+    /// it.
     pub fn set_tokenizer_factor(&mut self, factor: f64) {
         self.spec.tokenizer_factor = factor;
         self.encoding.spec.tokenizer_factor = factor;
@@ -104,16 +111,34 @@ impl Client {
     ) -> Result<Reply, ModelError> {
         let started = Instant::now();
         let mut retries = 0;
-        let ended = self.exchange(request, cancel, sink, started, &mut retries).await;
+        let ended = self
+            .exchange(request, cancel, sink, started, &mut retries)
+            .await;
         let (model, ms) = (self.spec.full_name(), started.elapsed().as_millis() as u64);
         match &ended {
             Ok(Reply { usage, .. }) => {
-                let Usage { input, cached_input, cache_write, output, .. } = usage;
-                info!(model, ms, retries, input, cached_input, cache_write, output, "request answered");
+                let Usage {
+                    input,
+                    cached_input,
+                    cache_write,
+                    output,
+                    ..
+                } = usage;
+                info!(
+                    model,
+                    ms, retries, input, cached_input, cache_write, output, "request answered"
+                );
             }
             Err(ModelError::Cancelled) => info!(model, ms, retries, "request canceled"),
             Err(error) => {
-                error!(model, ms, retries, code = error.code(), status = error.status(), "request failed");
+                error!(
+                    model,
+                    ms,
+                    retries,
+                    code = error.code(),
+                    status = error.status(),
+                    "request failed"
+                );
             }
         }
         ended
@@ -133,7 +158,12 @@ impl Client {
         let mut backoff = Backoff::new(&self.retry);
         loop {
             let decoder = wire::decoder(self.spec.api, ids.clone());
-            let decoder = read_calls(decoder, self.spec.tool_protocol, &request.tools, ids.clone());
+            let decoder = read_calls(
+                decoder,
+                self.spec.tool_protocol,
+                &request.tools,
+                ids.clone(),
+            );
             let decoder = read_unasked(decoder, &self.spec, request, ids.clone());
             let tried = tokio::select! {
                 biased;
@@ -147,14 +177,18 @@ impl Client {
                 }
                 Err(failure) => failure,
             };
-            let Some(delay) = self.next_wait(&failure, *retries, started.elapsed(), &mut backoff) else {
+            let Some(delay) = self.next_wait(&failure, *retries, started.elapsed(), &mut backoff)
+            else {
                 return Err(self.give_up(failure.error, *retries));
             };
             *retries += 1;
             let (model, delay_ms) = (self.spec.full_name(), delay.as_millis() as u64);
             let (attempt, code, status) = (*retries, failure.error.code(), failure.error.status());
             // What the provider said may repeat the request, so it is not logged.
-            warn!(model, attempt, code, status, delay_ms, "request failed and is retried");
+            warn!(
+                model,
+                attempt, code, status, delay_ms, "request failed and is retried"
+            );
             sink(Delta::Retry {
                 attempt,
                 limit: self.limit(&failure),
@@ -200,7 +234,11 @@ impl Client {
             return Some(backoff.next(failure.hint));
         }
         let longest = Duration::from_millis(self.retry.max_delay_ms);
-        let own = || PROBE_WAITS.get(retries as usize).map(|wait| (*wait).min(longest));
+        let own = || {
+            PROBE_WAITS
+                .get(retries as usize)
+                .map(|wait| (*wait).min(longest))
+        };
         let wait = failure.hint.or_else(own)?;
         (elapsed + wait < PROBE_TIME).then_some(wait)
     }
@@ -215,8 +253,12 @@ impl Client {
     }
 
     fn is_doubtful(&self, failure: &ExchangeFailure) -> bool {
-        // Whoever says when to come back is given the time, and whoever answers where the user asks for more tries than usual.
-        let patient = self.retry.limit().is_none_or(|limit| Some(limit) > RetryConfig::default().limit());
+        // Whoever says when to come back is given the time, and whoever answers where the user asks
+        // for more tries than usual.
+        let patient = self
+            .retry
+            .limit()
+            .is_none_or(|limit| Some(limit) > RetryConfig::default().limit());
         let busy = failure.hint.is_some() || patient;
         let lost = failure.error.doubts_the_server() && !(patient && self.answered);
         !self.proven && (lost || failure.error.is_status() && !failure.in_reply && !busy)
@@ -224,11 +266,20 @@ impl Client {
 
     fn give_up(&self, error: ModelError, retries: u32) -> ModelError {
         let error = if retries > 0 && (self.proven || error.is_status()) {
-            ModelError::Exhausted { retries, last: Box::new(error) }
+            ModelError::Exhausted {
+                retries,
+                last: Box::new(error),
+            }
         } else {
             error
         };
-        if self.proven { error } else { ModelError::NeverValid { last: Box::new(error) } }
+        if self.proven {
+            error
+        } else {
+            ModelError::NeverValid {
+                last: Box::new(error),
+            }
+        }
     }
 }
 

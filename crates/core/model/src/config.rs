@@ -1,4 +1,5 @@
-//! The configuration sections this crate owns: `[providers.NAME]`, `[models."PROVIDER/MODEL"]` and `[retry]`.
+//! The configuration sections this crate owns: `[providers.NAME]`, `[models."PROVIDER/MODEL"]` and
+//! `[retry]`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,10 +30,11 @@ pub struct ProviderConfig {
     /// Fields added to every request body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
-    /// The proxy to go through; empty for none, whatever the environment says. This crate does not ask the environment: who
-    /// wants `HTTPS_PROXY` honoured puts it here.
+    /// The proxy to go through; empty for none, whatever the environment says. This crate does not
+    /// ask the environment: who wants `HTTPS_PROXY` honoured puts it here.
     pub proxy: Option<String>,
-    /// Hosts, domains and networks that are reached without the proxy, separated by commas, as in `NO_PROXY`.
+    /// Hosts, domains and networks that are reached without the proxy, separated by commas, as in
+    /// `NO_PROXY`.
     pub no_proxy: Option<String>,
     /// A PEM file with certificates that are trusted beside the system's.
     pub ca_file: Option<String>,
@@ -65,7 +67,8 @@ impl ProviderConfig {
     }
 }
 
-/// `[models."PROVIDER/MODEL"]`: what is known of a model. Everything is optional; what is absent gets a default or stays unknown.
+/// `[models."PROVIDER/MODEL"]`: what is known of a model. Everything is optional; what is absent
+/// gets a default or stays unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
@@ -83,11 +86,13 @@ pub struct ModelConfig {
     pub tool_protocol: Option<ToolProtocol>,
     /// What it can take and do.
     pub capabilities: Option<Capabilities>,
-    /// What a token costs that is written to the cache for an hour, per million in its currency; used when `cache.ttl` is `1h`.
+    /// What a token costs that is written to the cache for an hour, per million in its currency;
+    /// used when `cache.ttl` is `1h`.
     pub cache_write_1h: Option<f64>,
     /// How much it is given at once: `full` or `small`; by default what its window says.
     pub profile: Option<ModelProfile>,
-    /// Its tokens for each token of `o200k`, the tokenizer everything is counted with; corrected from its replies.
+    /// Its tokens for each token of `o200k`, the tokenizer everything is counted with; corrected
+    /// from its replies.
     pub tokenizer_factor: Option<f64>,
     /// Fields added to every request body; they win over the provider's.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -146,16 +151,26 @@ mod tests {
 
     #[test]
     fn two_fields_make_a_provider() {
-        let read: ProviderConfig =
-            serde_json::from_str(r#"{"api": "openai-chat", "base_url": "http://127.0.0.1:9999/v1"}"#).unwrap();
-        assert_eq!(read, ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:9999/v1"));
+        let read: ProviderConfig = serde_json::from_str(
+            r#"{"api": "openai-chat", "base_url": "http://127.0.0.1:9999/v1"}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            read,
+            ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:9999/v1")
+        );
         assert!(read.stream);
     }
 
     #[test]
     fn what_is_not_known_is_refused() {
         let provider = r#"{"api": "gemini", "base_url": "http://h", "base": 1}"#;
-        assert!(serde_json::from_str::<ProviderConfig>(provider).unwrap_err().to_string().contains("`base`"));
+        assert!(
+            serde_json::from_str::<ProviderConfig>(provider)
+                .unwrap_err()
+                .to_string()
+                .contains("`base`")
+        );
         assert!(serde_json::from_str::<ModelConfig>(r#"{"window": 1}"#).is_err());
         assert!(serde_json::from_str::<RetryConfig>(r#"{"tries": 1}"#).is_err());
     }
@@ -165,6 +180,13 @@ mod tests {
         let read: RetryConfig = serde_json::from_str(r#"{"attempts": -1}"#).unwrap();
         assert_eq!(read.limit(), None);
         assert_eq!(RetryConfig::default().limit(), Some(5));
-        assert_eq!(RetryConfig { attempts: 0, ..read }.limit(), Some(0));
+        assert_eq!(
+            RetryConfig {
+                attempts: 0,
+                ..read
+            }
+            .limit(),
+            Some(0)
+        );
     }
 }

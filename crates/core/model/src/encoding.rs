@@ -12,8 +12,8 @@ use crate::wire::{Encoder, Settings};
 
 /// What the bytes of a body depend on besides the request.
 ///
-/// Kept with a logged request it gives the same bytes again, whatever the configuration has become since. It holds neither
-/// key nor headers.
+/// Kept with a logged request it gives the same bytes again, whatever the configuration has become
+/// since. It holds neither key nor headers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BodyEncoding {
@@ -26,7 +26,8 @@ pub struct BodyEncoding {
     stream: bool,
     /// Whether the server is OpenAI itself: some fields are for nobody else.
     is_openai: bool,
-    /// Whether `react` shows a model its own turns as its own, and stops it before it writes a result. Earlier releases did not.
+    /// Whether `react` shows a model its own turns as its own, and stops it before it writes a
+    /// result. Earlier releases did not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     own_turns: bool,
 }
@@ -34,7 +35,9 @@ pub struct BodyEncoding {
 impl Declared {
     /// How requests to this model are encoded.
     pub fn encoding(&self) -> BodyEncoding {
-        let host = Url::parse(self.provider.base_url.trim()).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let host = Url::parse(self.provider.base_url.trim())
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned));
         BodyEncoding {
             spec: self.spec.clone(),
             extra_body: self.extra_body.clone(),
@@ -51,8 +54,9 @@ impl BodyEncoding {
         Encoder::new(self.settings()).body(request)
     }
 
-    /// The same model as another provider would serve it: over another API, with that API's kind of cache, without the fields
-    /// the first provider was sent, and a stranger to the reasoning made before.
+    /// The same model as another provider would serve it: over another API, with that API's kind of
+    /// cache, without the fields the first provider was sent, and a stranger to the reasoning
+    /// made before.
     #[must_use]
     pub fn over(mut self, api: Api) -> Self {
         if self.spec.api != api {
@@ -69,22 +73,29 @@ impl BodyEncoding {
     pub(crate) fn fixed_output(&self) -> Option<u64> {
         let extra = &self.extra_body;
         let given = match self.spec.api {
-            Api::OpenaiChat => extra.get("max_completion_tokens").or_else(|| extra.get("max_tokens")),
+            Api::OpenaiChat => extra
+                .get("max_completion_tokens")
+                .or_else(|| extra.get("max_tokens")),
             Api::OpenaiResponses => extra.get("max_output_tokens"),
             Api::Anthropic => extra.get("max_tokens"),
-            Api::Gemini => extra.get("generationConfig").and_then(|config| config.get("maxOutputTokens")),
+            Api::Gemini => extra
+                .get("generationConfig")
+                .and_then(|config| config.get("maxOutputTokens")),
         };
         given.and_then(Value::as_u64)
     }
 
     /// The tokens for thinking that `extra_body` sets: a limit of output must be above it.
     pub(crate) fn thinking_budget(&self) -> u64 {
-        let thinking = self.extra_body.get("thinking").and_then(|thinking| thinking.get("budget_tokens"));
+        let thinking = self
+            .extra_body
+            .get("thinking")
+            .and_then(|thinking| thinking.get("budget_tokens"));
         thinking.and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// What every body holds. A model that goes on after an action would write the result itself: `react` stops it there, where the
-    /// API can.
+    /// What every body holds. A model that goes on after an action would write the result itself:
+    /// `react` stops it there, where the API can.
     fn extra(&self) -> Map<String, Value> {
         let mut extra = self.extra_body.clone();
         let (key, fields) = match self.spec.api {
@@ -98,7 +109,9 @@ impl BodyEncoding {
             // It has no such field; what comes after an action is cut while it is read.
             Api::OpenaiResponses => return extra,
         };
-        fields.entry(key).or_insert_with(|| json!(RESULTS.map(|result| format!("\n{result}"))));
+        fields
+            .entry(key)
+            .or_insert_with(|| json!(RESULTS.map(|result| format!("\n{result}"))));
         extra
     }
 
@@ -126,8 +139,15 @@ mod tests {
         let mut provider = ProviderConfig::new(api, "https://api.openai.com/v1");
         provider.extra_body.insert("zeta".into(), 1.into());
         provider.extra_body.insert("alpha".into(), 2.into());
-        let model = ModelConfig { max_output_tokens: Some(7), ..ModelConfig::default() };
-        let catalogue = Catalogue::new([("p".into(), provider)].into(), [("p/m".into(), model)].into()).unwrap();
+        let model = ModelConfig {
+            max_output_tokens: Some(7),
+            ..ModelConfig::default()
+        };
+        let catalogue = Catalogue::new(
+            [("p".into(), provider)].into(),
+            [("p/m".into(), model)].into(),
+        )
+        .unwrap();
         catalogue.resolve("p/m").unwrap().encoding()
     }
 
@@ -137,11 +157,15 @@ mod tests {
             let text = serde_json::to_string(&encoding(api)).unwrap();
             let read: BodyEncoding = serde_json::from_str(&text).unwrap();
             assert_eq!(read, encoding(api));
-            assert!(text.find("zeta") < text.find("alpha"), "extra fields keep their order: {text}");
+            assert!(
+                text.find("zeta") < text.find("alpha"),
+                "extra fields keep their order: {text}"
+            );
         }
     }
 
-    /// What an earlier release logged has neither stop strings nor the model's turns under its own role.
+    /// What an earlier release logged has neither stop strings nor the model's turns under its own
+    /// role.
     #[test]
     fn what_was_logged_before_is_encoded_as_it_was() {
         let mut now = encoding(Api::Anthropic);
@@ -157,19 +181,34 @@ mod tests {
     #[test]
     fn gemini_is_told_where_to_stop() {
         let mut gemini = encoding(Api::Gemini);
-        assert!(!gemini.settings().extra.contains_key("generationConfig"), "native calls need no stop");
+        assert!(
+            !gemini.settings().extra.contains_key("generationConfig"),
+            "native calls need no stop"
+        );
         gemini.own_turns = true;
         let stops = json!({"stopSequences": ["\n[tool]", "\nObservation:"]});
         assert_eq!(gemini.settings().extra["generationConfig"], stops);
-        gemini.extra_body.insert("generationConfig".into(), json!({"topK": 3, "stopSequences": ["END"]}));
-        assert_eq!(gemini.settings().extra["generationConfig"], gemini.extra_body["generationConfig"]);
+        gemini.extra_body.insert(
+            "generationConfig".into(),
+            json!({"topK": 3, "stopSequences": ["END"]}),
+        );
+        assert_eq!(
+            gemini.settings().extra["generationConfig"],
+            gemini.extra_body["generationConfig"]
+        );
     }
 
     #[test]
     fn another_api_is_another_provider() {
         let other = encoding(Api::OpenaiChat).over(Api::Anthropic);
-        assert_eq!((other.spec.full_name().as_str(), other.spec.cache.rule), ("anthropic/m", CacheKind::Anthropic));
+        assert_eq!(
+            (other.spec.full_name().as_str(), other.spec.cache.rule),
+            ("anthropic/m", CacheKind::Anthropic)
+        );
         assert!(!other.is_openai && other.extra_body.is_empty());
-        assert_eq!(encoding(Api::Gemini).over(Api::Gemini), encoding(Api::Gemini));
+        assert_eq!(
+            encoding(Api::Gemini).over(Api::Gemini),
+            encoding(Api::Gemini)
+        );
     }
 }

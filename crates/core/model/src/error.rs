@@ -32,7 +32,9 @@ pub enum ModelError {
         found: String,
     },
     /// The key was refused.
-    #[error("the provider refused the key (status {status}): {message}; check the provider's key source")]
+    #[error(
+        "the provider refused the key (status {status}): {message}; check the provider's key source"
+    )]
     Unauthorized {
         /// The HTTP status, mostly 401 or 403.
         status: u16,
@@ -97,7 +99,8 @@ pub enum ModelError {
         #[source]
         last: Box<ModelError>,
     },
-    /// No request of this client ever got a valid reply: the declaration is wrong, or the server is not there.
+    /// No request of this client ever got a valid reply: the declaration is wrong, or the server is
+    /// not there.
     #[error("{last}")]
     NeverValid {
         /// The last failure.
@@ -107,7 +110,11 @@ pub enum ModelError {
 }
 
 fn named(code: &str) -> String {
-    if code.is_empty() { String::new() } else { format!(" ({code})") }
+    if code.is_empty() {
+        String::new()
+    } else {
+        format!(" ({code})")
+    }
 }
 
 impl ModelError {
@@ -119,7 +126,9 @@ impl ModelError {
             Self::NotAnApi { .. } => "not_an_api",
             Self::Unauthorized { .. } => "unauthorized",
             Self::SpendLimit { .. } => "spend_limit",
-            Self::Status { status: 400..=499, .. } => "request_refused",
+            Self::Status {
+                status: 400..=499, ..
+            } => "request_refused",
             Self::Status { .. } => "provider_error",
             Self::BadReply { .. } => "bad_reply",
             Self::Dropped { .. } => "connection_lost",
@@ -134,9 +143,9 @@ impl ModelError {
     /// The HTTP status of the provider's answer, if there was one.
     pub fn status(&self) -> Option<u16> {
         match self.cause() {
-            Self::Unauthorized { status, .. } | Self::SpendLimit { status, .. } | Self::Status { status, .. } => {
-                Some(*status)
-            }
+            Self::Unauthorized { status, .. }
+            | Self::SpendLimit { status, .. }
+            | Self::Status { status, .. } => Some(*status),
             Self::Config { .. }
             | Self::Unreachable { .. }
             | Self::NotAnApi { .. }
@@ -151,7 +160,8 @@ impl ModelError {
         }
     }
 
-    /// Whether no request of the client ever got a valid reply, so that the fault is in the configuration or the server.
+    /// Whether no request of the client ever got a valid reply, so that the fault is in the
+    /// configuration or the server.
     pub fn never_valid(&self) -> bool {
         matches!(self, Self::NeverValid { .. } | Self::Config { .. })
     }
@@ -164,7 +174,10 @@ impl ModelError {
     /// Whether the provider may bill a request that ended so: it had begun to work on it.
     pub fn may_be_billed(&self) -> bool {
         match self.cause() {
-            Self::BadReply { .. } | Self::Dropped { .. } | Self::Timeout { .. } | Self::Cancelled => true,
+            Self::BadReply { .. }
+            | Self::Dropped { .. }
+            | Self::Timeout { .. }
+            | Self::Cancelled => true,
             Self::Config { .. }
             | Self::Unreachable { .. }
             | Self::NotAnApi { .. }
@@ -180,22 +193,51 @@ impl ModelError {
 
     /// The failure itself, however often it was tried.
     fn cause(&self) -> &Self {
-        if let Self::Exhausted { last, .. } | Self::NeverValid { last } = self { last.cause() } else { self }
+        if let Self::Exhausted { last, .. } | Self::NeverValid { last } = self {
+            last.cause()
+        } else {
+            self
+        }
     }
 
-    /// Whether the provider has too much to do or is out of order, so that another one may answer instead.
+    /// Whether the provider has too much to do or is out of order, so that another one may answer
+    /// instead.
     pub fn is_overload(&self) -> bool {
-        matches!(self.cause(), Self::Status { status: 429 | 500..=599, .. })
+        matches!(
+            self.cause(),
+            Self::Status {
+                status: 429 | 500..=599,
+                ..
+            }
+        )
     }
 
     /// Whether the provider refused the request because it is longer than the model's window.
     pub fn is_too_long(&self) -> bool {
-        const CODES: [&str; 3] = ["context_length_exceeded", "request_too_large", "exceed_context_size_error"];
-        const PHRASES: [&str; 9] = [
-            "context length", "context window", "context size", "prompt is too long", "input is too long",
-            "too many tokens", "maximum number of tokens", "input token count", "reduce the length",
+        const CODES: [&str; 3] = [
+            "context_length_exceeded",
+            "request_too_large",
+            "exceed_context_size_error",
         ];
-        let Self::Status { status: 400 | 413 | 422, code, message } = self.cause() else { return false };
+        const PHRASES: [&str; 9] = [
+            "context length",
+            "context window",
+            "context size",
+            "prompt is too long",
+            "input is too long",
+            "too many tokens",
+            "maximum number of tokens",
+            "input token count",
+            "reduce the length",
+        ];
+        let Self::Status {
+            status: 400 | 413 | 422,
+            code,
+            message,
+        } = self.cause()
+        else {
+            return false;
+        };
         let message = message.to_lowercase();
         CODES.contains(&code.as_str()) || PHRASES.iter().any(|phrase| message.contains(phrase))
     }
@@ -221,11 +263,15 @@ impl ModelError {
         }
     }
 
-    /// Whether the failure leaves open that there is no such API at that address, or none for this key.
+    /// Whether the failure leaves open that there is no such API at that address, or none for this
+    /// key.
     pub(crate) fn doubts_the_server(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable { .. } | Self::NotAnApi { .. } | Self::Unauthorized { .. } | Self::BadReply { .. }
+            Self::Unreachable { .. }
+                | Self::NotAnApi { .. }
+                | Self::Unauthorized { .. }
+                | Self::BadReply { .. }
         )
     }
 

@@ -1,11 +1,12 @@
 //! From a neutral request to a stream of neutral deltas on four wire protocols, and back.
 //!
-//! This crate owns the provider and model catalogue, the codecs with their fragment caches, the text tool protocols, the
-//! transport with its retries, and token counting. It must not decide what is sent (that is the context engine), run a tool,
-//! store anything, or read the environment: keys, addresses and limits are given to it.
+//! This crate owns the provider and model catalogue, the codecs with their fragment caches, the
+//! text tool protocols, the transport with its retries, and token counting. It must not decide what
+//! is sent (that is the context engine), run a tool, store anything, or read the environment: keys,
+//! addresses and limits are given to it.
 //!
-//! Read first: [`Catalogue`] (which models there are), [`Client`] (one model, ready to be asked), [`Delta`] and [`Reply`]
-//! (what comes back), [`ModelError`] (what can go wrong).
+//! Read first: [`Catalogue`] (which models there are), [`Client`] (one model, ready to be asked),
+//! [`Delta`] and [`Reply`] (what comes back), [`ModelError`] (what can go wrong).
 //!
 //! ```
 //! use haft_model::{Catalogue, Client, ProviderConfig, RetryConfig};
@@ -36,7 +37,9 @@ pub use client::Client;
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::BodyEncoding;
 pub use error::ModelError;
-pub use protocol::{TextEvent, TextParser, call_format, was_left_open, was_read_from_text, written_call};
+pub use protocol::{
+    TextEvent, TextParser, call_format, was_left_open, was_read_from_text, written_call,
+};
 pub use reply::{Delta, Reply};
 pub use secret::Secret;
 pub use tokens::O200k;

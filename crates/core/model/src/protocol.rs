@@ -1,11 +1,12 @@
 //! The text tool protocols: calls written as part of the model's text, and read out of it again.
 //!
-//! The prompt describes the format ([`call_format`]), its text is read while it arrives ([`TextParser`], behind [`reply`]), and what
-//! it said before is written back to it in the same form ([`lower`]). Everything in between, and everybody else, knows only
-//! messages, calls and results.
+//! The prompt describes the format ([`call_format`]), its text is read while it arrives
+//! ([`TextParser`], behind [`reply`]), and what it said before is written back to it in the same
+//! form ([`lower`]). Everything in between, and everybody else, knows only messages, calls and
+//! results.
 //!
-//! Invariant: a call that was not closed never looks like one that was. Its arguments are the text as received, from its
-//! opening on, which is no JSON object whatever it holds.
+//! Invariant: a call that was not closed never looks like one that was. Its arguments are the text
+//! as received, from its opening on, which is no JSON object whatever it holds.
 
 mod fence;
 mod lower;
@@ -67,8 +68,9 @@ type TextEventSink<'a> = &'a mut dyn FnMut(TextEvent);
 
 /// Reads text and calls out of a reply while it arrives.
 ///
-/// Text goes out with the piece it came in; only what may yet become a tag is held back. However a reply is cut into pieces,
-/// the events are the same, apart from where texts are cut. Each character is looked at a bounded number of times.
+/// Text goes out with the piece it came in; only what may yet become a tag is held back. However a
+/// reply is cut into pieces, the events are the same, apart from where texts are cut. Each
+/// character is looked at a bounded number of times.
 ///
 /// ```
 /// use haft_model::{TextEvent, TextParser};
@@ -139,7 +141,10 @@ impl TextParser {
 
 /// Whether a reply in a text protocol ended inside this call, so that it must not run.
 pub fn was_left_open(call: &ToolCall) -> bool {
-    let tagged = call.arguments.strip_prefix('<').and_then(|rest| rest.strip_prefix(call.name.as_str()));
+    let tagged = call
+        .arguments
+        .strip_prefix('<')
+        .and_then(|rest| rest.strip_prefix(call.name.as_str()));
     tagged.is_some_and(|rest| rest.starts_with('>')) || call.arguments.starts_with(ACTION)
 }
 
@@ -164,6 +169,10 @@ impl CharRun {
             return;
         }
         let text = std::mem::take(&mut self.text);
-        found(if self.thinking { TextEvent::Thinking(text) } else { TextEvent::Text(text) });
+        found(if self.thinking {
+            TextEvent::Thinking(text)
+        } else {
+            TextEvent::Text(text)
+        });
     }
 }

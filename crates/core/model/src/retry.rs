@@ -30,22 +30,35 @@ impl Backoff {
             .with_jitter()
             .without_max_times()
             .build();
-        Self { delays, longest, first: true }
+        Self {
+            delays,
+            longest,
+            first: true,
+        }
     }
 
     /// The next wait. A server's hint is honoured as it is: it knows better.
     pub(crate) fn next(&mut self, hint: Option<Duration>) -> Duration {
         let own = self.delays.next().unwrap_or(self.longest).min(self.longest);
-        let own = if std::mem::replace(&mut self.first, false) { own.min(FIRST_AT_MOST) } else { own };
+        let own = if std::mem::replace(&mut self.first, false) {
+            own.min(FIRST_AT_MOST)
+        } else {
+            own
+        };
         hint.map_or(own, |hint| hint.min(HINT_AT_MOST))
     }
 }
 
-/// When the server wants to be asked again: `retry-after-ms`, `retry-after` in seconds or as a date, or Gemini's
-/// `RetryInfo` in the error's details. What a date means is measured by the server's own clock, its `date` header.
+/// When the server wants to be asked again: `retry-after-ms`, `retry-after` in seconds or as a
+/// date, or Gemini's `RetryInfo` in the error's details. What a date means is measured by the
+/// server's own clock, its `date` header.
 pub(crate) fn hint(headers: &HeaderMap, error: &Value) -> Option<Duration> {
-    let header =
-        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).and_then(|text| number(text.trim()));
+    let header = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| number(text.trim()))
+    };
     header("retry-after-ms")
         .map(|milliseconds| milliseconds / 1000.0)
         .or_else(|| header("retry-after"))
@@ -57,17 +70,24 @@ pub(crate) fn hint(headers: &HeaderMap, error: &Value) -> Option<Duration> {
 /// A header that holds a date, in seconds since 1970.
 fn date(headers: &HeaderMap, name: &str) -> Option<f64> {
     let text = headers.get(name)?.to_str().ok()?;
-    jiff::fmt::rfc2822::parse(text.trim()).ok().map(|date| date.timestamp().as_second() as f64)
+    jiff::fmt::rfc2822::parse(text.trim())
+        .ok()
+        .map(|date| date.timestamp().as_second() as f64)
 }
 
 fn retry_info(error: &Value) -> Option<f64> {
     let details = error.get("details")?.as_array()?;
-    let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?.as_str()?;
+    let delay = details
+        .iter()
+        .find_map(|detail| detail.get("retryDelay"))?
+        .as_str()?;
     number(delay.strip_suffix('s')?)
 }
 
 fn number(text: &str) -> Option<f64> {
-    text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
+    text.parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 #[cfg(test)]
@@ -79,38 +99,70 @@ mod tests {
 
     #[test]
     fn the_first_retry_comes_within_a_second_and_the_waits_grow() {
-        let config = RetryConfig { base_delay_ms: 5_000, max_delay_ms: 20_000, ..RetryConfig::default() };
+        let config = RetryConfig {
+            base_delay_ms: 5_000,
+            max_delay_ms: 20_000,
+            ..RetryConfig::default()
+        };
         let mut backoff = Backoff::new(&config);
         assert!(backoff.next(None) <= Duration::from_secs(1));
         let later: Vec<_> = (0..5).map(|_| backoff.next(None)).collect();
         assert!(later[0] >= Duration::from_secs(10), "{later:?}");
-        assert!(later.iter().all(|wait| *wait <= Duration::from_secs(20)), "{later:?}");
+        assert!(
+            later.iter().all(|wait| *wait <= Duration::from_secs(20)),
+            "{later:?}"
+        );
     }
 
     #[test]
     fn a_hint_wins_over_the_backoff() {
         let mut backoff = Backoff::new(&RetryConfig::default());
-        assert_eq!(backoff.next(Some(Duration::from_secs(90))), Duration::from_secs(90));
+        assert_eq!(
+            backoff.next(Some(Duration::from_secs(90))),
+            Duration::from_secs(90)
+        );
         assert_eq!(backoff.next(Some(Duration::ZERO)), Duration::ZERO);
     }
 
     #[test]
     fn hints_are_read_in_all_their_forms() {
         let mut headers = HeaderMap::new();
-        let details =
-            json!({"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "13.5s"}]});
+        let details = json!({"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "13.5s"}]});
         assert_eq!(hint(&headers, &json!(null)), None);
-        assert_eq!(hint(&headers, &details), Some(Duration::from_millis(13_500)));
-        headers.insert("retry-after", HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT"));
-        assert_eq!(hint(&headers, &json!(null)), None, "nobody knows how long that is from now");
-        headers.insert("date", HeaderValue::from_static("Wed, 21 Oct 2026 07:27:15 GMT"));
+        assert_eq!(
+            hint(&headers, &details),
+            Some(Duration::from_millis(13_500))
+        );
+        headers.insert(
+            "retry-after",
+            HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT"),
+        );
+        assert_eq!(
+            hint(&headers, &json!(null)),
+            None,
+            "nobody knows how long that is from now"
+        );
+        headers.insert(
+            "date",
+            HeaderValue::from_static("Wed, 21 Oct 2026 07:27:15 GMT"),
+        );
         assert_eq!(hint(&headers, &json!(null)), Some(Duration::from_secs(45)));
-        headers.insert("date", HeaderValue::from_static("Wed, 21 Oct 2026 07:29:00 GMT"));
-        assert_eq!(hint(&headers, &json!(null)), Some(Duration::ZERO), "over already");
+        headers.insert(
+            "date",
+            HeaderValue::from_static("Wed, 21 Oct 2026 07:29:00 GMT"),
+        );
+        assert_eq!(
+            hint(&headers, &json!(null)),
+            Some(Duration::ZERO),
+            "over already"
+        );
         headers.insert("retry-after", HeaderValue::from_static("7"));
         assert_eq!(hint(&headers, &json!(null)), Some(Duration::from_secs(7)));
         headers.insert("retry-after-ms", HeaderValue::from_static("250"));
-        assert_eq!(hint(&headers, &json!(null)), Some(Duration::from_millis(250)));
+        assert_eq!(
+            hint(&headers, &json!(null)),
+            Some(Duration::from_millis(250))
+        );
         headers.insert("retry-after-ms", HeaderValue::from_static("-1"));
         assert_eq!(hint(&headers, &json!(null)), Some(Duration::from_secs(7)));
     }

@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the text as a secret, without the white space around it: key files tend to end in a newline.
+    /// Takes the text as a secret, without the white space around it: key files tend to end in a
+    /// newline.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().trim().to_owned())
     }
@@ -42,7 +43,10 @@ mod tests {
     #[test]
     fn nothing_prints_it() {
         let secret = Secret::new("sk-1234\n");
-        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
+        assert_eq!(
+            format!("{secret} {secret:?} {:?}", Some(&secret)),
+            "*** *** Some(***)"
+        );
         assert_eq!(secret.expose(), "sk-1234");
     }
 }

@@ -1,7 +1,7 @@
 //! One HTTP exchange: a body out, a reply in, or the reason why not.
 //!
-//! Invariant: a [`Reply`] comes out only if the protocol ended the message. Every wait is bounded, and dropping the future
-//! of an exchange ends it.
+//! Invariant: a [`Reply`] comes out only if the protocol ended the message. Every wait is bounded,
+//! and dropping the future of an exchange ends it.
 
 mod connector;
 mod failure;
@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use haft_types::{Api, Part};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
 use reqwest::{Response, Url};
 use tokio::time::timeout;
 
@@ -26,7 +28,8 @@ use crate::secret::Secret;
 use crate::wire::{self, Decode, Sink};
 use connector::Connector;
 
-/// How long connecting may take while it is open whether the server exists at all: three tries must fit into 5 s.
+/// How long connecting may take while it is open whether the server exists at all: three tries must
+/// fit into 5 s.
 const PROBE_CONNECT: Duration = Duration::from_millis(1_300);
 
 /// A provider's endpoint with everything needed to post to it.
@@ -45,19 +48,38 @@ pub(crate) struct HttpTransport {
 }
 
 impl HttpTransport {
-    pub(crate) fn new(declared: &Declared, key: Option<Secret>, retry: &RetryConfig) -> Result<Self, ModelError> {
+    pub(crate) fn new(
+        declared: &Declared,
+        key: Option<Secret>,
+        retry: &RetryConfig,
+    ) -> Result<Self, ModelError> {
         let provider = &declared.provider;
-        let problem = |problem: String| ModelError::Config { provider: declared.spec.provider.clone(), problem };
-        let base = Url::parse(provider.base_url.trim())
-            .map_err(|error| problem(format!("`base_url` is not a URL ({error}): {}", provider.base_url)))?;
+        let problem = |problem: String| ModelError::Config {
+            provider: declared.spec.provider.clone(),
+            problem,
+        };
+        let base = Url::parse(provider.base_url.trim()).map_err(|error| {
+            problem(format!(
+                "`base_url` is not a URL ({error}): {}",
+                provider.base_url
+            ))
+        })?;
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
-            return Err(problem(format!("`base_url` must start with http:// or https://: {}", provider.base_url)));
+            return Err(problem(format!(
+                "`base_url` must start with http:// or https://: {}",
+                provider.base_url
+            )));
         }
         let connector = Connector::new(provider, &base).map_err(problem)?;
         let connect_timeout = Duration::from_secs(retry.connect_timeout_s.max(1));
         let http = connector
             .client(PROBE_CONNECT.min(connect_timeout))
-            .map_err(|error| problem(format!("no HTTP client could be made: {}", failure::cause(&error))))?;
+            .map_err(|error| {
+                problem(format!(
+                    "no HTTP client could be made: {}",
+                    failure::cause(&error)
+                ))
+            })?;
         Ok(Self {
             http,
             patient: false,
@@ -73,8 +95,8 @@ impl HttpTransport {
         })
     }
 
-    /// The server is known to exist: from now on connecting may take its time. The old client stays until a connection has
-    /// failed, for the sake of the connections it holds.
+    /// The server is known to exist: from now on connecting may take its time. The old client stays
+    /// until a connection has failed, for the sake of the connections it holds.
     pub(crate) fn be_patient(&mut self) {
         if self.patient {
             return;
@@ -93,7 +115,11 @@ impl HttpTransport {
         sink: Sink<'_>,
     ) -> Result<Reply, ExchangeFailure> {
         let started = Instant::now();
-        let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let request = self
+            .http
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .body(body);
         let response = self.answer(request).await?;
         let mut first_token = None;
         let mut timed = |delta: Delta| {
@@ -101,15 +127,20 @@ impl HttpTransport {
             sink(delta);
         };
         if self.stream {
-            self.read_stream(response, decoder.as_mut(), &mut timed).await?;
+            self.read_stream(response, decoder.as_mut(), &mut timed)
+                .await?;
         } else {
-            self.read_whole(response, decoder.as_mut(), &mut timed).await?;
+            self.read_whole(response, decoder.as_mut(), &mut timed)
+                .await?;
         }
         let duration = started.elapsed();
         let decoded = decoder.finish();
         if let Some(id) = repeated_call(&decoded.parts) {
             // Run as it stands, one call would be made twice.
-            return Err(ModelError::BadReply { problem: format!("two calls have the id `{id}`") }.into());
+            return Err(ModelError::BadReply {
+                problem: format!("two calls have the id `{id}`"),
+            }
+            .into());
         }
         Ok(Reply {
             parts: decoded.parts,
@@ -122,14 +153,27 @@ impl HttpTransport {
 
     /// The provider's own list of models.
     pub(crate) async fn list_models(&self) -> Result<Vec<String>, ExchangeFailure> {
-        let response = self.answer(self.http.get(self.models_url.clone()).headers(self.headers.clone())).await?;
+        let response = self
+            .answer(
+                self.http
+                    .get(self.models_url.clone())
+                    .headers(self.headers.clone()),
+            )
+            .await?;
         let body = self.whole_body(response).await?;
-        let list: serde_json::Value = serde_json::from_slice(&body).map_err(|_| self.not_an_api(None, &body))?;
-        let models = list.get("data").or_else(|| list.get("models")).and_then(serde_json::Value::as_array);
-        let names = models.ok_or_else(|| self.not_an_api(None, &body))?.iter().filter_map(|model| {
-            let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
-            Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
-        });
+        let list: serde_json::Value =
+            serde_json::from_slice(&body).map_err(|_| self.not_an_api(None, &body))?;
+        let models = list
+            .get("data")
+            .or_else(|| list.get("models"))
+            .and_then(serde_json::Value::as_array);
+        let names = models
+            .ok_or_else(|| self.not_an_api(None, &body))?
+            .iter()
+            .filter_map(|model| {
+                let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
+                Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
+            });
         Ok(names.collect())
     }
 
@@ -138,10 +182,17 @@ impl HttpTransport {
         let sent = timeout(self.first_byte, request.send()).await;
         let response = sent
             .map_err(|_| {
-                ExchangeFailure::from(ModelError::Timeout { waited: self.first_byte, awaited: "the first byte" })
+                ExchangeFailure::from(ModelError::Timeout {
+                    waited: self.first_byte,
+                    awaited: "the first byte",
+                })
             })?
             .map_err(|error| self.unreachable(error))?;
-        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(self.refusal(response).await)
+        }
     }
 
     /// The address for messages: a query may hold a key.
@@ -167,8 +218,15 @@ fn headers(declared: &Declared, key: Option<Secret>) -> Result<HeaderMap, String
     let provider = &declared.provider;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("haft/", env!("CARGO_PKG_VERSION"))));
-    let accept = if provider.stream { "text/event-stream" } else { "application/json" };
+    headers.insert(
+        USER_AGENT,
+        HeaderValue::from_static(concat!("haft/", env!("CARGO_PKG_VERSION"))),
+    );
+    let accept = if provider.stream {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
     let (name, prefix) = match provider.api {
         Api::OpenaiChat | Api::OpenaiResponses => (AUTHORIZATION, "Bearer "),
@@ -188,8 +246,9 @@ fn headers(declared: &Declared, key: Option<Secret>) -> Result<HeaderMap, String
     for (name, value) in &provider.headers {
         let parsed = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| format!("`headers`: `{name}` is not the name of a header"))?;
-        let value = HeaderValue::from_str(value)
-            .map_err(|_| format!("`headers`: the value of `{name}` holds characters that no header can carry"))?;
+        let value = HeaderValue::from_str(value).map_err(|_| {
+            format!("`headers`: the value of `{name}` holds characters that no header can carry")
+        })?;
         headers.insert(parsed, value);
     }
     Ok(headers)

@@ -1,7 +1,8 @@
 //! The four wire protocols: neutral requests out, neutral replies in.
 //!
-//! [`Encoder`] lays a request out as bytes; what differs between the APIs is behind [`Wire`]. [`Decode`] reads what comes
-//! back, event by event or as one body. Each API is one folder with its own wire types; none knows the others.
+//! [`Encoder`] lays a request out as bytes; what differs between the APIs is behind [`Wire`].
+//! [`Decode`] reads what comes back, event by event or as one body. Each API is one folder with its
+//! own wire types; none knows the others.
 
 pub(crate) mod anthropic;
 pub(crate) mod assembly;
@@ -32,7 +33,8 @@ use crate::reply::Delta;
 /// What a model that takes no pictures is shown in their place.
 pub(crate) const IMAGE_OMITTED: &str = "[picture left out: this model takes no pictures]";
 
-/// What an encoder must know of the model and its provider. It does not change during the life of a client.
+/// What an encoder must know of the model and its provider. It does not change during the life of a
+/// client.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// The model.
@@ -43,26 +45,36 @@ pub(crate) struct Settings {
     pub extra: Map<String, Value>,
     /// Whether replies are streamed.
     pub stream: bool,
-    /// Whether this is OpenAI itself and not one of the servers that speak its protocol: those refuse fields they don't know.
+    /// Whether this is OpenAI itself and not one of the servers that speak its protocol: those
+    /// refuse fields they don't know.
     pub is_openai: bool,
     /// Whether `react` shows the model its own turns as its own.
     pub own_turns: bool,
 }
 
 impl Settings {
-    /// Whether this model made the message, so that signatures in it mean something to its provider.
+    /// Whether this model made the message, so that signatures in it mean something to its
+    /// provider.
     fn made(&self, message: &Message) -> bool {
-        message.llm_metadata.as_ref().is_some_and(|made| made.model_name == self.full_name)
+        message
+            .llm_metadata
+            .as_ref()
+            .is_some_and(|made| made.model_name == self.full_name)
     }
 
-    /// The arguments of a call as a text. Servers that give them to a template read them as JSON, and refuse what is none.
+    /// The arguments of a call as a text. Servers that give them to a template read them as JSON,
+    /// and refuse what is none.
     fn arguments<'a>(&self, call: &'a ToolCall) -> &'a str {
-        if self.is_openai { &call.arguments } else { json::object(&call.arguments).get() }
+        if self.is_openai {
+            &call.arguments
+        } else {
+            json::object(&call.arguments).get()
+        }
     }
 }
 
-/// The text of a summary, or of a system message in the middle, for APIs that take neither there: as text of the user, in a tag
-/// that says what they are.
+/// The text of a summary, or of a system message in the middle, for APIs that take neither there:
+/// as text of the user, in a tag that says what they are.
 fn wrapped_text(message: &Message) -> Option<String> {
     let text = message.joined_text();
     match message.role {
@@ -85,13 +97,14 @@ fn required<T>(value: Option<T>, field: &str) -> Result<T, Fault> {
 
 /// What differs between the APIs on the way out.
 ///
-/// A body is `front`, tools, system, then the list of messages: everything stable first, so that a request that only
-/// appends messages only appends bytes.
+/// A body is `front`, tools, system, then the list of messages: everything stable first, so that a
+/// request that only appends messages only appends bytes.
 pub(crate) trait Wire: Send + Sync {
     /// The opening brace and every field before the tools, without a comma after the last.
     fn front(&self, request: &Request) -> Vec<u8>;
 
-    /// What the field `tools` holds, of which there is at least one. `mark` asks for a cache marker on the last one.
+    /// What the field `tools` holds, of which there is at least one. `mark` asks for a cache marker
+    /// on the last one.
     fn tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value;
 
     /// How the system text is framed, or `None` where it is the first message of the list.
@@ -186,14 +199,22 @@ pub(crate) fn endpoint(base: &Url, spec: &ModelSpec, stream: bool) -> Url {
         Api::OpenaiResponses => join(base, &[], &["responses"]),
         Api::Anthropic => join(base, &["v1"], &["messages"]),
         Api::Gemini => {
-            let verb = if stream { "streamGenerateContent" } else { "generateContent" };
+            let verb = if stream {
+                "streamGenerateContent"
+            } else {
+                "generateContent"
+            };
             // `tunedModels/x` and `models/x` are whole resource names; anything else is a model.
             let name = match spec.name.split_once('/') {
                 Some(("models" | "tunedModels", _)) => spec.name.clone(),
                 _ => format!("models/{}", spec.name),
             };
             let path = format!("{name}:{verb}");
-            let mut url = join(base, &["v1beta", "v1", "v1alpha"], &path.split('/').collect::<Vec<_>>());
+            let mut url = join(
+                base,
+                &["v1beta", "v1", "v1alpha"],
+                &path.split('/').collect::<Vec<_>>(),
+            );
             if stream {
                 url.query_pairs_mut().append_pair("alt", "sse");
             }
@@ -211,11 +232,13 @@ pub(crate) fn models_endpoint(base: &Url, api: Api) -> Url {
     }
 }
 
-/// Appends to the path of a base URL, whose query is kept (some gateways put an API version there). The first of `versions`
-/// is put in when the base ends in none of them.
+/// Appends to the path of a base URL, whose query is kept (some gateways put an API version there).
+/// The first of `versions` is put in when the base ends in none of them.
 fn join(base: &Url, versions: &[&str], path: &[&str]) -> Url {
     let mut url = base.clone();
-    let last = base.path_segments().and_then(|segments| segments.rev().find(|segment| !segment.is_empty()));
+    let last = base
+        .path_segments()
+        .and_then(|segments| segments.rev().find(|segment| !segment.is_empty()));
     let has_version = last.is_some_and(|last| versions.contains(&last));
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty();

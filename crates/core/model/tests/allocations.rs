@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use allocation_counter::{AllocationInfo, measure};
-use haft_context::{Account, Memo, Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry};
+use haft_context::{
+    Account, Memo, Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry,
+};
 use haft_model::{Catalogue, Client, ModelConfig, ProviderConfig, RetryConfig};
 use haft_types::{
-    Api, ContentHash, Entry, Envelope, Message, MessageId, Part, Role, Timestamp, TokenCounter, ToolCall, ToolResult,
-    ToolSet, ToolSpec,
+    Api, ContentHash, Entry, Envelope, Message, MessageId, Part, Role, Timestamp, TokenCounter,
+    ToolCall, ToolResult, ToolSet, ToolSpec,
 };
 use serde_json::json;
 
@@ -46,9 +48,19 @@ impl Session {
             max_output_tokens: Some(4096),
             ..ModelConfig::default()
         };
-        let providers = [("mock".to_owned(), ProviderConfig::new(api, "http://127.0.0.1:1"))].into();
-        let catalogue = Catalogue::new(providers, BTreeMap::from([("mock/test".to_owned(), model)])).unwrap();
-        let client = Client::new(catalogue.resolve("mock/test").unwrap(), None, RetryConfig::default()).unwrap();
+        let providers = [(
+            "mock".to_owned(),
+            ProviderConfig::new(api, "http://127.0.0.1:1"),
+        )]
+        .into();
+        let catalogue =
+            Catalogue::new(providers, BTreeMap::from([("mock/test".to_owned(), model)])).unwrap();
+        let client = Client::new(
+            catalogue.resolve("mock/test").unwrap(),
+            None,
+            RetryConfig::default(),
+        )
+        .unwrap();
         let spec = ToolSpec {
             name: "read_file".into(),
             description: "Reads.".into(),
@@ -59,7 +71,10 @@ impl Session {
             policy: Policy::default(),
             system: system_entry(render_system(&SystemInput::default()).unwrap(), &Quarter),
             tools: ToolSet::new(vec![spec], &Quarter),
-            reminders: Reminders { todo: Some("- [ ] one".into()), ..Reminders::default() },
+            reminders: Reminders {
+                todo: Some("- [ ] one".into()),
+                ..Reminders::default()
+            },
             history: Vec::with_capacity(messages + 16),
             memo: Memo::default(),
             last: None,
@@ -76,20 +91,37 @@ impl Session {
     fn step(&mut self) {
         let number = self.history.len();
         let id = format!("call-{number}");
-        let call = ToolCall { id: id.clone(), name: "read_file".into(), arguments: "{}".into(), signature: None };
+        let call = ToolCall {
+            id: id.clone(),
+            name: "read_file".into(),
+            arguments: "{}".into(),
+            signature: None,
+        };
         let result = ToolResult {
             tool_call_id: id,
             name: "read_file".into(),
             envelope: Envelope::success("x".repeat(self.size)),
         };
-        self.history.push(entry(number, Role::Assistant, Part::ToolCall(call)));
-        self.history.push(entry(number + 1, Role::Tool, Part::ToolResult(Box::new(result))));
+        self.history
+            .push(entry(number, Role::Assistant, Part::ToolCall(call)));
+        self.history.push(entry(
+            number + 1,
+            Role::Tool,
+            Part::ToolResult(Box::new(result)),
+        ));
     }
 
     /// Assembles and serialises the next request; returns the length of its body.
     fn request(&mut self) -> usize {
         let spec = self.client.spec().clone();
-        let plain = Snapshot::new(&spec, &self.policy, &self.system, &self.tools, &self.history, &Quarter);
+        let plain = Snapshot::new(
+            &spec,
+            &self.policy,
+            &self.system,
+            &self.tools,
+            &self.history,
+            &Quarter,
+        );
         let assembly = assemble(&Snapshot {
             reminders: Some(&self.reminders),
             memo: Some(&self.memo),
@@ -115,7 +147,10 @@ impl Session {
 
 fn entry(number: usize, role: Role, part: Part) -> Arc<Entry> {
     let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
-    Entry::new(Message::new(id, role, vec![part], Timestamp::UNIX_EPOCH), &Quarter)
+    Entry::new(
+        Message::new(id, role, vec![part], Timestamp::UNIX_EPOCH),
+        &Quarter,
+    )
 }
 
 /// The second request after a first one that filled every cache.
@@ -127,11 +162,13 @@ fn warm(api: Api, messages: usize, size: usize) -> (AllocationInfo, u64) {
     session.next()
 }
 
-/// Bytes a message may take in all lists of pointers together: in the history as it is laid out, in the request, in the
-/// record of what was sent, in the encoder's table of fragments; and the room the body keeps for brackets and commas.
+/// Bytes a message may take in all lists of pointers together: in the history as it is laid out, in
+/// the request, in the record of what was sent, in the encoder's table of fragments; and the room
+/// the body keeps for brackets and commas.
 const POINTERS: u64 = 400;
 
-/// Bytes for what does not depend on the conversation's length: hashes of settings, the budget, spare room of the body.
+/// Bytes for what does not depend on the conversation's length: hashes of settings, the budget,
+/// spare room of the body.
 const FIXED: u64 = 128 * 1024;
 
 #[test]
@@ -139,7 +176,10 @@ fn the_next_request_allocates_what_is_new_and_one_body() {
     for api in Api::ALL {
         let (info, body) = warm(api, 10_000, 100);
         let rest = info.bytes_total - body;
-        assert!(rest <= 10_000 * POINTERS + FIXED, "{api}: {rest} bytes beside the body of {body}");
+        assert!(
+            rest <= 10_000 * POINTERS + FIXED,
+            "{api}: {rest} bytes beside the body of {body}"
+        );
     }
 }
 
@@ -149,10 +189,14 @@ fn what_was_sent_before_is_copied_into_the_body_and_nowhere_else() {
         let (small, small_body) = warm(api, 10_000, 100);
         let (large, large_body) = warm(api, 10_000, 1_000);
         assert!(large_body > small_body + 4_000_000);
-        // Five thousand results are 900 bytes longer. The new one is made, hashed and encoded; the others are not touched.
+        // Five thousand results are 900 bytes longer. The new one is made, hashed and encoded; the
+        // others are not touched.
         let more = (large.bytes_total - large_body).abs_diff(small.bytes_total - small_body);
         assert!(more <= 16 * 900, "{api}: {more} bytes more");
-        assert!(small.count_total.abs_diff(large.count_total) <= 8, "{api}: {small:?} {large:?}");
+        assert!(
+            small.count_total.abs_diff(large.count_total) <= 8,
+            "{api}: {small:?} {large:?}"
+        );
     }
 }
 
@@ -162,8 +206,14 @@ fn a_request_leaves_its_body_and_where_each_message_stands_in_it() {
         let mut session = Session::new(api, 10_000, 100);
         let mut body = 0;
         let info = measure(|| body = session.request());
-        let rest = info.bytes_current.unsigned_abs().saturating_sub(body as u64);
-        assert!(rest <= 10_000 * 280 + FIXED, "{api}: {rest} bytes beside the body of {body}");
+        let rest = info
+            .bytes_current
+            .unsigned_abs()
+            .saturating_sub(body as u64);
+        assert!(
+            rest <= 10_000 * 280 + FIXED,
+            "{api}: {rest} bytes beside the body of {body}"
+        );
     }
 }
 

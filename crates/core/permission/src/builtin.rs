@@ -1,8 +1,9 @@
-//! What haft knows of whole commands: those that read and cannot change anything, as rules that it brings along, and those that
-//! commit and do nothing else.
+//! What haft knows of whole commands: those that read and cannot change anything, as rules that it
+//! brings along, and those that commit and do nothing else.
 //!
-//! Invariant: such a rule covers a command only inside the sandbox that keeps writes in the project and off the network, with
-//! options that `builtin/reading.toml` lists, and with paths in the project that are not protected. Every other word is asked.
+//! Invariant: such a rule covers a command only inside the sandbox that keeps writes in the project
+//! and off the network, with options that `builtin/reading.toml` lists, and with paths in the
+//! project that are not protected. Every other word is asked.
 
 use std::fs;
 use std::path::Path;
@@ -66,13 +67,16 @@ struct ReadingTable {
 
 /// All of them; none if the table cannot be read, which a test rules out.
 pub(super) fn reading_rules() -> &'static [ReadingRule] {
-    static RULES: LazyLock<Vec<ReadingRule>> = LazyLock::new(|| rules_of(include_str!("builtin/reading.toml")));
+    static RULES: LazyLock<Vec<ReadingRule>> =
+        LazyLock::new(|| rules_of(include_str!("builtin/reading.toml")));
     &RULES
 }
 
-/// Commands that write what a commit writes of a repository, and neither run nor write anything else.
+/// Commands that write what a commit writes of a repository, and neither run nor write anything
+/// else.
 pub(super) fn commit_rules() -> &'static [ReadingRule] {
-    static RULES: LazyLock<Vec<ReadingRule>> = LazyLock::new(|| rules_of(include_str!("builtin/commits.toml")));
+    static RULES: LazyLock<Vec<ReadingRule>> =
+        LazyLock::new(|| rules_of(include_str!("builtin/commits.toml")));
     &RULES
 }
 
@@ -95,22 +99,33 @@ impl ReadingRule {
     /// Whether it covers a command as a whole.
     pub(super) fn covers(&self, run: &ProgramRun, workspace: &Workspace) -> bool {
         let mut words: Vec<&ShellWord> = run.words.iter().collect();
-        let starts_so =
-            |words: &[&ShellWord], at: usize, text: &str| words.get(at).and_then(|word| word.literal()) == Some(text);
+        let starts_so = |words: &[&ShellWord], at: usize, text: &str| {
+            words.get(at).and_then(|word| word.literal()) == Some(text)
+        };
         if self.runs_git() && starts_so(&words, 1, "--no-pager") {
             words.remove(1);
         }
         let named: Vec<&str> = self.command.rule.split(' ').collect();
-        if !named.iter().enumerate().all(|(at, text)| starts_so(&words, at, text)) {
+        if !named
+            .iter()
+            .enumerate()
+            .all(|(at, text)| starts_so(&words, at, text))
+        {
             return false;
         }
-        let place = CommandPlace { folders: &run.folders, workspace };
+        let place = CommandPlace {
+            folders: &run.folders,
+            workspace,
+        };
         let rest = &words[named.len()..];
         (!self.runs_git() || place.is_plain_for_git())
             && self.command.takes(rest, &place)
             && run.risks.iter().all(|risk| match risk.at {
                 // What the shell puts in for a pattern was looked at.
-                effects::RiskPosition::Word(at) => run.words.get(at).is_some_and(|word| word.literal().is_none()),
+                effects::RiskPosition::Word(at) => run
+                    .words
+                    .get(at)
+                    .is_some_and(|word| word.literal().is_none()),
                 effects::RiskPosition::Whole | effects::RiskPosition::Input => false,
             })
     }
@@ -148,13 +163,21 @@ impl ReadingCommand {
                 WordKind::Option { name, wants_value } => {
                     let is_pattern = self.patterns.contains(&name);
                     has_pattern |= is_pattern;
-                    let fits =
-                        |value: &str| self.is_clean(value) && (is_pattern || value.is_empty() || place.has(value));
+                    let fits = |value: &str| {
+                        self.is_clean(value) && (is_pattern || value.is_empty() || place.has(value))
+                    };
                     let is_fit = |value: &ShellWord| match &value.text {
                         WordValue::Literal(text) => fits(text),
                         // One word it stays, and it is no option where a value is wanted.
-                        WordValue::Dynamic { splits: WordSplitting::No, .. } => is_pattern && self.expanded,
-                        WordValue::Home(_) | WordValue::Dynamic { splits: WordSplitting::Yes, .. } => false,
+                        WordValue::Dynamic {
+                            splits: WordSplitting::No,
+                            ..
+                        } => is_pattern && self.expanded,
+                        WordValue::Home(_)
+                        | WordValue::Dynamic {
+                            splits: WordSplitting::Yes,
+                            ..
+                        } => false,
                     };
                     if wants_value && !words.next().is_some_and(|value| is_fit(value)) {
                         return false;
@@ -166,34 +189,49 @@ impl ReadingCommand {
     }
 
     /// Whether these operands may stand there.
-    fn take_operands(&self, operands: &[&ShellWord], has_pattern: bool, place: &CommandPlace<'_>) -> bool {
+    fn take_operands(
+        &self,
+        operands: &[&ShellWord],
+        has_pattern: bool,
+        place: &CommandPlace<'_>,
+    ) -> bool {
         let paths = match self.operands {
             OperandKind::Inside => {
-                return operands.iter().all(|word| word.literal().is_some_and(|text| place.has(text)));
+                return operands
+                    .iter()
+                    .all(|word| word.literal().is_some_and(|text| place.has(text)));
             }
             OperandKind::Paths => operands,
             OperandKind::Pattern if has_pattern => operands,
             OperandKind::Pattern => match operands.split_first() {
                 None => operands,
                 Some((pattern, rest)) => {
-                    let fits =
-                        |text: &str| self.script.as_ref().is_none_or(|script| text.chars().all(|c| script.contains(c)));
+                    let fits = |text: &str| {
+                        self.script
+                            .as_ref()
+                            .is_none_or(|script| text.chars().all(|c| script.contains(c)))
+                    };
                     if !pattern.literal().is_some_and(fits) {
                         return false;
                     }
                     rest
                 }
             },
-            OperandKind::Text | OperandKind::Any => return operands.iter().all(|word| word.literal().is_some()),
+            OperandKind::Text | OperandKind::Any => {
+                return operands.iter().all(|word| word.literal().is_some());
+            }
             OperandKind::None => return operands.is_empty(),
         };
-        let is_readable = |word: &&ShellWord| place.may_read(word) && !(self.files_only && place.is_folder(word));
+        let is_readable =
+            |word: &&ShellWord| place.may_read(word) && !(self.files_only && place.is_folder(word));
         self.most.is_none_or(|most| paths.len() <= most) && paths.iter().all(is_readable)
     }
 
     /// Whether nothing stands in a word that may stand in none.
     fn is_clean(&self, text: &str) -> bool {
-        self.without.iter().all(|excluded| !text.contains(excluded.as_str()))
+        self.without
+            .iter()
+            .all(|excluded| !text.contains(excluded.as_str()))
     }
 
     /// What a word is.
@@ -216,10 +254,15 @@ impl ReadingCommand {
     /// An option that is listed.
     fn option(&self, text: &str) -> Option<WordKind> {
         if let Some(long) = text.strip_prefix("--") {
-            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let (name, value) = long
+                .split_once('=')
+                .map_or((long, None), |(name, value)| (name, Some(value)));
             let valued = self.long_valued.iter().any(|known| known == name);
             let known = valued || self.long.iter().any(|known| known == name);
-            return known.then(|| WordKind::Option { name: name.to_owned(), wants_value: valued && value.is_none() });
+            return known.then(|| WordKind::Option {
+                name: name.to_owned(),
+                wants_value: valued && value.is_none(),
+            });
         }
         let letters = text.strip_prefix('-')?;
         if self.numbers && letters.chars().all(|c| c.is_ascii_digit()) {
@@ -228,7 +271,10 @@ impl ReadingCommand {
         for (at, letter) in letters.char_indices() {
             if self.valued.contains(letter) {
                 let wants_value = at + letter.len_utf8() == letters.len();
-                return Some(WordKind::Option { name: letter.to_string(), wants_value });
+                return Some(WordKind::Option {
+                    name: letter.to_string(),
+                    wants_value,
+                });
             }
             if !self.flags.contains(letter) {
                 return None;
@@ -273,45 +319,72 @@ impl CommandPlace<'_> {
     fn may_read(&self, word: &ShellWord) -> bool {
         match &word.text {
             WordValue::Literal(text) => self.has(text) && !self.is_protected(text),
-            WordValue::Home(_) | WordValue::Dynamic { splits: WordSplitting::Yes, .. } => false,
-            WordValue::Dynamic { splits: WordSplitting::No, .. } => self.may_read_pattern(&word.shape),
+            WordValue::Home(_)
+            | WordValue::Dynamic {
+                splits: WordSplitting::Yes,
+                ..
+            } => false,
+            WordValue::Dynamic {
+                splits: WordSplitting::No,
+                ..
+            } => self.may_read_pattern(&word.shape),
         }
     }
 
-    /// Whether all that the shell may put in for a pattern may be read: its last part is looked for in a folder that is known.
+    /// Whether all that the shell may put in for a pattern may be read: its last part is looked for
+    /// in a folder that is known.
     fn may_read_pattern(&self, shape: &str) -> bool {
-        let (folder, name) = shape.rsplit_once('/').map_or(("", shape), |(folder, name)| (folder, name));
-        let folder_name = if folder.is_empty() && !shape.starts_with('/') { "." } else { folder };
-        if name.contains([shape::ANY, shape::HOME]) || name.starts_with(['.', '-']) || !shape::is_known(folder) {
+        let (folder, name) = shape
+            .rsplit_once('/')
+            .map_or(("", shape), |(folder, name)| (folder, name));
+        let folder_name = if folder.is_empty() && !shape.starts_with('/') {
+            "."
+        } else {
+            folder
+        };
+        if name.contains([shape::ANY, shape::HOME])
+            || name.starts_with(['.', '-'])
+            || !shape::is_known(folder)
+        {
             return false;
         }
-        let Some(folders) = effects::resolve(self.folders, folder_name) else { return false };
+        let Some(folders) = effects::resolve(self.folders, folder_name) else {
+            return false;
+        };
         let inside = |path: &Path| self.workspace.contains(path) && is_open(self.workspace, path);
         let fits = |entry: fs::DirEntry| {
-            let is_option = folder.is_empty() && entry.file_name().as_encoded_bytes().starts_with(b"-");
+            let is_option =
+                folder.is_empty() && entry.file_name().as_encoded_bytes().starts_with(b"-");
             let matches = shape::overlap(name, &entry.file_name().to_string_lossy());
             let is_link = entry.file_type().map_or(true, |kind| kind.is_symlink());
             let leads = || follow_links(Path::new("/"), &entry.path().to_string_lossy());
             !matches || (!is_option && (!is_link || leads().is_ok_and(|path| inside(&path))))
         };
         folders.iter().all(|folder| {
-            inside(folder) && fs::read_dir(folder).into_iter().flatten().all(|entry| entry.is_ok_and(fits))
+            inside(folder)
+                && fs::read_dir(folder)
+                    .into_iter()
+                    .flatten()
+                    .all(|entry| entry.is_ok_and(fits))
         })
     }
 
     fn is_protected(&self, text: &str) -> bool {
         let written = named(Path::new(text)).is_some_and(|name| PROTECTED.contains(&name));
         let resolved = effects::resolve(self.folders, text);
-        written || resolved.is_none_or(|paths| paths.iter().any(|path| !is_open(self.workspace, path)))
+        written
+            || resolved.is_none_or(|paths| paths.iter().any(|path| !is_open(self.workspace, path)))
     }
 
     fn is_folder(&self, word: &ShellWord) -> bool {
-        let paths = word.literal().and_then(|text| effects::resolve(self.folders, text));
+        let paths = word
+            .literal()
+            .and_then(|text| effects::resolve(self.folders, text));
         paths.is_none_or(|paths| paths.iter().any(|path| path.is_dir()))
     }
 
-    /// Whether git would find the repository by a `.git`, and none that lies open in the project with a configuration that
-    /// anybody may have written.
+    /// Whether git would find the repository by a `.git`, and none that lies open in the project
+    /// with a configuration that anybody may have written.
     fn is_plain_for_git(&self) -> bool {
         let places = effects::resolve(self.folders, ".").unwrap_or_default();
         let plain = |place: &Path| {

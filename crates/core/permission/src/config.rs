@@ -37,7 +37,14 @@ pub struct PermissionsConfig {
 impl Default for PermissionsConfig {
     fn default() -> Self {
         let (allow, ask, deny, rules) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { mode: PermissionMode::default(), allow, ask, deny, rules, reading_commands: true }
+        Self {
+            mode: PermissionMode::default(),
+            allow,
+            ask,
+            deny,
+            rules,
+            reading_commands: true,
+        }
     }
 }
 

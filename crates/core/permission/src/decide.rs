@@ -23,14 +23,16 @@ pub enum Confinement {
     /// Nothing: a command can do what the user can.
     #[default]
     None,
-    /// One that keeps writes in the project and off the network, but not away from protected files of the project.
+    /// One that keeps writes in the project and off the network, but not away from protected files
+    /// of the project.
     Folders,
     /// A sandbox that keeps writes in the project, away from protected files, and off the network.
     Sandbox,
 }
 
 impl Permissions {
-    /// Decides a call. One that is asked says every reason; where a rule would not spare the question, none is offered.
+    /// Decides a call. One that is asked says every reason; where a rule would not spare the
+    /// question, none is offered.
     pub fn decide(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         let mut verdict = self.decide_by_rules(call, workspace);
         if verdict.decision == Decision::Deny {
@@ -40,10 +42,16 @@ impl Permissions {
         verdict.commits &= !verdict.leaves_sandbox;
         let wants_person = call.requires_approval && self.mode != PermissionMode::Yolo;
         let whatever_rules_say = [
-            verdict.leaves_sandbox.then_some("it would run outside the sandbox"),
+            verdict
+                .leaves_sandbox
+                .then_some("it would run outside the sandbox"),
             wants_person.then_some("the model itself asks for the user's approval"),
         ];
-        let mut reasons: Vec<_> = whatever_rules_say.into_iter().flatten().map(str::to_owned).collect();
+        let mut reasons: Vec<_> = whatever_rules_say
+            .into_iter()
+            .flatten()
+            .map(str::to_owned)
+            .collect();
         let is_spared_by_rules = reasons.is_empty();
         if verdict.decision == Decision::Ask {
             reasons.extend(verdict.reasons());
@@ -70,16 +78,36 @@ impl Permissions {
     }
 
     /// Decides a call without thinking of what could be remembered of it.
-    pub(super) fn decide_by_rules(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
-        let whole = |decision| self.rules.of(decision).iter().find(|rule| rule.is_all_of(call.tool));
+    pub(super) fn decide_by_rules(
+        &self,
+        call: &PermissionRequest<'_>,
+        workspace: &Workspace,
+    ) -> Verdict {
+        let whole = |decision| {
+            self.rules
+                .of(decision)
+                .iter()
+                .find(|rule| rule.is_all_of(call.tool))
+        };
         if let Some(rule) = whole(Decision::Deny) {
             return Ruling::by(rule, Decision::Deny, "it").into();
         }
         let verdict = self.decide_call(call, workspace);
         match whole(Decision::Ask) {
-            Some(rule) if verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo => {
-                let Ruling { decision, reason, rule } = Ruling::by(rule, Decision::Ask, "it");
-                Verdict { decision, reason, rule, ..verdict }
+            Some(rule)
+                if verdict.decision == Decision::Allow && self.mode != PermissionMode::Yolo =>
+            {
+                let Ruling {
+                    decision,
+                    reason,
+                    rule,
+                } = Ruling::by(rule, Decision::Ask, "it");
+                Verdict {
+                    decision,
+                    reason,
+                    rule,
+                    ..verdict
+                }
             }
             Some(_) | None => verdict,
         }
@@ -90,33 +118,51 @@ impl Permissions {
             Intent::Nothing if call.access == Access::State => {
                 Verdict::plain(Decision::Allow, "it changes nothing but haft's own notes")
             }
-            Intent::Nothing => Verdict::plain(Decision::Allow, "it does nothing that needs permission"),
-            Intent::Files(files) if !files.is_empty() => self.decide_files(call.tool, files, workspace),
+            Intent::Nothing => {
+                Verdict::plain(Decision::Allow, "it does nothing that needs permission")
+            }
+            Intent::Files(files) if !files.is_empty() => {
+                self.decide_files(call.tool, files, workspace)
+            }
             Intent::Hosts(hosts) if !hosts.is_empty() => self.decide_hosts(call.tool, hosts),
             Intent::Hosts(_) => self.decide_whole(call.tool, "reaches the network"),
-            Intent::Command { line, cwd } => self.decide_line(call, line, cwd.as_deref(), workspace),
+            Intent::Command { line, cwd } => {
+                self.decide_line(call, line, cwd.as_deref(), workspace)
+            }
             Intent::Input(text) => self.decide_input(call.tool, text),
             Intent::Server { server, tool } => self.decide_server(call.tool, server, tool),
             // What is not declared may be anything.
-            Intent::Files(_) | Intent::Unknown => self.decide_whole(call.tool, undeclared(call.access)),
+            Intent::Files(_) | Intent::Unknown => {
+                self.decide_whole(call.tool, undeclared(call.access))
+            }
         }
     }
 
-    /// Text for a program that runs already. What it is to that program nobody knows; what rules forbid is looked for by its
-    /// letters.
+    /// Text for a program that runs already. What it is to that program nobody knows; what rules
+    /// forbid is looked for by its letters.
     fn decide_input(&self, tool: &str, text: &str) -> Verdict {
-        let stands = |rule: &&PermissionRule| rule.command().is_some_and(|command| command.stands_in(text));
+        let stands = |rule: &&PermissionRule| {
+            rule.command()
+                .is_some_and(|command| command.stands_in(text))
+        };
         match self.rules.of(Decision::Deny).iter().find(stands) {
             Some(rule) => Ruling::by(rule, Decision::Deny, "it").into(),
             None => self.decide_whole(tool, "types into a running program"),
         }
     }
 
-    /// A tool of an MCP server. What it does nobody knows; rules name it `mcp__server__tool`, or its server.
+    /// A tool of an MCP server. What it does nobody knows; rules name it `mcp__server__tool`, or
+    /// its server.
     fn decide_server(&self, through: &str, server: &str, tool: &str) -> Verdict {
         let by_rule = |decision: Decision, does: &str| {
-            let rule = self.rules.of(decision).iter().find(|rule| rule.is_of_server(server, tool))?;
-            Some(Verdict::from(Ruling::new(decision, format!("the rule `{rule}` {does} it")).with_rule(rule)))
+            let rule = self
+                .rules
+                .of(decision)
+                .iter()
+                .find(|rule| rule.is_of_server(server, tool))?;
+            Some(Verdict::from(
+                Ruling::new(decision, format!("the rule `{rule}` {does} it")).with_rule(rule),
+            ))
         };
         if let Some(denied) = by_rule(Decision::Deny, "denies") {
             return denied;
@@ -125,8 +171,11 @@ impl Permissions {
         if let Some(ruling) = self.forbidden_by_mode(through, &what) {
             return ruling.into();
         }
-        let asked = by_rule(Decision::Ask, "asks for").filter(|_| self.mode != PermissionMode::Yolo);
-        asked.or_else(|| by_rule(Decision::Allow, "allows")).unwrap_or_else(|| self.decide_whole(through, &what))
+        let asked =
+            by_rule(Decision::Ask, "asks for").filter(|_| self.mode != PermissionMode::Yolo);
+        asked
+            .or_else(|| by_rule(Decision::Allow, "allows"))
+            .unwrap_or_else(|| self.decide_whole(through, &what))
     }
 
     /// A call of which only the tool's name tells what it does.
@@ -134,26 +183,38 @@ impl Permissions {
         if let Some(ruling) = self.forbidden_by_mode(tool, what) {
             return ruling.into();
         }
-        if let Some(rule) = self.rules.of(Decision::Allow).iter().find(|rule| rule.is_all_of(tool)) {
+        if let Some(rule) = self
+            .rules
+            .of(Decision::Allow)
+            .iter()
+            .find(|rule| rule.is_all_of(tool))
+        {
             return Ruling::by(rule, Decision::Allow, "it").into();
         }
-        self.unless_yolo(format!("`{tool}` {what}, and no rule allows it")).into()
+        self.unless_yolo(format!("`{tool}` {what}, and no rule allows it"))
+            .into()
     }
 
     /// Asks for this reason, unless nothing is asked.
     pub(super) fn unless_yolo(&self, reason: String) -> Ruling {
         match self.mode {
-            PermissionMode::Yolo => Ruling::new(Decision::Allow, "nothing is asked (permission mode `yolo`)"),
-            PermissionMode::Plan | PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {
-                Ruling::new(Decision::Ask, reason)
+            PermissionMode::Yolo => {
+                Ruling::new(Decision::Allow, "nothing is asked (permission mode `yolo`)")
             }
+            PermissionMode::Plan
+            | PermissionMode::Ask
+            | PermissionMode::AcceptEdits
+            | PermissionMode::Auto => Ruling::new(Decision::Ask, reason),
         }
     }
 
     /// In plan mode nothing changes.
     pub(super) fn forbidden_by_mode(&self, tool: &str, what: &str) -> Option<Ruling> {
         (self.mode == PermissionMode::Plan).then(|| {
-            Ruling::new(Decision::Deny, format!("`{tool}` {what}, and this run may only read (permission mode `plan`)"))
+            Ruling::new(
+                Decision::Deny,
+                format!("`{tool}` {what}, and this run may only read (permission mode `plan`)"),
+            )
         })
     }
 }

@@ -1,8 +1,9 @@
-//! What a command line does, one thing at a time: every program it runs, whatever wraps it, every file it redirects to or
-//! from, every variable it sets.
+//! What a command line does, one thing at a time: every program it runs, whatever wraps it, every
+//! file it redirects to or from, every variable it sets.
 //!
-//! Invariant: whatever bash would do with the line is a [`CommandEffect`], and an effect whose content is only known to the
-//! shell is never made to look known. A rule that allows must cover every effect.
+//! Invariant: whatever bash would do with the line is a [`CommandEffect`], and an effect whose
+//! content is only known to the shell is never made to look known. A rule that allows must cover
+//! every effect.
 
 mod awk;
 mod folders;
@@ -17,7 +18,9 @@ mod wrappers;
 
 pub(crate) use folders::{WorkingFolders, resolve};
 pub(crate) use options::{OptionSet, is_option};
-pub(crate) use risks::{Risk, RiskPosition, changes_nothing, could_be_flag, only_reads, risks, shows_no_content};
+pub(crate) use risks::{
+    Risk, RiskPosition, changes_nothing, could_be_flag, only_reads, risks, shows_no_content,
+};
 pub(crate) use trees::{TreeReading, tree_reading};
 
 use std::rc::Rc;
@@ -33,7 +36,8 @@ pub(crate) struct CommandEffect {
     pub(crate) kind: EffectKind,
     /// As it stands on the line.
     pub(crate) shown: String,
-    /// The commands it is part of, the outermost first, itself last: a rule may name it through any of them.
+    /// The commands it is part of, the outermost first, itself last: a rule may name it through
+    /// any of them.
     pub(crate) enclosing: Vec<EnclosingCommand>,
 }
 
@@ -71,7 +75,8 @@ pub(crate) enum CommandRole {
     /// It does something itself, or changes what the command it wraps can do.
     #[default]
     Acts,
-    /// It only runs what it wraps, in a way that changes nothing: what it wraps is judged in its place.
+    /// It only runs what it wraps, in a way that changes nothing: what it wraps is judged in its
+    /// place.
     Transparent,
 }
 
@@ -100,7 +105,11 @@ pub(crate) enum EffectPosition {
 }
 
 /// Everything a script does.
-pub(crate) fn of_script(script: &ShellScript, workspace: &Workspace, start: WorkingFolders) -> Vec<CommandEffect> {
+pub(crate) fn of_script(
+    script: &ShellScript,
+    workspace: &Workspace,
+    start: WorkingFolders,
+) -> Vec<CommandEffect> {
     let mut walk = walk::Walk::new(workspace);
     walk.script(script, start);
     walk.finish()

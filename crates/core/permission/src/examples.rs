@@ -30,10 +30,15 @@ pub(super) fn decides(rule: &PermissionRule, decision: Decision, example: &str) 
         _ => Access::Execute,
     };
     let intent = match access {
-        Access::Read if HOST_TOOLS.contains(&rule.tool()) => Intent::Hosts(vec![example.to_owned()]),
+        Access::Read if HOST_TOOLS.contains(&rule.tool()) => {
+            Intent::Hosts(vec![example.to_owned()])
+        }
         Access::Read | Access::State => Intent::Files(vec![FileUse::Read(example.to_owned())]),
         Access::Write => Intent::Files(vec![FileUse::Write(example.to_owned())]),
-        Access::Execute => Intent::Command { line: example.to_owned(), cwd: None },
+        Access::Execute => Intent::Command {
+            line: example.to_owned(),
+            cwd: None,
+        },
     };
     let call = PermissionRequest {
         tool: rule.tool(),
@@ -50,10 +55,19 @@ pub(super) fn decides(rule: &PermissionRule, decision: Decision, example: &str) 
         // What it asks or denies would be allowed without it.
         rules = rules.with(Decision::Allow, everything);
     }
-    let permissions = Permissions { mode: PermissionMode::Ask, rules, confinement: Confinement::None };
+    let permissions = Permissions {
+        mode: PermissionMode::Ask,
+        rules,
+        confinement: Confinement::None,
+    };
     let verdict = permissions.decide(&call, &workspace);
-    let by_rule =
-        verdict.parts.iter().any(|part| part.rule.as_deref() == Some(rule.text()) && part.decision == decision)
-            || verdict.rule.as_deref() == Some(rule.text());
-    ExampleOutcome { decides: verdict.decision == decision && by_rule, why: verdict.reason }
+    let by_rule = verdict
+        .parts
+        .iter()
+        .any(|part| part.rule.as_deref() == Some(rule.text()) && part.decision == decision)
+        || verdict.rule.as_deref() == Some(rule.text());
+    ExampleOutcome {
+        decides: verdict.decision == decision && by_rule,
+        why: verdict.reason,
+    }
 }

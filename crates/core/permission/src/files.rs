@@ -65,7 +65,9 @@ pub(super) fn walk(folder: &Path, mut look: impl FnMut(&Path) -> Descent) -> Wal
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             left -= 1;
             match look(&entry.path()) {
-                Descent::Yes if entry.file_type().is_ok_and(|kind| kind.is_dir()) => open.push_back(entry.path()),
+                Descent::Yes if entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
+                    open.push_back(entry.path())
+                }
                 Descent::Yes | Descent::No => {}
                 Descent::Enough => return WalkEnd::Whole,
             }
@@ -79,7 +81,12 @@ pub(super) fn walk(folder: &Path, mut look: impl FnMut(&Path) -> Descent) -> Wal
 
 impl Permissions {
     /// A call that reads or writes the files it names.
-    pub(super) fn decide_files(&self, tool: &str, files: &[FileUse], workspace: &Workspace) -> Verdict {
+    pub(super) fn decide_files(
+        &self,
+        tool: &str,
+        files: &[FileUse],
+        workspace: &Workspace,
+    ) -> Verdict {
         let mut outside = Vec::new();
         let parts = files
             .iter()
@@ -93,11 +100,18 @@ impl Permissions {
                     Ok(resolved) => self.decide_file(tool, usage, given, resolved, workspace),
                     Err(error) => self.unless_yolo(error.to_string()),
                 };
-                outside.extend(resolved.ok().filter(|resolved| !workspace.contains(resolved)));
+                outside.extend(
+                    resolved
+                        .ok()
+                        .filter(|resolved| !workspace.contains(resolved)),
+                );
                 ruling.part(given)
             })
             .collect();
-        Verdict { outside, ..Verdict::of_parts(parts) }
+        Verdict {
+            outside,
+            ..Verdict::of_parts(parts)
+        }
     }
 
     fn decide_file(
@@ -114,13 +128,19 @@ impl Permissions {
             return ruling;
         }
         // An edit shows the lines around it, and a move makes the file readable under another name.
-        let is_there =
-            |path: &PathBuf| !path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let is_there = |path: &PathBuf| {
+            !path
+                .symlink_metadata()
+                .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
         if usage == FileAccess::Write
             && forms.iter().any(is_there)
             && let Some(ruling) = self.forbidden_file(FileAccess::Read, &forms, workspace)
         {
-            return Ruling { reason: format!("{}, and changing a file shows what it holds", ruling.reason), ..ruling };
+            return Ruling {
+                reason: format!("{}, and changing a file shows what it holds", ruling.reason),
+                ..ruling
+            };
         }
         if usage == FileAccess::Write
             && let Some(ruling) = self.forbidden_by_mode(tool, usage.verb())
@@ -128,12 +148,16 @@ impl Permissions {
             return ruling;
         }
         let allow = self.rules.of(Decision::Allow);
-        let by_path =
-            allow.iter().find(|rule| rule.path_of(&[tool]).is_some_and(|path| path.names(workspace, resolved)));
+        let by_path = allow.iter().find(|rule| {
+            rule.path_of(&[tool])
+                .is_some_and(|path| path.names(workspace, resolved))
+        });
         // What lies outside must be named: a rule for every call of a tool means the project.
         if !workspace.contains(resolved) && by_path.is_none() {
             let root = workspace.root.display();
-            return self.unless_yolo(format!("`{given}` is `{shown}`, which is outside the project `{root}`"));
+            return self.unless_yolo(format!(
+                "`{given}` is `{shown}`, which is outside the project `{root}`"
+            ));
         }
         if usage == FileAccess::Write
             && self.mode != PermissionMode::Yolo
@@ -150,36 +174,54 @@ impl Permissions {
             return Ruling::by(rule, Decision::Allow, "it");
         }
         match (usage, self.mode) {
-            (FileAccess::Read, _) => Ruling::new(Decision::Allow, "reading in the project is allowed"),
-            (FileAccess::Write, PermissionMode::AcceptEdits | PermissionMode::Auto | PermissionMode::Yolo) => {
-                Ruling::new(Decision::Allow, format!("edits are allowed (permission mode `{}`)", self.mode))
+            (FileAccess::Read, _) => {
+                Ruling::new(Decision::Allow, "reading in the project is allowed")
             }
-            (FileAccess::Write, PermissionMode::Ask | PermissionMode::Plan) => {
-                Ruling::new(Decision::Ask, format!("`{tool}` changes files, and no rule allows `{shown}`"))
-            }
+            (
+                FileAccess::Write,
+                PermissionMode::AcceptEdits | PermissionMode::Auto | PermissionMode::Yolo,
+            ) => Ruling::new(
+                Decision::Allow,
+                format!("edits are allowed (permission mode `{}`)", self.mode),
+            ),
+            (FileAccess::Write, PermissionMode::Ask | PermissionMode::Plan) => Ruling::new(
+                Decision::Ask,
+                format!("`{tool}` changes files, and no rule allows `{shown}`"),
+            ),
         }
     }
 
-    /// What may be read below a folder that is walked through; none where rules keep nothing from being read. Nobody is asked
-    /// on the way, so what would be asked is left out as well.
+    /// What may be read below a folder that is walked through; none where rules keep nothing from
+    /// being read. Nobody is asked on the way, so what would be asked is left out as well.
     pub fn readable(&self, workspace: &Workspace) -> Option<ReadFilter> {
         let speaks = |rule: &PermissionRule| rule.path_of(FileAccess::Read.tools()).is_some();
-        let asks = self.mode != PermissionMode::Yolo && self.rules.of(Decision::Ask).iter().any(speaks);
+        let asks =
+            self.mode != PermissionMode::Yolo && self.rules.of(Decision::Ask).iter().any(speaks);
         if !asks && !self.rules.of(Decision::Deny).iter().any(speaks) {
             return None;
         }
         let (permissions, workspace) = (self.clone(), workspace.clone());
         Some(Arc::new(move |path: &Path| {
-            permissions.forbidden_file(FileAccess::Read, &[path.to_owned()], &workspace).is_none()
+            permissions
+                .forbidden_file(FileAccess::Read, &[path.to_owned()], &workspace)
+                .is_none()
         }))
     }
 
-    /// What rules keep from being read below the folders of a workspace, as far as it is there and can be looked at: for a
-    /// sandbox to hide. Outside of them, what a rule names without a pattern.
+    /// What rules keep from being read below the folders of a workspace, as far as it is there and
+    /// can be looked at: for a sandbox to hide. Outside of them, what a rule names without a
+    /// pattern.
     pub fn unreadable(&self, workspace: &Workspace) -> Vec<PathBuf> {
-        let paths = self.rules.of(Decision::Deny).iter().filter_map(|rule| rule.path_of(FileAccess::Read.tools()));
+        let paths = self
+            .rules
+            .of(Decision::Deny)
+            .iter()
+            .filter_map(|rule| rule.path_of(FileAccess::Read.tools()));
         let paths: Vec<_> = paths.collect();
-        let mut found: Vec<PathBuf> = paths.iter().filter_map(|path| path.whole_folder()).collect();
+        let mut found: Vec<PathBuf> = paths
+            .iter()
+            .filter_map(|path| path.whole_folder())
+            .collect();
         if paths.is_empty() {
             return found;
         }
@@ -194,11 +236,20 @@ impl Permissions {
     }
 
     /// The rule that denies or asks to use one of these files, which are forms of the same.
-    pub(super) fn forbidden_file(&self, usage: FileAccess, forms: &[PathBuf], workspace: &Workspace) -> Option<Ruling> {
+    pub(super) fn forbidden_file(
+        &self,
+        usage: FileAccess,
+        forms: &[PathBuf],
+        workspace: &Workspace,
+    ) -> Option<Ruling> {
         let speaks = |rule: &&PermissionRule| {
-            rule.path_of(usage.tools()).is_some_and(|path| forms.iter().any(|form| path.hits(workspace, form)))
+            rule.path_of(usage.tools())
+                .is_some_and(|path| forms.iter().any(|form| path.hits(workspace, form)))
         };
-        let shown = forms.first().map(|form| workspace.display(form)).unwrap_or_default();
+        let shown = forms
+            .first()
+            .map(|form| workspace.display(form))
+            .unwrap_or_default();
         if let Some(rule) = self.rules.of(Decision::Deny).iter().find(speaks) {
             return Some(Ruling::by(rule, Decision::Deny, &format!("`{shown}`")));
         }

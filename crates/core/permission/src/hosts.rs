@@ -7,13 +7,20 @@ use super::rule::PermissionRule;
 use super::verdict::{Ruling, Verdict};
 
 impl Permissions {
-    /// A call that reaches hosts and changes nothing there. What is asked of a host tells it something, so it is asked first.
+    /// A call that reaches hosts and changes nothing there. What is asked of a host tells it
+    /// something, so it is asked first.
     pub(super) fn decide_hosts(&self, tool: &str, hosts: &[String]) -> Verdict {
-        Verdict::of_parts(hosts.iter().map(|host| self.decide_host(tool, host).part(host)).collect())
+        Verdict::of_parts(
+            hosts
+                .iter()
+                .map(|host| self.decide_host(tool, host).part(host))
+                .collect(),
+        )
     }
 
     fn decide_host(&self, tool: &str, host: &str) -> Ruling {
-        let speaks = |rule: &&PermissionRule| rule.domain_of(tool).is_some_and(|domain| domain.hits(host));
+        let speaks =
+            |rule: &&PermissionRule| rule.domain_of(tool).is_some_and(|domain| domain.hits(host));
         if let Some(rule) = self.rules.of(Decision::Deny).iter().find(speaks) {
             return Ruling::by(rule, Decision::Deny, &format!("`{host}`"));
         }
@@ -24,11 +31,17 @@ impl Permissions {
             return Ruling::by(rule, Decision::Ask, &format!("`{host}`"));
         }
         let allows = |rule: &&PermissionRule| {
-            rule.is_all_of(tool) || rule.domain_of(tool).is_some_and(|domain| domain.names(host))
+            rule.is_all_of(tool)
+                || rule
+                    .domain_of(tool)
+                    .is_some_and(|domain| domain.names(host))
         };
         match self.rules.of(Decision::Allow).iter().find(allows) {
             Some(rule) => Ruling::by(rule, Decision::Allow, "it"),
-            None => Ruling::new(Decision::Ask, format!("`{tool}` reaches `{host}`, and no rule allows it")),
+            None => Ruling::new(
+                Decision::Ask,
+                format!("`{tool}` reaches `{host}`, and no rule allows it"),
+            ),
         }
     }
 }

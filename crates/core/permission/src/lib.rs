@@ -1,13 +1,14 @@
 //! Whether a call may run: allowed, asked, or denied.
 //!
-//! A decision is made from the mode, the rules, the call and the workspace. Nothing is run to make it, and nothing but links
-//! is looked up on disk; this crate asks nobody and remembers nothing, that is the engine's work.
+//! A decision is made from the mode, the rules, the call and the workspace. Nothing is run to make
+//! it, and nothing but links is looked up on disk; this crate asks nobody and remembers nothing,
+//! that is the engine's work.
 //!
-//! A command line is read like bash reads it ([`shell`]), taken apart into everything it does ([`effects`]), and every part
-//! must be covered by a rule; what is not understood is asked.
+//! A command line is read like bash reads it ([`shell`]), taken apart into everything it does
+//! ([`effects`]), and every part must be covered by a rule; what is not understood is asked.
 //!
-//! Order: deny, then ask, then allow, then the mode. Adding a rule that denies or asks never allows anything, and a project's
-//! rules only tighten ([`PermissionRules::tightened_by`]).
+//! Order: deny, then ask, then allow, then the mode. Adding a rule that denies or asks never allows
+//! anything, and a project's rules only tighten ([`PermissionRules::tightened_by`]).
 //!
 //! Read first: [`Permissions::decide`], [`PermissionRule`], [`Verdict`].
 

@@ -1,7 +1,8 @@
 //! What rules name: the words of a command, or files.
 //!
-//! A rule that allows is read narrowly: every word it names must stand there, literally and in its place. A rule that asks or
-//! denies is read widely: any path to the program, any spelling of a file, options before a subcommand.
+//! A rule that allows is read narrowly: every word it names must stand there, literally and in its
+//! place. A rule that asks or denies is read widely: any path to the program, any spelling of a
+//! file, options before a subcommand.
 
 use std::path::{Path, PathBuf};
 
@@ -52,16 +53,28 @@ impl CommandPattern {
             WordValue::Dynamic { .. } => Err(format!("`{}` is not a literal word", word.source)),
         };
         Ok(Self {
-            assignments: simple.assignments.into_iter().map(literal).collect::<Result<_, _>>()?,
-            words: simple.words.into_iter().map(literal).collect::<Result<_, _>>()?,
+            assignments: simple
+                .assignments
+                .into_iter()
+                .map(literal)
+                .collect::<Result<_, _>>()?,
+            words: simple
+                .words
+                .into_iter()
+                .map(literal)
+                .collect::<Result<_, _>>()?,
             more,
         })
     }
 
     /// Whether it names this command, word by word.
     pub(super) fn names(&self, assignments: &[ShellWord], words: &[ShellWord]) -> bool {
-        let same =
-            |named: &[WordValue], found: &[ShellWord]| named.iter().zip(found).all(|(name, word)| *name == word.text);
+        let same = |named: &[WordValue], found: &[ShellWord]| {
+            named
+                .iter()
+                .zip(found)
+                .all(|(name, word)| *name == word.text)
+        };
         self.assignments.len() == assignments.len()
             && same(&self.assignments, assignments)
             && match self.more {
@@ -83,35 +96,66 @@ impl CommandPattern {
 
     /// Whether it speaks of this command in any of the forms it could take.
     pub(super) fn hits(&self, words: &[ShellWord]) -> PatternMatch {
-        let Some((program, arguments)) = words.split_first() else { return PatternMatch::No };
-        let Some((wanted, rest)) = self.words.split_first() else { return PatternMatch::No };
+        let Some((program, arguments)) = words.split_first() else {
+            return PatternMatch::No;
+        };
+        let Some((wanted, rest)) = self.words.split_first() else {
+            return PatternMatch::No;
+        };
         let begins = match (program.base_name(), base_name(wanted)) {
             (Some(found), wanted) if found.eq_ignore_ascii_case(wanted) => PatternMatch::Yes,
             (Some(_), _) => return PatternMatch::No,
             (None, _) => PatternMatch::Maybe,
         };
-        begins.min(self.in_order(rest, arguments).max(self.in_any_order(base_name(wanted), rest, arguments)))
+        begins.min(self.in_order(rest, arguments).max(self.in_any_order(
+            base_name(wanted),
+            rest,
+            arguments,
+        )))
     }
 
     /// The words named with their options anywhere, in any cluster and spelling.
-    fn in_any_order(&self, program: &str, named: &[WordValue], found: &[ShellWord]) -> PatternMatch {
-        let (options, operands): (Vec<_>, Vec<_>) = named.iter().cloned().partition(|word| is_option(plain(word)));
+    fn in_any_order(
+        &self,
+        program: &str,
+        named: &[WordValue],
+        found: &[ShellWord],
+    ) -> PatternMatch {
+        let (options, operands): (Vec<_>, Vec<_>) = named
+            .iter()
+            .cloned()
+            .partition(|word| is_option(plain(word)));
         if options.is_empty() {
             return PatternMatch::No;
         }
         let wanted = OptionSet::of(program, options.iter());
         let given = OptionSet::of(program, found.iter().map(|word| &word.text));
-        let bare: Vec<ShellWord> = found.iter().filter(|word| !word.is_flag()).cloned().collect();
+        let bare: Vec<ShellWord> = found
+            .iter()
+            .filter(|word| !word.is_flag())
+            .cloned()
+            .collect();
         let ordered = match self.more {
-            FurtherWords::Any => self.in_order(&operands, found).max(self.in_order(&operands, &bare)),
+            FurtherWords::Any => self
+                .in_order(&operands, found)
+                .max(self.in_order(&operands, &bare)),
             FurtherWords::None if given.are_in(&wanted) => self.follow(&operands, &bare),
             FurtherWords::None => PatternMatch::No,
         };
-        let unknown = if found.iter().any(could_be_flag) { PatternMatch::Maybe } else { PatternMatch::No };
-        ordered.min(if wanted.are_in(&given) { PatternMatch::Yes } else { unknown })
+        let unknown = if found.iter().any(could_be_flag) {
+            PatternMatch::Maybe
+        } else {
+            PatternMatch::No
+        };
+        ordered.min(if wanted.are_in(&given) {
+            PatternMatch::Yes
+        } else {
+            unknown
+        })
     }
 
-    /// The words named in their order. Options may stand before a subcommand, each with a value or without.
+    /// The words named in their order. Options may stand before a subcommand, each with a value or
+    /// without.
     fn in_order(&self, rest: &[WordValue], arguments: &[ShellWord]) -> PatternMatch {
         let mut reached = vec![false; arguments.len() + 3];
         reached[0] = true;
@@ -132,17 +176,30 @@ impl CommandPattern {
     /// Whether the words named are the next ones.
     fn follow(&self, named: &[WordValue], found: &[ShellWord]) -> PatternMatch {
         for (place, wanted) in named.iter().enumerate() {
-            let Some(word) = found.get(place) else { return PatternMatch::No };
+            let Some(word) = found.get(place) else {
+                return PatternMatch::No;
+            };
             if word.text == *wanted {
                 continue;
             }
             match &word.text {
                 // It could be this word and all that follow.
-                WordValue::Dynamic { splits: WordSplitting::Yes, .. } => return PatternMatch::Maybe,
-                WordValue::Dynamic { lead, splits: WordSplitting::No } if plain(wanted).starts_with(lead.as_str()) => {
+                WordValue::Dynamic {
+                    splits: WordSplitting::Yes,
+                    ..
+                } => return PatternMatch::Maybe,
+                WordValue::Dynamic {
+                    lead,
+                    splits: WordSplitting::No,
+                } if plain(wanted).starts_with(lead.as_str()) => {
                     return PatternMatch::Maybe;
                 }
-                WordValue::Literal(_) | WordValue::Home(_) | WordValue::Dynamic { splits: WordSplitting::No, .. } => {
+                WordValue::Literal(_)
+                | WordValue::Home(_)
+                | WordValue::Dynamic {
+                    splits: WordSplitting::No,
+                    ..
+                } => {
                     return PatternMatch::No;
                 }
             }
@@ -152,22 +209,31 @@ impl CommandPattern {
             FurtherWords::Any => PatternMatch::Yes,
             FurtherWords::None if rest.is_empty() => PatternMatch::Yes,
             // A word that only the shell knows may turn out to be none.
-            FurtherWords::None if rest.iter().all(|word| word.literal().is_none()) => PatternMatch::Maybe,
+            FurtherWords::None if rest.iter().all(|word| word.literal().is_none()) => {
+                PatternMatch::Maybe
+            }
             FurtherWords::None => PatternMatch::No,
         }
     }
 
-    /// Whether its words stand one after another anywhere in a text that cannot be read as a command line.
+    /// Whether its words stand one after another anywhere in a text that cannot be read as a
+    /// command line.
     pub(super) fn stands_in(&self, text: &str) -> bool {
         let between = |c: char| c.is_whitespace() || ";&|()<>{}'\"`\\$=,".contains(c);
         // Quotes and escapes inside a word do not hide it.
         let closed: String = text.chars().filter(|c| !"'\"\\".contains(*c)).collect();
         [text, closed.as_str()].iter().any(|text| {
-            let tokens: Vec<&str> = text.split(between).filter(|token| !token.is_empty()).collect();
+            let tokens: Vec<&str> = text
+                .split(between)
+                .filter(|token| !token.is_empty())
+                .collect();
             tokens.windows(self.words.len().max(1)).any(|window| {
                 let mut pairs = window.iter().zip(&self.words);
                 let first = pairs.next().is_some_and(|(token, wanted)| {
-                    token.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(base_name(wanted)))
+                    token
+                        .rsplit('/')
+                        .next()
+                        .is_some_and(|name| name.eq_ignore_ascii_case(base_name(wanted)))
                 });
                 first && pairs.all(|(token, wanted)| *token == plain(wanted))
             })
@@ -177,7 +243,9 @@ impl CommandPattern {
 
 fn plain(text: &WordValue) -> &str {
     match text {
-        WordValue::Literal(text) | WordValue::Home(text) | WordValue::Dynamic { lead: text, .. } => text,
+        WordValue::Literal(text)
+        | WordValue::Home(text)
+        | WordValue::Dynamic { lead: text, .. } => text,
     }
 }
 
@@ -204,16 +272,36 @@ impl PathPattern {
             }
             Some(_) | None => glob.strip_prefix("./").unwrap_or(glob).to_owned(),
         };
-        if Path::new(&glob).components().any(|part| part == std::path::Component::ParentDir) {
-            return Err("`..` is not taken; write the path from the project's root, or an absolute one".to_owned());
+        if Path::new(&glob)
+            .components()
+            .any(|part| part == std::path::Component::ParentDir)
+        {
+            return Err(
+                "`..` is not taken; write the path from the project's root, or an absolute one"
+                    .to_owned(),
+            );
         }
-        let glob = glob.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(&glob).to_owned();
+        let glob = glob
+            .strip_suffix('/')
+            .filter(|rest| !rest.is_empty())
+            .unwrap_or(&glob)
+            .to_owned();
         let build = |text: &str| {
-            let built = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
-            built.map(|glob| glob.compile_matcher()).map_err(|error| error.to_string())
+            let built = GlobBuilder::new(text)
+                .literal_separator(true)
+                .backslash_escape(true)
+                .build();
+            built
+                .map(|glob| glob.compile_matcher())
+                .map_err(|error| error.to_string())
         };
         let (absolute, shapes) = (glob.starts_with('/'), shape::of_glob(&glob));
-        Ok(Self { absolute, exact: build(&glob)?, folded: build(&protected::folded(&glob))?, shapes })
+        Ok(Self {
+            absolute,
+            exact: build(&glob)?,
+            folded: build(&protected::folded(&glob))?,
+            shapes,
+        })
     }
 
     /// Everything it names, as absolute shapes.
@@ -222,14 +310,22 @@ impl PathPattern {
             vec![String::new()]
         } else {
             let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
-            bases.map(|base| format!("{}/", base.to_string_lossy().trim_end_matches('/'))).collect()
+            bases
+                .map(|base| format!("{}/", base.to_string_lossy().trim_end_matches('/')))
+                .collect()
         };
-        bases.into_iter().flat_map(|base| self.shapes.iter().map(move |shape| format!("{base}{shape}")))
+        bases.into_iter().flat_map(|base| {
+            self.shapes
+                .iter()
+                .map(move |shape| format!("{base}{shape}"))
+        })
     }
 
     /// The file or folder it names whole, where it is absolute.
     pub(super) fn whole_folder(&self) -> Option<PathBuf> {
-        let [shape] = self.shapes.as_slice() else { return None };
+        let [shape] = self.shapes.as_slice() else {
+            return None;
+        };
         let path = shape.strip_suffix(&['/', ANY][..]).unwrap_or(shape);
         let path = path.strip_suffix('/').unwrap_or(path);
         (self.absolute && shape::is_known(path)).then(|| PathBuf::from(path))
@@ -239,19 +335,40 @@ impl PathPattern {
     pub(super) fn may_hit(&self, workspace: &Workspace, shape: &str) -> bool {
         let (shape, home) = (protected::folded(shape), HOME.to_string());
         // Itself, or a folder it lies in; the home folder as a whole is nobody's to deny.
-        let slashes = shape.match_indices('/').filter_map(|(at, _)| shape.get(..at));
-        let forms: Vec<&str> = slashes.filter(|form| *form != home).chain([shape.as_str()]).collect();
-        let mut named = self.shapes(workspace).map(|named| protected::folded(&named));
+        let slashes = shape
+            .match_indices('/')
+            .filter_map(|(at, _)| shape.get(..at));
+        let forms: Vec<&str> = slashes
+            .filter(|form| *form != home)
+            .chain([shape.as_str()])
+            .collect();
+        let mut named = self
+            .shapes(workspace)
+            .map(|named| protected::folded(&named));
         named.any(|named| forms.iter().any(|form| overlap(form, &named)))
     }
 
-    /// Whether something that it speaks of may lie below a folder of this shape, where a command would read it.
-    pub(super) fn may_lie_below(&self, workspace: &Workspace, folder: &str, reading: TreeReading) -> bool {
+    /// Whether something that it speaks of may lie below a folder of this shape, where a command
+    /// would read it.
+    pub(super) fn may_lie_below(
+        &self,
+        workspace: &Workspace,
+        folder: &str,
+        reading: TreeReading,
+    ) -> bool {
         let below = protected::folded(&format!("{}/{ANY}", folder.trim_end_matches('/')));
         self.shapes(workspace).any(|named| {
-            let known = named.find(|c: char| !shape::is_known(c.encode_utf8(&mut [0; 4]))).unwrap_or(named.len());
-            let (known, unknown) = named.split_at(named.get(..known).and_then(|known| known.rfind('/')).unwrap_or(0));
-            let is_hidden = reading == TreeReading::Visible && unknown.split('/').any(|part| part.starts_with('.'));
+            let known = named
+                .find(|c: char| !shape::is_known(c.encode_utf8(&mut [0; 4])))
+                .unwrap_or(named.len());
+            let (known, unknown) = named.split_at(
+                named
+                    .get(..known)
+                    .and_then(|known| known.rfind('/'))
+                    .unwrap_or(0),
+            );
+            let is_hidden = reading == TreeReading::Visible
+                && unknown.split('/').any(|part| part.starts_with('.'));
             let is_there = known.is_empty() || Path::new(known).exists();
             !is_hidden && is_there && overlap(&below, &protected::folded(&named))
         })
@@ -262,7 +379,8 @@ impl PathPattern {
         if self.absolute {
             return self.exact.is_match(path);
         }
-        path.strip_prefix(&workspace.root).is_ok_and(|inside| self.exact.is_match(inside))
+        path.strip_prefix(&workspace.root)
+            .is_ok_and(|inside| self.exact.is_match(inside))
     }
 
     /// Whether it speaks of this file or a folder it lies in, in any spelling.
@@ -271,10 +389,16 @@ impl PathPattern {
         let forms: Vec<PathBuf> = if self.absolute {
             vec![path.to_owned()]
         } else {
-            bases.filter_map(|base| path.strip_prefix(base).ok()).map(Path::to_owned).collect()
+            bases
+                .filter_map(|base| path.strip_prefix(base).ok())
+                .map(Path::to_owned)
+                .collect()
         };
         forms.iter().flat_map(|form| form.ancestors()).any(|form| {
-            !form.as_os_str().is_empty() && self.folded.is_match(Path::new(&protected::folded(&form.to_string_lossy())))
+            !form.as_os_str().is_empty()
+                && self
+                    .folded
+                    .is_match(Path::new(&protected::folded(&form.to_string_lossy())))
         })
     }
 }

@@ -1,4 +1,5 @@
-//! The names of the programs a command line starts, for the log: never an argument, an assignment, or a redirect.
+//! The names of the programs a command line starts, for the log: never an argument, an assignment,
+//! or a redirect.
 
 use crate::shell::{CompoundCommand, ShellCommand, ShellScript, ShellWord, parse};
 
@@ -8,8 +9,8 @@ const MAX_NAMES: usize = 8;
 /// Maximum characters of a name; a longer word is hardly one.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Returns the programs that `line` names, each once, in the order in which they are written. A program whose name is
-/// computed, and a line that cannot be parsed, have none.
+/// Returns the programs that `line` names, each once, in the order in which they are written. A
+/// program whose name is computed, and a line that cannot be parsed, have none.
 pub fn program_names(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(script) = parse(line) {
@@ -29,7 +30,11 @@ fn add_script(script: &ShellScript, names: &mut Vec<String>) {
                 {
                     names.push(name.to_owned());
                 }
-                simple.assignments.iter().chain(&simple.words).for_each(|word| add_word(word, names));
+                simple
+                    .assignments
+                    .iter()
+                    .chain(&simple.words)
+                    .for_each(|word| add_word(word, names));
             }
             ShellCommand::Compound(compound) => add_compound(compound, names),
             ShellCommand::Function(function) => add_compound(&function.body, names),
@@ -40,11 +45,16 @@ fn add_script(script: &ShellScript, names: &mut Vec<String>) {
 
 fn add_compound(compound: &CompoundCommand, names: &mut Vec<String>) {
     compound.words.iter().for_each(|word| add_word(word, names));
-    compound.scripts.iter().for_each(|script| add_script(script, names));
+    compound
+        .scripts
+        .iter()
+        .for_each(|script| add_script(script, names));
 }
 
 fn add_word(word: &ShellWord, names: &mut Vec<String>) {
-    word.scripts.iter().for_each(|script| add_script(script, names));
+    word.scripts
+        .iter()
+        .for_each(|script| add_script(script, names));
 }
 
 fn is_plain(name: &str) -> bool {
@@ -60,7 +70,10 @@ mod tests {
     fn program_names_hold_no_argument() {
         for (line, expected) in [
             ("git commit -m 'a secret'", vec!["git"]),
-            ("TOKEN=secret make -j2 && ./run.sh secret | /usr/bin/tee out", vec!["make", "run.sh", "tee"]),
+            (
+                "TOKEN=secret make -j2 && ./run.sh secret | /usr/bin/tee out",
+                vec!["make", "run.sh", "tee"],
+            ),
             ("for x in secret; do echo $x; done", vec!["echo"]),
             ("echo $(cat secret.txt) > secret", vec!["echo", "cat"]),
             ("$PROGRAM secret", vec![]),

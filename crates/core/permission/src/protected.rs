@@ -9,7 +9,9 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 /// The protected name in a path, links followed; what lies above the workspace does not count.
 pub(super) fn protected(workspace: &Workspace, path: &Path) -> Option<&'static str> {
     let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
-    let inside = bases.filter_map(|base| path.strip_prefix(base).ok()).min_by_key(|inside| inside.as_os_str().len());
+    let inside = bases
+        .filter_map(|base| path.strip_prefix(base).ok())
+        .min_by_key(|inside| inside.as_os_str().len());
     named(inside.unwrap_or(path))
 }
 
@@ -17,20 +19,28 @@ pub(super) fn protected(workspace: &Workspace, path: &Path) -> Option<&'static s
 pub(super) fn named(path: &Path) -> Option<&'static str> {
     let parts: Vec<String> = path
         .components()
-        .map(|part| folded(&part.as_os_str().to_string_lossy()).trim_end_matches(['.', ' ']).to_owned())
+        .map(|part| {
+            folded(&part.as_os_str().to_string_lossy())
+                .trim_end_matches(['.', ' '])
+                .to_owned()
+        })
         .collect();
     PROTECTED.iter().chain(STEERING).copied().find(|name| {
         let wanted: Vec<&str> = name.split('/').collect();
         parts.windows(wanted.len()).any(|window| {
-            window.iter().zip(&wanted).all(|(part, wanted)| match wanted.strip_prefix('*') {
-                Some(ending) => part.ends_with(ending),
-                None => part == wanted,
-            })
+            window
+                .iter()
+                .zip(&wanted)
+                .all(|(part, wanted)| match wanted.strip_prefix('*') {
+                    Some(ending) => part.ends_with(ending),
+                    None => part == wanted,
+                })
         })
     })
 }
 
-/// The text as the most forgiving file system would compare it: no case, one spelling of each letter, nothing invisible.
+/// The text as the most forgiving file system would compare it: no case, one spelling of each
+/// letter, nothing invisible.
 pub(super) fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -38,7 +48,10 @@ pub(super) fn folded(text: &str) -> String {
     let normalised = ComposingNormalizerBorrowed::new_nfkc().normalize(text);
     let visible = normalised.chars().filter(|c| !is_ignored(*c));
     // Upper case first: some letters share it without sharing the lower one.
-    visible.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    visible
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// Characters that some file systems leave out of a comparison.
@@ -53,18 +66,51 @@ mod tests {
     #[test]
     fn every_spelling_of_a_protected_name() {
         for path in [
-            ".git", ".git/hooks/pre-commit", "sub/.git/config", ".GIT/config", ".Git", ".g\u{200c}it/x",
-            ".gi\u{fe0f}t", "．git", ".ｇｉｔ/config", ".git./x", ".git /x", ".HAFT/config.toml", ".mcp.json",
-            "a/.MCP.JSON", ".BASHRC", ".ba\u{17f}hrc", ".github/workflows/ci.yml", "x/.GitHub/Workflows/y",
-            ".vscode/settings.json", "Jenkinsfile", ".\u{212a}shrc", "AGENTS.md", "sub/Agents.MD", "CLAUDE.md",
-            "haft.code-workspace", "sub/My.Code-Workspace", ".cargo/config.toml", "x/.npmrc", "rust-toolchain.toml",
+            ".git",
+            ".git/hooks/pre-commit",
+            "sub/.git/config",
+            ".GIT/config",
+            ".Git",
+            ".g\u{200c}it/x",
+            ".gi\u{fe0f}t",
+            "．git",
+            ".ｇｉｔ/config",
+            ".git./x",
+            ".git /x",
+            ".HAFT/config.toml",
+            ".mcp.json",
+            "a/.MCP.JSON",
+            ".BASHRC",
+            ".ba\u{17f}hrc",
+            ".github/workflows/ci.yml",
+            "x/.GitHub/Workflows/y",
+            ".vscode/settings.json",
+            "Jenkinsfile",
+            ".\u{212a}shrc",
+            "AGENTS.md",
+            "sub/Agents.MD",
+            "CLAUDE.md",
+            "haft.code-workspace",
+            "sub/My.Code-Workspace",
+            ".cargo/config.toml",
+            "x/.npmrc",
+            "rust-toolchain.toml",
             "CODE_LAW.md",
         ] {
             assert!(named(Path::new(path)).is_some(), "{path}");
         }
         for path in [
-            ".gitignore", ".github/CODEOWNERS", "git", "src/.gitkeep", "workflows/ci.yml", ".github", "src/main.rs",
-            "agents/x", "docs/agents.mdx", ".cargo/registry", "cargo/config.toml",
+            ".gitignore",
+            ".github/CODEOWNERS",
+            "git",
+            "src/.gitkeep",
+            "workflows/ci.yml",
+            ".github",
+            "src/main.rs",
+            "agents/x",
+            "docs/agents.mdx",
+            ".cargo/registry",
+            "cargo/config.toml",
         ] {
             assert_eq!(named(Path::new(path)), None, "{path}");
         }
@@ -79,9 +125,18 @@ mod tests {
             spill: "/tmp/spill".into(),
             journal: "/tmp/journal".into(),
         };
-        assert_eq!(protected(&workspace, Path::new("/home/me/.claude/work/src/a.rs")), None);
+        assert_eq!(
+            protected(&workspace, Path::new("/home/me/.claude/work/src/a.rs")),
+            None
+        );
         assert_eq!(protected(&workspace, Path::new("/srv/.git/tree/a")), None);
-        assert_eq!(protected(&workspace, Path::new("/home/me/.claude/work/.git/config")), Some(".git"));
-        assert_eq!(protected(&workspace, Path::new("/home/me/.bashrc")), Some(".bashrc"));
+        assert_eq!(
+            protected(&workspace, Path::new("/home/me/.claude/work/.git/config")),
+            Some(".git")
+        );
+        assert_eq!(
+            protected(&workspace, Path::new("/home/me/.bashrc")),
+            Some(".bashrc")
+        );
     }
 }

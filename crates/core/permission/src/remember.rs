@@ -19,11 +19,22 @@ pub(super) fn rules_for(
     if matches!(&call.intent, Intent::Command { line, .. } if line.len() > LONGEST) {
         return Vec::new();
     }
-    let asked = verdict.parts.iter().filter(|part| part.decision == Decision::Ask);
+    let asked = verdict
+        .parts
+        .iter()
+        .filter(|part| part.decision == Decision::Ask);
     let texts: Option<Vec<String>> = match &call.intent {
-        Intent::Command { .. } => asked.map(|part| of_command(call.tool, &part.command)).collect(),
-        Intent::Files(_) => asked.map(|part| of_path(call.tool, &part.command, workspace)).collect(),
-        Intent::Hosts(_) => Some(asked.map(|part| format!("{}(domain:{})", call.tool, part.command)).collect()),
+        Intent::Command { .. } => asked
+            .map(|part| of_command(call.tool, &part.command))
+            .collect(),
+        Intent::Files(_) => asked
+            .map(|part| of_path(call.tool, &part.command, workspace))
+            .collect(),
+        Intent::Hosts(_) => Some(
+            asked
+                .map(|part| format!("{}(domain:{})", call.tool, part.command))
+                .collect(),
+        ),
         Intent::Input(_) | Intent::Nothing => None,
         Intent::Unknown => Some(vec![call.tool.to_owned()]),
         Intent::Server { server, tool } => Some(vec![format!("mcp__{server}__{tool}")]),
@@ -32,21 +43,40 @@ pub(super) fn rules_for(
     texts.dedup();
     // Proved, not hoped: with the rules the call must be allowed.
     let allow = |texts: &[String]| {
-        let parsed: Option<Vec<_>> = texts.iter().map(|text| PermissionRule::parse(text, None).ok()).collect();
-        let Some(parsed) = parsed.filter(|parsed| !parsed.is_empty()) else { return false };
-        let rules = parsed.into_iter().fold(permissions.rules.clone(), |rules, rule| rules.with(Decision::Allow, rule));
-        let with_rules = Permissions { rules, ..permissions.clone() };
+        let parsed: Option<Vec<_>> = texts
+            .iter()
+            .map(|text| PermissionRule::parse(text, None).ok())
+            .collect();
+        let Some(parsed) = parsed.filter(|parsed| !parsed.is_empty()) else {
+            return false;
+        };
+        let rules = parsed
+            .into_iter()
+            .fold(permissions.rules.clone(), |rules, rule| {
+                rules.with(Decision::Allow, rule)
+            });
+        let with_rules = Permissions {
+            rules,
+            ..permissions.clone()
+        };
         with_rules.decide_by_rules(call, workspace).decision == Decision::Allow
     };
     // The first may wrap the others, and cover them.
-    let few = [1, texts.len()].into_iter().filter_map(|count| texts.get(..count)).find(|texts| allow(texts));
+    let few = [1, texts.len()]
+        .into_iter()
+        .filter_map(|count| texts.get(..count))
+        .find(|texts| allow(texts));
     few.map(<[String]>::to_vec).unwrap_or_default()
 }
 
 /// The rule for one command, word by word.
 fn of_command(tool: &str, part: &str) -> Option<String> {
     let simple = shell::parse_simple(part).ok()?;
-    let words: Option<Vec<String>> = simple.words.iter().map(|word| word.literal().map(quoted)).collect();
+    let words: Option<Vec<String>> = simple
+        .words
+        .iter()
+        .map(|word| word.literal().map(quoted))
+        .collect();
     // What makes a program run or write something is named by a person who means it.
     let is_plain = simple.assignments.is_empty() && effects::risks(&simple.words).is_empty();
     let words = words.filter(|words| !words.is_empty() && is_plain)?;

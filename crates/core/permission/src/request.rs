@@ -34,14 +34,23 @@ impl<'a> PermissionRequest<'a> {
     /// A call of this tool with these arguments.
     pub fn of(tool: &'a dyn Tool, arguments: &Value) -> Self {
         // Whatever is not a plain false is a reason to ask.
-        let requires_approval = arguments.get("requires_approval").is_some_and(|value| *value != Value::Bool(false));
+        let requires_approval = arguments
+            .get("requires_approval")
+            .is_some_and(|value| *value != Value::Bool(false));
         let leaves_sandbox = match arguments.get("sandbox") {
             None | Some(Value::Null) => false,
             Some(place) => tool.access() == Access::Execute && place != "inside",
         };
         let (access, intent) = (tool.access(), tool.intent(arguments));
         let project_files = ProjectFiles::default();
-        Self { tool: &tool.spec().name, access, intent, requires_approval, leaves_sandbox, project_files }
+        Self {
+            tool: &tool.spec().name,
+            access,
+            intent,
+            requires_approval,
+            leaves_sandbox,
+            project_files,
+        }
     }
 
     /// A call of this tool of this MCP server.
@@ -49,7 +58,10 @@ impl<'a> PermissionRequest<'a> {
         Self {
             tool: "use_mcp_tool",
             access: Access::Execute,
-            intent: Intent::Server { server: server.to_owned(), tool: tool.to_owned() },
+            intent: Intent::Server {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+            },
             requires_approval: false,
             leaves_sandbox: false,
             project_files: ProjectFiles::default(),
@@ -58,7 +70,10 @@ impl<'a> PermissionRequest<'a> {
 
     /// A command line for `execute_command`.
     pub fn command(line: &str) -> Self {
-        let intent = Intent::Command { line: line.to_owned(), cwd: None };
+        let intent = Intent::Command {
+            line: line.to_owned(),
+            cwd: None,
+        };
         Self {
             tool: super::rule::EXECUTE,
             access: Access::Execute,

@@ -13,12 +13,26 @@ pub(super) const EXECUTE: &str = "execute_command";
 const COMMAND_TOOLS: [&str; 3] = [EXECUTE, "background_task", "session_start"];
 /// Tools that read what their path names.
 pub(super) const READ_TOOLS: [&str; 10] = [
-    "ac_mod_list", "ac_mod_read", "count_tokens", "extract_to_text", "glob", "list_code_definition_names",
-    "list_files", "read_file", "search_files", "useful_info_add",
+    "ac_mod_list",
+    "ac_mod_read",
+    "count_tokens",
+    "extract_to_text",
+    "glob",
+    "list_code_definition_names",
+    "list_files",
+    "read_file",
+    "search_files",
+    "useful_info_add",
 ];
 /// Tools that write what their path names.
 pub(super) const WRITE_TOOLS: [&str; 8] = [
-    "ac_mod_write", "apply_patch", "edit_file", "extract_to_text", "multi_edit", "replace_in_file", "undo_edit",
+    "ac_mod_write",
+    "apply_patch",
+    "edit_file",
+    "extract_to_text",
+    "multi_edit",
+    "replace_in_file",
+    "undo_edit",
     "write_to_file",
 ];
 /// Tools that reach hosts; their pattern is `domain:example.com`.
@@ -44,7 +58,9 @@ const CLASSIC: [(&str, &str); 11] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// It is not `tool` or `tool(pattern)`.
-    #[error("`{0}` is not a rule; write `tool` or `tool(pattern)`, such as `execute_command(git status:*)`")]
+    #[error(
+        "`{0}` is not a rule; write `tool` or `tool(pattern)`, such as `execute_command(git status:*)`"
+    )]
     Shape(String),
     /// The tool takes no pattern.
     #[error(
@@ -114,26 +130,50 @@ impl PermissionRule {
         let of_server = name.starts_with(OF_SERVERS);
         let named = |c: char| {
             // Servers name their tools as they like.
-            c.is_ascii_alphanumeric() || "_-.".contains(c) || of_server && !c.is_whitespace() && c != ')'
+            c.is_ascii_alphanumeric()
+                || "_-.".contains(c)
+                || of_server && !c.is_whitespace() && c != ')'
         };
         if name.is_empty() || !name.chars().all(named) {
             return Err(shape());
         }
-        let tool = CLASSIC.iter().find(|(classic, _)| *classic == name).map_or(name, |(_, tool)| tool);
+        let tool = CLASSIC
+            .iter()
+            .find(|(classic, _)| *classic == name)
+            .map_or(name, |(_, tool)| tool);
         let pattern = match inside.map(str::trim) {
             None | Some("" | "*") => CallPattern::Any,
-            Some(inside) if COMMAND_TOOLS.contains(&tool) => CallPattern::Command(
-                CommandPattern::parse(inside).map_err(|why| RuleError::Words { rule: text.to_owned(), why })?,
-            ),
-            Some(inside) if READ_TOOLS.contains(&tool) || WRITE_TOOLS.contains(&tool) => CallPattern::Path(Box::new(
-                PathPattern::parse(inside, home).map_err(|why| RuleError::Glob { rule: text.to_owned(), why })?,
-            )),
-            Some(inside) if HOST_TOOLS.contains(&tool) => {
-                CallPattern::Domain(DomainPattern::parse(inside).ok_or_else(|| RuleError::Domain(text.to_owned()))?)
+            Some(inside) if COMMAND_TOOLS.contains(&tool) => {
+                CallPattern::Command(CommandPattern::parse(inside).map_err(|why| {
+                    RuleError::Words {
+                        rule: text.to_owned(),
+                        why,
+                    }
+                })?)
             }
-            Some(_) => return Err(RuleError::NoPattern { rule: text.to_owned(), tool: tool.to_owned() }),
+            Some(inside) if READ_TOOLS.contains(&tool) || WRITE_TOOLS.contains(&tool) => {
+                CallPattern::Path(Box::new(PathPattern::parse(inside, home).map_err(
+                    |why| RuleError::Glob {
+                        rule: text.to_owned(),
+                        why,
+                    },
+                )?))
+            }
+            Some(inside) if HOST_TOOLS.contains(&tool) => CallPattern::Domain(
+                DomainPattern::parse(inside).ok_or_else(|| RuleError::Domain(text.to_owned()))?,
+            ),
+            Some(_) => {
+                return Err(RuleError::NoPattern {
+                    rule: text.to_owned(),
+                    tool: tool.to_owned(),
+                });
+            }
         };
-        Ok(Self { text: trimmed.to_owned(), tool: tool.to_owned(), pattern })
+        Ok(Self {
+            text: trimmed.to_owned(),
+            tool: tool.to_owned(),
+            pattern,
+        })
     }
 
     /// The tool's own name.
@@ -166,13 +206,19 @@ impl PermissionRule {
         }
     }
 
-    /// Whether it speaks of this tool of an MCP server: by its whole name, by a beginning that ends in `*`, or by the server's.
+    /// Whether it speaks of this tool of an MCP server: by its whole name, by a beginning that ends
+    /// in `*`, or by the server's.
     pub(super) fn is_of_server(&self, server: &str, tool: &str) -> bool {
-        let Some(named) = self.tool.strip_prefix(OF_SERVERS) else { return false };
+        let Some(named) = self.tool.strip_prefix(OF_SERVERS) else {
+            return false;
+        };
         let whole = format!("{server}__{tool}");
         match named.strip_suffix('*') {
-            // A beginning must name the server itself: `mcp__a*` is not meant to be a rule for `ab`.
-            Some(beginning) => beginning.starts_with(&format!("{server}__")) && whole.starts_with(beginning),
+            // A beginning must name the server itself: `mcp__a*` is not meant to be a rule for
+            // `ab`.
+            Some(beginning) => {
+                beginning.starts_with(&format!("{server}__")) && whole.starts_with(beginning)
+            }
             None => named == whole || named == server,
         }
     }
@@ -181,7 +227,10 @@ impl PermissionRule {
     pub(super) fn domain_of(&self, tool: &str) -> Option<&DomainPattern> {
         match &self.pattern {
             CallPattern::Domain(domain) if self.tool == tool => Some(domain),
-            CallPattern::Any | CallPattern::Command(_) | CallPattern::Path(_) | CallPattern::Domain(_) => None,
+            CallPattern::Any
+            | CallPattern::Command(_)
+            | CallPattern::Path(_)
+            | CallPattern::Domain(_) => None,
         }
     }
 
@@ -189,7 +238,10 @@ impl PermissionRule {
     pub(super) fn path_of(&self, tools: &[&str]) -> Option<&PathPattern> {
         match &self.pattern {
             CallPattern::Path(path) if tools.contains(&self.tool.as_str()) => Some(path),
-            CallPattern::Any | CallPattern::Command(_) | CallPattern::Path(_) | CallPattern::Domain(_) => None,
+            CallPattern::Any
+            | CallPattern::Command(_)
+            | CallPattern::Path(_)
+            | CallPattern::Domain(_) => None,
         }
     }
 }

@@ -57,7 +57,9 @@ pub enum RulesError {
     #[error("permissions: {0}")]
     Rule(#[from] RuleError),
     /// One does not do what its examples say.
-    #[error("permissions: the {decision} rule `{rule}` must {must} its example `{example}`, but it does not ({why})")]
+    #[error(
+        "permissions: the {decision} rule `{rule}` must {must} its example `{example}`, but it does not ({why})"
+    )]
     Example {
         /// The rule.
         rule: String,
@@ -86,11 +88,20 @@ pub struct ActiveRule<'a> {
 impl PermissionRules {
     /// The user's rules. `home` is what `~` stands for in patterns. Every example is checked.
     pub fn load(config: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
-        let reading = if config.reading_commands { ReadingCommands::All } else { ReadingCommands::None };
-        let mut rules = Self { reading, ..Self::default() };
-        for (decision, texts) in
-            [(Decision::Allow, &config.allow), (Decision::Ask, &config.ask), (Decision::Deny, &config.deny)]
-        {
+        let reading = if config.reading_commands {
+            ReadingCommands::All
+        } else {
+            ReadingCommands::None
+        };
+        let mut rules = Self {
+            reading,
+            ..Self::default()
+        };
+        for (decision, texts) in [
+            (Decision::Allow, &config.allow),
+            (Decision::Ask, &config.ask),
+            (Decision::Deny, &config.deny),
+        ] {
             for text in texts {
                 rules.add(decision, PermissionRule::parse(text, home)?);
             }
@@ -101,8 +112,13 @@ impl PermissionRules {
         Ok(rules)
     }
 
-    /// The same with a project's rules on top. What the project would allow is left out: it can only tighten.
-    pub fn tightened_by(&self, project: &PermissionsConfig, home: Option<&Path>) -> Result<Self, RulesError> {
+    /// The same with a project's rules on top. What the project would allow is left out: it can
+    /// only tighten.
+    pub fn tightened_by(
+        &self,
+        project: &PermissionsConfig,
+        home: Option<&Path>,
+    ) -> Result<Self, RulesError> {
         let project = Self::load(project, home)?;
         let mut rules = self.clone();
         for (decision, added) in [(Decision::Ask, project.ask), (Decision::Deny, project.deny)] {
@@ -133,16 +149,34 @@ impl PermissionRules {
         let of = |decision: Decision| {
             self.of(decision).iter().map(move |rule| {
                 let rule = rule.text();
-                let of_project = self.project.iter().any(|(by, text)| *by == decision && text == rule);
-                let origin = if of_project { RuleOrigin::Project } else { RuleOrigin::User };
-                ActiveRule { decision, rule, origin }
+                let of_project = self
+                    .project
+                    .iter()
+                    .any(|(by, text)| *by == decision && text == rule);
+                let origin = if of_project {
+                    RuleOrigin::Project
+                } else {
+                    RuleOrigin::User
+                };
+                ActiveRule {
+                    decision,
+                    rule,
+                    origin,
+                }
             })
         };
         let built_in = self.reading().map(|reading| {
             let (decision, origin) = (Decision::Allow, RuleOrigin::BuiltIn);
-            ActiveRule { decision, rule: reading.rule.text(), origin }
+            ActiveRule {
+                decision,
+                rule: reading.rule.text(),
+                origin,
+            }
         });
-        of(Decision::Deny).chain(of(Decision::Ask)).chain(of(Decision::Allow)).chain(built_in)
+        of(Decision::Deny)
+            .chain(of(Decision::Ask))
+            .chain(of(Decision::Allow))
+            .chain(built_in)
     }
 
     /// The built-in rules that hold.
@@ -152,7 +186,9 @@ impl PermissionRules {
             ReadingCommands::All => reading_rules(),
         };
         let git = self.git;
-        rules.iter().filter(move |rule| git == GitUse::Trusted || !rule.runs_git())
+        rules
+            .iter()
+            .filter(move |rule| git == GitUse::Trusted || !rule.runs_git())
     }
 
     /// The commands that commit and do nothing else.

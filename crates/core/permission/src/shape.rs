@@ -1,8 +1,8 @@
-//! Sets of texts: what a word may become once the shell has expanded it, what a rule on files names, and whether both can be the
-//! same.
+//! Sets of texts: what a word may become once the shell has expanded it, what a rule on files
+//! names, and whether both can be the same.
 //!
-//! A shape is a text in which some characters of the private use area stand for what is not known. One of these in a command
-//! line can only make a shape wider.
+//! A shape is a text in which some characters of the private use area stand for what is not known.
+//! One of these in a command line can only make a shape wider.
 
 /// Any text.
 pub(crate) const ANY: char = '\u{E000}';
@@ -71,7 +71,10 @@ pub(crate) fn of_glob(glob: &str) -> Vec<String> {
     };
     let front = plain(front);
     let behind = of_glob(rest);
-    behind.iter().flat_map(|rest| [format!("{front}{rest}"), format!("{front}{ANY}/{rest}")]).collect()
+    behind
+        .iter()
+        .flat_map(|rest| [format!("{front}{rest}"), format!("{front}{ANY}/{rest}")])
+        .collect()
 }
 
 /// The shape of a glob without `**/`, or a wider one.
@@ -91,7 +94,10 @@ fn plain(glob: &str) -> String {
                 let closer = if c == '[' { ']' } else { '}' };
                 shape.push(ANY);
                 // Nested lists end later than they seem to, which only makes the shape wider.
-                let behind = rest.as_str().rsplit_once(closer).map_or("", |(_, behind)| behind);
+                let behind = rest
+                    .as_str()
+                    .rsplit_once(closer)
+                    .map_or("", |(_, behind)| behind);
                 rest = behind.chars();
             }
             other => shape.push(other),
@@ -100,14 +106,17 @@ fn plain(glob: &str) -> String {
     shape
 }
 
-/// A path below a folder without links, with `.` left out; what comes before a part that may be `..` is anything.
+/// A path below a folder without links, with `.` left out; what comes before a part that may be
+/// `..` is anything.
 pub(crate) fn below(folder: &str, path: &str) -> String {
     let mut shape = folder.to_owned();
     let mut parts = path.split('/').peekable();
     while let Some(part) = parts.next() {
         match part {
             "" | "." => {}
-            part if part == ".." || (parts.peek().is_some() && overlap(part, "..")) => shape = ANY.to_string(),
+            part if part == ".." || (parts.peek().is_some() && overlap(part, "..")) => {
+                shape = ANY.to_string()
+            }
             part => {
                 shape.push('/');
                 shape.push_str(part);

@@ -1,8 +1,9 @@
 //! Reads a command line the way bash does, or says that it cannot.
 //!
-//! Responsible for one thing: that whatever bash would run, write or set is in the [`ShellScript`]. What this grammar does not
-//! know is [`UnsupportedSyntax`], and the caller asks the user: arithmetic with names in it, arrays, `${x:=y}`, coprocesses,
-//! here-documents inside substitutions and every form whose meaning depends on the shell's options.
+//! Responsible for one thing: that whatever bash would run, write or set is in the [`ShellScript`].
+//! What this grammar does not know is [`UnsupportedSyntax`], and the caller asks the user:
+//! arithmetic with names in it, arrays, `${x:=y}`, coprocesses, here-documents inside substitutions
+//! and every form whose meaning depends on the shell's options.
 //!
 //! Invariant: a line is either read whole or not at all; nothing in it is skipped.
 
@@ -16,8 +17,8 @@ mod redirect;
 mod word;
 
 pub(crate) use ast::{
-    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect, RedirectKind,
-    ShellCommand, ShellScript, ShellWord, SimpleCommand, WordSplitting, WordValue,
+    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect,
+    RedirectKind, ShellCommand, ShellScript, ShellWord, SimpleCommand, WordSplitting, WordValue,
 };
 
 pub(crate) use grammar::is_assignment;
@@ -46,7 +47,9 @@ pub(crate) fn parse(line: &str) -> Result<ShellScript> {
 pub(crate) fn parse_simple(line: &str) -> Result<SimpleCommand> {
     let mut script = parse(line)?;
     let not_one = UnsupportedSyntax("more or less than one plain command");
-    let (Some(item), None) = (script.items.pop(), script.items.pop()) else { return Err(not_one) };
+    let (Some(item), None) = (script.items.pop(), script.items.pop()) else {
+        return Err(not_one);
+    };
     if item.mode == JobMode::Background {
         return Err(not_one);
     }
@@ -68,11 +71,14 @@ fn parse_at(line: &str, depth: usize) -> Result<ShellScript> {
     if !parser.pending.is_empty() {
         return Err(UnsupportedSyntax("a here-document without its end"));
     }
-    script.items.extend(parser.strays.into_iter().flat_map(|stray| stray.items));
+    script
+        .items
+        .extend(parser.strays.into_iter().flat_map(|stray| stray.items));
     Ok(script)
 }
 
-/// Characters that shells, terminals and people see differently. Bash uses some control characters itself.
+/// Characters that shells, terminals and people see differently. Bash uses some control characters
+/// itself.
 fn is_odd(c: char) -> bool {
     /// Letters and marks that are not shown.
     const INVISIBLE: [std::ops::RangeInclusive<char>; 15] = [
@@ -94,7 +100,9 @@ fn is_odd(c: char) -> bool {
     ];
     match c {
         '\n' | '\t' | ' '..='~' => false,
-        _ => c.is_control() || c.is_whitespace() || INVISIBLE.iter().any(|range| range.contains(&c)),
+        _ => {
+            c.is_control() || c.is_whitespace() || INVISIBLE.iter().any(|range| range.contains(&c))
+        }
     }
 }
 

@@ -45,7 +45,10 @@ impl Project {
             spill: top.join("spill"),
             journal: top.join("journal"),
         };
-        Self { _folder: folder, workspace }
+        Self {
+            _folder: folder,
+            workspace,
+        }
     }
 
     fn root(&self) -> &Path {
@@ -53,12 +56,29 @@ impl Project {
     }
 }
 
-fn permissions<Text: AsRef<str>>(mode: PermissionMode, allow: &[Text], ask: &[Text], deny: &[Text]) -> Permissions {
-    let config = PermissionsConfig { mode, ..config(allow, ask, deny) };
-    Permissions { mode, rules: PermissionRules::load(&config, None).unwrap(), confinement: Confinement::None }
+fn permissions<Text: AsRef<str>>(
+    mode: PermissionMode,
+    allow: &[Text],
+    ask: &[Text],
+    deny: &[Text],
+) -> Permissions {
+    let config = PermissionsConfig {
+        mode,
+        ..config(allow, ask, deny)
+    };
+    Permissions {
+        mode,
+        rules: PermissionRules::load(&config, None).unwrap(),
+        confinement: Confinement::None,
+    }
 }
 
 fn config<Text: AsRef<str>>(allow: &[Text], ask: &[Text], deny: &[Text]) -> PermissionsConfig {
     let owned = |texts: &[Text]| texts.iter().map(|text| text.as_ref().to_owned()).collect();
-    PermissionsConfig { allow: owned(allow), ask: owned(ask), deny: owned(deny), ..PermissionsConfig::default() }
+    PermissionsConfig {
+        allow: owned(allow),
+        ask: owned(ask),
+        deny: owned(deny),
+        ..PermissionsConfig::default()
+    }
 }

@@ -18,10 +18,12 @@ pub struct Verdict {
     pub rule: Option<String>,
     /// What each part of it came to.
     pub parts: Vec<PartVerdict>,
-    /// The files outside the workspace it is about, links followed: reaching them is what is asked.
+    /// The files outside the workspace it is about, links followed: reaching them is what is
+    /// asked.
     #[serde(skip)]
     pub outside: Vec<PathBuf>,
-    /// Whether it is a command line that only reads and commits, and may write to the project's repository once it is allowed.
+    /// Whether it is a command line that only reads and commits, and may write to the project's
+    /// repository once it is allowed.
     #[serde(skip)]
     pub commits: bool,
     /// The rules that would allow exactly this from now on; none where no rule can.
@@ -60,11 +62,21 @@ impl Verdict {
         }
     }
 
-    /// Why it is as strict as it is: its own reason, and that of every further part that says more than its command does.
+    /// Why it is as strict as it is: its own reason, and that of every further part that says more
+    /// than its command does.
     pub(super) fn reasons(&self) -> Vec<String> {
         let mut reasons = vec![self.reason.clone()];
-        for PartVerdict { command, decision, reason, .. } in &self.parts {
-            if *decision == self.decision && !reasons.contains(reason) && *reason != unruled(command) {
+        for PartVerdict {
+            command,
+            decision,
+            reason,
+            ..
+        } in &self.parts
+        {
+            if *decision == self.decision
+                && !reasons.contains(reason)
+                && *reason != unruled(command)
+            {
                 reasons.push(reason.clone());
             }
         }
@@ -73,18 +85,35 @@ impl Verdict {
 
     /// The verdict on a call as a whole: that of its strictest part.
     pub(super) fn of_parts(parts: Vec<PartVerdict>) -> Self {
-        let strictest = parts.iter().map(|part| part.decision).max().unwrap_or(Decision::Ask);
+        let strictest = parts
+            .iter()
+            .map(|part| part.decision)
+            .max()
+            .unwrap_or(Decision::Ask);
         let Some(part) = parts.iter().find(|part| part.decision == strictest) else {
             return Self::plain(Decision::Ask, "there is nothing in it");
         };
         let (reason, rule) = (part.reason.clone(), part.rule.clone());
-        Self { rule, parts, ..Self::plain(strictest, reason) }
+        Self {
+            rule,
+            parts,
+            ..Self::plain(strictest, reason)
+        }
     }
 }
 
 impl From<Ruling> for Verdict {
-    fn from(Ruling { decision, reason, rule }: Ruling) -> Self {
-        Self { rule, ..Self::plain(decision, reason) }
+    fn from(
+        Ruling {
+            decision,
+            reason,
+            rule,
+        }: Ruling,
+    ) -> Self {
+        Self {
+            rule,
+            ..Self::plain(decision, reason)
+        }
     }
 }
 
@@ -102,7 +131,11 @@ pub(super) struct Ruling {
 
 impl Ruling {
     pub(super) fn new(decision: Decision, reason: impl Into<String>) -> Self {
-        Self { decision, reason: reason.into(), rule: None }
+        Self {
+            decision,
+            reason: reason.into(),
+            rule: None,
+        }
     }
 
     /// What a rule decides of `what`, which is `it` or a quoted name.
@@ -116,10 +149,18 @@ impl Ruling {
     }
 
     pub(super) fn with_rule(self, rule: &PermissionRule) -> Self {
-        Self { rule: Some(rule.to_string()), ..self }
+        Self {
+            rule: Some(rule.to_string()),
+            ..self
+        }
     }
 
     pub(super) fn part(self, command: &str) -> PartVerdict {
-        PartVerdict { command: command.to_owned(), decision: self.decision, reason: self.reason, rule: self.rule }
+        PartVerdict {
+            command: command.to_owned(),
+            decision: self.decision,
+            reason: self.reason,
+            rule: self.rule,
+        }
     }
 }

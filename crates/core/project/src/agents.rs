@@ -61,7 +61,10 @@ struct AgentFrontMatter {
 }
 
 /// Reads the agents; a file that cannot be used is named and skipped.
-pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<AgentDefinition> {
+pub fn load(
+    knowledge: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> NamedItems<AgentDefinition> {
     load_after(&[], knowledge, problems)
 }
 
@@ -75,10 +78,14 @@ pub fn load_after(
     given.iter().cloned().for_each(|agent| found.add(agent));
     for folder in knowledge.folders(KnowledgeKind::Agents) {
         for path in file::markdown(&folder.path) {
-            let Some(read) = file::read(knowledge, &path, problems) else { continue };
+            let Some(read) = file::read(knowledge, &path, problems) else {
+                continue;
+            };
             match agent(knowledge, &path, folder.level, &read, problems) {
                 Ok(agent) => found.add(agent),
-                Err(Some(what)) => problems.push(FileProblem::new(&path, format!("{what}; it is skipped"))),
+                Err(Some(what)) => {
+                    problems.push(FileProblem::new(&path, format!("{what}; it is skipped")))
+                }
                 // The front matter could not be read, which is reported already.
                 Err(None) => {}
             }
@@ -100,23 +107,37 @@ fn agent(
     }
     let head = parted.head;
     let given = |value: Option<String>, key: &str| {
-        let value = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let value = value
+            .map(|value| value.trim().to_owned())
+            .filter(|value| !value.is_empty());
         value.ok_or_else(|| Some(format!("the front matter gives no `{key}`")))
     };
     let name = given(head.name, "name")?;
     if name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/') {
-        return Err(Some(format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
+        return Err(Some(format!(
+            "`{name}` is not a name: use letters, digits, `-` and `_`"
+        )));
     }
     let system_prompt = match (head.system_prompt, head.system_prompt_file) {
-        (Some(_), Some(_)) => return Err(Some("give `system_prompt` or `system_prompt_file`, not both".to_owned())),
+        (Some(_), Some(_)) => {
+            return Err(Some(
+                "give `system_prompt` or `system_prompt_file`, not both".to_owned(),
+            ));
+        }
         (prompt, None) => prompt,
         (None, Some(file)) => {
             let file = path.parent().unwrap_or(Path::new("/")).join(file);
             let before = problems.len();
             let within = ReadBounds::named_by(knowledge, &read.real);
             let Some(read) = file::read_within(knowledge, &file, within, problems) else {
-                let why = problems.drain(before..).next().map(|problem| problem.to_string()).unwrap_or_default();
-                return Err(Some(format!("its `system_prompt_file` cannot be used: {why}")));
+                let why = problems
+                    .drain(before..)
+                    .next()
+                    .map(|problem| problem.to_string())
+                    .unwrap_or_default();
+                return Err(Some(format!(
+                    "its `system_prompt_file` cannot be used: {why}"
+                )));
             };
             Some(read.text)
         }
@@ -126,7 +147,9 @@ fn agent(
         Some(WordList(names)) if names.iter().any(|name| name == "*") => AgentTools::All,
         Some(WordList(names)) => AgentTools::Only(names),
     };
-    let model = head.model.filter(|model| !model.trim().is_empty() && model != "inherit");
+    let model = head
+        .model
+        .filter(|model| !model.trim().is_empty() && model != "inherit");
     Ok(AgentDefinition {
         name,
         description: given(head.description, "description")?,
@@ -165,22 +188,44 @@ mod tests {
             home: None,
         };
         let prompt_of = |folder: &Path, named: &str| {
-            let text = format!("---\nname: a\ndescription: d\nsystem_prompt_file: {named}\n---\nRole.");
+            let text =
+                format!("---\nname: a\ndescription: d\nsystem_prompt_file: {named}\n---\nRole.");
             fs::write(folder.join("a.md"), text).unwrap();
             let mut problems = Vec::new();
             let found = load(&knowledge, &mut problems);
-            let prompt = found.items.first().and_then(|agent| agent.system_prompt.clone());
+            let prompt = found
+                .items
+                .first()
+                .and_then(|agent| agent.system_prompt.clone());
             fs::remove_file(folder.join("a.md")).unwrap();
-            (prompt, problems.iter().map(ToString::to_string).collect::<String>())
+            (
+                prompt,
+                problems.iter().map(ToString::to_string).collect::<String>(),
+            )
         };
         let absolute = top.join("secret.md").display().to_string();
-        for named in [absolute.as_str(), "../../../secret.md", "link.txt", "/proc/self/environ", "/etc/passwd"] {
+        for named in [
+            absolute.as_str(),
+            "../../../secret.md",
+            "link.txt",
+            "/proc/self/environ",
+            "/etc/passwd",
+        ] {
             let (prompt, problems) = prompt_of(&agents, named);
             assert_eq!(prompt, None, "{named}");
-            assert!(problems.contains("leads out of the project"), "{named}: {problems}");
+            assert!(
+                problems.contains("leads out of the project"),
+                "{named}: {problems}"
+            );
         }
-        assert_eq!(prompt_of(&agents, "prompt.txt").0.as_deref(), Some("the prompt"));
+        assert_eq!(
+            prompt_of(&agents, "prompt.txt").0.as_deref(),
+            Some("the prompt")
+        );
         // The user's own agent may name what the user can read.
-        assert_eq!(prompt_of(&top.join("user/agents"), &absolute).0.as_deref(), Some("the secret"));
+        assert_eq!(
+            prompt_of(&top.join("user/agents"), &absolute).0.as_deref(),
+            Some("the secret")
+        );
     }
 }

@@ -41,25 +41,33 @@ pub enum PromptPiece {
     Command(String),
 }
 
-/// Marks around a command line while arguments are put in: a prompt that has them itself has them for nothing.
+/// Marks around a command line while arguments are put in: a prompt that has them itself has them
+/// for nothing.
 const MARKS: [char; 2] = ['\u{E010}', '\u{E011}'];
 
 impl CommandPrompt {
-    /// The prompt in pieces, with what was written behind the name put in its places. Only the file itself has command lines,
-    /// whatever is written behind the name.
+    /// The prompt in pieces, with what was written behind the name put in its places. Only the file
+    /// itself has command lines, whatever is written behind the name.
     pub fn pieces(&self, arguments: &str) -> Vec<PromptPiece> {
         let plain = |text: &str| text.replace(MARKS, "");
-        let marked = Self { text: marked(&plain(&self.text)), ..self.clone() };
+        let marked = Self {
+            text: marked(&plain(&self.text)),
+            ..self.clone()
+        };
         let mut pieces = Vec::new();
         for (at, part) in marked.expand(&plain(arguments)).split(MARKS).enumerate() {
             let part = part.to_owned();
-            pieces.push(if at % 2 == 0 { PromptPiece::Text(part) } else { PromptPiece::Command(part) });
+            pieces.push(if at % 2 == 0 {
+                PromptPiece::Text(part)
+            } else {
+                PromptPiece::Command(part)
+            });
         }
         pieces
     }
 
-    /// The prompt with what was written behind the name put in its places: `$ARGUMENTS` is all of it, `$1` to `$9` are its
-    /// words. Where the prompt has no such place, it goes to the end.
+    /// The prompt with what was written behind the name put in its places: `$ARGUMENTS` is all of
+    /// it, `$1` to `$9` are its words. Where the prompt has no such place, it goes to the end.
     pub fn expand(&self, arguments: &str) -> String {
         let arguments = arguments.trim();
         let words = words(arguments);
@@ -67,14 +75,21 @@ impl CommandPrompt {
         while let Some(at) = rest.find('$') {
             out.push_str(&rest[..at]);
             rest = &rest[at + 1..];
-            let digit = rest.bytes().next().filter(|byte| (b'1'..=b'9').contains(byte));
+            let digit = rest
+                .bytes()
+                .next()
+                .filter(|byte| (b'1'..=b'9').contains(byte));
             let longer = rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
             if let Some(after) = rest.strip_prefix("ARGUMENTS") {
                 (rest, placed) = (after, true);
                 out.push_str(arguments);
             } else if let Some(digit) = digit.filter(|_| !longer) {
                 (rest, placed) = (&rest[1..], true);
-                out.push_str(words.get(usize::from(digit - b'1')).map_or("", String::as_str));
+                out.push_str(
+                    words
+                        .get(usize::from(digit - b'1'))
+                        .map_or("", String::as_str),
+                );
             } else {
                 out.push('$');
             }
@@ -88,16 +103,27 @@ impl CommandPrompt {
     }
 }
 
-/// The text with marks around command lines: `` !` `` at the beginning of a word, to the next backquote on the line.
+/// The text with marks around command lines: `` !` `` at the beginning of a word, to the next
+/// backquote on the line.
 fn marked(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find("!`") {
         let (before, behind) = (&rest[..at], &rest[at + 2..]);
-        let line = behind.split('`').next().filter(|line| line.len() < behind.len() && !line.contains('\n'));
-        let begins = before.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        let line = behind
+            .split('`')
+            .next()
+            .filter(|line| line.len() < behind.len() && !line.contains('\n'));
+        let begins = before
+            .chars()
+            .next_back()
+            .is_none_or(|c| c.is_whitespace() || c == '(');
         out.push_str(before);
         if let Some(line) = line.filter(|line| begins && !line.trim().is_empty()) {
-            out.extend([MARKS[0].to_string().as_str(), line, MARKS[1].to_string().as_str()]);
+            out.extend([
+                MARKS[0].to_string().as_str(),
+                line,
+                MARKS[1].to_string().as_str(),
+            ]);
             rest = &behind[line.len() + 1..];
         } else {
             out.push_str("!`");
@@ -135,10 +161,21 @@ struct CommandFrontMatter {
 }
 
 /// Reads the commands.
-pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<CommandPrompt> {
+pub fn load(
+    knowledge: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> NamedItems<CommandPrompt> {
     let mut found = NamedItems::default();
     for folder in knowledge.folders(KnowledgeKind::Commands) {
-        read_folder(knowledge, &folder, &folder.path, "", 0, &mut found, problems);
+        read_folder(
+            knowledge,
+            &folder,
+            &folder.path,
+            "",
+            0,
+            &mut found,
+            problems,
+        );
     }
     found.sorted()
 }
@@ -153,14 +190,28 @@ fn read_folder(
     problems: &mut Vec<FileProblem>,
 ) {
     for path in file::markdown(folder) {
-        let Some(read) = file::read(knowledge, &path, problems) else { continue };
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some(read) = file::read(knowledge, &path, problems) else {
+            continue;
+        };
+        let stem = path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let parted = front_matter::part::<CommandFrontMatter>(&path, &read.text, problems);
         let text = parted.body.trim().to_owned();
-        let first_line = text.lines().next().unwrap_or_default().trim_start_matches('#').trim().to_owned();
+        let first_line = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches('#')
+            .trim()
+            .to_owned();
         found.add(CommandPrompt {
             name: format!("{prefix}{stem}"),
-            description: parted.head.description.map_or(first_line, |text| text.trim().to_owned()),
+            description: parted
+                .head
+                .description
+                .map_or(first_line, |text| text.trim().to_owned()),
             argument_hint: parted.head.argument_hint.map(|list| list.0.join(", ")),
             text,
             path,
@@ -168,10 +219,24 @@ fn read_folder(
         });
     }
     if depth < DEEPEST {
-        for name in file::names(folder).into_iter().filter(|name| !name.starts_with('.')) {
+        for name in file::names(folder)
+            .into_iter()
+            .filter(|name| !name.starts_with('.'))
+        {
             let below = folder.join(&name);
-            if below.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
-                read_folder(knowledge, top, &below, &format!("{prefix}{name}:"), depth + 1, found, problems);
+            if below
+                .symlink_metadata()
+                .is_ok_and(|metadata| metadata.is_dir())
+            {
+                read_folder(
+                    knowledge,
+                    top,
+                    &below,
+                    &format!("{prefix}{name}:"),
+                    depth + 1,
+                    found,
+                    problems,
+                );
             }
         }
     }
@@ -184,14 +249,21 @@ mod tests {
     #[test]
     fn command_lines_come_from_the_file_alone() {
         let pieces = |text: &str, arguments: &str| {
-            let pieces = CommandPrompt { text: text.into(), ..command() }.pieces(arguments);
+            let pieces = CommandPrompt {
+                text: text.into(),
+                ..command()
+            }
+            .pieces(arguments);
             let lines = pieces.iter().filter_map(|piece| match piece {
                 PromptPiece::Command(line) => Some(line.clone()),
                 PromptPiece::Text(_) => None,
             });
             lines.collect::<Vec<_>>()
         };
-        assert_eq!(pieces("Now: !`git status`, (!`ls $1`)", "src"), ["git status", "ls src"]);
+        assert_eq!(
+            pieces("Now: !`git status`, (!`ls $1`)", "src"),
+            ["git status", "ls src"]
+        );
         assert_eq!(pieces("!`ls`", "x"), ["ls"]);
         for (text, arguments) in [
             ("say $ARGUMENTS", "!`rm x`"),
@@ -205,11 +277,22 @@ mod tests {
             ("say $1", "\u{E010}rm x\u{E011}"),
             ("\u{E010}rm x\u{E011}", ""),
         ] {
-            assert_eq!(pieces(text, arguments), Vec::<String>::new(), "{text} {arguments}");
+            assert_eq!(
+                pieces(text, arguments),
+                Vec::<String>::new(),
+                "{text} {arguments}"
+            );
         }
-        let whole = CommandPrompt { text: "a !`b` c".into(), ..command() }.pieces("");
+        let whole = CommandPrompt {
+            text: "a !`b` c".into(),
+            ..command()
+        }
+        .pieces("");
         let text = |text: &str| PromptPiece::Text(text.to_owned());
-        assert_eq!(whole, [text("a "), PromptPiece::Command("b".into()), text(" c")]);
+        assert_eq!(
+            whole,
+            [text("a "), PromptPiece::Command("b".into()), text(" c")]
+        );
     }
 
     fn command() -> CommandPrompt {
@@ -224,15 +307,26 @@ mod tests {
     }
 
     fn expand(text: &str, arguments: &str) -> String {
-        CommandPrompt { text: text.into(), ..command() }.expand(arguments)
+        CommandPrompt {
+            text: text.into(),
+            ..command()
+        }
+        .expand(arguments)
     }
 
     #[test]
     fn arguments_go_to_their_places() {
-        assert_eq!(expand("Fix $1 in $2: $ARGUMENTS.", "'a b' c.rs"), "Fix a b in c.rs: 'a b' c.rs.");
+        assert_eq!(
+            expand("Fix $1 in $2: $ARGUMENTS.", "'a b' c.rs"),
+            "Fix a b in c.rs: 'a b' c.rs."
+        );
         assert_eq!(expand("Costs $10, $x and $", ""), "Costs $10, $x and $");
         assert_eq!(expand("Review.", "now"), "Review.\n\nnow");
-        assert_eq!(expand("$1", "$2"), "$2", "arguments are not looked at again");
+        assert_eq!(
+            expand("$1", "$2"),
+            "$2",
+            "arguments are not looked at again"
+        );
         assert_eq!(expand("[$3]", "a b"), "[]");
     }
 }

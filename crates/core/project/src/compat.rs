@@ -21,10 +21,18 @@ struct Convention {
 }
 
 /// In the order they are looked for.
-const CONVENTIONS: [&[Convention]; 4] = [auto_coder::FOLDERS, claude::FOLDERS, cursor::FOLDERS, agent_skills::FOLDERS];
+const CONVENTIONS: [&[Convention]; 4] = [
+    auto_coder::FOLDERS,
+    claude::FOLDERS,
+    cursor::FOLDERS,
+    agent_skills::FOLDERS,
+];
 
 fn of(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convention> {
-    CONVENTIONS.into_iter().flatten().filter(move |convention| convention.kind == kind)
+    CONVENTIONS
+        .into_iter()
+        .flatten()
+        .filter(move |convention| convention.kind == kind)
 }
 
 /// Folders below a project's root.
@@ -39,7 +47,9 @@ pub(crate) fn in_home(kind: KnowledgeKind) -> impl Iterator<Item = &'static str>
 
 /// Folders below the user's home that hold `repos/PROJECT`.
 pub(crate) fn repositories(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
-    of(kind).flat_map(|convention| convention.repositories).copied()
+    of(kind)
+        .flat_map(|convention| convention.repositories)
+        .copied()
 }
 
 /// Claude Code's settings in a project, in which hooks stand.
@@ -49,11 +59,16 @@ pub(crate) fn claude_settings() -> [&'static str; 2] {
 
 /// How the names of rule files in a folder end.
 pub(crate) fn rule_endings(folder: &Path) -> &'static [&'static str] {
-    if folder.ends_with(cursor::RULES) { &["md", "mdc"] } else { &["md"] }
+    if folder.ends_with(cursor::RULES) {
+        &["md", "mdc"]
+    } else {
+        &["md"]
+    }
 }
 
 /// Files of standing instructions beside `AGENTS.md`, by their path below a folder.
-pub(crate) const INSTRUCTIONS: [&str; 3] = ["CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"];
+pub(crate) const INSTRUCTIONS: [&str; 3] =
+    ["CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"];
 
 /// Folders below a project's root with descriptions of its folders, laid out like haft's own.
 pub(crate) const ACTIVE_CONTEXT: &str = auto_coder::ACTIVE_CONTEXT;
@@ -66,5 +81,6 @@ pub(crate) const LIBRARIES: &str = auto_coder::LIBRARIES;
 
 /// Whether the rules of this file's program are sent in every request unless they say otherwise.
 pub(crate) fn rules_apply_always(path: &Path) -> bool {
-    path.parent().is_some_and(|folder| folder.ends_with(claude::RULES))
+    path.parent()
+        .is_some_and(|folder| folder.ends_with(claude::RULES))
 }

@@ -1,7 +1,8 @@
 //! External tools: programs in a tools folder that the model runs as commands.
 //!
-//! This module finds them, reads what their files say of themselves, remembers what they said when they were asked, and
-//! writes the document about them. It runs nothing: whoever asks a tool for its help does so in a sandbox.
+//! This module finds them, reads what their files say of themselves, remembers what they said when
+//! they were asked, and writes the document about them. It runs nothing: whoever asks a tool for
+//! its help does so in a sandbox.
 
 mod cache;
 mod header;
@@ -90,13 +91,25 @@ pub fn load(
 ) -> NamedItems<ExternalTool> {
     let mut found = NamedItems::default();
     for folder in knowledge.folders(KnowledgeKind::Tools) {
-        for name in file::names(&folder.path).into_iter().filter(|name| !name.starts_with('.')) {
+        for name in file::names(&folder.path)
+            .into_iter()
+            .filter(|name| !name.starts_with('.'))
+        {
             let path = folder.path.join(&name);
-            let Some(tool) = look(&name, path, folder.level) else { continue };
+            let Some(tool) = look(&name, path, folder.level) else {
+                continue;
+            };
             if leads_out(knowledge, &tool) {
-                problems.push(FileProblem::new(tool.path, "it leads out of the project and is left out"));
+                problems.push(FileProblem::new(
+                    tool.path,
+                    "it leads out of the project and is left out",
+                ));
             } else if is_built_in(&name) {
-                found.shadowed.push(Shadowed { name, path: tool.path, by: ShadowedBy::BuiltIn });
+                found.shadowed.push(Shadowed {
+                    name,
+                    path: tool.path,
+                    by: ShadowedBy::BuiltIn,
+                });
             } else {
                 found.add(tool);
             }
@@ -110,11 +123,24 @@ fn look(name: &str, path: PathBuf, level: Level) -> Option<ExternalTool> {
     let executable = metadata.permissions().mode() & 0o111 != 0;
     let counts = match ending(&path) {
         None => executable,
-        Some(ending) => ENDINGS.iter().any(|(known, _)| *known == ending) && File::open(&path).is_ok(),
+        Some(ending) => {
+            ENDINGS.iter().any(|(known, _)| *known == ending) && File::open(&path).is_ok()
+        }
     };
     let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
-    let version = ToolFileVersion { size: metadata.size(), seconds, nanoseconds, executable };
-    counts.then(|| ExternalTool { name: name.to_owned(), path, level, executable, version })
+    let version = ToolFileVersion {
+        size: metadata.size(),
+        seconds,
+        nanoseconds,
+        executable,
+    };
+    counts.then(|| ExternalTool {
+        name: name.to_owned(),
+        path,
+        level,
+        executable,
+        version,
+    })
 }
 
 fn leads_out(knowledge: &KnowledgePaths, tool: &ExternalTool) -> bool {
@@ -138,15 +164,28 @@ impl ExternalTool {
             // Without an ending it can be started, or it would not be here.
             None => &[][..],
             Some(_) if self.executable && self.starts_itself() => &[],
-            Some(ending) => ENDINGS.iter().find(|(known, by)| *known == ending && !by.is_empty())?.1,
+            Some(ending) => {
+                ENDINGS
+                    .iter()
+                    .find(|(known, by)| *known == ending && !by.is_empty())?
+                    .1
+            }
         };
-        Some(by.iter().map(OsString::from).chain([self.path.clone().into_os_string()]).collect())
+        Some(
+            by.iter()
+                .map(OsString::from)
+                .chain([self.path.clone().into_os_string()])
+                .collect(),
+        )
     }
 
-    /// Whether the kernel knows what to do with it: many scripts are executable and do not say of what.
+    /// Whether the kernel knows what to do with it: many scripts are executable and do not say of
+    /// what.
     fn starts_itself(&self) -> bool {
         let mut start = [0; 4];
-        let read = File::open(&self.path).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
+        let read = File::open(&self.path)
+            .and_then(|mut file| file.read(&mut start))
+            .unwrap_or(0);
         start[..read].starts_with(b"#!") || start[..read].starts_with(b"\x7fELF")
     }
 

@@ -1,8 +1,9 @@
 //! What of a project would run or steer a run, once it is trusted.
 //!
-//! That is configuration that names commands, the folders of programs, and every file of the project that a hook or a server of
-//! its names. Invariant: looking changes nothing and waits for nothing. Links are not followed (what they point to is part of the
-//! footprint), pipes and devices are not opened, and the walk is bounded; a file counts whole, whatever its size.
+//! That is configuration that names commands, the folders of programs, and every file of the
+//! project that a hook or a server of its names. Invariant: looking changes nothing and waits for
+//! nothing. Links are not followed (what they point to is part of the footprint), pipes and devices
+//! are not opened, and the walk is bounded; a file counts whole, whatever its size.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -19,21 +20,32 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths};
 use crate::named_files::named_files;
 use crate::{compat, hooks};
 
-/// What would run: configuration that names commands, servers and hooks, and the programs themselves.
+/// What would run: configuration that names commands, servers and hooks, and the programs
+/// themselves.
 const RUNS: &[&str] = &[
-    ".haft/config.toml", ".haft/hooks", ".haft/workflows", ".mcp.json", ".claude/settings.json",
-    ".claude/settings.local.json", ".claude/hooks",
+    ".haft/config.toml",
+    ".haft/hooks",
+    ".haft/workflows",
+    ".mcp.json",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/hooks",
 ];
 
 /// Kinds of things of which whole folders would run, or steer what runs.
-const RUNNING_KINDS: [KnowledgeKind; 4] =
-    [KnowledgeKind::Tools, KnowledgeKind::Commands, KnowledgeKind::Agents, KnowledgeKind::Skills];
+const RUNNING_KINDS: [KnowledgeKind; 4] = [
+    KnowledgeKind::Tools,
+    KnowledgeKind::Commands,
+    KnowledgeKind::Agents,
+    KnowledgeKind::Skills,
+];
 
 /// The files and folders that would run.
 fn runs() -> impl Iterator<Item = String> {
     let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder()));
-    let folders =
-        RUNNING_KINDS.into_iter().flat_map(move |kind| own(kind).chain(compat::in_project(kind).map(str::to_owned)));
+    let folders = RUNNING_KINDS
+        .into_iter()
+        .flat_map(move |kind| own(kind).chain(compat::in_project(kind).map(str::to_owned)));
     RUNS.iter().map(|name| (*name).to_owned()).chain(folders)
 }
 
@@ -57,7 +69,10 @@ pub struct Footprint {
 impl Footprint {
     /// Looks at a project.
     pub fn of(root: &Path) -> Self {
-        let mut found = Self { files: BTreeMap::new(), whole: true };
+        let mut found = Self {
+            files: BTreeMap::new(),
+            whole: true,
+        };
         for name in runs() {
             found.look(root, &name, 0);
         }
@@ -69,7 +84,10 @@ impl Footprint {
 
     /// The files of a project that these lines name, when they are run in this folder.
     pub fn of_lines(root: &Path, cwd: &Path, lines: &[String]) -> Self {
-        let mut found = Self { files: BTreeMap::new(), whole: true };
+        let mut found = Self {
+            files: BTreeMap::new(),
+            whole: true,
+        };
         found.look_named(root, cwd, lines);
         found
     }
@@ -86,7 +104,11 @@ impl Footprint {
 
     /// The files that are not as they were.
     pub fn changed_since(&self, before: &BTreeMap<String, ContentHash>) -> Vec<String> {
-        let now = self.files.iter().filter(|(name, hash)| before.get(*name) != Some(hash)).map(|(name, _)| name);
+        let now = self
+            .files
+            .iter()
+            .filter(|(name, hash)| before.get(*name) != Some(hash))
+            .map(|(name, _)| name);
         let gone = before.keys().filter(|name| !self.files.contains_key(*name));
         let mut changed: Vec<_> = now.chain(gone).cloned().collect();
         changed.sort();
@@ -97,7 +119,12 @@ impl Footprint {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         let named = named_files(root, cwd, &lines);
         self.whole &= named.is_some();
-        for name in named.into_iter().flatten().filter(|name| !self.files.contains_key(name)).collect::<Vec<_>>() {
+        for name in named
+            .into_iter()
+            .flatten()
+            .filter(|name| !self.files.contains_key(name))
+            .collect::<Vec<_>>()
+        {
             self.look(root, &name, 0);
         }
     }
@@ -108,16 +135,24 @@ impl Footprint {
             return;
         }
         let path = root.join(name);
-        let Ok(metadata) = path.symlink_metadata() else { return };
+        let Ok(metadata) = path.symlink_metadata() else {
+            return;
+        };
         let kind = metadata.file_type();
         if kind.is_symlink() {
-            let target = fs::read_link(&path).map(|target| target.as_os_str().as_bytes().to_vec()).unwrap_or_default();
+            let target = fs::read_link(&path)
+                .map(|target| target.as_os_str().as_bytes().to_vec())
+                .unwrap_or_default();
             self.add(name, b"link", &target);
             // What it leads to would run too, and may change without the link.
             if let Ok(real) = path.canonicalize()
                 && real.is_file()
             {
-                self.file(&real, &format!("{name} -> {}", real.display()), metadata.len());
+                self.file(
+                    &real,
+                    &format!("{name} -> {}", real.display()),
+                    metadata.len(),
+                );
             } else if path.is_dir() {
                 self.whole = false;
             }
@@ -163,28 +198,48 @@ impl Footprint {
     }
 }
 
-/// The files that hooks and servers of a project name, links as they are and where they lead: what no command may change.
+/// The files that hooks and servers of a project name, links as they are and where they lead: what
+/// no command may change.
 pub fn named(root: &Path) -> Vec<PathBuf> {
     let names = declared(root).into_iter().flat_map(|lines| {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         named_files(root, root, &lines).unwrap_or_default()
     });
-    let paths = names.map(|name| root.join(name)).flat_map(|path| path.canonicalize().into_iter().chain([path]));
+    let paths = names
+        .map(|name| root.join(name))
+        .flat_map(|path| path.canonicalize().into_iter().chain([path]));
     paths.filter(|path| path.starts_with(root)).collect()
 }
 
-/// The lines that would run: those of each hook, as the hooks are loaded, and everything that is said of each server.
+/// The lines that would run: those of each hook, as the hooks are loaded, and everything that is
+/// said of each server.
 fn declared(root: &Path) -> Vec<Vec<String>> {
     let (root, user) = (root.to_owned(), PathBuf::from("/"));
-    let knowledge = KnowledgePaths { cwd: root.clone(), root, trusted: true, user, home: None };
+    let knowledge = KnowledgePaths {
+        cwd: root.clone(),
+        root,
+        trusted: true,
+        user,
+        home: None,
+    };
     let hooks = hooks::of_project(&knowledge, &mut Vec::new());
     let text = open(&knowledge.root.join(SERVERS.0), OFlags::NONBLOCK).and_then(|file| {
         let mut text = String::new();
         file.take(SERVERS.1).read_to_string(&mut text).map(|_| text)
     });
-    let servers: Value = text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    let servers = servers["mcpServers"].as_object().into_iter().flat_map(|servers| servers.values());
-    hooks.into_iter().map(|hook| vec![hook.command]).chain(servers.map(strings)).collect()
+    let servers: Value = text
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let servers = servers["mcpServers"]
+        .as_object()
+        .into_iter()
+        .flat_map(|servers| servers.values());
+    hooks
+        .into_iter()
+        .map(|hook| vec![hook.command])
+        .chain(servers.map(strings))
+        .collect()
 }
 
 /// Every text in a value, the command before its arguments.
@@ -195,7 +250,12 @@ fn strings(value: &Value) -> Vec<String> {
         Value::Object(fields) => {
             let command = fields.get("command").into_iter();
             command
-                .chain(fields.iter().filter(|(key, _)| *key != "command").map(|(_, value)| value))
+                .chain(
+                    fields
+                        .iter()
+                        .filter(|(key, _)| *key != "command")
+                        .map(|(_, value)| value),
+                )
                 .flat_map(strings)
                 .collect()
         }
@@ -204,7 +264,10 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 fn open(path: &Path, flags: OFlags) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
 }
 
 fn add_content(path: &Path, hasher: &mut Hasher) -> io::Result<()> {

@@ -22,29 +22,58 @@ pub(crate) fn part<T: DeserializeOwned + Default>(
     text: &str,
     problems: &mut Vec<FileProblem>,
 ) -> Parted<T> {
-    let whole = |broken| Parted { head: T::default(), body: text.to_owned(), broken };
-    let Some(rest) = text.strip_prefix("---\n") else { return whole(false) };
+    let whole = |broken| Parted {
+        head: T::default(),
+        body: text.to_owned(),
+        broken,
+    };
+    let Some(rest) = text.strip_prefix("---\n") else {
+        return whole(false);
+    };
     let Some((yaml, body)) = split(rest) else {
         problems.push(
-            FileProblem::new(path, "the front matter has no closing `---`; the whole file is taken as text").at(1),
+            FileProblem::new(
+                path,
+                "the front matter has no closing `---`; the whole file is taken as text",
+            )
+            .at(1),
         );
         return whole(true);
     };
     let body = body.trim_start_matches('\n').to_owned();
     if yaml.trim().is_empty() {
-        return Parted { head: T::default(), body, broken: false };
+        return Parted {
+            head: T::default(),
+            body,
+            broken: false,
+        };
     }
-    match serde_saphyr::from_str(yaml).or_else(|error| serde_saphyr::from_str(&quoted(yaml)).map_err(|_| error)) {
-        Ok(head) => Parted { head, body, broken: false },
+    match serde_saphyr::from_str(yaml)
+        .or_else(|error| serde_saphyr::from_str(&quoted(yaml)).map_err(|_| error))
+    {
+        Ok(head) => Parted {
+            head,
+            body,
+            broken: false,
+        },
         Err(error) => {
-            let line = error.location().map_or(1, |location| location.line() as usize);
+            let line = error
+                .location()
+                .map_or(1, |location| location.line() as usize);
             let why = error.without_snippet().to_string();
             let why = why.lines().next().unwrap_or("it is not YAML");
             // The line stands in front already.
             let why = why.rsplit_once(" at line ").map_or(why, |(why, _)| why);
             // The first line of the YAML is the second of the file.
-            problems.push(FileProblem::new(path, format!("the front matter cannot be read: {why}")).at(line + 1));
-            Parted { head: T::default(), body, broken: true }
+            problems.push(
+                FileProblem::new(path, format!("the front matter cannot be read: {why}"))
+                    .at(line + 1),
+            );
+            Parted {
+                head: T::default(),
+                body,
+                broken: true,
+            }
         }
     }
 }
@@ -54,14 +83,30 @@ const UNQUOTED: [&str; 2] = ["description", "argument-hint"];
 
 /// Keys that end an unquoted value of several lines.
 const KEYS: [&str; 14] = [
-    "name", "description", "argument-hint", "tools", "allowed-tools", "disallowedTools", "model", "color", "globs",
-    "paths", "alwaysApply", "include_rules", "permissionMode", "version",
+    "name",
+    "description",
+    "argument-hint",
+    "tools",
+    "allowed-tools",
+    "disallowedTools",
+    "model",
+    "color",
+    "globs",
+    "paths",
+    "alwaysApply",
+    "include_rules",
+    "permissionMode",
+    "version",
 ];
 
-/// The YAML with quotes around text for people: many write `description: Note: …`, `argument-hint: [a] [b]` and
-/// `globs: *.ts`, and go on with examples in the next lines.
+/// The YAML with quotes around text for people: many write `description: Note: …`, `argument-hint:
+/// [a] [b]` and `globs: *.ts`, and go on with examples in the next lines.
 fn quoted(yaml: &str) -> String {
-    let key_of = |line: &str| line.split_once(':').map(|(key, _)| key.to_owned()).filter(|key| KEYS.contains(&&**key));
+    let key_of = |line: &str| {
+        line.split_once(':')
+            .map(|(key, _)| key.to_owned())
+            .filter(|key| KEYS.contains(&&**key))
+    };
     let mut out: Vec<String> = Vec::new();
     let mut lines = yaml.lines().peekable();
     while let Some(line) = lines.next() {
@@ -80,7 +125,10 @@ fn quoted(yaml: &str) -> String {
             text.push('\n');
             text.push_str(more);
         }
-        out.push(format!("{key}: {}", serde_json::Value::from(text.trim_end())));
+        out.push(format!(
+            "{key}: {}",
+            serde_json::Value::from(text.trim_end())
+        ));
     }
     out.join("\n")
 }
@@ -114,9 +162,19 @@ impl<'de> Deserialize<'de> for WordList {
             Ok(WordListForm::List(words)) => words,
             Ok(WordListForm::Line(line)) => split_outside_braces(&line),
             Ok(WordListForm::Nothing(())) => Vec::new(),
-            Err(_) => return Err(D::Error::custom("expected a list of words, or one line with commas between them")),
+            Err(_) => {
+                return Err(D::Error::custom(
+                    "expected a list of words, or one line with commas between them",
+                ));
+            }
         };
-        Ok(Self(words.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()))
+        Ok(Self(
+            words
+                .iter()
+                .map(|word| word.trim().to_owned())
+                .filter(|word| !word.is_empty())
+                .collect(),
+        ))
     }
 }
 
@@ -155,14 +213,21 @@ mod tests {
     fn parted(text: &str) -> (Head, String, Vec<String>) {
         let mut problems = Vec::new();
         let parted = part::<Head>(Path::new("a.md"), text, &mut problems);
-        (parted.head, parted.body, problems.iter().map(FileProblem::to_string).collect())
+        (
+            parted.head,
+            parted.body,
+            problems.iter().map(FileProblem::to_string).collect(),
+        )
     }
 
     #[test]
     fn lists_and_lines_are_the_same() {
         let words = |text: &str| parted(text).0.globs.0;
         assert_eq!(words("---\nglobs: [a, 'b,c']\n---\nx"), ["a", "b,c"]);
-        assert_eq!(words("---\nglobs: \"*.rs, src/*.{ts,tsx}\"\n---\nx"), ["*.rs", "src/*.{ts,tsx}"]);
+        assert_eq!(
+            words("---\nglobs: \"*.rs, src/*.{ts,tsx}\"\n---\nx"),
+            ["*.rs", "src/*.{ts,tsx}"]
+        );
         assert_eq!(words("---\nglobs:\n---\nx"), Vec::<String>::new());
     }
 
@@ -170,7 +235,10 @@ mod tests {
     fn what_cannot_be_read_is_told_with_its_line_and_the_text_is_kept() {
         let (head, body, problems) = parted("---\ndescription: x\nglobs: {a: 1}\n---\n\nText.\n");
         assert_eq!((head, body.as_str()), (Head::default(), "Text.\n"));
-        assert!(problems[0].starts_with("a.md, line 3: the front matter cannot be read"), "{problems:?}");
+        assert!(
+            problems[0].starts_with("a.md, line 3: the front matter cannot be read"),
+            "{problems:?}"
+        );
         let (_, body, problems) = parted("---\ndescription: x\nText.\n");
         assert_eq!(body, "---\ndescription: x\nText.\n");
         assert!(problems[0].contains("no closing"), "{problems:?}");
@@ -178,8 +246,13 @@ mod tests {
 
     #[test]
     fn words_for_people_need_no_quotes() {
-        let (head, _, problems) = parted("---\ndescription: Note: it's [a] [b]\nglobs: '*.rs'\n---\nx");
-        assert_eq!((head.description.as_str(), problems.len()), ("Note: it's [a] [b]", 0), "{problems:?}");
+        let (head, _, problems) =
+            parted("---\ndescription: Note: it's [a] [b]\nglobs: '*.rs'\n---\nx");
+        assert_eq!(
+            (head.description.as_str(), problems.len()),
+            ("Note: it's [a] [b]", 0),
+            "{problems:?}"
+        );
         assert_eq!(head.globs.0, ["*.rs"]);
     }
 
@@ -188,9 +261,18 @@ mod tests {
         let text = "---\nname: a\ndescription: Use when: asked. Examples:\n\n<example>\nContext: one\nuser: \"Go\"\n</example>\nglobs: *.ts, src/**\n---\nx";
         let (head, _, problems) = parted(text);
         assert_eq!(problems.len(), 0, "{problems:?}");
-        assert!(head.description.starts_with("Use when: asked.") && head.description.ends_with("</example>"));
+        assert!(
+            head.description.starts_with("Use when: asked.")
+                && head.description.ends_with("</example>")
+        );
         assert_eq!(head.globs.0, ["*.ts", "src/**"]);
-        assert_eq!(parted("---\ndescription: a: b\nglobs: [\"*.rs\", b]\n---\n").0.globs.0, ["*.rs", "b"]);
+        assert_eq!(
+            parted("---\ndescription: a: b\nglobs: [\"*.rs\", b]\n---\n")
+                .0
+                .globs
+                .0,
+            ["*.rs", "b"]
+        );
     }
 
     #[test]

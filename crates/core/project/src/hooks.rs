@@ -1,8 +1,8 @@
 //! Commands that are run at points of a run: the user's, and those of a project that is trusted.
 //!
-//! Read from the user's `[hooks]` section, the project's `.haft/config.toml` (that section alone), and Claude Code's project
-//! settings. Nothing here runs anything. Invariant: of a project that is not trusted, nothing is loaded; [`of_project`] is for those
-//! who only show what there is.
+//! Read from the user's `[hooks]` section, the project's `.haft/config.toml` (that section alone),
+//! and Claude Code's project settings. Nothing here runs anything. Invariant: of a project that is
+//! not trusted, nothing is loaded; [`of_project`] is for those who only show what there is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,8 @@ pub type HooksConfig = BTreeMap<HookPoint, Vec<HookGroup>>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookGroup {
-    /// Which subjects it is about, such as tools: a regular expression that fits the whole name; empty or `*` for all.
+    /// Which subjects it is about, such as tools: a regular expression that fits the whole name;
+    /// empty or `*` for all.
     #[serde(default)]
     pub matcher: String,
     /// The commands, run in order.
@@ -118,7 +119,10 @@ impl Matcher {
             "" | "*" => None,
             text => Some(Regex::new(&format!("^(?:{text})$")).map_err(|error| error.to_string())?),
         };
-        Ok(Self { text: text.to_owned(), pattern })
+        Ok(Self {
+            text: text.to_owned(),
+            pattern,
+        })
     }
 
     /// As it was written.
@@ -128,7 +132,9 @@ impl Matcher {
 
     /// Whether a subject of one of these names is meant.
     pub fn fits(&self, names: &[&str]) -> bool {
-        self.pattern.as_ref().is_none_or(|pattern| names.iter().any(|name| pattern.is_match(name)))
+        self.pattern
+            .as_ref()
+            .is_none_or(|pattern| names.iter().any(|name| pattern.is_match(name)))
     }
 }
 
@@ -139,7 +145,11 @@ pub fn load(
     user_file: &Path,
     problems: &mut Vec<FileProblem>,
 ) -> Vec<Hook> {
-    let place = HookSource { level: Level::User, path: user_file, text: "" };
+    let place = HookSource {
+        level: Level::User,
+        path: user_file,
+        text: "",
+    };
     let mut found = gathered(user, place, problems);
     if knowledge.trusted {
         found.extend(of_project(knowledge, problems));
@@ -152,23 +162,39 @@ pub fn of_project(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
     let mut found = Vec::new();
     let own = knowledge.root.join(".haft/config.toml");
     if let Some(text) = present(knowledge, &own, problems) {
-        let place = HookSource { level: Level::Project, path: &own, text: &text };
+        let place = HookSource {
+            level: Level::Project,
+            path: &own,
+            text: &text,
+        };
         match toml::from_str::<OwnFile>(&text) {
             Ok(file) => found.extend(gathered(&file.hooks, place, problems)),
             Err(error) => {
-                problems.push(FileProblem::new(&own, format!("its `[hooks]` are left out: {}", error.message())));
+                problems.push(FileProblem::new(
+                    &own,
+                    format!("its `[hooks]` are left out: {}", error.message()),
+                ));
             }
         }
     }
     for name in claude_settings() {
         let path = knowledge.root.join(name);
-        let Some(text) = present(knowledge, &path, problems) else { continue };
+        let Some(text) = present(knowledge, &path, problems) else {
+            continue;
+        };
         match serde_json::from_str::<Value>(&text) {
             Ok(settings) => {
-                let place = HookSource { level: Level::Project, path: &path, text: &text };
+                let place = HookSource {
+                    level: Level::Project,
+                    path: &path,
+                    text: &text,
+                };
                 found.extend(foreign(&settings["hooks"], place, problems));
             }
-            Err(error) => problems.push(FileProblem::new(&path, format!("its hooks are left out: {error}"))),
+            Err(error) => problems.push(FileProblem::new(
+                &path,
+                format!("its hooks are left out: {error}"),
+            )),
         }
     }
     found
@@ -190,34 +216,70 @@ struct HookSource<'a> {
 }
 
 impl HookSource<'_> {
-    /// A hook that stands here. What a project says against the sandbox is reported and does not count.
-    fn hook(self, point: HookPoint, matcher: &Matcher, hook: HookCommand, problems: &mut Vec<FileProblem>) -> Hook {
+    /// A hook that stands here. What a project says against the sandbox is reported and does not
+    /// count.
+    fn hook(
+        self,
+        point: HookPoint,
+        matcher: &Matcher,
+        hook: HookCommand,
+        problems: &mut Vec<FileProblem>,
+    ) -> Hook {
         let Self { level, path, text } = self;
-        let HookCommand { kind, command, timeout, sandbox } = hook;
-        let words = if kind == HookKind::Command { HookDialect::Haft } else { HookDialect::Claude };
+        let HookCommand {
+            kind,
+            command,
+            timeout,
+            sandbox,
+        } = hook;
+        let words = if kind == HookKind::Command {
+            HookDialect::Haft
+        } else {
+            HookDialect::Claude
+        };
         if level == Level::Project && !sandbox {
             let is_it = |line: &str| line.contains("sandbox") && line.contains("false");
-            let what =
-                format!("`sandbox = false` counts in your own configuration only: the hook `{command}` is confined");
+            let what = format!(
+                "`sandbox = false` counts in your own configuration only: the hook `{command}` is confined"
+            );
             let line = text.lines().position(is_it).unwrap_or_default() + 1;
             problems.push(FileProblem::new(path, what).at(line));
         }
         let timeout = Duration::from_secs(timeout.clamp(1, LONGEST));
         let sandboxed = sandbox || level == Level::Project;
-        Hook { point, matcher: matcher.clone(), command, timeout, sandboxed, level, path: path.to_owned(), words }
+        Hook {
+            point,
+            matcher: matcher.clone(),
+            command,
+            timeout,
+            sandboxed,
+            level,
+            path: path.to_owned(),
+            words,
+        }
     }
 }
 
-fn present(knowledge: &KnowledgePaths, path: &Path, problems: &mut Vec<FileProblem>) -> Option<String> {
+fn present(
+    knowledge: &KnowledgePaths,
+    path: &Path,
+    problems: &mut Vec<FileProblem>,
+) -> Option<String> {
     path.symlink_metadata().ok()?;
     file::read(knowledge, path, problems).map(|file| file.text)
 }
 
-fn gathered(config: &HooksConfig, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -> Vec<Hook> {
+fn gathered(
+    config: &HooksConfig,
+    place: HookSource<'_>,
+    problems: &mut Vec<FileProblem>,
+) -> Vec<Hook> {
     let mut found = Vec::new();
     for (point, groups) in config {
         for group in groups {
-            let Some(matcher) = matcher(&group.matcher, place, problems) else { continue };
+            let Some(matcher) = matcher(&group.matcher, place, problems) else {
+                continue;
+            };
             let made = |hook: &HookCommand| place.hook(*point, &matcher, hook.clone(), problems);
             found.extend(group.hooks.iter().map(made));
         }
@@ -230,24 +292,40 @@ fn foreign(hooks: &Value, place: HookSource<'_>, problems: &mut Vec<FileProblem>
     let mut found = Vec::new();
     for (name, groups) in hooks.as_object().into_iter().flatten() {
         let Some(point) = HookPoint::by_name(name) else {
-            problems
-                .push(FileProblem::new(place.path, format!("there is no hook point `{name}`; its hooks are left out")));
+            problems.push(FileProblem::new(
+                place.path,
+                format!("there is no hook point `{name}`; its hooks are left out"),
+            ));
             continue;
         };
         for group in groups.as_array().into_iter().flatten() {
-            let Some(matcher) = matcher(group["matcher"].as_str().unwrap_or_default(), place, problems) else {
+            let Some(matcher) = matcher(
+                group["matcher"].as_str().unwrap_or_default(),
+                place,
+                problems,
+            ) else {
                 continue;
             };
             for hook in group["hooks"].as_array().into_iter().flatten() {
-                match (hook["type"].as_str().unwrap_or("command"), hook["command"].as_str()) {
+                match (
+                    hook["type"].as_str().unwrap_or("command"),
+                    hook["command"].as_str(),
+                ) {
                     ("command", Some(command)) => {
                         let timeout = hook["timeout"].as_u64().unwrap_or_else(timeout);
                         let (command, sandbox) = (command.to_owned(), hook["sandbox"] != false);
-                        let hook = HookCommand { kind: HookKind::ClaudeCommand, command, timeout, sandbox };
+                        let hook = HookCommand {
+                            kind: HookKind::ClaudeCommand,
+                            command,
+                            timeout,
+                            sandbox,
+                        };
                         found.push(place.hook(point, &matcher, hook, problems));
                     }
                     (kind, _) => {
-                        let what = format!("a `{name}` hook of type `{kind}` is left out: only commands are run");
+                        let what = format!(
+                            "a `{name}` hook of type `{kind}` is left out: only commands are run"
+                        );
                         problems.push(FileProblem::new(place.path, what));
                     }
                 }
@@ -265,7 +343,9 @@ fn matcher(text: &str, place: HookSource<'_>, problems: &mut Vec<FileProblem>) -
             format!("the matcher `{text}` of a hook cannot be read, its hooks are left out: {why}"),
         )
     };
-    Matcher::new(text).map_err(|why| problems.push(problem(why))).ok()
+    Matcher::new(text)
+        .map_err(|why| problems.push(problem(why)))
+        .ok()
 }
 
 #[cfg(test)]

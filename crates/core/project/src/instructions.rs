@@ -1,7 +1,9 @@
-//! `AGENTS.md`, the like of other programs (`CLAUDE.md`, `GEMINI.md`, copilot's instructions), and what they import.
+//! `AGENTS.md`, the like of other programs (`CLAUDE.md`, `GEMINI.md`, copilot's instructions), and
+//! what they import.
 //!
-//! Those of the root and of every folder down to the one worked in are always there, the nearest last: what it says wins. Those
-//! deeper down come in once a file below them is touched. `@path` in such a file brings in the file it names.
+//! Those of the root and of every folder down to the one worked in are always there, the nearest
+//! last: what it says wins. Those deeper down come in once a file below them is touched. `@path` in
+//! such a file brings in the file it names.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -26,10 +28,15 @@ pub struct Instructions {
 }
 
 /// The folders whose files apply, outermost first, when these files have been touched.
-pub fn folders<'a>(knowledge: &KnowledgePaths, touched: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+pub fn folders<'a>(
+    knowledge: &KnowledgePaths,
+    touched: impl Iterator<Item = &'a Path>,
+) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut add_down_to = |folder: &Path| {
-        let Ok(below) = folder.strip_prefix(&knowledge.root) else { return };
+        let Ok(below) = folder.strip_prefix(&knowledge.root) else {
+            return;
+        };
         let mut at = knowledge.root.clone();
         let mut chain = vec![at.clone()];
         for part in below.components() {
@@ -50,26 +57,48 @@ pub fn folders<'a>(knowledge: &KnowledgePaths, touched: impl Iterator<Item = &'a
 /// The files that are looked for in these folders and by the user, whether or not they exist.
 pub fn files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
     let names = || std::iter::once(OWN).chain(compat::INSTRUCTIONS);
-    let of_project =
-        folders.iter().filter(|_| knowledge.trusted).flat_map(|folder| names().map(|name| folder.join(name)));
+    let of_project = folders
+        .iter()
+        .filter(|_| knowledge.trusted)
+        .flat_map(|folder| names().map(|name| folder.join(name)));
     of_project.chain([knowledge.user.join(OWN)]).collect()
 }
 
-/// `CODE_LAW.md` of the project's root in any case; the one in upper case wins, then the first by name.
-pub fn code_law(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Option<Instructions> {
+/// `CODE_LAW.md` of the project's root in any case; the one in upper case wins, then the first by
+/// name.
+pub fn code_law(
+    knowledge: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> Option<Instructions> {
     // Upper case sorts first.
-    let name = file::names(&knowledge.root).into_iter().find(|name| name.eq_ignore_ascii_case("CODE_LAW.md"))?;
+    let name = file::names(&knowledge.root)
+        .into_iter()
+        .find(|name| name.eq_ignore_ascii_case("CODE_LAW.md"))?;
     let path = knowledge.root.join(name);
     let text = file::read(knowledge, &path, problems)?.text;
     Some(Instructions { path, text })
 }
 
-/// Reads the instructions of these folders, and the user's own after them. Copies and links of one file are read once.
-pub fn load(knowledge: &KnowledgePaths, folders: &[PathBuf], problems: &mut Vec<FileProblem>) -> Vec<Instructions> {
-    let mut reader =
-        InstructionReader { knowledge, reached: HashSet::new(), said: HashSet::new(), found: Vec::new(), problems };
+/// Reads the instructions of these folders, and the user's own after them. Copies and links of one
+/// file are read once.
+pub fn load(
+    knowledge: &KnowledgePaths,
+    folders: &[PathBuf],
+    problems: &mut Vec<FileProblem>,
+) -> Vec<Instructions> {
+    let mut reader = InstructionReader {
+        knowledge,
+        reached: HashSet::new(),
+        said: HashSet::new(),
+        found: Vec::new(),
+        problems,
+    };
     for path in files(knowledge, folders) {
-        let within = if path.starts_with(&knowledge.root) { ReadBounds::Project } else { ReadBounds::Anywhere };
+        let within = if path.starts_with(&knowledge.root) {
+            ReadBounds::Project
+        } else {
+            ReadBounds::Anywhere
+        };
         reader.take(&path, within, &mut Vec::new());
     }
     reader.found
@@ -90,12 +119,17 @@ impl InstructionReader<'_> {
         if !path.is_file() {
             return;
         }
-        let Some(read) = file::read_within(self.knowledge, path, within, self.problems) else { return };
+        let Some(read) = file::read_within(self.knowledge, path, within, self.problems) else {
+            return;
+        };
         if !self.reached.insert(read.real.clone()) {
             return;
         }
         if self.said.insert(read.text.clone()) && !read.text.trim().is_empty() {
-            self.found.push(Instructions { path: path.to_owned(), text: read.text.clone() });
+            self.found.push(Instructions {
+                path: path.to_owned(),
+                text: read.text.clone(),
+            });
         }
         chain.push(read.real.clone());
         for Import { line, target } in imports(&read.text) {
@@ -105,18 +139,30 @@ impl InstructionReader<'_> {
     }
 
     fn import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
-        // One file of the project among those that led here is enough: it may have been written by anybody.
-        let confined = chain.iter().any(|real| ReadBounds::named_by(self.knowledge, real) == ReadBounds::Project);
-        let within = if confined { ReadBounds::Project } else { ReadBounds::Anywhere };
+        // One file of the project among those that led here is enough: it may have been written by
+        // anybody.
+        let confined = chain
+            .iter()
+            .any(|real| ReadBounds::named_by(self.knowledge, real) == ReadBounds::Project);
+        let within = if confined {
+            ReadBounds::Project
+        } else {
+            ReadBounds::Anywhere
+        };
         let path = match (target.strip_prefix("~/"), &self.knowledge.home) {
             (Some(rest), Some(home)) => home.join(rest),
             (Some(_), None) => return,
             (None, _) => from.parent().unwrap_or(Path::new("/")).join(target),
         };
         let Ok(real) = path.canonicalize() else {
-            if Path::new(target).extension().is_some_and(|extension| extension == "md") {
-                self.problems
-                    .push(FileProblem::new(from, format!("`@{target}` names a file that is not there")).at(line));
+            if Path::new(target)
+                .extension()
+                .is_some_and(|extension| extension == "md")
+            {
+                self.problems.push(
+                    FileProblem::new(from, format!("`@{target}` names a file that is not there"))
+                        .at(line),
+                );
             }
             return;
         };
@@ -124,10 +170,16 @@ impl InstructionReader<'_> {
             return;
         }
         if chain.contains(&real) {
-            self.problems
-                .push(FileProblem::new(from, format!("`@{target}` imports a file that imports this one")).at(line));
+            self.problems.push(
+                FileProblem::new(
+                    from,
+                    format!("`@{target}` imports a file that imports this one"),
+                )
+                .at(line),
+            );
         } else if chain.len() >= DEEPEST_IMPORT {
-            let what = format!("`@{target}` is left out: imports lead on at most {DEEPEST_IMPORT} files");
+            let what =
+                format!("`@{target}` is left out: imports lead on at most {DEEPEST_IMPORT} files");
             self.problems.push(FileProblem::new(from, what).at(line));
         } else {
             self.take(&path, within, chain);
@@ -155,10 +207,15 @@ fn imports(text: &str) -> Vec<Import> {
         }
         // Every second part stands between backticks.
         for part in line.split('`').step_by(2) {
-            let words = part.split_whitespace().filter_map(|word| word.strip_prefix('@'));
+            let words = part
+                .split_whitespace()
+                .filter_map(|word| word.strip_prefix('@'));
             let paths = words.map(|word| word.trim_end_matches([',', '.', ';', ':', ')']));
             let looks_like_one = |word: &&str| word.contains(['/', '.']) && !word.contains("..@");
-            found.extend(paths.filter(looks_like_one).map(|word| Import { line: index + 1, target: word.to_owned() }));
+            found.extend(paths.filter(looks_like_one).map(|word| Import {
+                line: index + 1,
+                target: word.to_owned(),
+            }));
         }
     }
     found
@@ -195,13 +252,22 @@ mod tests {
     }
 
     fn told(place: &Place, touched: &[&str]) -> (Vec<String>, Vec<String>) {
-        let touched: Vec<_> = touched.iter().map(|path| place.knowledge.root.join(path)).collect();
+        let touched: Vec<_> = touched
+            .iter()
+            .map(|path| place.knowledge.root.join(path))
+            .collect();
         let folders = folders(&place.knowledge, touched.iter().map(PathBuf::as_path));
         let mut problems = Vec::new();
         let found = load(&place.knowledge, &folders, &mut problems);
         let top = place.folder.path().canonicalize().unwrap();
         let name = |one: Instructions| one.path.strip_prefix(&top).unwrap().display().to_string();
-        (found.into_iter().map(name).collect(), problems.iter().map(|problem| problem.what.clone()).collect())
+        (
+            found.into_iter().map(name).collect(),
+            problems
+                .iter()
+                .map(|problem| problem.what.clone())
+                .collect(),
+        )
     }
 
     #[test]
@@ -217,11 +283,17 @@ mod tests {
             ],
             "a",
         );
-        assert_eq!(told(&place, &[]).0, ["project/AGENTS.md", "project/a/AGENTS.md", "user/AGENTS.md"]);
+        assert_eq!(
+            told(&place, &[]).0,
+            ["project/AGENTS.md", "project/a/AGENTS.md", "user/AGENTS.md"]
+        );
         assert_eq!(
             told(&place, &["c/x.rs", "a/b/y.rs"]).0,
             [
-                "project/AGENTS.md", "project/a/AGENTS.md", "project/c/AGENTS.md", "project/a/b/CLAUDE.md",
+                "project/AGENTS.md",
+                "project/a/AGENTS.md",
+                "project/c/AGENTS.md",
+                "project/a/b/CLAUDE.md",
                 "user/AGENTS.md"
             ]
         );
@@ -242,23 +314,42 @@ mod tests {
             "",
         );
         let (names, problems) = told(&place, &[]);
-        assert_eq!(names, ["project/CLAUDE.md", "project/docs/style.md", "project/docs/more.md"]);
+        assert_eq!(
+            names,
+            [
+                "project/CLAUDE.md",
+                "project/docs/style.md",
+                "project/docs/more.md"
+            ]
+        );
         assert_eq!(
             problems,
-            ["`@style.md` imports a file that imports this one", "`@gone.md` names a file that is not there"]
+            [
+                "`@style.md` imports a file that imports this one",
+                "`@gone.md` names a file that is not there"
+            ]
         );
     }
 
     #[test]
     fn a_project_imports_nothing_from_outside() {
         let place = place(
-            &[("project/CLAUDE.md", "@../secret.md @~/secret.md"), ("secret.md", "s"), ("home/secret.md", "s")],
+            &[
+                ("project/CLAUDE.md", "@../secret.md @~/secret.md"),
+                ("secret.md", "s"),
+                ("home/secret.md", "s"),
+            ],
             "",
         );
         let (names, problems) = told(&place, &[]);
         assert_eq!(names, ["project/CLAUDE.md"]);
         assert_eq!(problems.len(), 2, "{problems:?}");
-        assert!(problems.iter().all(|what| what.contains("leads out of the project")), "{problems:?}");
+        assert!(
+            problems
+                .iter()
+                .all(|what| what.contains("leads out of the project")),
+            "{problems:?}"
+        );
     }
 
     /// Whatever the spelling, and however many files lead there.
@@ -284,8 +375,14 @@ mod tests {
         for spelling in &spellings {
             // By the file itself, by one that it imports, and by the user's file that imports it.
             let direct = [("project/AGENTS.md", spelling.as_str())];
-            let over = [("project/CLAUDE.md", "@more.md"), ("project/more.md", spelling.as_str())];
-            let through = [("user/AGENTS.md", "@../project/notes.md"), ("project/notes.md", spelling.as_str())];
+            let over = [
+                ("project/CLAUDE.md", "@more.md"),
+                ("project/more.md", spelling.as_str()),
+            ];
+            let through = [
+                ("user/AGENTS.md", "@../project/notes.md"),
+                ("project/notes.md", spelling.as_str()),
+            ];
             for files in [&direct[..], &over[..], &through[..]] {
                 let mut files = files.to_vec();
                 files.extend([
@@ -298,32 +395,64 @@ mod tests {
                 std::os::unix::fs::symlink(&secret, docs.join("link.md")).unwrap();
                 std::os::unix::fs::symlink(outside.path(), docs.join("folder")).unwrap();
                 let mut problems = Vec::new();
-                let found = load(&place.knowledge, std::slice::from_ref(&place.knowledge.root), &mut problems);
+                let found = load(
+                    &place.knowledge,
+                    std::slice::from_ref(&place.knowledge.root),
+                    &mut problems,
+                );
                 let said: String = found.iter().map(|one| one.text.as_str()).collect();
                 for word in ["the secret", "root:", "PATH=", "[package]"] {
-                    assert!(!said.contains(word), "{spelling} in {files:?} brought in: {said}");
+                    assert!(
+                        !said.contains(word),
+                        "{spelling} in {files:?} brought in: {said}"
+                    );
                 }
-                assert!(!problems.is_empty(), "{spelling} in {files:?} is left out without a word");
+                assert!(
+                    !problems.is_empty(),
+                    "{spelling} in {files:?} is left out without a word"
+                );
             }
         }
     }
 
     #[test]
     fn links_and_absolute_paths_inside_the_project_are_imported() {
-        let place = place(&[("project/docs/style.md", "Style."), ("project/docs/names.md", "Names.")], "");
+        let place = place(
+            &[
+                ("project/docs/style.md", "Style."),
+                ("project/docs/names.md", "Names."),
+            ],
+            "",
+        );
         let root = place.knowledge.root.clone();
         std::os::unix::fs::symlink("docs/style.md", root.join("style.md")).unwrap();
         let text = format!("@style.md and @{}", root.join("docs/names.md").display());
         fs::write(root.join("AGENTS.md"), text).unwrap();
         let (names, problems) = told(&place, &[]);
-        assert_eq!(names, ["project/AGENTS.md", "project/style.md", "project/docs/names.md"]);
+        assert_eq!(
+            names,
+            [
+                "project/AGENTS.md",
+                "project/style.md",
+                "project/docs/names.md"
+            ]
+        );
         assert_eq!(problems, Vec::<String>::new());
     }
 
     #[test]
     fn the_users_own_file_imports_what_the_user_can_read() {
-        let place =
-            place(&[("user/AGENTS.md", "@~/mine.md @more.md"), ("home/mine.md", "mine"), ("user/more.md", "more")], "");
-        assert_eq!(told(&place, &[]).0, ["user/AGENTS.md", "home/mine.md", "user/more.md"]);
+        let place = place(
+            &[
+                ("user/AGENTS.md", "@~/mine.md @more.md"),
+                ("home/mine.md", "mine"),
+                ("user/more.md", "more"),
+            ],
+            "",
+        );
+        assert_eq!(
+            told(&place, &[]).0,
+            ["user/AGENTS.md", "home/mine.md", "user/more.md"]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Where knowledge of a project is looked for, and in which order.
 //!
-//! One finder for every kind: the project's own folder, then the user's, then what the user keeps for this project alone; at
-//! each level haft's folder comes first and those of other programs after it ([`crate::compat`]).
+//! One finder for every kind: the project's own folder, then the user's, then what the user keeps
+//! for this project alone; at each level haft's folder comes first and those of other programs
+//! after it ([`crate::compat`]).
 
 use std::path::{Path, PathBuf};
 
@@ -87,14 +88,20 @@ pub struct KnowledgePaths {
 impl KnowledgePaths {
     /// The last part of the project's path, by which the user's folders know it.
     pub fn project_name(&self) -> String {
-        self.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        self.root
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
     }
 
     /// The folders of a kind, best first.
     pub fn folders(&self, kind: KnowledgeKind) -> Vec<KnowledgeFolder> {
         let mut found = Vec::new();
         let mut add = |path: PathBuf, level| {
-            if !found.iter().any(|folder: &KnowledgeFolder| folder.path == path) {
+            if !found
+                .iter()
+                .any(|folder: &KnowledgeFolder| folder.path == path)
+            {
                 found.push(KnowledgeFolder { path, level });
             }
         };
@@ -108,10 +115,17 @@ impl KnowledgePaths {
         }
         let name = self.project_name();
         if !name.is_empty() {
-            add(self.user.join("repos").join(&name).join(kind.folder()), Level::Repository);
+            add(
+                self.user.join("repos").join(&name).join(kind.folder()),
+                Level::Repository,
+            );
             if let Some(home) = &self.home {
-                compat::repositories(kind)
-                    .for_each(|folder| add(home.join(folder).join("repos").join(&name), Level::Repository));
+                compat::repositories(kind).for_each(|folder| {
+                    add(
+                        home.join(folder).join("repos").join(&name),
+                        Level::Repository,
+                    )
+                });
             }
         }
         found
@@ -129,7 +143,10 @@ impl KnowledgePaths {
 
     /// A path as people and the model read it: inside the project without its root.
     pub fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+        path.strip_prefix(&self.root)
+            .unwrap_or(path)
+            .display()
+            .to_string()
     }
 }
 
@@ -148,7 +165,11 @@ mod tests {
     }
 
     fn paths(knowledge: &KnowledgePaths, kind: KnowledgeKind) -> Vec<String> {
-        knowledge.folders(kind).into_iter().map(|folder| folder.path.display().to_string()).collect()
+        knowledge
+            .folders(kind)
+            .into_iter()
+            .map(|folder| folder.path.display().to_string())
+            .collect()
     }
 
     #[test]
@@ -192,7 +213,12 @@ mod tests {
             KnowledgeKind::Tools,
             KnowledgeKind::Workflows,
         ] {
-            assert!(paths(&knowledge(false), kind).iter().all(|path| path.starts_with("/home/u")), "{kind:?}");
+            assert!(
+                paths(&knowledge(false), kind)
+                    .iter()
+                    .all(|path| path.starts_with("/home/u")),
+                "{kind:?}"
+            );
         }
     }
 }

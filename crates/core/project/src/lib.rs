@@ -1,11 +1,13 @@
 //! What haft knows of a project, and whether it may be trusted.
 //!
-//! A folder is untrusted until its user says otherwise: until then nothing of it is run and nothing it says is followed. This
-//! crate only looks at files and keeps the list of trusted folders; it runs nothing, and it reads no environment.
+//! A folder is untrusted until its user says otherwise: until then nothing of it is run and nothing
+//! it says is followed. This crate only looks at files and keeps the list of trusted folders; it
+//! runs nothing, and it reads no environment.
 //!
-//! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to), [`KnowledgePaths`] (where knowledge is
-//! looked for). Each kind of knowledge has a module with a `load`: [`rules`], [`instructions`], [`agents`], [`skills`],
-//! [`commands`], [`external`], [`library`], [`modules`], [`active`], [`hooks`]; an extension reads a kind of its own with
+//! Read first: [`TrustList`] (who is trusted), [`Footprint`] (what trust is given to),
+//! [`KnowledgePaths`] (where knowledge is looked for). Each kind of knowledge has a module with a
+//! `load`: [`rules`], [`instructions`], [`agents`], [`skills`], [`commands`], [`external`],
+//! [`library`], [`modules`], [`active`], [`hooks`]; an extension reads a kind of its own with
 //! [`load_files`]. What is wrong with a file is a [`FileProblem`] that names it; the rest works.
 //!
 //! ```

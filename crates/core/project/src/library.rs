@@ -1,7 +1,7 @@
 //! Documentation of libraries, from a repository laid out `domain/user/library`.
 //!
-//! Everything lies in one folder of the user's: the checked out repository, and a list of which project uses which libraries.
-//! This module reads files; whoever calls it fetches the repository.
+//! Everything lies in one folder of the user's: the checked out repository, and a list of which
+//! project uses which libraries. This module reads files; whoever calls it fetches the repository.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -96,7 +96,9 @@ pub struct LibraryDocument {
 impl Libraries {
     /// The libraries kept in this folder, which need not be there.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self {
+            folder: folder.into(),
+        }
     }
 
     /// Where the repository is checked out.
@@ -111,7 +113,10 @@ impl Libraries {
 
     /// Where the repository is fetched from: a URL or a path.
     pub fn source(&self) -> Result<String, LibraryError> {
-        Ok(self.read()?.source.unwrap_or_else(|| DEFAULT_SOURCE.to_owned()))
+        Ok(self
+            .read()?
+            .source
+            .unwrap_or_else(|| DEFAULT_SOURCE.to_owned()))
     }
 
     /// Fetches from somewhere else from now on.
@@ -156,8 +161,13 @@ impl Libraries {
         Ok(LibraryChange::Made)
     }
 
-    /// The documents of the libraries a project uses, in the order they were added and of their paths.
-    pub fn documents(&self, knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<LibraryDocument> {
+    /// The documents of the libraries a project uses, in the order they were added and of their
+    /// paths.
+    pub fn documents(
+        &self,
+        knowledge: &KnowledgePaths,
+        problems: &mut Vec<FileProblem>,
+    ) -> Vec<LibraryDocument> {
         let added = match self.added(&knowledge.root) {
             Ok(added) => added,
             Err(error) => {
@@ -165,10 +175,13 @@ impl Libraries {
                 return Vec::new();
             }
         };
-        let mut found: Vec<_> =
-            added.iter().flat_map(|library| self.documents_of(library, knowledge, problems)).collect();
-        let told =
-            |found: &[LibraryDocument], new: &LibraryDocument| found.iter().any(|one| one.heading == new.heading);
+        let mut found: Vec<_> = added
+            .iter()
+            .flat_map(|library| self.documents_of(library, knowledge, problems))
+            .collect();
+        let told = |found: &[LibraryDocument], new: &LibraryDocument| {
+            found.iter().any(|one| one.heading == new.heading)
+        };
         let more = of_auto_coder(knowledge, problems);
         let new: Vec<_> = more.into_iter().filter(|new| !told(&found, new)).collect();
         found.extend(new);
@@ -188,28 +201,39 @@ impl Libraries {
     fn read(&self) -> Result<StoredLibraries, LibraryError> {
         let path = self.list();
         match haft_files::read_text(&path, MAX_LIST_BYTES) {
-            Ok(text) => toml::from_str(&text)
-                .map_err(|error| LibraryError::Unreadable { path, problem: error.message().replace('\n', " ") }),
+            Ok(text) => toml::from_str(&text).map_err(|error| LibraryError::Unreadable {
+                path,
+                problem: error.message().replace('\n', " "),
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(StoredLibraries::default()),
             Err(source) => Err(LibraryError::Io { path, source }),
         }
     }
 
     fn write(&self, stored: &StoredLibraries) -> Result<(), LibraryError> {
-        let fail = |source| LibraryError::Io { path: self.list(), source };
+        let fail = |source| LibraryError::Io {
+            path: self.list(),
+            source,
+        };
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
         haft_files::replace(&self.list(), text.as_bytes(), Durability::PowerCut).map_err(fail)
     }
 }
 
 /// The documents of the libraries that auto-coder's chat uses in a project.
-pub fn of_auto_coder(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<LibraryDocument> {
+pub fn of_auto_coder(
+    knowledge: &KnowledgePaths,
+    problems: &mut Vec<FileProblem>,
+) -> Vec<LibraryDocument> {
     let repository = knowledge.root.join(compat::LIBRARIES);
     let mut found = Vec::new();
     for name in memory::load(knowledge, problems).libraries {
         match find_in(&repository, &name) {
             Ok(library) => found.extend(documents_in(&repository, &library, knowledge, problems)),
-            Err(error) => problems.push(FileProblem::new(memory::path(&knowledge.root), error.to_string())),
+            Err(error) => problems.push(FileProblem::new(
+                memory::path(&knowledge.root),
+                error.to_string(),
+            )),
         }
     }
     found
@@ -231,7 +255,10 @@ fn find_in(repository: &Path, name: &str) -> Result<String, LibraryError> {
     match found.len() {
         0 => Err(LibraryError::Unknown(name.to_owned())),
         1 => Ok(found.remove(0)),
-        _ => Err(LibraryError::Several { name: name.to_owned(), found }),
+        _ => Err(LibraryError::Several {
+            name: name.to_owned(),
+            found,
+        }),
     }
 }
 
@@ -243,16 +270,31 @@ fn documents_in(
 ) -> Vec<LibraryDocument> {
     let top = repository.join(library);
     if !top.is_dir() {
-        problems.push(FileProblem::new(&top, "its documentation is gone and must be fetched again"));
+        problems.push(FileProblem::new(
+            &top,
+            "its documentation is gone and must be fetched again",
+        ));
     }
     let short = library.split_once('/').map_or(library, |(_, short)| short);
     let mut found = Vec::new();
     for path in markdown_below(&top) {
-        let Some(read) = file::read(knowledge, &path, problems) else { continue };
+        let Some(read) = file::read(knowledge, &path, problems) else {
+            continue;
+        };
         // A link in the repository must not bring in what lies elsewhere.
-        if read.real.starts_with(top.canonicalize().unwrap_or_else(|_| top.clone())) {
-            let heading = format!("{short}/{}", path.strip_prefix(&top).unwrap_or(&path).display());
-            found.push(LibraryDocument { heading, path, text: read.text });
+        if read
+            .real
+            .starts_with(top.canonicalize().unwrap_or_else(|_| top.clone()))
+        {
+            let heading = format!(
+                "{short}/{}",
+                path.strip_prefix(&top).unwrap_or(&path).display()
+            );
+            found.push(LibraryDocument {
+                heading,
+                path,
+                text: read.text,
+            });
         }
     }
     found
@@ -265,7 +307,10 @@ fn key(root: &Path) -> String {
 /// The folders in a folder, without hidden ones and links.
 fn folders(folder: &Path) -> Vec<String> {
     let is_folder = |name: &String| {
-        let plain = folder.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        let plain = folder
+            .join(name)
+            .symlink_metadata()
+            .is_ok_and(|metadata| metadata.is_dir());
         plain && !name.starts_with('.')
     };
     file::names(folder).into_iter().filter(is_folder).collect()
@@ -277,7 +322,11 @@ fn markdown_below(top: &Path) -> Vec<PathBuf> {
     while let Some((folder, depth)) = open.pop() {
         found.extend(file::markdown(&folder));
         if depth < DEEPEST {
-            open.extend(folders(&folder).into_iter().map(|name| (folder.join(name), depth + 1)));
+            open.extend(
+                folders(&folder)
+                    .into_iter()
+                    .map(|name| (folder.join(name), depth + 1)),
+            );
         }
     }
     found.sort();
@@ -296,9 +345,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         let libraries = Libraries::at(top.join("libraries"));
-        for file in
-            ["github.com/a/flask/b.md", "github.com/a/flask/a/z.md", "github.com/b/flask/x.md", "gitlab.com/c/d/y.md"]
-        {
+        for file in [
+            "github.com/a/flask/b.md",
+            "github.com/a/flask/a/z.md",
+            "github.com/b/flask/x.md",
+            "gitlab.com/c/d/y.md",
+        ] {
             let path = libraries.repository().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, file).unwrap();
@@ -306,24 +358,49 @@ mod tests {
         fs::create_dir_all(libraries.repository().join(".git/x/y")).unwrap();
         assert_eq!(libraries.find("d").unwrap(), "gitlab.com/c/d");
         assert_eq!(libraries.find("a/flask").unwrap(), "github.com/a/flask");
-        assert!(matches!(libraries.find("flask"), Err(LibraryError::Several { found, .. }) if found.len() == 2));
-        assert!(matches!(libraries.find("lask"), Err(LibraryError::Unknown(_))));
+        assert!(
+            matches!(libraries.find("flask"), Err(LibraryError::Several { found, .. }) if found.len() == 2)
+        );
+        assert!(matches!(
+            libraries.find("lask"),
+            Err(LibraryError::Unknown(_))
+        ));
         assert!(libraries.find("y").is_err() && libraries.find("").is_err());
 
         let root = top.join("project");
-        assert_eq!(libraries.add(&root, "github.com/a/flask").unwrap(), LibraryChange::Made);
-        assert_eq!(libraries.add(&root, "github.com/a/flask").unwrap(), LibraryChange::None);
-        let knowledge =
-            KnowledgePaths { cwd: root.clone(), root: root.clone(), trusted: false, user: top.clone(), home: None };
+        assert_eq!(
+            libraries.add(&root, "github.com/a/flask").unwrap(),
+            LibraryChange::Made
+        );
+        assert_eq!(
+            libraries.add(&root, "github.com/a/flask").unwrap(),
+            LibraryChange::None
+        );
+        let knowledge = KnowledgePaths {
+            cwd: root.clone(),
+            root: root.clone(),
+            trusted: false,
+            user: top.clone(),
+            home: None,
+        };
         let headings = |libraries: &Libraries| {
             let mut problems = Vec::new();
             let found = libraries.documents(&knowledge, &mut problems);
             assert!(problems.is_empty(), "{problems:?}");
-            found.into_iter().map(|document| document.heading).collect::<Vec<_>>()
+            found
+                .into_iter()
+                .map(|document| document.heading)
+                .collect::<Vec<_>>()
         };
         assert_eq!(headings(&libraries), ["a/flask/a/z.md", "a/flask/b.md"]);
-        assert_eq!(libraries.remove(&root, "flask").unwrap(), LibraryChange::Made);
-        assert_eq!(libraries.remove(&root, "flask").unwrap(), LibraryChange::None);
+        assert_eq!(
+            libraries.remove(&root, "flask").unwrap(),
+            LibraryChange::Made
+        );
+        assert_eq!(
+            libraries.remove(&root, "flask").unwrap(),
+            LibraryChange::None
+        );
         assert!(headings(&libraries).is_empty());
     }
 
@@ -332,8 +409,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let libraries = Libraries::at(folder.path());
         fs::write(libraries.list(), "projects = 3").unwrap();
-        let error = libraries.add(folder.path(), "a/b/c").unwrap_err().to_string();
-        assert!(error.contains("libraries.toml") && error.contains("mend it"), "{error}");
-        assert_eq!(fs::read_to_string(libraries.list()).unwrap(), "projects = 3");
+        let error = libraries
+            .add(folder.path(), "a/b/c")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("libraries.toml") && error.contains("mend it"),
+            "{error}"
+        );
+        assert_eq!(
+            fs::read_to_string(libraries.list()).unwrap(),
+            "projects = 3"
+        );
     }
 }

@@ -32,22 +32,41 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Chat
     if !knowledge.trusted || !path.is_file() {
         return ChatMemory::default();
     }
-    let Some(read) = file::read(knowledge, &path, problems) else { return ChatMemory::default() };
+    let Some(read) = file::read(knowledge, &path, problems) else {
+        return ChatMemory::default();
+    };
     let memory: Value = match serde_json::from_str(&read.text) {
         Ok(memory) => memory,
         Err(error) => {
-            problems.push(FileProblem::new(&path, format!("it is not JSON and is left out: {error}")));
+            problems.push(FileProblem::new(
+                &path,
+                format!("it is not JSON and is left out: {error}"),
+            ));
             return ChatMemory::default();
         }
     };
-    let real_root = knowledge.root.canonicalize().unwrap_or_else(|_| knowledge.root.clone());
+    let real_root = knowledge
+        .root
+        .canonicalize()
+        .unwrap_or_else(|_| knowledge.root.clone());
     let inside = |name: String| {
-        let real = knowledge.root.join(name).canonicalize().ok().filter(|real| real.is_file())?;
+        let real = knowledge
+            .root
+            .join(name)
+            .canonicalize()
+            .ok()
+            .filter(|real| real.is_file())?;
         Some(real.strip_prefix(&real_root).ok()?.display().to_string())
     };
-    let files = memory.get("current_files").map(|files| files.get("files").unwrap_or(files));
+    let files = memory
+        .get("current_files")
+        .map(|files| files.get("files").unwrap_or(files));
     ChatMemory {
-        focus_files: names(files).into_iter().filter_map(inside).take(MOST_FILES).collect(),
+        focus_files: names(files)
+            .into_iter()
+            .filter_map(inside)
+            .take(MOST_FILES)
+            .collect(),
         libraries: names(memory.get("libs")),
     }
 }
@@ -55,7 +74,11 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Chat
 /// The names in a list, or those that something is kept under.
 fn names(value: Option<&Value>) -> Vec<String> {
     match value {
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         Some(Value::Object(kept)) => kept.keys().cloned().collect(),
         Some(_) | None => Vec::new(),
     }
@@ -71,8 +94,13 @@ mod tests {
     fn files_and_libraries_are_read_where_they_are_of_the_project() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let mut knowledge =
-            KnowledgePaths { root: root.clone(), cwd: root.clone(), trusted: true, user: "/u".into(), home: None };
+        let mut knowledge = KnowledgePaths {
+            root: root.clone(),
+            cwd: root.clone(),
+            trusted: true,
+            user: "/u".into(),
+            home: None,
+        };
         assert_eq!(load(&knowledge, &mut Vec::new()), ChatMemory::default());
         fs::create_dir_all(path(&root).parent().unwrap()).unwrap();
         fs::write(root.join("a.py"), "").unwrap();
@@ -85,14 +113,21 @@ mod tests {
         let read = load(&knowledge, &mut Vec::new());
         assert_eq!(
             (read.focus_files, read.libraries),
-            (vec!["a.py".to_owned()], vec!["flask".into(), "a/requests".into()])
+            (
+                vec!["a.py".to_owned()],
+                vec!["flask".into(), "a/requests".into()]
+            )
         );
         knowledge.trusted = false;
         assert_eq!(load(&knowledge, &mut Vec::new()), ChatMemory::default());
         knowledge.trusted = true;
         for odd in ["{", "[]", "{\"libs\": 3, \"current_files\": null}"] {
             fs::write(path(&root), odd).unwrap();
-            assert_eq!(load(&knowledge, &mut Vec::new()), ChatMemory::default(), "{odd}");
+            assert_eq!(
+                load(&knowledge, &mut Vec::new()),
+                ChatMemory::default(),
+                "{odd}"
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Module documents: whether a project has any.
 //!
-//! The tools about them cost tokens in every request, so they are offered only where there is one. Looking for one must not hold
-//! up a start: it goes wide before deep, and ends after so many folders.
+//! The tools about them cost tokens in every request, so they are offered only where there is one.
+//! Looking for one must not hold up a start: it goes wide before deep, and ends after so many
+//! folders.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -22,10 +23,16 @@ pub fn any(knowledge: &KnowledgePaths) -> bool {
     }
     let mut open = VecDeque::from([knowledge.root.clone()]);
     for _ in 0..MOST_FOLDERS {
-        let Some(folder) = open.pop_front() else { break };
-        let Ok(entries) = fs::read_dir(folder) else { continue };
+        let Some(folder) = open.pop_front() else {
+            break;
+        };
+        let Ok(entries) = fs::read_dir(folder) else {
+            continue;
+        };
         for entry in entries.flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
             let name = entry.file_name();
             if name == DOCUMENT && kind.is_file() {
                 return true;
@@ -47,8 +54,13 @@ mod tests {
     fn a_document_is_found_where_the_project_is_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_owned();
-        let knowledge =
-            |trusted| KnowledgePaths { cwd: root.clone(), root: root.clone(), user: "/u".into(), trusted, home: None };
+        let knowledge = |trusted| KnowledgePaths {
+            cwd: root.clone(),
+            root: root.clone(),
+            user: "/u".into(),
+            trusted,
+            home: None,
+        };
         for name in ["node_modules/x", ".git/x", "a/b/c"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }

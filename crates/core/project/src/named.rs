@@ -1,4 +1,5 @@
-//! Things that are found by name: the first of a name wins, and the others are known to be shadowed.
+//! Things that are found by name: the first of a name wins, and the others are known to be
+//! shadowed.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,10 @@ pub struct NamedItems<T> {
 
 impl<T> Default for NamedItems<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), shadowed: Vec::new() }
+        Self {
+            items: Vec::new(),
+            shadowed: Vec::new(),
+        }
     }
 }
 
@@ -86,7 +90,8 @@ impl<T: Named> NamedItems<T> {
     }
 
     pub(crate) fn sorted(mut self) -> Self {
-        self.items.sort_by(|one, other| one.name().cmp(other.name()));
+        self.items
+            .sort_by(|one, other| one.name().cmp(other.name()));
         self
     }
 
@@ -96,8 +101,8 @@ impl<T: Named> NamedItems<T> {
     }
 }
 
-/// Reads the files of a kind that have one of these endings, best folder first. A file that cannot be used is named, with everything
-/// that is wrong with it, and skipped.
+/// Reads the files of a kind that have one of these endings, best folder first. A file that cannot
+/// be used is named, with everything that is wrong with it, and skipped.
 pub fn load_files<T: Named>(
     knowledge: &KnowledgePaths,
     kind: KnowledgeKind,
@@ -108,7 +113,9 @@ pub fn load_files<T: Named>(
     let mut found = NamedItems::default();
     for folder in knowledge.folders(kind) {
         for path in file::with_ending(&folder.path, endings) {
-            let Some(read) = file::read(knowledge, &path, problems) else { continue };
+            let Some(read) = file::read(knowledge, &path, problems) else {
+                continue;
+            };
             match parse(&path, folder.level, read.text) {
                 Ok(item) => found.add(item),
                 Err(wrong) => problems.extend(wrong),

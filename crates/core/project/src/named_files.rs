@@ -1,7 +1,8 @@
 //! Which files of a project a command line names: what would run with it.
 //!
-//! The line is never given to a shell. Every piece of it that could be a path counts where the project has such a file: one file
-//! too many costs a question, one too few would run what nobody has looked at.
+//! The line is never given to a shell. Every piece of it that could be a path counts where the
+//! project has such a file: one file too many costs a question, one too few would run what nobody
+//! has looked at.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,20 +12,59 @@ use std::path::{Path, PathBuf};
 
 /// What runs the file it is given, whatever that is called.
 const INTERPRETERS: &[&str] = &[
-    "bash", "bun", "dash", "deno", "exec", "fish", "for", "ksh", "lua", "node", "nodejs", "osascript", "perl", "php",
-    "pwsh", "pypy", "python", "ruby", "run-parts", "sh", "source", "ts-node", "tsx", "uv", "zsh",
+    "bash",
+    "bun",
+    "dash",
+    "deno",
+    "exec",
+    "fish",
+    "for",
+    "ksh",
+    "lua",
+    "node",
+    "nodejs",
+    "osascript",
+    "perl",
+    "php",
+    "pwsh",
+    "pypy",
+    "python",
+    "ruby",
+    "run-parts",
+    "sh",
+    "source",
+    "ts-node",
+    "tsx",
+    "uv",
+    "zsh",
 ];
 
 /// What interpreters put behind the name of a module, and find in a folder.
 const ENDINGS: &[&str] = &[
-    ".js", ".mjs", ".cjs", ".ts", ".py", ".sh", "/__main__.py", "/index.js", "/index.mjs", "/index.cjs", "/index.ts",
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".py",
+    ".sh",
+    "/__main__.py",
+    "/index.js",
+    "/index.mjs",
+    "/index.cjs",
+    "/index.ts",
     "/package.json",
 ];
 
 /// The variables that stand for the project in hooks, and the folder worked in.
 const PROJECT: &[&str] = &[
-    "${HAFT_PROJECT_DIR}", "$HAFT_PROJECT_DIR", "${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR", "${PWD}", "$PWD",
-    "$(pwd)", "`pwd`",
+    "${HAFT_PROJECT_DIR}",
+    "$HAFT_PROJECT_DIR",
+    "${CLAUDE_PROJECT_DIR}",
+    "$CLAUDE_PROJECT_DIR",
+    "${PWD}",
+    "$PWD",
+    "$(pwd)",
+    "`pwd`",
 ];
 
 /// More pieces than a line has that somebody has read; what names more is not looked through.
@@ -33,16 +73,25 @@ const MOST_FOLDERS: usize = 16;
 
 /// Endings of files that are run whatever names them.
 const SCRIPTS: &[&str] = &[
-    "awk", "bash", "cjs", "cts", "fish", "js", "jsx", "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "rb", "sed",
-    "sh", "ts", "tsx", "zsh",
+    "awk", "bash", "cjs", "cts", "fish", "js", "jsx", "lua", "mjs", "mk", "mts", "php", "pl",
+    "ps1", "py", "rb", "sed", "sh", "ts", "tsx", "zsh",
 ];
 
-/// The files in the project `root`, by their path in it, that these lines name to be run when they are run in `cwd`: what can be
-/// run, and what an interpreter is given, but not what is only read or written. None where there is too much to look through.
+/// The files in the project `root`, by their path in it, that these lines name to be run when they
+/// are run in `cwd`: what can be run, and what an interpreter is given, but not what is only read
+/// or written. None where there is too much to look through.
 pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTreeSet<String>> {
-    let words: Vec<String> = lines.iter().flat_map(|line| words(&without_output(line))).collect();
+    let words: Vec<String> = lines
+        .iter()
+        .flat_map(|line| words(&without_output(line)))
+        .collect();
     let mut folders = BTreeSet::from([root.to_owned(), cwd.to_owned()]);
-    folders.extend(words.iter().map(|word| root.join(relative(root, word))).filter(|folder| folder.is_dir()));
+    folders.extend(
+        words
+            .iter()
+            .map(|word| root.join(relative(root, word)))
+            .filter(|folder| folder.is_dir()),
+    );
     if words.len() > MOST_WORDS || folders.len() > MOST_FOLDERS {
         return None;
     }
@@ -50,42 +99,79 @@ pub(crate) fn named_files(root: &Path, cwd: &Path, lines: &[&str]) -> Option<BTr
     let (mut found, mut scripts) = (BTreeSet::new(), 0);
     for word in &words {
         let is_script = is_fed || scripts > 0 && !word.starts_with('-');
-        let is_command = lines.iter().any(|line| line.trim_start().starts_with(word.as_str()));
+        let is_command = lines
+            .iter()
+            .any(|line| line.trim_start().starts_with(word.as_str()));
         let mut paths = Vec::new();
         for folder in &folders {
-            candidates(folder, relative(root, word), (is_script, is_command), &mut paths);
+            candidates(
+                folder,
+                relative(root, word),
+                (is_script, is_command),
+                &mut paths,
+            );
         }
-        let named = paths.iter().filter(|path| is_script || is_runnable(path)).filter_map(|path| inside(root, path));
+        let named = paths
+            .iter()
+            .filter(|path| is_script || is_runnable(path))
+            .filter_map(|path| inside(root, path));
         let before = found.len();
         found.extend(named);
         if is_interpreter(word) {
             // Options may have values of their own before the file.
             scripts = 3;
         } else if is_script {
-            scripts = if found.len() > before { 0 } else { scripts - i32::from(scripts > 0) };
+            scripts = if found.len() > before {
+                0
+            } else {
+                scripts - i32::from(scripts > 0)
+            };
         }
     }
     Some(found)
 }
 
 /// The paths a word may stand for below a folder.
-fn candidates(folder: &Path, word: &str, (is_script, is_command): (bool, bool), paths: &mut Vec<PathBuf>) {
+fn candidates(
+    folder: &Path,
+    word: &str,
+    (is_script, is_command): (bool, bool),
+    paths: &mut Vec<PathBuf>,
+) {
     paths.push(folder.join(word));
     if is_pattern(word) && word.contains('/') && (is_script || is_command) {
-        expand(folder.to_owned(), &word.split('/').collect::<Vec<_>>(), paths);
+        expand(
+            folder.to_owned(),
+            &word.split('/').collect::<Vec<_>>(),
+            paths,
+        );
     }
     if is_script {
-        let names = [word.to_owned(), word.replace('.', "/").trim_start_matches('/').to_owned()];
+        let names = [
+            word.to_owned(),
+            word.replace('.', "/").trim_start_matches('/').to_owned(),
+        ];
         let endings = |name: String| ENDINGS.iter().map(move |ending| format!("{name}{ending}"));
-        paths.extend(names.into_iter().flat_map(endings).map(|name| folder.join(name)));
+        paths.extend(
+            names
+                .into_iter()
+                .flat_map(endings)
+                .map(|name| folder.join(name)),
+        );
     }
 }
 
 /// Whether a file can be run as it is: by its mode, its ending or its first line.
 fn is_runnable(path: &Path) -> bool {
-    let is_executable = path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let is_script = path.extension().is_some_and(|ending| SCRIPTS.iter().any(|one| ending == *one));
-    is_executable || is_script || path.is_file() && first_bytes(path).is_ok_and(|bytes| bytes == *b"#!")
+    let is_executable = path
+        .metadata()
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let is_script = path
+        .extension()
+        .is_some_and(|ending| SCRIPTS.iter().any(|one| ending == *one));
+    is_executable
+        || is_script
+        || path.is_file() && first_bytes(path).is_ok_and(|bytes| bytes == *b"#!")
 }
 
 fn first_bytes(path: &Path) -> std::io::Result<[u8; 2]> {
@@ -94,10 +180,17 @@ fn first_bytes(path: &Path) -> std::io::Result<[u8; 2]> {
     Ok(bytes)
 }
 
-/// Whether an interpreter reads what the line gives it, or a part of the line is made by another program.
+/// Whether an interpreter reads what the line gives it, or a part of the line is made by another
+/// program.
 fn feeds_interpreter(line: &str) -> bool {
-    let piped = line.split('|').skip(1).filter_map(|command| command.split_whitespace().next());
-    line.contains(['<', '`']) || line.contains("$(") || line.contains("eval") || piped.into_iter().any(is_interpreter)
+    let piped = line
+        .split('|')
+        .skip(1)
+        .filter_map(|command| command.split_whitespace().next());
+    line.contains(['<', '`'])
+        || line.contains("$(")
+        || line.contains("eval")
+        || piped.into_iter().any(is_interpreter)
 }
 
 /// A line without the files that output goes to.
@@ -107,14 +200,21 @@ fn without_output(line: &str) -> String {
     for part in parts {
         let target = part.trim_start_matches(['|', '&', ' ']);
         kept.push(' ');
-        kept.push_str(target.find([' ', '\t', '\n', ';', '|', '&', ')', '"', '\'']).map_or("", |end| &target[end..]));
+        kept.push_str(
+            target
+                .find([' ', '\t', '\n', ';', '|', '&', ')', '"', '\''])
+                .map_or("", |end| &target[end..]),
+        );
     }
     kept
 }
 
-/// Everything in a line that could be a path, in its order: its words as a shell takes them, and their pieces.
+/// Everything in a line that could be a path, in its order: its words as a shell takes them, and
+/// their pieces.
 fn words(line: &str) -> Vec<String> {
-    let line = PROJECT.iter().fold(line.to_owned(), |line, variable| line.replace(variable, "."));
+    let line = PROJECT.iter().fold(line.to_owned(), |line, variable| {
+        line.replace(variable, ".")
+    });
     let (mut tokens, mut token, mut quote) = (Vec::new(), String::new(), None);
     let mut characters = line.chars();
     while let Some(c) = characters.next() {
@@ -122,7 +222,9 @@ fn words(line: &str) -> Vec<String> {
             ('\\', None) => token.extend(characters.next()),
             ('"' | '\'', None) => quote = Some(c),
             (c, Some(open)) if c == open => quote = None,
-            (c, None) if c.is_whitespace() || ";|&()<".contains(c) => tokens.push(std::mem::take(&mut token)),
+            (c, None) if c.is_whitespace() || ";|&()<".contains(c) => {
+                tokens.push(std::mem::take(&mut token))
+            }
             (c, _) => token.push(c),
         }
     }
@@ -149,7 +251,10 @@ fn is_interpreter(word: &str) -> bool {
 
 /// A word below a folder, whatever it begins with.
 fn relative<'a>(root: &Path, word: &'a str) -> &'a str {
-    let below = root.to_str().and_then(|root| word.strip_prefix(root)).unwrap_or(word);
+    let below = root
+        .to_str()
+        .and_then(|root| word.strip_prefix(root))
+        .unwrap_or(word);
     below.trim_start_matches('/')
 }
 
@@ -157,7 +262,8 @@ fn is_pattern(part: &str) -> bool {
     part.contains(['*', '?', '[', '{', '$', '`'])
 }
 
-/// What a path with patterns in it may stand for. What a variable holds is not known: it is anything.
+/// What a path with patterns in it may stand for. What a variable holds is not known: it is
+/// anything.
 fn expand(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
     let [part, rest @ ..] = parts else {
         paths.push(at);
@@ -167,7 +273,9 @@ fn expand(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
         return expand(at.join(part), rest, paths);
     }
     let pattern = if part.contains(['$', '`']) { "*" } else { part };
-    let Ok(glob) = globset::Glob::new(pattern) else { return };
+    let Ok(glob) = globset::Glob::new(pattern) else {
+        return;
+    };
     let glob = glob.compile_matcher();
     for entry in std::fs::read_dir(at).into_iter().flatten().flatten() {
         if glob.is_match(entry.file_name()) {
@@ -183,7 +291,10 @@ fn inside(root: &Path, path: &Path) -> Option<String> {
     }
     let linked = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
     let real = path.canonicalize().ok()?;
-    let name = linked.strip_prefix(root).or_else(|_| real.strip_prefix(root)).ok()?;
+    let name = linked
+        .strip_prefix(root)
+        .or_else(|_| real.strip_prefix(root))
+        .ok()?;
     name.to_str().map(str::to_owned)
 }
 
@@ -195,10 +306,22 @@ mod tests {
     const LINES: &[(&str, &[&str])] = &[
         ("./scripts/fmt.sh", &["scripts/fmt.sh"]),
         ("scripts/../scripts//fmt.sh --all", &["scripts/fmt.sh"]),
-        ("\"$CLAUDE_PROJECT_DIR\"/scripts/fmt.sh", &["scripts/fmt.sh"]),
-        ("${HAFT_PROJECT_DIR}/scripts/fmt.sh | tee /dev/null", &["scripts/fmt.sh"]),
-        ("$(git rev-parse --show-toplevel)/scripts/fmt.sh", &["scripts/fmt.sh"]),
-        ("bash -c 'exec ./scripts/fmt.sh \"$@\"'", &["scripts/fmt.sh"]),
+        (
+            "\"$CLAUDE_PROJECT_DIR\"/scripts/fmt.sh",
+            &["scripts/fmt.sh"],
+        ),
+        (
+            "${HAFT_PROJECT_DIR}/scripts/fmt.sh | tee /dev/null",
+            &["scripts/fmt.sh"],
+        ),
+        (
+            "$(git rev-parse --show-toplevel)/scripts/fmt.sh",
+            &["scripts/fmt.sh"],
+        ),
+        (
+            "bash -c 'exec ./scripts/fmt.sh \"$@\"'",
+            &["scripts/fmt.sh"],
+        ),
         ("sh -c \"cd scripts && sh fmt.sh\"", &["scripts/fmt.sh"]),
         ("./scripts/f\\mt.sh", &["scripts/fmt.sh"]),
         ("./scripts/f''mt.sh", &["scripts/fmt.sh"]),
@@ -211,7 +334,10 @@ mod tests {
         ("node tools/x", &["tools/x.js"]),
         ("node --require=./tools/x.js -e 1", &["tools/x.js"]),
         ("node -r./tools/x.js -e 1", &["tools/x.js"]),
-        ("for f in ./tools/*.py; do python $f; done", &["tools/__main__.py", "tools/server.py"]),
+        (
+            "for f in ./tools/*.py; do python $f; done",
+            &["tools/__main__.py", "tools/server.py"],
+        ),
         ("sh setup", &["setup"]),
         ("cat setup | sh -s", &["setup"]),
         ("python3 -W ignore tools/server", &["tools/server.py"]),
@@ -223,7 +349,10 @@ mod tests {
         ("sh -c 'cargo test >setup && touch README.md'", &[]),
         ("cargo fmt --check", &[]),
         ("prettier --check src 'src/*.ts' lib/", &[]),
-        ("jq -r .tool_input.file_path | xargs -r cat >/dev/null; echo $HOME", &[]),
+        (
+            "jq -r .tool_input.file_path | xargs -r cat >/dev/null; echo $HOME",
+            &[],
+        ),
         ("cat /etc/passwd", &[]),
     ];
 
@@ -232,28 +361,51 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for name in [
-            "scripts/fmt.sh", "my tools/a b.sh", "tools/server.py", "tools/__main__.py", "tools/x.js", "src/index.ts",
-            "lib/a.ts", "README.md", "setup",
+            "scripts/fmt.sh",
+            "my tools/a b.sh",
+            "tools/server.py",
+            "tools/__main__.py",
+            "tools/x.js",
+            "src/index.ts",
+            "lib/a.ts",
+            "README.md",
+            "setup",
         ] {
             std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
             std::fs::write(root.join(name), "x").unwrap();
         }
         for (line, wanted) in LINES {
-            let found: Vec<_> = named_files(&root, &root, &[line]).unwrap().into_iter().collect();
+            let found: Vec<_> = named_files(&root, &root, &[line])
+                .unwrap()
+                .into_iter()
+                .collect();
             assert_eq!(found, *wanted, "{line}");
         }
         let absolute = format!("{}/scripts/fmt.sh", root.display());
         assert_eq!(named_files(&root, &root, &[&absolute]).unwrap().len(), 1);
-        let data = named_files(&root, &root, &["python", "tools/server.py", "--db", "README.md"]).unwrap();
-        assert_eq!(data.into_iter().collect::<Vec<_>>(), ["tools/server.py"], "what it reads is not run");
+        let data = named_files(
+            &root,
+            &root,
+            &["python", "tools/server.py", "--db", "README.md"],
+        )
+        .unwrap();
+        assert_eq!(
+            data.into_iter().collect::<Vec<_>>(),
+            ["tools/server.py"],
+            "what it reads is not run"
+        );
         let parts = named_files(&root, &root, &["python", "server.py", "tools"]).unwrap();
         assert!(parts.contains("tools/server.py"), "{parts:?}");
         assert_eq!(
-            named_files(&root, &root.join("tools"), &["./server.py"]).unwrap().len(),
+            named_files(&root, &root.join("tools"), &["./server.py"])
+                .unwrap()
+                .len(),
             1,
             "in the folder worked in"
         );
-        let many: Vec<String> = (0..2 * MOST_WORDS).map(|number| format!("w{number}")).collect();
+        let many: Vec<String> = (0..2 * MOST_WORDS)
+            .map(|number| format!("w{number}"))
+            .collect();
         assert_eq!(named_files(&root, &root, &[&many.join(" ")]), None);
     }
 
@@ -265,7 +417,14 @@ mod tests {
         std::fs::write(other.path().join("out.sh"), "x").unwrap();
         std::os::unix::fs::symlink("real.sh", root.join("link.sh")).unwrap();
         std::os::unix::fs::symlink(other.path(), root.join("away")).unwrap();
-        assert_eq!(named_files(&root, &root, &["./link.sh"]).unwrap(), BTreeSet::from(["link.sh".to_owned()]));
-        assert!(named_files(&root, &root, &["away/out.sh"]).unwrap().is_empty());
+        assert_eq!(
+            named_files(&root, &root, &["./link.sh"]).unwrap(),
+            BTreeSet::from(["link.sh".to_owned()])
+        );
+        assert!(
+            named_files(&root, &root, &["away/out.sh"])
+                .unwrap()
+                .is_empty()
+        );
     }
 }

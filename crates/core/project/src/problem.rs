@@ -17,7 +17,11 @@ pub struct FileProblem {
 impl FileProblem {
     /// About the whole file.
     pub fn new(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
-        Self { path: path.into(), line: None, what: what.into() }
+        Self {
+            path: path.into(),
+            line: None,
+            what: what.into(),
+        }
     }
 
     /// The same about one line, counted from 1.

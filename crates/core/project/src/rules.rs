@@ -1,7 +1,7 @@
 //! Rules: text the model works by.
 //!
-//! Of the project's folders only the first with a Markdown file counts; the user's folders are added after it. A file that is
-//! reached twice is loaded once.
+//! Of the project's folders only the first with a Markdown file counts; the user's folders are
+//! added after it. A file that is reached twice is loaded once.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,11 @@ impl Globs {
         for pattern in &patterns {
             let written = pattern.trim_start_matches("./").trim_start_matches('/');
             // `*.rs` means all of them, and a folder means what is in it.
-            let mut full = if written.contains('/') { written.to_owned() } else { format!("**/{written}") };
+            let mut full = if written.contains('/') {
+                written.to_owned()
+            } else {
+                format!("**/{written}")
+            };
             if full.ends_with('/') {
                 full.push_str("**");
             }
@@ -60,10 +64,19 @@ impl Globs {
                 Ok(glob) => {
                     builder.add(glob);
                 }
-                Err(error) => wrong.push(format!("`{pattern}` is not a pattern of paths: {}", error.kind())),
+                Err(error) => wrong.push(format!(
+                    "`{pattern}` is not a pattern of paths: {}",
+                    error.kind()
+                )),
             }
         }
-        (Self { patterns, set: builder.build().unwrap_or_default() }, wrong)
+        (
+            Self {
+                patterns,
+                set: builder.build().unwrap_or_default(),
+            },
+            wrong,
+        )
     }
 }
 
@@ -113,10 +126,14 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<
     let mut rules = Vec::new();
     for folder in folders(knowledge) {
         for path in files(&folder.path) {
-            let Some(read) = file::read(knowledge, &path, problems) else { continue };
+            let Some(read) = file::read(knowledge, &path, problems) else {
+                continue;
+            };
             if reached.insert(read.real) {
                 let mut rule = rule(path, folder.level, &read.text, problems);
-                if matches!(rule.applies, Applies::OnDemand) && compat::rules_apply_always(&rule.path) {
+                if matches!(rule.applies, Applies::OnDemand)
+                    && compat::rules_apply_always(&rule.path)
+                {
                     rule.applies = Applies::Always;
                 }
                 rules.push(rule);
@@ -133,7 +150,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<FileProblem>) -> RuleFile {
     let Parted { head, body, .. } = front_matter::part::<RuleFrontMatter>(&path, text, problems);
-    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = path
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let applies = if name.eq_ignore_ascii_case("index") {
         Applies::Index
     } else if head.always_apply == Some(true) {
@@ -146,7 +166,14 @@ fn rule(path: PathBuf, level: Level, text: &str, problems: &mut Vec<FileProblem>
         Applies::To(globs)
     };
     let description = head.description.unwrap_or_default().trim().to_owned();
-    RuleFile { name, path, level, description, applies, text: body.trim().to_owned() }
+    RuleFile {
+        name,
+        path,
+        level,
+        description,
+        applies,
+        text: body.trim().to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -156,7 +183,13 @@ mod tests {
     use super::*;
 
     fn globs(patterns: &[&str]) -> Globs {
-        Globs::new(patterns.iter().map(|pattern| (*pattern).to_owned()).collect()).0
+        Globs::new(
+            patterns
+                .iter()
+                .map(|pattern| (*pattern).to_owned())
+                .collect(),
+        )
+        .0
     }
 
     #[test]
@@ -184,10 +217,19 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         fs::create_dir_all(root.join(".haft/rules")).unwrap();
-        write(root.join(".autocoderrules/b.md"), "---\nalwaysApply: true\n---\nB");
-        write(root.join(".autocoderrules/a.md"), "---\nglobs: '*.py'\n---\nA");
+        write(
+            root.join(".autocoderrules/b.md"),
+            "---\nalwaysApply: true\n---\nB",
+        );
+        write(
+            root.join(".autocoderrules/a.md"),
+            "---\nglobs: '*.py'\n---\nA",
+        );
         write(root.join(".autocoderrules/sub/c.md"), "not looked for");
-        write(root.join(".autocoderrules/index.md"), "---\nglobs: [\n---\nRead a.md.");
+        write(
+            root.join(".autocoderrules/index.md"),
+            "---\nglobs: [\n---\nRead a.md.",
+        );
         write(root.join(".claude/rules/late.md"), "too late");
         write(knowledge.user.join("rules/mine.md"), "mine");
         let mut problems = Vec::new();
@@ -223,11 +265,21 @@ mod tests {
         let root = project.path().canonicalize().unwrap();
         fs::write(outside.path().join("secret"), "s").unwrap();
         fs::create_dir_all(root.join(".haft/rules")).unwrap();
-        std::os::unix::fs::symlink(outside.path().join("secret"), root.join(".haft/rules/x.md")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("secret"), root.join(".haft/rules/x.md"))
+            .unwrap();
         let user = root.join("none");
-        let knowledge = KnowledgePaths { cwd: root.clone(), root, trusted: true, user, home: None };
+        let knowledge = KnowledgePaths {
+            cwd: root.clone(),
+            root,
+            trusted: true,
+            user,
+            home: None,
+        };
         let mut problems = Vec::new();
         assert!(load(&knowledge, &mut problems).is_empty());
-        assert!(problems[0].what.contains("leads out of the project"), "{problems:?}");
+        assert!(
+            problems[0].what.contains("leads out of the project"),
+            "{problems:?}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Skills: instructions for a kind of task, by the public format (`SKILL.md` in a folder of its own).
+//! Skills: instructions for a kind of task, by the public format (`SKILL.md` in a folder of its
+//! own).
 //!
 //! Only name and description are in the prompt; the model reads the rest when the task comes up.
 
@@ -44,11 +45,18 @@ impl Skill {
         while let Some(folder) = open.pop() {
             for name in file::names(&folder) {
                 let path = folder.join(name);
-                let Ok(metadata) = path.symlink_metadata() else { continue };
+                let Ok(metadata) = path.symlink_metadata() else {
+                    continue;
+                };
                 if metadata.is_dir() {
                     open.push(path);
                 } else if metadata.is_file() && path != self.path && found.len() < most {
-                    found.push(path.strip_prefix(self.folder()).unwrap_or(&path).display().to_string());
+                    found.push(
+                        path.strip_prefix(self.folder())
+                            .unwrap_or(&path)
+                            .display()
+                            .to_string(),
+                    );
                 }
             }
         }
@@ -75,7 +83,9 @@ pub fn load(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Name
             if !path.is_file() {
                 continue;
             }
-            let Some(read) = file::read(knowledge, &path, problems) else { continue };
+            let Some(read) = file::read(knowledge, &path, problems) else {
+                continue;
+            };
             found_in(&mut found, &name, path, folder.level, &read.text, problems);
         }
     }
@@ -94,16 +104,21 @@ fn found_in(
     if parted.broken {
         return;
     }
-    let mut skip = |what: String| problems.push(FileProblem::new(&path, format!("{what}; it is skipped")));
+    let mut skip =
+        |what: String| problems.push(FileProblem::new(&path, format!("{what}; it is skipped")));
     let (Some(name), Some(description)) = (parted.head.name, parted.head.description) else {
         return skip("the front matter must give `name` and `description`".to_owned());
     };
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     if !NameRule::Slug.allows(&name) {
-        return skip(format!("`{name}` is not a name: use up to 64 of a-z, 0-9 and single `-`"));
+        return skip(format!(
+            "`{name}` is not a name: use up to 64 of a-z, 0-9 and single `-`"
+        ));
     }
     if description.is_empty() || description.chars().count() > LONGEST_DESCRIPTION {
-        return skip(format!("its `description` must have 1 to {LONGEST_DESCRIPTION} characters"));
+        return skip(format!(
+            "its `description` must have 1 to {LONGEST_DESCRIPTION} characters"
+        ));
     }
     if name != folder {
         problems.push(FileProblem::new(
@@ -111,5 +126,11 @@ fn found_in(
             format!("its name is `{name}`, but its folder is `{folder}`; they should be the same"),
         ));
     }
-    found.add(Skill { name, description, path, level, text: parted.body.trim().to_owned() });
+    found.add(Skill {
+        name,
+        description,
+        path,
+        level,
+        text: parted.body.trim().to_owned(),
+    });
 }

@@ -1,7 +1,8 @@
 //! Which folders their user trusts, and what they held then.
 //!
-//! The list is a file of the user's own, never of a project. An entry is bound to the real path of a folder and to the hash of
-//! everything in it that would run: a change of any of it takes the trust back until the user gives it again.
+//! The list is a file of the user's own, never of a project. An entry is bound to the real path of
+//! a folder and to the hash of everything in it that would run: a change of any of it takes the
+//! trust back until the user gives it again.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +20,8 @@ const EDITION: u32 = 2;
 /// The largest list of trusted folders that is read.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
-const HEADING: &str = "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
+const HEADING: &str =
+    "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
 
 /// Whether a folder is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +112,8 @@ pub struct TrustRecord {
     pub servers: BTreeMap<String, ServerGrant>,
 }
 
-/// What a server of a project asks for beside the project and what commands have, or was given when the folder was trusted.
+/// What a server of a project asks for beside the project and what commands have, or was given when
+/// the folder was trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerGrant {
@@ -138,19 +141,27 @@ impl TrustList {
             files.push("(something that could not be looked at)".to_owned());
         }
         let is_known = files.iter().any(|name| entry.runs.contains_key(name));
-        Ok(match (files.is_empty(), entry.edition < EDITION && !is_known) {
-            (true, _) => TrustState::Trusted,
-            (false, true) => TrustState::Outdated { files },
-            (false, false) => TrustState::Changed { files },
-        })
+        Ok(
+            match (files.is_empty(), entry.edition < EDITION && !is_known) {
+                (true, _) => TrustState::Trusted,
+                (false, true) => TrustState::Outdated { files },
+                (false, false) => TrustState::Changed { files },
+            },
+        )
     }
 
     /// What is known of a folder since it was trusted; nothing of one that was not.
     pub fn record(&self, root: &Path) -> Result<TrustRecord, TrustError> {
-        Ok(self.read()?.folder.into_iter().find(|entry| entry.path == root).unwrap_or_default())
+        Ok(self
+            .read()?
+            .folder
+            .into_iter()
+            .find(|entry| entry.path == root)
+            .unwrap_or_default())
     }
 
-    /// Trusts a folder as it is now, and gives its servers no more than they were given before. `root` is its real path.
+    /// Trusts a folder as it is now, and gives its servers no more than they were given before.
+    /// `root` is its real path.
     pub fn trust(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
         self.trust_and_grant(root, now, self.record(root)?.servers)
     }
@@ -164,12 +175,20 @@ impl TrustList {
     ) -> Result<Footprint, TrustError> {
         let footprint = Footprint::of(root);
         if !footprint.is_whole() {
-            return Err(TrustError::NotWhole { path: root.to_owned() });
+            return Err(TrustError::NotWhole {
+                path: root.to_owned(),
+            });
         }
         let mut stored = self.read()?;
         stored.folder.retain(|entry| entry.path != root);
         let (path, runs) = (root.to_owned(), footprint.files().clone());
-        stored.folder.push(TrustRecord { path, trusted_at: now, edition: EDITION, runs, servers });
+        stored.folder.push(TrustRecord {
+            path,
+            trusted_at: now,
+            edition: EDITION,
+            runs,
+            servers,
+        });
         self.write(&stored)?;
         Ok(footprint)
     }
@@ -193,14 +212,27 @@ impl TrustList {
                 problem: error.message().replace('\n', " "),
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TrustFile::default()),
-            Err(source) => Err(TrustError::Io { doing: "read", path: self.path.clone(), source }),
+            Err(source) => Err(TrustError::Io {
+                doing: "read",
+                path: self.path.clone(),
+                source,
+            }),
         }
     }
 
     fn write(&self, stored: &TrustFile) -> Result<(), TrustError> {
-        let fail = |source| TrustError::Io { doing: "write", path: self.path.clone(), source };
+        let fail = |source| TrustError::Io {
+            doing: "write",
+            path: self.path.clone(),
+            source,
+        };
         let text = toml::to_string(stored).map_err(|error| fail(io::Error::other(error)))?;
-        haft_files::replace(&self.path, format!("{HEADING}{text}").as_bytes(), Durability::PowerCut).map_err(fail)
+        haft_files::replace(
+            &self.path,
+            format!("{HEADING}{text}").as_bytes(),
+            Durability::PowerCut,
+        )
+        .map_err(fail)
     }
 }
 
@@ -225,10 +257,18 @@ mod tests {
         fs::write(root.join("AGENTS.md"), "words are not run").unwrap();
         assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
         fs::write(root.join(".mcp.json"), "{}").unwrap();
-        assert_eq!(list.state(&root).unwrap(), TrustState::Changed { files: vec![".mcp.json".into()] });
+        assert_eq!(
+            list.state(&root).unwrap(),
+            TrustState::Changed {
+                files: vec![".mcp.json".into()]
+            }
+        );
         list.trust(&root, now()).unwrap();
         assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
-        assert_eq!(list.state(root.parent().unwrap()).unwrap(), TrustState::Untrusted);
+        assert_eq!(
+            list.state(root.parent().unwrap()).unwrap(),
+            TrustState::Untrusted
+        );
         assert!(list.revoke(&root).unwrap());
         assert!(!list.revoke(&root).unwrap());
         assert_eq!(list.state(&root).unwrap(), TrustState::Untrusted);
@@ -247,13 +287,24 @@ mod tests {
             r#"{"mcpServers": {"s": {"command": "python3", "args": ["tools/server.py"]}}}"#,
         )
         .unwrap();
-        fs::write(root.join(".haft/config.toml"), "[[hooks.stop]]\nhooks = [{ command = \"./scripts/fmt.sh\" }]\n")
-            .unwrap();
+        fs::write(
+            root.join(".haft/config.toml"),
+            "[[hooks.stop]]\nhooks = [{ command = \"./scripts/fmt.sh\" }]\n",
+        )
+        .unwrap();
         fs::write(root.join("scripts/fmt.sh"), "true").unwrap();
         let mut large = vec![b'x'; 20 << 20];
         fs::write(root.join("tools/server.py"), &large).unwrap();
-        let grant = ServerGrant { network: vec!["example.com".into()], writable: vec!["/x".into()] };
-        list.trust_and_grant(&root, now(), BTreeMap::from([("s".to_owned(), grant.clone())])).unwrap();
+        let grant = ServerGrant {
+            network: vec!["example.com".into()],
+            writable: vec!["/x".into()],
+        };
+        list.trust_and_grant(
+            &root,
+            now(),
+            BTreeMap::from([("s".to_owned(), grant.clone())]),
+        )
+        .unwrap();
         assert_eq!(list.state(&root).unwrap(), TrustState::Trusted);
         for (name, content) in [("scripts/fmt.sh", &b"false"[..]), ("tools/server.py", &[])] {
             let before = fs::read(root.join(name)).unwrap();
@@ -261,8 +312,17 @@ mod tests {
                 // Past what was looked at once.
                 *large.last_mut().unwrap() = b'y';
             }
-            fs::write(root.join(name), if content.is_empty() { &large } else { content }).unwrap();
-            assert_eq!(list.state(&root).unwrap(), TrustState::Changed { files: vec![name.into()] });
+            fs::write(
+                root.join(name),
+                if content.is_empty() { &large } else { content },
+            )
+            .unwrap();
+            assert_eq!(
+                list.state(&root).unwrap(),
+                TrustState::Changed {
+                    files: vec![name.into()]
+                }
+            );
             fs::write(root.join(name), before).unwrap();
         }
         fs::remove_file(root.join("scripts/fmt.sh")).unwrap();
@@ -279,13 +339,28 @@ mod tests {
         let root = project.path().canonicalize().unwrap();
         let path = state.path().join("trust.toml");
         let list = TrustList::at(&path);
-        fs::write(root.join(".mcp.json"), r#"{"mcpServers": {"s": {"command": "./s.sh"}}}"#).unwrap();
+        fs::write(
+            root.join(".mcp.json"),
+            r#"{"mcpServers": {"s": {"command": "./s.sh"}}}"#,
+        )
+        .unwrap();
         list.trust(&root, now()).unwrap();
-        let older = fs::read_to_string(&path).unwrap().replace("edition = 2\n", "");
+        let older = fs::read_to_string(&path)
+            .unwrap()
+            .replace("edition = 2\n", "");
         fs::write(&path, &older).unwrap();
-        assert_eq!(list.state(&root).unwrap(), TrustState::Trusted, "nothing more would run");
+        assert_eq!(
+            list.state(&root).unwrap(),
+            TrustState::Trusted,
+            "nothing more would run"
+        );
         fs::write(root.join("s.sh"), "").unwrap();
-        assert_eq!(list.state(&root).unwrap(), TrustState::Outdated { files: vec!["s.sh".into()] });
+        assert_eq!(
+            list.state(&root).unwrap(),
+            TrustState::Outdated {
+                files: vec!["s.sh".into()]
+            }
+        );
     }
 
     #[test]
@@ -293,8 +368,14 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let path = state.path().join("trust.toml");
         fs::write(&path, "[[folder]]\npath = 3\n").unwrap();
-        let error = TrustList::at(&path).state(state.path()).unwrap_err().to_string();
-        assert!(error.contains("trust.toml") && error.contains("no folder is trusted"), "{error}");
+        let error = TrustList::at(&path)
+            .state(state.path())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("trust.toml") && error.contains("no folder is trusted"),
+            "{error}"
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "[[folder]]\npath = 3\n");
     }
 

@@ -1,4 +1,5 @@
-//! How long a command that does nothing takes, with the supervisor and without: `cargo run --release --example round_trip`.
+//! How long a command that does nothing takes, with the supervisor and without: `cargo run
+//! --release --example round_trip`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_sandbox::{
-    Capture, CommandSpec, ConfinementMethod, ConfinementSpec, Network, OwnProgram, PidNamespace, SandboxError,
-    SandboxPolicy, Supervisor, helper_entry, secret_places,
+    Capture, CommandSpec, ConfinementMethod, ConfinementSpec, Network, OwnProgram, PidNamespace,
+    SandboxError, SandboxPolicy, Supervisor, helper_entry, secret_places,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +38,9 @@ fn show(text: &str) {
 
 fn measure() -> Result<String, Box<dyn std::error::Error>> {
     let helper = OwnProgram::running()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let mut report = format!("{RUNS} runs of `sh -c true`, mean and slowest\n");
     for namespace in [PidNamespace::Privileged, PidNamespace::Never] {
         let supervisor = Supervisor::new(helper.clone()).with_namespace(namespace);
@@ -46,13 +49,20 @@ fn measure() -> Result<String, Box<dyn std::error::Error>> {
     }
     let folder = tempfile::tempdir()?;
     for method in [ConfinementMethod::Namespace, ConfinementMethod::Landlock] {
-        let confined = Arc::new(ConfinementSpec { method, policy: policy(folder.path())? });
-        let (mean, slowest) = runtime.block_on(time(&Supervisor::new(helper.clone()), Some(confined)))?;
+        let confined = Arc::new(ConfinementSpec {
+            method,
+            policy: policy(folder.path())?,
+        });
+        let (mean, slowest) =
+            runtime.block_on(time(&Supervisor::new(helper.clone()), Some(confined)))?;
         writeln!(report, "confined, {method:?}: {mean:?}, {slowest:?}")?;
     }
     let started = Instant::now();
     for _ in 0..RUNS {
-        std::process::Command::new("/bin/sh").args(["-c", "true"]).env_clear().status()?;
+        std::process::Command::new("/bin/sh")
+            .args(["-c", "true"])
+            .env_clear()
+            .status()?;
     }
     write!(report, "without: {:?}", started.elapsed() / RUNS)?;
     Ok(report)
@@ -85,7 +95,9 @@ async fn time(
     let started = Instant::now();
     for _ in 0..RUNS {
         let command = CommandSpec::shell("true", "/").confined(confined.clone());
-        let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
+        let finished = supervisor
+            .run(&command, &Capture::default(), &CancellationToken::new())
+            .await?;
         slowest = slowest.max(finished.duration);
     }
     Ok((started.elapsed() / RUNS, slowest))

@@ -32,7 +32,12 @@ impl Background {
             let ended = command.await;
             told.send_replace(Some(Arc::new(ended)));
         });
-        Self { live, cancel, ending, task }
+        Self {
+            live,
+            cancel,
+            ending,
+            task,
+        }
     }
 
     /// Looks at it while it runs.
@@ -51,7 +56,8 @@ impl Background {
         ending.wait_for(Option::is_some).await.ok()?.clone()
     }
 
-    /// Asks it to end, and everything it started with it; [`Background::ended`] tells when that is done.
+    /// Asks it to end, and everything it started with it; [`Background::ended`] tells when that is
+    /// done.
     pub fn stop(&self) {
         self.cancel.cancel();
     }

@@ -11,7 +11,8 @@ use crate::{CapturedOutput, ConfinementSpec, HiddenPath};
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
-    /// The program and its arguments. A program without a slash is looked up in the `PATH` of [`CommandSpec::env`].
+    /// The program and its arguments. A program without a slash is looked up in the `PATH` of
+    /// [`CommandSpec::env`].
     pub argv: Vec<OsString>,
     /// The folder it runs in.
     pub cwd: PathBuf,
@@ -59,19 +60,32 @@ impl CommandSpec {
         self
     }
 
-    /// Returns the path that the command names, or that `output` mentions, and that the sandbox hides from the command.
+    /// Returns the path that the command names, or that `output` mentions, and that the sandbox
+    /// hides from the command.
     pub(crate) fn hidden_path(&self, output: &str) -> Option<HiddenPath> {
         let confined = self.confined.as_ref()?;
-        let texts: Vec<_> = self.argv.iter().map(|text| text.to_string_lossy().into_owned()).collect();
-        confined.hidden_in(CommandPaths { texts: &texts, cwd: &self.cwd, env: &self.env }, output)
+        let texts: Vec<_> = self
+            .argv
+            .iter()
+            .map(|text| text.to_string_lossy().into_owned())
+            .collect();
+        confined.hidden_in(
+            CommandPaths {
+                texts: &texts,
+                cwd: &self.cwd,
+                env: &self.env,
+            },
+            output,
+        )
     }
 }
 
-/// What a command reads from its standard input, unless it is at a terminal. Otherwise there is none: it has a session of its
-/// own.
+/// What a command reads from its standard input, unless it is at a terminal. Otherwise there is
+/// none: it has a session of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
-    /// Nothing: the end of input comes at once, so that a command that asks a question ends instead of waiting.
+    /// Nothing: the end of input comes at once, so that a command that asks a question ends instead
+    /// of waiting.
     #[default]
     Null,
     /// This text, and then the end of input. It holds no NUL character.
@@ -104,7 +118,8 @@ pub struct FinishedCommand {
     pub duration: Duration,
     /// Whether all its descendants are gone.
     pub aftermath: Aftermath,
-    /// For a confined command that failed: a path it named or complained about that only the sandbox hides.
+    /// For a confined command that failed: a path it named or complained about that only the
+    /// sandbox hides.
     pub hidden: Option<HiddenPath>,
 }
 
@@ -113,7 +128,8 @@ pub struct FinishedCommand {
 pub enum Aftermath {
     /// The supervisor saw the last descendant end.
     AllGone,
-    /// Some descendant could not be ended in time, such as one in an uninterruptible wait or of another user.
+    /// Some descendant could not be ended in time, such as one in an uninterruptible wait or of
+    /// another user.
     StillDying,
 }
 

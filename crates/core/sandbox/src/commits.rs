@@ -1,8 +1,9 @@
 //! A commit from inside the sandbox: which repositories may be written, and with what environment.
 //!
-//! `git add` and `git commit` write index, objects and refs. What they would run besides is switched off: hooks, monitor,
-//! editor, signatures, maintenance. A filter cannot be switched off by name, so a repository whose own configuration has one that
-//! is not known stays closed, as does one whose configuration includes other files: its program may be a file of the project.
+//! `git add` and `git commit` write index, objects and refs. What they would run besides is
+//! switched off: hooks, monitor, editor, signatures, maintenance. A filter cannot be switched off
+//! by name, so a repository whose own configuration has one that is not known stays closed, as does
+//! one whose configuration includes other files: its program may be a file of the project.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -12,7 +13,13 @@ use std::path::Path;
 const MOST_CONFIG: u64 = 1 << 20;
 
 /// Filters that are programs of the machine.
-const KNOWN_FILTERS: &[&str] = &["git-lfs ", "git lfs ", "git-crypt ", "\"git-crypt\" ", "\\\"git-crypt\\\" "];
+const KNOWN_FILTERS: &[&str] = &[
+    "git-lfs ",
+    "git lfs ",
+    "git-crypt ",
+    "\"git-crypt\" ",
+    "\\\"git-crypt\\\" ",
+];
 
 /// Keys that name programs: those of filters, and those of drivers for differences and merges.
 const FILTER_KEYS: &[&str] = &["clean", "smudge", "process"];
@@ -35,9 +42,17 @@ const SETTINGS: &[(&str, &str)] = &[
 
 /// The environment of a command that may commit, made from that of others.
 pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
-    let mut all: Vec<_> = given.iter().filter(|(name, _)| !name.starts_with("GIT_")).cloned().collect();
+    let mut all: Vec<_> = given
+        .iter()
+        .filter(|(name, _)| !name.starts_with("GIT_"))
+        .cloned()
+        .collect();
     let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
-    for (name, value) in [("GIT_EDITOR", ":"), ("GIT_SEQUENCE_EDITOR", ":"), ("GIT_TERMINAL_PROMPT", "0")] {
+    for (name, value) in [
+        ("GIT_EDITOR", ":"),
+        ("GIT_SEQUENCE_EDITOR", ":"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+    ] {
         set(name, value);
     }
     set("GIT_CONFIG_COUNT", &SETTINGS.len().to_string());
@@ -48,13 +63,20 @@ pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
     all
 }
 
-/// Whether a commit may write this `.git`. What must be there to be closed is made where it is missing.
+/// Whether a commit may write this `.git`. What must be there to be closed is made where it is
+/// missing.
 pub(crate) fn may_be_written(repository: &Path) -> bool {
-    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    let is_folder = |path: &Path| {
+        path.symlink_metadata()
+            .is_ok_and(|metadata| metadata.is_dir())
+    };
     let config = repository.join("config");
-    let readable = config.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() < MOST_CONFIG);
-    let elsewhere =
-        ["commondir", "config.worktree"].iter().any(|name| repository.join(name).symlink_metadata().is_ok());
+    let readable = config
+        .symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() < MOST_CONFIG);
+    let elsewhere = ["commondir", "config.worktree"]
+        .iter()
+        .any(|name| repository.join(name).symlink_metadata().is_ok());
     if !is_folder(repository) || !readable || elsewhere {
         return false;
     }
@@ -65,21 +87,30 @@ pub(crate) fn may_be_written(repository: &Path) -> bool {
     kept && fs::read_to_string(config).is_ok_and(|text| names_no_programs(&text))
 }
 
-/// Whether a configuration has no hooks, no includes, no drivers, and no filters but those that are known.
+/// Whether a configuration has no hooks, no includes, no drivers, and no filters but those that are
+/// known.
 fn names_no_programs(config: &str) -> bool {
     let text = config.to_ascii_lowercase();
-    if ["[include", "[hook"].iter().any(|section| text.contains(section)) {
+    if ["[include", "[hook"]
+        .iter()
+        .any(|section| text.contains(section))
+    {
         return false;
     }
     let known = |value: &str| KNOWN_FILTERS.iter().any(|known| value.starts_with(known));
     // A value on the line of its section is not read here, nor one over several lines.
     !text.contains("\\\n")
-        && text.lines().map(str::trim).all(|line| match line.split_once('=') {
-            _ if line.starts_with('[') => line.find(']') == Some(line.len() - 1),
-            Some((name, value)) if FILTER_KEYS.contains(&name.trim()) => known(value.trim_start()),
-            Some((name, _)) if DRIVER_KEYS.contains(&name.trim()) => false,
-            Some(_) | None => true,
-        })
+        && text
+            .lines()
+            .map(str::trim)
+            .all(|line| match line.split_once('=') {
+                _ if line.starts_with('[') => line.find(']') == Some(line.len() - 1),
+                Some((name, value)) if FILTER_KEYS.contains(&name.trim()) => {
+                    known(value.trim_start())
+                }
+                Some((name, _)) if DRIVER_KEYS.contains(&name.trim()) => false,
+                Some(_) | None => true,
+            })
 }
 
 #[cfg(test)]
@@ -136,16 +167,31 @@ mod tests {
 
     #[test]
     fn the_environment_of_a_commit_is_haft_s_own() {
-        let given = [("PATH", "/bin"), ("GIT_DIR", "/x"), ("GIT_CONFIG_COUNT", "1"), ("GIT_EDITOR", "evil")];
-        let all = commit_environment(&given.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let given = [
+            ("PATH", "/bin"),
+            ("GIT_DIR", "/x"),
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_EDITOR", "evil"),
+        ];
+        let all =
+            commit_environment(&given.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let value = |name: &str| {
-            let found: Vec<_> =
-                all.iter().filter(|(other, _)| other == name).map(|(_, value)| value.as_str()).collect();
+            let found: Vec<_> = all
+                .iter()
+                .filter(|(other, _)| other == name)
+                .map(|(_, value)| value.as_str())
+                .collect();
             assert!(found.len() < 2, "{name}");
             found.first().copied()
         };
-        assert_eq!((value("PATH"), value("GIT_DIR"), value("GIT_EDITOR")), (Some("/bin"), None, Some(":")));
-        assert_eq!(value("GIT_CONFIG_COUNT"), Some(SETTINGS.len().to_string().as_str()));
+        assert_eq!(
+            (value("PATH"), value("GIT_DIR"), value("GIT_EDITOR")),
+            (Some("/bin"), None, Some(":"))
+        );
+        assert_eq!(
+            value("GIT_CONFIG_COUNT"),
+            Some(SETTINGS.len().to_string().as_str())
+        );
         assert_eq!(
             (value("GIT_CONFIG_KEY_0"), value("GIT_CONFIG_VALUE_0")),
             (Some("core.hooksPath"), Some("/dev/null"))

@@ -10,13 +10,15 @@ use serde::{Deserialize, Serialize};
 pub struct SandboxConfig {
     /// By which means.
     pub mode: SandboxMode,
-    /// Hosts that commands may reach, such as `crates.io` or `*.example.com:443`; `*` alone is the whole network.
+    /// Hosts that commands may reach, such as `crates.io` or `*.example.com:443`; `*` alone is the
+    /// whole network.
     pub network: Vec<String>,
     /// Further folders that commands may write; absolute, or below the home folder with `~/`.
     pub writable: Vec<PathBuf>,
     /// Further folders and files that commands may not read; written the same way.
     pub hidden: Vec<PathBuf>,
-    /// Folders and files that commands may read although they lie below `/tmp` or in a hidden folder; written the same way.
+    /// Folders and files that commands may read although they lie below `/tmp` or in a hidden
+    /// folder; written the same way.
     pub readable: Vec<PathBuf>,
 }
 

@@ -6,23 +6,84 @@ use std::ffi::OsString;
 /// Passed on as they are.
 const ALLOWED: &[&str] = &[
     // Who and where
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "HOSTNAME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
     // Tool chains
-    "ANDROID_HOME", "CARGO_HOME", "CARGO_TARGET_DIR", "CC", "CFLAGS", "CONDA_PREFIX", "CPATH", "CXX", "CXXFLAGS",
-    "DENO_DIR", "DOTNET_ROOT", "GEM_HOME", "GEM_PATH", "GOBIN", "GOCACHE", "GOFLAGS", "GOMODCACHE", "GOPATH", "GOROOT",
-    "GRADLE_USER_HOME", "JAVA_HOME", "LDFLAGS", "LD_LIBRARY_PATH", "LIBRARY_PATH", "M2_HOME", "NODE_PATH", "NVM_DIR",
-    "PKG_CONFIG_PATH", "PYENV_ROOT", "PYTHONPATH", "RBENV_ROOT", "RUSTFLAGS", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
-    "RUST_BACKTRACE", "VIRTUAL_ENV", // Certificates
-    "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
-    "SSL_CERT_DIR", "SSL_CERT_FILE", // Ways to the network
-    "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "all_proxy", "http_proxy", "https_proxy", "no_proxy",
+    "ANDROID_HOME",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CC",
+    "CFLAGS",
+    "CONDA_PREFIX",
+    "CPATH",
+    "CXX",
+    "CXXFLAGS",
+    "DENO_DIR",
+    "DOTNET_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOBIN",
+    "GOCACHE",
+    "GOFLAGS",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "GRADLE_USER_HOME",
+    "JAVA_HOME",
+    "LDFLAGS",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "M2_HOME",
+    "NODE_PATH",
+    "NVM_DIR",
+    "PKG_CONFIG_PATH",
+    "PYENV_ROOT",
+    "PYTHONPATH",
+    "RBENV_ROOT",
+    "RUSTFLAGS",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUST_BACKTRACE",
+    "VIRTUAL_ENV", // Certificates
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NIX_SSL_CERT_FILE",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE", // Ways to the network
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
 ];
 
 /// Families passed on as they are.
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
 /// Never passed on, even when a list above names it: what has one of these in its name.
-const SECRETS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "COOKIE"];
+const SECRETS: &[&str] = &[
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSW",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "AUTH",
+    "COOKIE",
+];
 
 /// Always set: no colours, no pager and no question that nobody answers.
 const SET: &[(&str, &str)] = &[
@@ -34,8 +95,8 @@ const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// The environment for child processes, made from the whole one: sorted by name, each name once. Entries that are not
-/// UTF-8 are left out.
+/// The environment for child processes, made from the whole one: sorted by name, each name once.
+/// Entries that are not UTF-8 are left out.
 ///
 /// ```
 /// let all = [("HOME", "/home/me"), ("OPENAI_API_KEY", "…"), ("EDITOR", "vi")];
@@ -43,14 +104,18 @@ const SET: &[(&str, &str)] = &[
 /// assert!(child.contains(&("HOME".to_owned(), "/home/me".to_owned())));
 /// assert!(!child.iter().any(|(name, _)| name == "OPENAI_API_KEY" || name == "EDITOR"));
 /// ```
-pub fn child_environment<Text: Into<OsString>>(all: impl IntoIterator<Item = (Text, Text)>) -> Vec<(String, String)> {
+pub fn child_environment<Text: Into<OsString>>(
+    all: impl IntoIterator<Item = (Text, Text)>,
+) -> Vec<(String, String)> {
     let readable = |text: Text| text.into().into_string().ok();
     let mut child: BTreeMap<String, String> = all
         .into_iter()
         .filter_map(|(name, value)| Some((readable(name)?, readable(value)?)))
         .filter(|(name, value)| may_pass(name, value))
         .collect();
-    child.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    child
+        .entry("PATH".to_owned())
+        .or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     for (name, value) in SET {
         child.insert((*name).to_owned(), (*value).to_owned());
     }
@@ -58,16 +123,25 @@ pub fn child_environment<Text: Into<OsString>>(all: impl IntoIterator<Item = (Te
 }
 
 fn may_pass(name: &str, value: &str) -> bool {
-    let allowed = ALLOWED.contains(&name) || ALLOWED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let allowed = ALLOWED.contains(&name)
+        || ALLOWED_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
     allowed && !names_a_secret(name) && !(is_proxy(name) && value.contains('@'))
 }
 
-/// The values of variables whose names say that they are secret: what must never be stored or shown. Paths, words and names
-/// of people are none.
-pub fn secret_values<Text: Into<OsString>>(all: impl IntoIterator<Item = (Text, Text)>) -> Vec<String> {
+/// The values of variables whose names say that they are secret: what must never be stored or
+/// shown. Paths, words and names of people are none.
+pub fn secret_values<Text: Into<OsString>>(
+    all: impl IntoIterator<Item = (Text, Text)>,
+) -> Vec<String> {
     let readable = |text: Text| text.into().into_string().ok();
-    let all = all.into_iter().filter_map(|(name, value)| Some((readable(name)?, readable(value)?)));
-    let all = all.filter(|(name, value)| names_a_secret(name) && !name.contains("AUTHOR") && looks_secret(value));
+    let all = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((readable(name)?, readable(value)?)));
+    let all = all.filter(|(name, value)| {
+        names_a_secret(name) && !name.contains("AUTHOR") && looks_secret(value)
+    });
     all.map(|(_, value)| value).collect()
 }
 
@@ -95,12 +169,20 @@ mod tests {
     }
 
     fn value<'a>(child: &'a [(String, String)], name: &str) -> Option<&'a str> {
-        child.iter().find(|(candidate, _)| candidate == name).map(|(_, value)| value.as_str())
+        child
+            .iter()
+            .find(|(candidate, _)| candidate == name)
+            .map(|(_, value)| value.as_str())
     }
 
     #[test]
     fn what_commands_need_passes() {
-        let child = child(&[("PATH", "/bin"), ("LC_ALL", "C"), ("XDG_CACHE_HOME", "/c"), ("CARGO_HOME", "/cargo")]);
+        let child = child(&[
+            ("PATH", "/bin"),
+            ("LC_ALL", "C"),
+            ("XDG_CACHE_HOME", "/c"),
+            ("CARGO_HOME", "/cargo"),
+        ]);
         assert_eq!(value(&child, "PATH"), Some("/bin"));
         assert_eq!(value(&child, "LC_ALL"), Some("C"));
         assert_eq!(value(&child, "XDG_CACHE_HOME"), Some("/c"));
@@ -109,14 +191,24 @@ mod tests {
 
     #[test]
     fn no_key_passes() {
-        let secrets = ["ANTHROPIC_API_KEY", "XDG_TOKEN", "LC_SECRET_X", "GITHUB_TOKEN", "lc_password", "LC_APIkeys"];
+        let secrets = [
+            "ANTHROPIC_API_KEY",
+            "XDG_TOKEN",
+            "LC_SECRET_X",
+            "GITHUB_TOKEN",
+            "lc_password",
+            "LC_APIkeys",
+        ];
         let all: Vec<_> = secrets.iter().map(|name| (*name, "s3cret")).collect();
         assert!(!child(&all).iter().any(|(_, value)| value == "s3cret"));
     }
 
     #[test]
     fn a_proxy_with_a_password_does_not_pass() {
-        let child = child(&[("http_proxy", "http://me:pw@proxy:1"), ("HTTPS_PROXY", "http://proxy:1")]);
+        let child = child(&[
+            ("http_proxy", "http://me:pw@proxy:1"),
+            ("HTTPS_PROXY", "http://proxy:1"),
+        ]);
         assert_eq!(value(&child, "http_proxy"), None);
         assert_eq!(value(&child, "HTTPS_PROXY"), Some("http://proxy:1"));
     }
@@ -142,6 +234,9 @@ mod tests {
             ("KEYBOARD", "qwertzde"),
             ("HOME", "/home/me12345678"),
         ];
-        assert_eq!(secret_values(all), ["sk-123456789", "correct-horse-battery"]);
+        assert_eq!(
+            secret_values(all),
+            ["sk-123456789", "correct-horse-battery"]
+        );
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use crate::{ConfinementStep, HiddenPath};
 
-/// A command could not be run. How a command that ran has ended is no error but an [`CommandExit`](crate::Exit).
+/// A command could not be run. How a command that ran has ended is no error but an
+/// [`CommandExit`](crate::Exit).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
@@ -32,13 +33,17 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// The program or the interpreter of a script exists, but the sandbox hides it.
-    #[error("cannot run the program: {path}; move it to another folder, or add that path to `[sandbox] readable`")]
+    #[error(
+        "cannot run the program: {path}; move it to another folder, or add that path to `[sandbox] readable`"
+    )]
     HiddenProgram {
         /// The path that is hidden.
         path: HiddenPath,
     },
     /// The folder to run in exists, but the sandbox hides it.
-    #[error("cannot run in the folder: {path}; move it to another folder, or add that path to `[sandbox] readable`")]
+    #[error(
+        "cannot run in the folder: {path}; move it to another folder, or add that path to `[sandbox] readable`"
+    )]
     HiddenFolder {
         /// The path that is hidden.
         path: HiddenPath,
@@ -52,7 +57,9 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// There is no terminal for it.
-    #[error("cannot open a terminal: {source}; there may be too many of them, or `/dev/ptmx` is missing")]
+    #[error(
+        "cannot open a terminal: {source}; there may be too many of them, or `/dev/ptmx` is missing"
+    )]
     Terminal {
         /// What the system said.
         source: io::Error,

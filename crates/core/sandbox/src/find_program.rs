@@ -1,7 +1,7 @@
 //! Programs that haft starts by name, found where the model can't have put them.
 //!
-//! A folder of the project may be in `PATH` (an activated `.venv`, `node_modules/.bin`). A program found there could be one
-//! that the model wrote, so such folders are skipped.
+//! A folder of the project may be in `PATH` (an activated `.venv`, `node_modules/.bin`). A program
+//! found there could be one that the model wrote, so such folders are skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +10,33 @@ use std::os::unix::fs::MetadataExt;
 /// Where programs usually are, if `PATH` names no other place.
 const USUAL: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
-/// Returns the first program called `name` in the folders of `search_path` that is outside `writable`. `None` if there is
-/// none. Links are not resolved in the result: programs such as Python find their files beside the link.
+/// Returns the first program called `name` in the folders of `search_path` that is outside
+/// `writable`. `None` if there is none. Links are not resolved in the result: programs such as
+/// Python find their files beside the link.
 pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Option<PathBuf> {
-    folders_outside(search_path, writable).chain(USUAL.map(PathBuf::from)).map(|folder| folder.join(name)).find(
-        |program| {
+    folders_outside(search_path, writable)
+        .chain(USUAL.map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|program| {
             let target = program.canonicalize();
-            let is_outside = target.as_ref().is_ok_and(|target| !is_inside(target, writable));
+            let is_outside = target
+                .as_ref()
+                .is_ok_and(|target| !is_inside(target, writable));
             let is_executable = |path: &PathBuf| {
-                path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
+                path.metadata()
+                    .is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
             };
             is_outside && target.as_ref().is_ok_and(is_executable)
-        },
-    )
+        })
 }
 
 /// Returns `search_path` without relative folders and without folders inside `writable`.
 pub fn search_path_outside(search_path: &str, writable: &[PathBuf]) -> String {
     let folders: Vec<_> = folders_outside(search_path, writable).collect();
-    std::env::join_paths(folders).ok().and_then(|joined| joined.into_string().ok()).unwrap_or_default()
+    std::env::join_paths(folders)
+        .ok()
+        .and_then(|joined| joined.into_string().ok())
+        .unwrap_or_default()
 }
 
 fn folders_outside(search_path: &str, writable: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
@@ -72,11 +80,26 @@ mod tests {
         symlink(project.join(".venv/bin/tool"), own.join("linked")).unwrap();
         let at = |folder: &Path| folder.display().to_string();
         let through_link = top.path().join("alias/.venv/bin");
-        let path = format!("{}:{}:.venv/bin:{}", at(&project.join(".venv/bin")), at(&through_link), at(&own));
+        let path = format!(
+            "{}:{}:.venv/bin:{}",
+            at(&project.join(".venv/bin")),
+            at(&through_link),
+            at(&own)
+        );
         let writable = [project.clone()];
-        assert_eq!(find_program("tool", &path, &writable), Some(own.join("tool")));
-        assert_eq!(find_program("linked", &path, &writable), None, "a link into the project");
+        assert_eq!(
+            find_program("tool", &path, &writable),
+            Some(own.join("tool"))
+        );
+        assert_eq!(
+            find_program("linked", &path, &writable),
+            None,
+            "a link into the project"
+        );
         assert_eq!(search_path_outside(&path, &writable), at(&own));
-        assert_eq!(find_program("tool", &at(&project.join(".venv/bin")), &writable), None);
+        assert_eq!(
+            find_program("tool", &at(&project.join(".venv/bin")), &writable),
+            None
+        );
     }
 }

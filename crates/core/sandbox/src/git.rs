@@ -1,12 +1,14 @@
 //! git, as haft runs it for itself: the only place where that is done.
 //!
-//! A repository's configuration can name programs in more ways than can be listed: filters, monitors, hooks, drivers, helpers.
-//! So git never sees it. It works on a *view*: a repository folder of haft's own, with a configuration that haft wrote, that
-//! borrows objects, refs and index of the real one. Where the real one lies is found here, not by git, and only by the name
-//! `.git`: a bare repository that somebody put into the project is none.
+//! A repository's configuration can name programs in more ways than can be listed: filters,
+//! monitors, hooks, drivers, helpers. So git never sees it. It works on a *view*: a repository
+//! folder of haft's own, with a configuration that haft wrote, that borrows objects, refs and index
+//! of the real one. Where the real one lies is found here, not by git, and only by the name `.git`:
+//! a bare repository that somebody put into the project is none.
 //!
-//! Invariants: no program but git itself is started; no submodule is entered; what is read is read in a sandbox without
-//! network in which nothing can be written, and what is written is named folder by folder.
+//! Invariants: no program but git itself is started; no submodule is entered; what is read is read
+//! in a sandbox without network in which nothing can be written, and what is written is named
+//! folder by folder.
 
 mod program;
 mod repository;
@@ -25,18 +27,42 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commits;
 use crate::{
-    Capture, CommandExit, CommandSpec, ConfinementSpec, Network, Sandbox, SandboxError, SandboxPolicy, Stdin,
-    Supervisor,
+    Capture, CommandExit, CommandSpec, ConfinementSpec, Network, Sandbox, SandboxError,
+    SandboxPolicy, Stdin, Supervisor,
 };
 
 pub use repository::Git;
 
 /// What is decided for every command, whatever a configuration says.
 const ALWAYS: &[&str] = &[
-    "--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c",
-    "core.quotePath=false", "-c", "submodule.recurse=false", "-c", "fetch.recurseSubmodules=false", "-c", "gc.auto=0",
-    "-c", "maintenance.auto=false", "-c", "log.showSignature=false", "-c", "commit.gpgSign=false", "-c",
-    "safe.bareRepository=explicit", "-c", "user.name=haft", "-c", "user.email=haft@localhost", "-c",
+    "--no-pager",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.pager=cat",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "submodule.recurse=false",
+    "-c",
+    "fetch.recurseSubmodules=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "commit.gpgSign=false",
+    "-c",
+    "safe.bareRepository=explicit",
+    "-c",
+    "user.name=haft",
+    "-c",
+    "user.email=haft@localhost",
+    "-c",
     "protocol.ext.allow=never",
 ];
 
@@ -51,7 +77,8 @@ const SET: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
 ];
 
-/// Of the given environment only these are passed on, and what leads to the network where there is one.
+/// Of the given environment only these are passed on, and what leads to the network where there is
+/// one.
 const PASSED: &[&str] = &["HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TZ"];
 
 /// More output than this is refused.
@@ -119,7 +146,8 @@ pub enum GitReach<'a> {
     Network {
         /// To fetch from it; it may be a folder.
         source: &'a str,
-        /// The socket of the user's agent for keys, where it is needed: the one thing outside that is reached.
+        /// The socket of the user's agent for keys, where it is needed: the one thing outside that
+        /// is reached.
         agent: Option<&'a Path>,
     },
 }
@@ -137,76 +165,171 @@ struct GitCall<'a> {
 }
 
 impl GitProgram {
-    /// The first git in the `PATH` of this environment that lies outside of these folders and that nobody else could have put
-    /// there. It will be held in by this sandbox where there is one.
+    /// The first git in the `PATH` of this environment that lies outside of these folders and that
+    /// nobody else could have put there. It will be held in by this sandbox where there is one.
     pub fn find(
         supervisor: &Supervisor,
         sandbox: &Sandbox,
         environment: &[(String, String)],
         projects: &[&Path],
     ) -> Result<Self, GitError> {
-        let places = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
-        let path = program::find(places.unwrap_or_default(), projects).ok_or(GitError::NoProgram)?;
+        let places = environment
+            .iter()
+            .find(|(name, _)| name == "PATH")
+            .map(|(_, value)| value.as_str());
+        let path =
+            program::find(places.unwrap_or_default(), projects).ok_or(GitError::NoProgram)?;
         let (supervisor, environment) = (supervisor.clone(), environment.to_vec());
-        Ok(Self { path, supervisor, sandbox: sandbox.clone(), environment })
+        Ok(Self {
+            path,
+            supervisor,
+            sandbox: sandbox.clone(),
+            environment,
+        })
     }
 
-    /// Runs a command on a repository that haft made in a folder of its own, and may write that folder. Where it lies is for
-    /// the arguments to say.
-    pub fn run_own(&self, folder: &Path, reach: GitReach<'_>, arguments: &[&str]) -> Result<(), GitError> {
+    /// Runs a command on a repository that haft made in a folder of its own, and may write that
+    /// folder. Where it lies is for the arguments to say.
+    pub fn run_own(
+        &self,
+        folder: &Path,
+        reach: GitReach<'_>,
+        arguments: &[&str],
+    ) -> Result<(), GitError> {
         let (network, readable, agent) = match reach {
             GitReach::Local => (false, None, None),
-            GitReach::Network { source, agent } => {
-                (true, Some(PathBuf::from(source.trim_start_matches("file://"))), agent)
-            }
+            GitReach::Network { source, agent } => (
+                true,
+                Some(PathBuf::from(source.trim_start_matches("file://"))),
+                agent,
+            ),
         };
-        let readable = readable.into_iter().filter(|source| source.is_absolute()).collect();
+        let readable = readable
+            .into_iter()
+            .filter(|source| source.is_absolute())
+            .collect();
         let arguments = arguments.iter().map(OsString::from).collect();
-        let (cwd, writable) = (text(folder)?, std::iter::once(folder).chain(agent).map(Path::to_owned).collect());
-        self.run(&GitCall { cwd, arguments, readable, writable, network, ..GitCall::default() }).map(drop)
+        let (cwd, writable) = (
+            text(folder)?,
+            std::iter::once(folder)
+                .chain(agent)
+                .map(Path::to_owned)
+                .collect(),
+        );
+        self.run(&GitCall {
+            cwd,
+            arguments,
+            readable,
+            writable,
+            network,
+            ..GitCall::default()
+        })
+        .map(drop)
     }
 
-    /// Commits what is staged in the repository of a project, as the user, and gives what git says of it. What a configuration
-    /// would have git run for a commit is left out; where that cannot be, nothing is committed.
-    pub fn commit(&self, project: &Path, scope: CommitScope, message: &str) -> Result<String, GitError> {
+    /// Commits what is staged in the repository of a project, as the user, and gives what git says
+    /// of it. What a configuration would have git run for a commit is left out; where that
+    /// cannot be, nothing is committed.
+    pub fn commit(
+        &self,
+        project: &Path,
+        scope: CommitScope,
+        message: &str,
+    ) -> Result<String, GitError> {
         let repository = project.join(".git");
         if !commits::may_be_written(&repository) {
             let why =
                 "it is not a plain repository, or its configuration has hooks, filters, drivers or includes".to_owned();
-            return Err(GitError::Refused { at: repository, why });
+            return Err(GitError::Refused {
+                at: repository,
+                why,
+            });
         }
-        let confined = self.sandbox.for_commit(project).or_else(|| self.sandbox.confined());
-        let mut argv = vec![self.path.clone().into_os_string(), "commit".into(), "--file=-".into()];
+        let confined = self
+            .sandbox
+            .for_commit(project)
+            .or_else(|| self.sandbox.confined());
+        let mut argv = vec![
+            self.path.clone().into_os_string(),
+            "commit".into(),
+            "--file=-".into(),
+        ];
         match scope {
             CommitScope::Staged => {}
             CommitScope::Tracked => argv.push("--all".into()),
         }
-        let mut env: Vec<_> =
-            self.environment.iter().filter(|(name, _)| PASSED.contains(&name.as_str())).cloned().collect();
-        env.extend([("PATH".to_owned(), self.search_path()), ("LC_ALL".to_owned(), "C".to_owned())]);
-        let (env, stdin) = (commits::commit_environment(&env), Stdin::Text(message.to_owned()));
-        let command = CommandSpec { argv, cwd: project.to_owned(), env, timeout: PATIENCE, stdin, confined };
-        self.output(&command).map(|printed| String::from_utf8_lossy(&printed).into_owned())
+        let mut env: Vec<_> = self
+            .environment
+            .iter()
+            .filter(|(name, _)| PASSED.contains(&name.as_str()))
+            .cloned()
+            .collect();
+        env.extend([
+            ("PATH".to_owned(), self.search_path()),
+            ("LC_ALL".to_owned(), "C".to_owned()),
+        ]);
+        let (env, stdin) = (
+            commits::commit_environment(&env),
+            Stdin::Text(message.to_owned()),
+        );
+        let command = CommandSpec {
+            argv,
+            cwd: project.to_owned(),
+            env,
+            timeout: PATIENCE,
+            stdin,
+            confined,
+        };
+        self.output(&command)
+            .map(|printed| String::from_utf8_lossy(&printed).into_owned())
     }
 
-    /// Runs git, and gives what it printed. It blocks: from async code it is called on a thread that may.
+    /// Runs git, and gives what it printed. It blocks: from async code it is called on a thread
+    /// that may.
     fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitError> {
         let mut argv = vec![self.path.clone().into_os_string()];
         argv.extend(ALWAYS.iter().map(OsString::from));
         if !call.network {
-            argv.extend(["-c", "protocol.allow=never", "-c", "credential.helper="].map(OsString::from));
+            argv.extend(
+                ["-c", "protocol.allow=never", "-c", "credential.helper="].map(OsString::from),
+            );
         }
         argv.extend(call.arguments.iter().cloned());
         let stdin = call.input.clone().map_or(Stdin::Null, Stdin::Text);
-        let (env, confined) = (self.environment_of(call), self.confinement(call).map(Arc::new));
-        self.output(&CommandSpec { argv, cwd: call.cwd.into(), env, timeout: PATIENCE, stdin, confined })
+        let (env, confined) = (
+            self.environment_of(call),
+            self.confinement(call).map(Arc::new),
+        );
+        self.output(&CommandSpec {
+            argv,
+            cwd: call.cwd.into(),
+            env,
+            timeout: PATIENCE,
+            stdin,
+            confined,
+        })
     }
 
     fn output(&self, command: &CommandSpec) -> Result<Vec<u8>, GitError> {
-        let capture = Capture { limits: CutLimits { lines: usize::MAX, bytes: MOST_OUTPUT }, ..Capture::default() };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|source| GitError::Prepare { at: self.path.clone(), source })?;
-        let ran = runtime.block_on(self.supervisor.run(command, &capture, &CancellationToken::new()))?;
+        let capture = Capture {
+            limits: CutLimits {
+                lines: usize::MAX,
+                bytes: MOST_OUTPUT,
+            },
+            ..Capture::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|source| GitError::Prepare {
+            at: self.path.clone(),
+            source,
+        })?;
+        let ran = runtime.block_on(self.supervisor.run(
+            command,
+            &capture,
+            &CancellationToken::new(),
+        ))?;
         if ran.stdout.bytes > MOST_OUTPUT as u64 {
             return Err(GitError::Failed("it printed too much".to_owned()));
         }
@@ -215,7 +338,10 @@ impl GitProgram {
         }
         let said = String::from_utf8_lossy(&ran.stderr.head).into_owned();
         let causes = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
-        let line = said.lines().find(causes).or_else(|| said.lines().rfind(|line| !line.trim().is_empty()));
+        let line = said
+            .lines()
+            .find(causes)
+            .or_else(|| said.lines().rfind(|line| !line.trim().is_empty()));
         let line = line.map_or_else(|| format!("it ended with {:?}", ran.exit), str::to_owned);
         let line = line.trim_start_matches("fatal: ");
         Err(GitError::Failed(match &ran.hidden {
@@ -227,11 +353,20 @@ impl GitProgram {
     fn environment_of(&self, call: &GitCall<'_>) -> Vec<(String, String)> {
         let online = |name: &str| {
             let name = name.to_ascii_lowercase();
-            call.network && (name.ends_with("_proxy") || name.contains("ssl_") || name == "ssh_auth_sock")
+            call.network
+                && (name.ends_with("_proxy") || name.contains("ssl_") || name == "ssh_auth_sock")
         };
-        let passed = self.environment.iter().filter(|(name, _)| PASSED.contains(&name.as_str()) || online(name));
-        let set = SET.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let own = call.environment.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let passed = self
+            .environment
+            .iter()
+            .filter(|(name, _)| PASSED.contains(&name.as_str()) || online(name));
+        let set = SET
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let own = call
+            .environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()));
         let mut all: Vec<_> = passed.cloned().chain(set).chain(own).collect();
         all.push(("PATH".to_owned(), self.search_path()));
         if !call.network {
@@ -242,27 +377,49 @@ impl GitProgram {
 
     /// Where git finds programs of its own.
     fn search_path(&self) -> String {
-        let beside = self.path.parent().unwrap_or(Path::new("/usr/bin")).display();
+        let beside = self
+            .path
+            .parent()
+            .unwrap_or(Path::new("/usr/bin"))
+            .display();
         format!("{beside}:/usr/local/bin:/usr/bin:/bin")
     }
 
-    /// What holds a command in: nothing of the project can be written but what it names. To fetch, git may see the user's
-    /// logins.
+    /// What holds a command in: nothing of the project can be written but what it names. To fetch,
+    /// git may see the user's logins.
     fn confinement(&self, call: &GitCall<'_>) -> Option<ConfinementSpec> {
         let ConfinementSpec { method, policy } = self.sandbox.confined()?.as_ref().clone();
-        let (hidden, network) =
-            if call.network { (Vec::new(), Network::All) } else { (policy.hidden.clone(), Network::None) };
+        let (hidden, network) = if call.network {
+            (Vec::new(), Network::All)
+        } else {
+            (policy.hidden.clone(), Network::None)
+        };
         let (projects, writable) = (Vec::new(), call.writable.clone());
-        let readable = policy.readable.iter().chain(&call.readable).cloned().collect();
+        let readable = policy
+            .readable
+            .iter()
+            .chain(&call.readable)
+            .cloned()
+            .collect();
         Some(ConfinementSpec {
             method,
-            policy: SandboxPolicy { projects, writable, hidden, readable, network, ..policy },
+            policy: SandboxPolicy {
+                projects,
+                writable,
+                hidden,
+                readable,
+                network,
+                ..policy
+            },
         })
     }
 }
 
 fn text(path: &Path) -> Result<&str, GitError> {
-    path.to_str().ok_or_else(|| GitError::Refused { at: path.to_owned(), why: "its name is not UTF-8".to_owned() })
+    path.to_str().ok_or_else(|| GitError::Refused {
+        at: path.to_owned(),
+        why: "its name is not UTF-8".to_owned(),
+    })
 }
 
 /// Paths as git reads them, a line each, whatever their names hold.

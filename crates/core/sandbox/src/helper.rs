@@ -1,8 +1,9 @@
 //! The helper's side: what stands between haft and the command.
 //!
-//! On Linux that is the [`guard`], with a keeper below it, on other systems the [`portable`] guard alone. Both speak over the
-//! socket that is the helper's standard input, wait for the first of these: the command's end, the timeout, the end of haft's
-//! side of the socket; and then end everything: politely, and after a moment of grace with `SIGKILL`.
+//! On Linux that is the [`guard`], with a keeper below it, on other systems the [`portable`] guard
+//! alone. Both speak over the socket that is the helper's standard input, wait for the first of
+//! these: the command's end, the timeout, the end of haft's side of the socket; and then end
+//! everything: politely, and after a moment of grace with `SIGKILL`.
 
 mod command;
 #[cfg(target_os = "linux")]
@@ -10,11 +11,17 @@ mod guard;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "what neither the standard library nor rustix can do safely")]
+#[expect(
+    unsafe_code,
+    reason = "what neither the standard library nor rustix can do safely"
+)]
 mod namespaces;
 #[cfg(any(feature = "test-helper", not(target_os = "linux")))]
 mod portable;
-#[expect(unsafe_code, reason = "what neither the standard library nor rustix can do safely")]
+#[expect(
+    unsafe_code,
+    reason = "what neither the standard library nor rustix can do safely"
+)]
 mod sys;
 #[cfg(target_os = "linux")]
 mod tree;
@@ -39,12 +46,17 @@ use crate::wire::{self, CommandOutcome, HelperRequest};
 /// From the polite signal to the one that cannot be ignored.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Runs this process as a supervisor helper if its arguments, the program's name included, say that it is one.
+/// Runs this process as a supervisor helper if its arguments, the program's name included, say that
+/// it is one.
 ///
-/// `main` calls it first thing, before it starts a thread or reads anything, and returns the code if there is one. A
-/// helper speaks over the socket that is its standard input and prints nothing: its output is the command's.
+/// `main` calls it first thing, before it starts a thread or reads anything, and returns the code
+/// if there is one. A helper speaks over the socket that is its standard input and prints nothing:
+/// its output is the command's.
 pub fn helper_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    let is_helper = arguments.into_iter().nth(1).is_some_and(|argument| argument == HELPER_ARG);
+    let is_helper = arguments
+        .into_iter()
+        .nth(1)
+        .is_some_and(|argument| argument == HELPER_ARG);
     is_helper.then(|| serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
 }
 
@@ -56,13 +68,18 @@ fn serve() -> io::Result<()> {
     let request = HelperRequest::read_from(&mut control)?;
     // So that it can be tested where it is not used.
     #[cfg(feature = "test-helper")]
-    if request.env.iter().any(|(name, _)| name == "HAFT_TEST_PORTABLE_GUARD") {
+    if request
+        .env
+        .iter()
+        .any(|(name, _)| name == "HAFT_TEST_PORTABLE_GUARD")
+    {
         return portable::guard(control, &request);
     }
     guard(control, &request)
 }
 
-/// Standard input as our socket, with nothing in its place. Started by hand there is no socket: that is an error.
+/// Standard input as our socket, with nothing in its place. Started by hand there is no socket:
+/// that is an error.
 fn take_control() -> io::Result<UnixStream> {
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     control.peer_addr()?;
@@ -70,13 +87,18 @@ fn take_control() -> io::Result<UnixStream> {
     Ok(control)
 }
 
-/// Lets go of the command's output: nobody has to wait for our own end, not even who reads until nobody can write any more.
+/// Lets go of the command's output: nobody has to wait for our own end, not even who reads until
+/// nobody can write any more.
 fn let_go_of_output() {
     let _ = rustix::stdio::dup2_stdout(rustix::stdio::stdin());
     let _ = rustix::stdio::dup2_stderr(rustix::stdio::stdin());
 }
 
-fn wait_for_outcome(control: &mut UnixStream, link: &mut UnixStream, deadline: Option<Instant>) -> CommandOutcome {
+fn wait_for_outcome(
+    control: &mut UnixStream,
+    link: &mut UnixStream,
+    deadline: Option<Instant>,
+) -> CommandOutcome {
     loop {
         let mut fds = [for_reading(link), for_reading(control)];
         match poll_until(&mut fds, deadline) {
@@ -89,7 +111,10 @@ fn wait_for_outcome(control: &mut UnixStream, link: &mut UnixStream, deadline: O
         if from_keeper {
             // A keeper that says nothing was killed.
             let mut report = [0; CommandOutcome::LENGTH];
-            let heard = link.read_exact(&mut report).ok().and_then(|()| CommandOutcome::decode(report));
+            let heard = link
+                .read_exact(&mut report)
+                .ok()
+                .and_then(|()| CommandOutcome::decode(report));
             return heard.unwrap_or(CommandOutcome::Lost);
         }
         if from_haft {

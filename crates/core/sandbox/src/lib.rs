@@ -1,18 +1,21 @@
 //! From a command to a supervised child process of which nothing is left behind.
 //!
-//! Each command runs under its own small supervisor, a re-execution of the program itself: whatever ends a command (its
-//! own exit, a timeout, a cancellation, the death of haft) also ends every process it started. That holds for a command
-//! that is waited for, one in the background and one at a terminal alike. Output is captured in bounded memory. A command that is
-//! [`ConfinementSpec`] sees and reaches only what its [`SandboxPolicy`] names.
+//! Each command runs under its own small supervisor, a re-execution of the program itself: whatever
+//! ends a command (its own exit, a timeout, a cancellation, the death of haft) also ends every
+//! process it started. That holds for a command that is waited for, one in the background and one
+//! at a terminal alike. Output is captured in bounded memory. A command that is [`ConfinementSpec`]
+//! sees and reaches only what its [`SandboxPolicy`] names.
 //!
-//! This crate decides nothing: it asks nobody for permission, reads no environment of its own and writes no file but the
-//! spill file it is told to. It is the only crate with `unsafe` code, and that is in `helper::sys`,
-//! `helper::namespaces`, `confine::linux::sys`, one line in `terminal` and, for test programs only, in `test_helper`.
+//! This crate decides nothing: it asks nobody for permission, reads no environment of its own and
+//! writes no file but the spill file it is told to. It is the only crate with `unsafe` code, and
+//! that is in `helper::sys`, `helper::namespaces`, `confine::linux::sys`, one line in `terminal`
+//! and, for test programs only, in `test_helper`.
 //!
-//! Read first: [`Supervisor::run`], [`CommandSpec`] (what goes in), [`FinishedCommand`] and [`CapturedOutput`] (what comes out);
-//! [`Background`] and [`TerminalSession`] for what is not waited for. The other side of the conversation is
-//! [`helper_entry`]. Tests of other crates enable the feature `test-helper` and use
-//! `Supervisor::for_tests`, with which any test program is its own helper.
+//! Read first: [`Supervisor::run`], [`CommandSpec`] (what goes in), [`FinishedCommand`] and
+//! [`CapturedOutput`] (what comes out); [`Background`] and [`TerminalSession`] for what is not
+//! waited for. The other side of the conversation is [`helper_entry`]. Tests of other crates enable
+//! the feature `test-helper` and use `Supervisor::for_tests`, with which any test program is its
+//! own helper.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -40,7 +43,10 @@
 //! }
 //! ```
 
-#![cfg_attr(not(target_os = "linux"), expect(dead_code, unused_imports, reason = "there is no confinement"))]
+#![cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, unused_imports, reason = "there is no confinement")
+)]
 
 mod background;
 mod capture;
@@ -75,7 +81,8 @@ pub use command::{Aftermath, CommandExit, CommandSpec, FinishedCommand, PidNames
 pub use commits::commit_environment;
 pub use config::{SandboxConfig, SandboxMode};
 pub use confine::{
-    ConfinementMethod, ConfinementSpec, ConfinementStep, Network, SandboxPolicy, remove_left_covers, secret_places,
+    ConfinementMethod, ConfinementSpec, ConfinementStep, Network, SandboxPolicy,
+    remove_left_covers, secret_places,
 };
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;

@@ -1,4 +1,5 @@
-//! A look at a command while it runs: what it has written so far, and whether it waits for somebody to type.
+//! A look at a command while it runs: what it has written so far, and whether it waits for somebody
+//! to type.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +50,8 @@ impl Default for LiveCommand {
 }
 
 impl LiveCommand {
-    /// Looks at a command not started yet, and keeps this much of what comes between two calls of [`LiveCommand::take_fresh`].
+    /// Looks at a command not started yet, and keeps this much of what comes between two calls of
+    /// [`LiveCommand::take_fresh`].
     pub fn keeping(fresh: CutLimits) -> Self {
         Self(Arc::new(MonitorState {
             stdout: Mutex::default(),
@@ -70,11 +72,16 @@ impl LiveCommand {
         self.captured(OutputStream::Stderr)
     }
 
-    /// What came since this was last called. A control sequence that has only begun comes with its end.
+    /// What came since this was last called. A control sequence that has only begun comes with its
+    /// end.
     pub fn take_fresh(&self) -> CapturedOutput {
         let runs = lock(&self.0.helper).is_some();
         let mut fresh = lock(&self.0.fresh);
-        if runs { fresh.take_whole() } else { fresh.take_all() }
+        if runs {
+            fresh.take_whole()
+        } else {
+            fresh.take_all()
+        }
     }
 
     /// How many bytes it has written so far.
@@ -88,8 +95,8 @@ impl LiveCommand {
         let _ = self.0.bytes.subscribe().wait_for(|now| *now > bytes).await;
     }
 
-    /// Whether one of its processes waits for somebody to type, at whatever terminal. A command without a terminal can still
-    /// make one of its own.
+    /// Whether one of its processes waits for somebody to type, at whatever terminal. A command
+    /// without a terminal can still make one of its own.
     pub fn awaits_input(&self) -> Option<AwaitedInput> {
         self.waiting(Terminals::Any).map(|waiting| waiting.what)
     }
@@ -101,7 +108,10 @@ impl LiveCommand {
 
     fn captured(&self, stream: OutputStream) -> CapturedOutput {
         let written = self.written(stream);
-        CapturedOutput { spill: written.spill.clone(), ..written.ends.captured() }
+        CapturedOutput {
+            spill: written.spill.clone(),
+            ..written.ends.captured()
+        }
     }
 
     fn written(&self, stream: OutputStream) -> MutexGuard<'_, StreamOutput> {
@@ -122,7 +132,9 @@ impl LiveCommand {
     pub(crate) fn push(&self, stream: OutputStream, chunk: &[u8]) {
         self.written(stream).ends.push(chunk);
         lock(&self.0.fresh).push(chunk);
-        self.0.bytes.send_modify(|bytes| *bytes += chunk.len() as u64);
+        self.0
+            .bytes
+            .send_modify(|bytes| *bytes += chunk.len() as u64);
     }
 
     pub(crate) fn spills_to(&self, stream: OutputStream, path: Option<PathBuf>) {

@@ -6,13 +6,24 @@ use rustix::process::Pid;
 
 /// All processes below `root`, parents before children.
 pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     let processes: Vec<(Pid, Pid)> = entries
         .filter_map(|entry| {
-            let pid = entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
-            // One reading is enough for what stands at the beginning; there may be many processes, and somebody waits.
+            let pid = entry
+                .ok()?
+                .file_name()
+                .to_str()?
+                .parse()
+                .ok()
+                .and_then(Pid::from_raw)?;
+            // One reading is enough for what stands at the beginning; there may be many processes,
+            // and somebody waits.
             let mut stat = [0; 512];
-            let read = rustix::io::read(fs::File::open(format!("/proc/{pid}/stat")).ok()?, &mut stat).ok()?;
+            let read =
+                rustix::io::read(fs::File::open(format!("/proc/{pid}/stat")).ok()?, &mut stat)
+                    .ok()?;
             Some((pid, parent(&stat[..read])?))
         })
         .collect();
@@ -31,7 +42,8 @@ fn parent(stat: &[u8]) -> Option<Pid> {
     field(stat, 1)?.parse().ok().and_then(Pid::from_raw)
 }
 
-/// A field of a `stat` file, counted from the state, which is 0. The name before it may hold anything, also parentheses.
+/// A field of a `stat` file, counted from the state, which is 0. The name before it may hold
+/// anything, also parentheses.
 pub(crate) fn field(stat: &[u8], index: usize) -> Option<&str> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
@@ -52,7 +64,10 @@ mod tests {
 
     #[test]
     fn a_child_is_a_descendant() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let pid = Pid::from_child(&child);
         assert!(descendants(rustix::process::getpid()).contains(&pid));
         child.kill().unwrap();

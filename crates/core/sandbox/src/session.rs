@@ -14,7 +14,8 @@ use crate::{AwaitedInput, Background, CapturedOutput, Ending};
 const GLANCE: Duration = Duration::from_millis(50);
 /// A command that has spoken and says nothing more for this long has nothing more to say for now.
 const QUIET: Duration = Duration::from_secs(2);
-/// The longest line a terminal takes while it collects lines; the kernel drops the rest without a word.
+/// The longest line a terminal takes while it collects lines; the kernel drops the rest without a
+/// word.
 pub const LONGEST_LINE: usize = 4_095;
 
 /// A command at a terminal of its own. Dropping it ends the command and everything it started.
@@ -62,11 +63,16 @@ impl TerminalSession {
         Self { command, master }
     }
 
-    /// Types these bytes as they are, and waits for what comes of it: until the command has ended, waits for input, or is
-    /// quiet, but no longer than `patience`. Without bytes it only waits.
+    /// Types these bytes as they are, and waits for what comes of it: until the command has ended,
+    /// waits for input, or is quiet, but no longer than `patience`. Without bytes it only
+    /// waits.
     pub async fn interact(&self, bytes: &[u8], patience: Duration) -> Result<Pause, TypeError> {
         let deadline = Instant::now() + patience;
-        let before = if bytes.is_empty() { None } else { self.waiting() };
+        let before = if bytes.is_empty() {
+            None
+        } else {
+            self.waiting()
+        };
         if !bytes.is_empty() && self.command.ending().is_none() {
             self.check(bytes)?;
             match timeout_at(deadline, self.master.write_all(bytes)).await {
@@ -81,13 +87,15 @@ impl TerminalSession {
     fn check(&self, bytes: &[u8]) -> Result<(), TypeError> {
         let lines = bytes.split(|byte| matches!(byte, b'\r' | b'\n'));
         match lines.map(<[u8]>::len).max() {
-            Some(bytes) if bytes > LONGEST_LINE && self.master.collects_lines() => Err(TypeError::LongLine { bytes }),
+            Some(bytes) if bytes > LONGEST_LINE && self.master.collects_lines() => {
+                Err(TypeError::LongLine { bytes })
+            }
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Waits until there is nothing to wait for. A wait for input that is still the one from before what was typed is none:
-    /// the command has not heard of it yet.
+    /// Waits until there is nothing to wait for. A wait for input that is still the one from before
+    /// what was typed is none: the command has not heard of it yet.
     async fn settle(&self, before: Option<InputWait>, deadline: Instant) -> Pause {
         let live = self.command.live();
         let (mut spoken, mut seen, mut since) = (false, live.bytes(), Instant::now());
@@ -109,7 +117,9 @@ impl TerminalSession {
                 }
                 () = sleep(GLANCE) => {}
             }
-            let waiting = self.waiting().filter(|waiting| before.as_ref() != Some(waiting));
+            let waiting = self
+                .waiting()
+                .filter(|waiting| before.as_ref() != Some(waiting));
             if let Some(waiting) = waiting
                 && last == Some(waiting)
                 && live.bytes() == seen
@@ -124,7 +134,9 @@ impl TerminalSession {
     }
 
     fn waiting(&self) -> Option<InputWait> {
-        self.command.live().waiting(Terminals::One(&self.master.own()))
+        self.command
+            .live()
+            .waiting(Terminals::One(&self.master.own()))
     }
 
     /// What it wrote since this was last called.
@@ -147,7 +159,8 @@ impl TerminalSession {
         self.command.ended().await
     }
 
-    /// Asks it to end, and everything it started with it; [`TerminalSession::ended`] tells when that is done.
+    /// Asks it to end, and everything it started with it; [`TerminalSession::ended`] tells when
+    /// that is done.
     pub fn stop(&self) {
         self.command.stop();
     }

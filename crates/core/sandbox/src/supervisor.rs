@@ -1,10 +1,11 @@
 //! haft's side: starts a helper for each command, reads its output, hears how it ended.
 //!
-//! Responsible for never waiting for ever and for leaving nothing behind: dropping the future of a command closes the
-//! socket, and that alone makes the helper end the command and everything it started.
+//! Responsible for never waiting for ever and for leaving nothing behind: dropping the future of a
+//! command closes the socket, and that alone makes the helper end the command and everything it
+//! started.
 //!
-//! Once the model has run a command, the helper of the next one is started ahead, while the model thinks: starting it takes
-//! longer than all it does.
+//! Once the model has run a command, the helper of the next one is started ahead, while the model
+//! thinks: starting it takes longer than all it does.
 
 use std::fmt;
 use std::io;
@@ -29,8 +30,8 @@ use crate::terminal::{self, TerminalReader};
 use crate::visibility::last_output;
 use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperRequest, IDLE};
 use crate::{
-    Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand, HELPER_ARG, LiveCommand,
-    PidNamespace, SandboxError, TerminalSession, TerminalSize,
+    Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand,
+    HELPER_ARG, LiveCommand, PidNamespace, SandboxError, TerminalSession, TerminalSize,
 };
 
 /// How long the helper may take to end everything before haft goes on without it.
@@ -45,10 +46,14 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor whose helper is this program, usually the running one: its `main` must begin with
-    /// [`helper_entry`](crate::helper_entry).
+    /// A supervisor whose helper is this program, usually the running one: its `main` must begin
+    /// with [`helper_entry`](crate::helper_entry).
     pub fn new(helper: OwnProgram) -> Self {
-        Self { helper, namespace: PidNamespace::default(), ready: ReadyHelper::default() }
+        Self {
+            helper,
+            namespace: PidNamespace::default(),
+            ready: ReadyHelper::default(),
+        }
     }
 
     /// The same with this use of pid namespaces.
@@ -60,19 +65,28 @@ impl Supervisor {
 
     /// Runs a command to its end and the end of everything it started.
     ///
-    /// It is ended early when `cancel` fires, its time is over, the returned future is dropped, or this process dies. An
-    /// error means that it did not run at all, except for [`SandboxError::HelperLost`].
+    /// It is ended early when `cancel` fires, its time is over, the returned future is dropped, or
+    /// this process dies. An error means that it did not run at all, except for
+    /// [`SandboxError::HelperLost`].
     pub async fn run(
         &self,
         command: &CommandSpec,
         capture: &Capture,
         cancel: &CancellationToken,
     ) -> Result<FinishedCommand, SandboxError> {
-        self.supervise(command, Wires::Apart, capture, cancel, &LiveCommand::default()).await
+        self.supervise(
+            command,
+            Wires::Apart,
+            capture,
+            cancel,
+            &LiveCommand::default(),
+        )
+        .await
     }
 
-    /// Like [`Supervisor::run`] for one of many commands: there is a way to look at it while it runs, and the helper of the
-    /// next is made ready after it. Always to be called within the same runtime.
+    /// Like [`Supervisor::run`] for one of many commands: there is a way to look at it while it
+    /// runs, and the helper of the next is made ready after it. Always to be called within the
+    /// same runtime.
     pub async fn run_watched(
         &self,
         command: &CommandSpec,
@@ -92,43 +106,71 @@ impl Supervisor {
         finished
     }
 
-    /// Starts a command in the background. Its two streams are one, in the order they are written. Must be called within a
-    /// tokio runtime.
+    /// Starts a command in the background. Its two streams are one, in the order they are written.
+    /// Must be called within a tokio runtime.
     pub fn start(&self, command: CommandSpec, capture: Capture) -> Background {
         self.spawn(command, Wires::Joined, capture, LiveCommand::default())
     }
 
-    /// Starts a command at a terminal of its own, which is also its standard input. Must be called within a tokio runtime.
+    /// Starts a command at a terminal of its own, which is also its standard input. Must be called
+    /// within a tokio runtime.
     pub fn open_terminal(
         &self,
         command: CommandSpec,
         size: TerminalSize,
         capture: Capture,
     ) -> Result<TerminalSession, SandboxError> {
-        let (master, other) = terminal::open(size).map_err(|source| SandboxError::Terminal { source })?;
+        let (master, other) =
+            terminal::open(size).map_err(|source| SandboxError::Terminal { source })?;
         let live = LiveCommand::keeping(capture.limits);
         let wires = Wires::Terminal(TerminalReader(Arc::clone(&master)), other);
-        Ok(TerminalSession::new(self.spawn(command, wires, capture, live), master))
+        Ok(TerminalSession::new(
+            self.spawn(command, wires, capture, live),
+            master,
+        ))
     }
 
-    /// Starts a command whose standard input and output are one socket, and gives the other end of it: whoever holds that
-    /// speaks with the command, and what it says there is not captured. Standard error is. Must be called within a tokio
-    /// runtime.
-    pub fn connect(&self, command: CommandSpec, capture: Capture) -> Result<(Background, UnixStream), SandboxError> {
+    /// Starts a command whose standard input and output are one socket, and gives the other end of
+    /// it: whoever holds that speaks with the command, and what it says there is not captured.
+    /// Standard error is. Must be called within a tokio runtime.
+    pub fn connect(
+        &self,
+        command: CommandSpec,
+        capture: Capture,
+    ) -> Result<(Background, UnixStream), SandboxError> {
         let (ours, theirs) = socket_pair().map_err(|source| self.helper_error(source))?;
-        Ok((self.spawn(command, Wires::Socket(theirs), capture, LiveCommand::default()), ours))
+        Ok((
+            self.spawn(
+                command,
+                Wires::Socket(theirs),
+                capture,
+                LiveCommand::default(),
+            ),
+            ours,
+        ))
     }
 
-    fn spawn(&self, command: CommandSpec, wires: Wires, capture: Capture, live: LiveCommand) -> Background {
+    fn spawn(
+        &self,
+        command: CommandSpec,
+        wires: Wires,
+        capture: Capture,
+        live: LiveCommand,
+    ) -> Background {
         let cancel = CancellationToken::new();
         let (supervisor, watched, cancelled) = (self.clone(), live.clone(), cancel.clone());
         Background::spawn(live, cancel, async move {
-            supervisor.supervise(&command, wires, &capture, &cancelled, &watched).await
+            supervisor
+                .supervise(&command, wires, &capture, &cancelled, &watched)
+                .await
         })
     }
 
     fn helper_error(&self, source: io::Error) -> SandboxError {
-        SandboxError::Helper { helper: self.helper.path().to_owned(), source }
+        SandboxError::Helper {
+            helper: self.helper.path().to_owned(),
+            source,
+        }
     }
 
     async fn supervise(
@@ -141,18 +183,39 @@ impl Supervisor {
     ) -> Result<FinishedCommand, SandboxError> {
         let started = Instant::now();
         let (console, [first, second]) = match wires {
-            Wires::Apart | Wires::Ready(_) => (Console::None, [OutputStream::Stdout, OutputStream::Stderr]),
+            Wires::Apart | Wires::Ready(_) => {
+                (Console::None, [OutputStream::Stdout, OutputStream::Stderr])
+            }
             Wires::Joined => (Console::None, [OutputStream::Both, OutputStream::Stderr]),
-            Wires::Terminal(..) => (Console::Terminal, [OutputStream::Both, OutputStream::Stderr]),
-            Wires::Socket(_) => (Console::Socket, [OutputStream::Stdout, OutputStream::Stderr]),
+            Wires::Terminal(..) => (
+                Console::Terminal,
+                [OutputStream::Both, OutputStream::Stderr],
+            ),
+            Wires::Socket(_) => (
+                Console::Socket,
+                [OutputStream::Stdout, OutputStream::Stderr],
+            ),
         };
         let request = HelperRequest::new(command, self.namespace, console)?.encode()?;
         if cancel.is_cancelled() {
             return Ok(never_started());
         }
-        let lost = || SandboxError::HelperLost { helper: self.helper.path().to_owned() };
-        let Helper { mut process, control, stdout, stderr, .. } = self.start_helper(wires)?;
-        live.helper(process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+        let lost = || SandboxError::HelperLost {
+            helper: self.helper.path().to_owned(),
+        };
+        let Helper {
+            mut process,
+            control,
+            stdout,
+            stderr,
+            ..
+        } = self.start_helper(wires)?;
+        live.helper(
+            process
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(Pid::from_raw),
+        );
         let stop = CancellationToken::new();
         let conversation = async {
             let said = converse(control, &request, &mut process, cancel).await;
@@ -173,23 +236,37 @@ impl Supervisor {
             CommandOutcome::TimedOut => CommandExit::TimedOut,
             CommandOutcome::Cancelled => CommandExit::Cancelled,
             CommandOutcome::NoFolder(error) => {
-                if let Some(path) = command.confined.as_ref().and_then(|confined| confined.hides(&command.cwd)) {
+                if let Some(path) = command
+                    .confined
+                    .as_ref()
+                    .and_then(|confined| confined.hides(&command.cwd))
+                {
                     return Err(SandboxError::HiddenFolder { path });
                 }
                 let source = io::Error::from_raw_os_error(error);
-                return Err(SandboxError::Folder { cwd: command.cwd.clone(), source });
+                return Err(SandboxError::Folder {
+                    cwd: command.cwd.clone(),
+                    source,
+                });
             }
             CommandOutcome::NoProgram(error) => {
                 if let Some(path) = command.hidden_path("") {
                     return Err(SandboxError::HiddenProgram { path });
                 }
                 let source = io::Error::from_raw_os_error(error);
-                let program = command.argv.first().map(|program| program.display().to_string()).unwrap_or_default();
+                let program = command
+                    .argv
+                    .first()
+                    .map(|program| program.display().to_string())
+                    .unwrap_or_default();
                 return Err(SandboxError::Program { program, source });
             }
             CommandOutcome::NotConfined(failed) => {
                 let source = io::Error::from_raw_os_error(failed.errno);
-                return Err(SandboxError::Confinement { step: failed.step, source });
+                return Err(SandboxError::Confinement {
+                    step: failed.step,
+                    source,
+                });
             }
             CommandOutcome::NoNamespace | CommandOutcome::Lost => return Err(lost()),
         };
@@ -197,11 +274,22 @@ impl Supervisor {
             CommandExit::Code(0) | CommandExit::TimedOut | CommandExit::Cancelled => None,
             // Where both streams are one, complaints are in the first.
             CommandExit::Code(_) | CommandExit::Signal(_) => {
-                let complaints = if first == OutputStream::Both { &stdout } else { &stderr };
+                let complaints = if first == OutputStream::Both {
+                    &stdout
+                } else {
+                    &stderr
+                };
                 command.hidden_path(&last_output(complaints))
             }
         };
-        Ok(FinishedCommand { exit, stdout, stderr, duration: started.elapsed(), aftermath, hidden })
+        Ok(FinishedCommand {
+            exit,
+            stdout,
+            stderr,
+            duration: started.elapsed(),
+            aftermath,
+            hidden,
+        })
     }
 
     fn start_helper(&self, wires: Wires) -> Result<Helper, SandboxError> {
@@ -211,9 +299,13 @@ impl Supervisor {
                 Wires::Apart => (None, [Stdio::piped(), Stdio::piped()]),
                 Wires::Joined => {
                     let (ours, theirs) = io::pipe()?;
-                    // Only our end: the command's would else be told "try again" where it expects to wait.
+                    // Only our end: the command's would else be told "try again" where it expects
+                    // to wait.
                     rustix::io::ioctl_fionbio(&ours, true)?;
-                    (Some(Box::new(pipe::Receiver::from_owned_fd(ours.into())?)), twice(theirs.into())?)
+                    (
+                        Some(Box::new(pipe::Receiver::from_owned_fd(ours.into())?)),
+                        twice(theirs.into())?,
+                    )
                 }
                 Wires::Terminal(screen, theirs) => (Some(Box::new(screen)), twice(theirs)?),
                 Wires::Socket(theirs) => (Some(Box::new(empty())), [theirs.into(), Stdio::piped()]),
@@ -227,23 +319,33 @@ impl Supervisor {
                 .stdin(Stdio::from(theirs))
                 .stdout(stdout)
                 .stderr(stderr)
-                // Out of reach of what a terminal sends to haft's own group, from its first moment on.
+                // Out of reach of what a terminal sends to haft's own group, from its first moment
+                // on.
                 .process_group(0)
                 .spawn()?;
-            let piped = process.stdout.take().map(|stdout| Box::new(stdout) as Source);
+            let piped = process
+                .stdout
+                .take()
+                .map(|stdout| Box::new(stdout) as Source);
             let stdout = output.or(piped).ok_or(io::ErrorKind::BrokenPipe)?;
             let stderr: Source = match process.stderr.take() {
                 Some(stderr) => Box::new(stderr),
                 None => Box::new(empty()),
             };
-            Ok(Helper { started: Instant::now(), process, control, stdout, stderr })
+            Ok(Helper {
+                started: Instant::now(),
+                process,
+                control,
+                stdout,
+                stderr,
+            })
         };
         start().map_err(|source| self.helper_error(source))
     }
 }
 
-/// Our end of a socket, and one that stays blocking, for the helper or its command. Both are closed on exec: nobody else can
-/// keep the socket open.
+/// Our end of a socket, and one that stays blocking, for the helper or its command. Both are closed
+/// on exec: nobody else can keep the socket open.
 fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -260,7 +362,8 @@ enum Wires {
     Joined,
     /// A terminal: our side, and its own.
     Terminal(TerminalReader, OwnedFd),
-    /// A socket for input and output, of which somebody else has the other end, and a pipe for errors.
+    /// A socket for input and output, of which somebody else has the other end, and a pipe for
+    /// errors.
     Socket(OwnedFd),
 }
 
@@ -287,7 +390,8 @@ impl ReadyHelper {
     fn take(&self) -> Option<Box<Helper>> {
         let mut helper = self.0.lock().ok()?.take()?;
         // One that has ended, or is about to, is of no use.
-        let is_alive = helper.started.elapsed() < IDLE / 2 && matches!(helper.process.try_wait(), Ok(None));
+        let is_alive =
+            helper.started.elapsed() < IDLE / 2 && matches!(helper.process.try_wait(), Ok(None));
         is_alive.then_some(helper)
     }
 
@@ -304,7 +408,8 @@ impl fmt::Debug for ReadyHelper {
     }
 }
 
-/// Hands over the request, waits for the report and for the end of all processes; `None` when the helper had nothing to say.
+/// Hands over the request, waits for the report and for the end of all processes; `None` when the
+/// helper had nothing to say.
 async fn converse(
     control: UnixStream,
     request: &[u8],
@@ -326,7 +431,8 @@ async fn converse(
         }
     };
     if asked.is_err() || heard.is_none() {
-        // A guard reports before it does anything that takes time: this one is dead, or no guard at all.
+        // A guard reports before it does anything that takes time: this one is dead, or no guard at
+        // all.
         let _ = helper.kill().await;
         return None;
     }

@@ -27,7 +27,10 @@ pub struct TerminalSize {
 impl Default for TerminalSize {
     /// Wide enough that programs do not break lines a model would have to join again.
     fn default() -> Self {
-        Self { rows: 40, columns: 160 }
+        Self {
+            rows: 40,
+            columns: 160,
+        }
     }
 }
 
@@ -50,25 +53,51 @@ pub(crate) fn open(size: TerminalSize) -> io::Result<(Arc<Master>, OwnedFd)> {
     let other = rustix::pty::ioctl_tiocgptpeer(&master, flags | OpenptFlags::CLOEXEC)?;
     #[cfg(not(target_os = "linux"))]
     let other = {
-        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
-        rustix::fs::open(rustix::pty::ptsname(&master, Vec::new())?, flags, rustix::fs::Mode::empty())?
+        let flags =
+            rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+        rustix::fs::open(
+            rustix::pty::ptsname(&master, Vec::new())?,
+            flags,
+            rustix::fs::Mode::empty(),
+        )?
     };
-    tcsetwinsize(&other, Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+    tcsetwinsize(
+        &other,
+        Winsize {
+            ws_row: size.rows,
+            ws_col: size.columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        },
+    )?;
     ioctl_fionbio(&master, true)?;
     let device = fstat(&other)?.st_rdev;
-    Ok((Arc::new(Master { fd: watched(master)?, device }), other))
+    Ok((
+        Arc::new(Master {
+            fd: watched(master)?,
+            device,
+        }),
+        other,
+    ))
 }
 
-#[expect(unsafe_code, reason = "tokio cannot know by itself that a descriptor stays open")]
+#[expect(
+    unsafe_code,
+    reason = "tokio cannot know by itself that a descriptor stays open"
+)]
 fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: it owns the descriptor, which so stays open and the same for as long as it is watched.
+    // SAFETY: it owns the descriptor, which so stays open and the same for as long as it is
+    // watched.
     Ok(unsafe { AsyncFd::register(fd) }?)
 }
 
 impl Master {
     /// By which a wait at this terminal is known.
     pub(crate) fn own(&self) -> OwnTerminal<'_> {
-        OwnTerminal { master: self.as_fd(), device: self.device }
+        OwnTerminal {
+            master: self.as_fd(),
+            device: self.device,
+        }
     }
 
     /// Whether the terminal collects a whole line before it hands it on. Such a line has a limit.
@@ -99,7 +128,11 @@ impl AsFd for Master {
 pub(crate) struct TerminalReader(pub(crate) Arc<Master>);
 
 impl AsyncRead for TerminalReader {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.0.fd.poll_read_ready(context))?;
             let read = ready.try_io(|fd| Ok(rustix::io::read(fd, buffer.initialize_unfilled())?));
@@ -109,7 +142,9 @@ impl AsyncRead for TerminalReader {
                     return Poll::Ready(Ok(()));
                 }
                 // Nobody holds the other side any more: that is the end.
-                Ok(Err(error)) if Errno::from_io_error(&error) == Some(Errno::IO) => return Poll::Ready(Ok(())),
+                Ok(Err(error)) if Errno::from_io_error(&error) == Some(Errno::IO) => {
+                    return Poll::Ready(Ok(()));
+                }
                 Ok(Err(error)) => return Poll::Ready(Err(error)),
                 Err(_would_block) => {}
             }

@@ -1,4 +1,5 @@
-//! Makes every program that links it its own supervisor helper, for test programs, whose `main` is not ours.
+//! Makes every program that links it its own supervisor helper, for test programs, whose `main` is
+//! not ours.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -10,21 +11,30 @@ use std::process::ExitCode;
 
 use crate::{OwnProgram, Supervisor, helper_entry};
 
-#[expect(unsafe_code, reason = "there is no other way to run before the `main` of a test program")]
-// SAFETY: the section holds pointers to functions without arguments; this is one, and it is kept by `#[used]`. What it
-// runs before `main` needs nothing that Rust sets up there: arguments come from `/proc`, and it never returns as helper.
+#[expect(
+    unsafe_code,
+    reason = "there is no other way to run before the `main` of a test program"
+)]
+// SAFETY: the section holds pointers to functions without arguments; this is one, and it is kept by
+// `#[used]`. What it runs before `main` needs nothing that Rust sets up there: arguments come from
+// `/proc`, and it never returns as helper.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static HOOK: extern "C" fn() = hook;
 
-/// The name under which a test program is a helper that reports at once and lives until haft closes its side.
+/// The name under which a test program is a helper that reports at once and lives until haft closes
+/// its side.
 pub const LINGERING_HELPER: &str = "lingering-helper";
 
 extern "C" fn hook() {
     let arguments = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    let mut arguments =
-        arguments.split(|byte| *byte == 0).map(|argument| OsString::from_vec(argument.to_vec())).peekable();
-    let name = arguments.peek().and_then(|program| Path::new(program).file_name());
+    let mut arguments = arguments
+        .split(|byte| *byte == 0)
+        .map(|argument| OsString::from_vec(argument.to_vec()))
+        .peekable();
+    let name = arguments
+        .peek()
+        .and_then(|program| Path::new(program).file_name());
     if name.is_some_and(|name| name == LINGERING_HELPER) {
         linger();
     }
@@ -35,7 +45,11 @@ extern "C" fn hook() {
 
 fn linger() -> ! {
     // Standard input is the socket that connects a helper with haft.
-    let mut control = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from).ok();
+    let mut control = io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map(UnixStream::from)
+        .ok();
     if let Some(control) = &mut control {
         drop(control.write_all(b"c\0\0\0\0g"));
         drop(io::copy(control, &mut io::sink()));

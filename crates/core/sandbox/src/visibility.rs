@@ -1,8 +1,9 @@
 //! Paths that exist on the machine but not inside the sandbox.
 //!
-//! A confined command has a `/tmp` and a `/var/tmp` of its own and finds some folders empty. A program that lies there is
-//! "not found" inside although it is there outside. This module finds such a path in a command that failed, so that the
-//! error can name it, and finds the folders that make a configured program visible.
+//! A confined command has a `/tmp` and a `/var/tmp` of its own and finds some folders empty. A
+//! program that lies there is "not found" inside although it is there outside. This module finds
+//! such a path in a command that failed, so that the error can name it, and finds the folders that
+//! make a configured program visible.
 //!
 //! It runs outside the sandbox and only looks: it starts nothing and writes nothing.
 
@@ -41,7 +42,8 @@ pub struct HiddenPath {
 pub enum HiddenCause {
     /// The path lies below this folder, and the command has a private one in its place.
     PrivateFolder(&'static str),
-    /// The path lies in a folder that holds secrets, is haft's own, or is listed in `[sandbox] hidden`.
+    /// The path lies in a folder that holds secrets, is haft's own, or is listed in `[sandbox]
+    /// hidden`.
     HiddenFolder,
 }
 
@@ -50,7 +52,10 @@ impl fmt::Display for HiddenPath {
         let path = self.path.display();
         match self.cause {
             HiddenCause::PrivateFolder(folder) => {
-                write!(out, "`{path}` is hidden by the sandbox, in which `{folder}` is a private folder")
+                write!(
+                    out,
+                    "`{path}` is hidden by the sandbox, in which `{folder}` is a private folder"
+                )
             }
             HiddenCause::HiddenFolder => write!(out, "`{path}` is hidden by the sandbox"),
         }
@@ -76,29 +81,45 @@ pub struct CommandPaths<'a> {
 }
 
 impl ConfinementSpec {
-    /// Returns why `path` cannot be seen inside although it exists outside, or `None` if it can be seen or does not exist.
+    /// Returns why `path` cannot be seen inside although it exists outside, or `None` if it can be
+    /// seen or does not exist.
     pub fn hides(&self, path: &Path) -> Option<HiddenPath> {
-        places(path).into_iter().find_map(|place| Some(HiddenPath { cause: self.hiding_cause(&place)?, path: place }))
+        places(path).into_iter().find_map(|place| {
+            Some(HiddenPath {
+                cause: self.hiding_cause(&place)?,
+                path: place,
+            })
+        })
     }
 
-    /// Returns the first path that the command names, or that `output` mentions, and that is hidden from the command.
+    /// Returns the first path that the command names, or that `output` mentions, and that is hidden
+    /// from the command.
     pub(crate) fn hidden_in(&self, command: CommandPaths<'_>, output: &str) -> Option<HiddenPath> {
         let named = named_paths(command).into_iter();
-        named.chain(mentioned_paths(output)).flat_map(with_interpreter).find_map(|path| self.hides(&path))
+        named
+            .chain(mentioned_paths(output))
+            .flat_map(with_interpreter)
+            .find_map(|path| self.hides(&path))
     }
 
-    /// Returns this confinement with every program and script that the command names below a private folder made readable.
+    /// Returns this confinement with every program and script that the command names below a
+    /// private folder made readable.
     ///
-    /// The whole entry directly below `/tmp` is shown, because a program there needs its neighbors: `/tmp/venv/bin/server`
-    /// needs `/tmp/venv/lib`. Files and folders that are not programs stay hidden: a command that names a cache or a log in
-    /// `/tmp` makes one in its own. Nothing is shown of folders that are hidden for another reason.
+    /// The whole entry directly below `/tmp` is shown, because a program there needs its neighbors:
+    /// `/tmp/venv/bin/server` needs `/tmp/venv/lib`. Files and folders that are not programs
+    /// stay hidden: a command that names a cache or a log in `/tmp` makes one in its own.
+    /// Nothing is shown of folders that are hidden for another reason.
     #[must_use]
     pub fn showing(&self, command: CommandPaths<'_>) -> Self {
-        let programs = named_paths(command).into_iter().filter(|path| is_runnable(path)).flat_map(with_interpreter);
+        let programs = named_paths(command)
+            .into_iter()
+            .filter(|path| is_runnable(path))
+            .flat_map(with_interpreter);
         self.showing_paths(&programs.collect::<Vec<_>>())
     }
 
-    /// Returns this confinement with these paths made readable where they lie below a private folder.
+    /// Returns this confinement with these paths made readable where they lie below a private
+    /// folder.
     #[must_use]
     pub fn showing_paths(&self, paths: &[PathBuf]) -> Self {
         let mut shown = self.clone();
@@ -109,19 +130,29 @@ impl ConfinementSpec {
         shown
     }
 
-    /// Returns the entries of private folders that must be readable for `path` to be seen; none if it can be seen already.
+    /// Returns the entries of private folders that must be readable for `path` to be seen; none if
+    /// it can be seen already.
     fn private_entries(&self, path: &Path) -> BTreeSet<PathBuf> {
         let is_private = |place: &PathBuf| match self.hiding_cause(place) {
             Some(HiddenCause::PrivateFolder(_)) => true,
             Some(HiddenCause::HiddenFolder) | None => false,
         };
-        places(path).into_iter().filter(is_private).filter_map(|place| private_entry(&place)).collect()
+        places(path)
+            .into_iter()
+            .filter(is_private)
+            .filter_map(|place| private_entry(&place))
+            .collect()
     }
 
-    /// Returns the cause by the order in which the sandbox mounts folders: from the outside in, a hidden folder last.
+    /// Returns the cause by the order in which the sandbox mounts folders: from the outside in, a
+    /// hidden folder last.
     fn hiding_cause(&self, place: &Path) -> Option<HiddenCause> {
         let policy = &self.policy;
-        let open = policy.projects.iter().chain(&policy.writable).chain(&policy.readable);
+        let open = policy
+            .projects
+            .iter()
+            .chain(&policy.writable)
+            .chain(&policy.readable);
         let open = SandboxPolicy::deepest(place, open.map(PathBuf::as_path));
         let hidden: Vec<_> = policy.hidden_places().collect();
         let hidden = SandboxPolicy::deepest(place, hidden.iter().map(PathBuf::as_path));
@@ -133,16 +164,23 @@ impl ConfinementSpec {
             ConfinementMethod::Landlock => return None,
         }
         let is_private = |folder: &&str| {
-            let below = place.strip_prefix(folder).ok().filter(|below| !below.as_os_str().is_empty());
+            let below = place
+                .strip_prefix(folder)
+                .ok()
+                .filter(|below| !below.as_os_str().is_empty());
             let is_made_inside = |below: &Path| policy.tmp.join(below).symlink_metadata().is_ok();
             let is_open = open >= SandboxPolicy::deepest(place, [Path::new(folder)]);
             below.is_some_and(|below| !is_open && !is_made_inside(below))
         };
-        policy.private_folders().find(is_private).map(HiddenCause::PrivateFolder)
+        policy
+            .private_folders()
+            .find(is_private)
+            .map(HiddenCause::PrivateFolder)
     }
 }
 
-/// Returns the entry directly below a private folder that `path` is or lies in, such as `/tmp/venv` for `/tmp/venv/bin`.
+/// Returns the entry directly below a private folder that `path` is or lies in, such as `/tmp/venv`
+/// for `/tmp/venv/bin`.
 pub fn private_entry(path: &Path) -> Option<PathBuf> {
     PRIVATE_FOLDERS.into_iter().find_map(|folder| {
         let entry = path.strip_prefix(folder).ok()?.components().next()?;
@@ -152,19 +190,32 @@ pub fn private_entry(path: &Path) -> Option<PathBuf> {
 
 /// Returns the path as it is written and as it is without links; neither if it does not exist.
 fn places(path: &Path) -> Vec<PathBuf> {
-    path.canonicalize().map(|real| vec![without_dots(path), real]).unwrap_or_default()
+    path.canonicalize()
+        .map(|real| vec![without_dots(path), real])
+        .unwrap_or_default()
 }
 
 /// Returns the end of an output as text, for [`ConfinementSpec::hidden_in`].
 pub(crate) fn last_output(output: &crate::CapturedOutput) -> String {
-    let bytes = if output.tail.is_empty() { &output.head } else { &output.tail };
+    let bytes = if output.tail.is_empty() {
+        &output.head
+    } else {
+        &output.tail
+    };
     let from = bytes.len().saturating_sub(MAX_OUTPUT);
     String::from_utf8_lossy(&bytes[from..]).into_owned()
 }
 
-/// Returns every existing path that the texts may name: absolute, relative to the folder, or a program in the `PATH`.
+/// Returns every existing path that the texts may name: absolute, relative to the folder, or a
+/// program in the `PATH`.
 fn named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
-    let variable = |name: &str| command.env.iter().rfind(|(own, _)| own == name).map(|(_, value)| value.as_str());
+    let variable = |name: &str| {
+        command
+            .env
+            .iter()
+            .rfind(|(own, _)| own == name)
+            .map(|(_, value)| value.as_str())
+    };
     let search: Vec<_> = std::env::split_paths(variable("PATH").unwrap_or_default()).collect();
     let mut found = Vec::new();
     for text in command.texts {
@@ -174,7 +225,12 @@ fn named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
             if word.contains('/') {
                 found.push(command.cwd.join(path));
             } else {
-                found.extend(search.iter().map(|folder| folder.join(path)).find(|path| path.is_file()));
+                found.extend(
+                    search
+                        .iter()
+                        .map(|folder| folder.join(path))
+                        .find(|path| path.is_file()),
+                );
             }
         }
     }
@@ -197,7 +253,9 @@ fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String
                 let length = after.find(|c| !is_name(c)).unwrap_or(after.len());
                 (&after[..length], Some(&after[length..]))
             }
-            ('~', _) if is_start && (after.is_empty() || after.starts_with('/')) => ("HOME", Some(after)),
+            ('~', _) if is_start && (after.is_empty() || after.starts_with('/')) => {
+                ("HOME", Some(after))
+            }
             _ => ("", None),
         };
         is_start = c.is_whitespace() || "\"'=:;|&()".contains(c);
@@ -212,7 +270,8 @@ fn expand<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String
     expanded
 }
 
-/// Splits a text into everything that could be a path: the words a shell makes of it, and their parts.
+/// Splits a text into everything that could be a path: the words a shell makes of it, and their
+/// parts.
 fn words(text: &str) -> Vec<String> {
     let (mut tokens, mut token, mut quote) = (Vec::new(), String::new(), None);
     let mut characters = text.chars();
@@ -221,7 +280,9 @@ fn words(text: &str) -> Vec<String> {
             ('\\', None) => token.extend(characters.next()),
             ('"' | '\'', None) => quote = Some(c),
             (c, Some(open)) if c == open => quote = None,
-            (c, None) if c.is_whitespace() || ";|&()<>`".contains(c) => tokens.push(std::mem::take(&mut token)),
+            (c, None) if c.is_whitespace() || ";|&()<>`".contains(c) => {
+                tokens.push(std::mem::take(&mut token))
+            }
             (c, _) => token.push(c),
         }
         if tokens.len() > MAX_WORDS {
@@ -230,8 +291,14 @@ fn words(text: &str) -> Vec<String> {
     }
     tokens.push(token);
     let parts = |token: &String| {
-        let parts: Vec<_> = token.split(is_separator).filter(|part| part != token).map(str::to_owned).collect();
-        std::iter::once(token.clone()).chain(parts).collect::<Vec<_>>()
+        let parts: Vec<_> = token
+            .split(is_separator)
+            .filter(|part| part != token)
+            .map(str::to_owned)
+            .collect();
+        std::iter::once(token.clone())
+            .chain(parts)
+            .collect::<Vec<_>>()
     };
     let mut words: Vec<String> = tokens.iter().flat_map(parts).collect();
     words.retain(|word| !word.is_empty() && !word.contains('\0'));
@@ -239,18 +306,27 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns every absolute path in a text for people that exists. A path with spaces in it is found whole.
+/// Returns every absolute path in a text for people that exists. A path with spaces in it is found
+/// whole.
 fn mentioned_paths(text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
         let is_start = |at: &usize| line[..*at].chars().next_back().is_none_or(is_separator);
         for start in line.match_indices('/').map(|(at, _)| at).filter(is_start) {
             let rest = &line[start..];
-            let ends = rest.char_indices().filter(|(_, c)| is_separator(*c)).map(|(at, _)| at).chain([rest.len()]);
+            let ends = rest
+                .char_indices()
+                .filter(|(_, c)| is_separator(*c))
+                .map(|(at, _)| at)
+                .chain([rest.len()]);
             let mut ends: Vec<_> = ends.take(MAX_PARTS).collect();
             ends.reverse();
             let paths = ends.into_iter().map(|end| PathBuf::from(&rest[..end]));
-            found.extend(paths.into_iter().find(|path| path.symlink_metadata().is_ok()));
+            found.extend(
+                paths
+                    .into_iter()
+                    .find(|path| path.symlink_metadata().is_ok()),
+            );
         }
         if found.len() > MAX_WORDS {
             break;
@@ -271,12 +347,18 @@ fn with_interpreter(path: PathBuf) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Endings of files that an interpreter runs whatever their mode.
-const SCRIPTS: [&str; 12] = ["bash", "cjs", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh"];
+const SCRIPTS: [&str; 12] = [
+    "bash", "cjs", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh",
+];
 
 /// Whether a file is a program or a script: by its mode, its ending or its first line.
 fn is_runnable(path: &Path) -> bool {
-    let is_program = path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let is_script = path.extension().is_some_and(|ending| SCRIPTS.iter().any(|script| ending == *script));
+    let is_program = path
+        .metadata()
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let is_script = path
+        .extension()
+        .is_some_and(|ending| SCRIPTS.iter().any(|script| ending == *script));
     is_program || is_script && path.is_file() || interpreter(path).is_some()
 }
 
@@ -286,10 +368,20 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
         return None;
     }
     let mut start = Vec::new();
-    File::open(script).ok()?.take(MAX_INTERPRETER).read_to_end(&mut start).ok()?;
-    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    File::open(script)
+        .ok()?
+        .take(MAX_INTERPRETER)
+        .read_to_end(&mut start)
+        .ok()?;
+    let line = start
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
     let line = std::str::from_utf8(line).ok()?;
-    line.split_whitespace().next().map(PathBuf::from).filter(|path| path.is_absolute())
+    line.split_whitespace()
+        .next()
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }
 
 /// Resolves `.` and `..` by name alone, as a path is written.

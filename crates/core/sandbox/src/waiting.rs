@@ -1,8 +1,8 @@
 //! Whether a process waits for somebody to type.
 //!
-//! A thread that sleeps in a read of a terminal waits for a line; one that sleeps in a poll while its terminal hands out
-//! single keys waits for a key. What a process may not show, such as one of another user, is told by the terminal: it asks
-//! for a password when it does not echo.
+//! A thread that sleeps in a read of a terminal waits for a line; one that sleeps in a poll while
+//! its terminal hands out single keys waits for a key. What a process may not show, such as one of
+//! another user, is told by the terminal: it asks for a password when it does not echo.
 
 #[cfg(target_os = "linux")]
 mod linux;

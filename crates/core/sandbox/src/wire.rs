@@ -1,10 +1,12 @@
 //! What haft and its helper say to each other over their socket.
 //!
-//! haft sends one [`HelperRequest`] and from then on nothing: the end of its side means "stop", whether it was closed or haft
-//! died. The helper sends one [`CommandOutcome`], and [`ALL_GONE`] once nothing is left of the command, in whose project everything is
-//! then as it was. Both come from the same executable, so there is no version.
+//! haft sends one [`HelperRequest`] and from then on nothing: the end of its side means "stop",
+//! whether it was closed or haft died. The helper sends one [`CommandOutcome`], and [`ALL_GONE`]
+//! once nothing is left of the command, in whose project everything is then as it was. Both come
+//! from the same executable, so there is no version.
 //!
-//! A request is its length and fields separated by NUL, which no argument, path or environment entry can contain.
+//! A request is its length and fields separated by NUL, which no argument, path or environment
+//! entry can contain.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -15,7 +17,8 @@ use std::time::Duration;
 use crate::confine::{self, ConfinementFailure, ConfinementMethod, ConfinementSpec, SandboxPolicy};
 use crate::{CommandSpec, PidNamespace, SandboxError, Stdin};
 
-/// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is lower.
+/// Longer ones are refused on both sides; the kernel's own limit for arguments and environment is
+/// lower.
 const MAX_REQUEST: usize = 16 << 20;
 
 /// A helper that has not got its request after this time ends.
@@ -52,10 +55,18 @@ pub(crate) enum Console {
 }
 
 impl HelperRequest {
-    pub(crate) fn new(command: &CommandSpec, namespace: PidNamespace, console: Console) -> Result<Self, SandboxError> {
+    pub(crate) fn new(
+        command: &CommandSpec,
+        namespace: PidNamespace,
+        console: Console,
+    ) -> Result<Self, SandboxError> {
         let invalid = |what| Err(SandboxError::Invalid { what });
         let nul = |text: &OsStr| text.as_bytes().contains(&0);
-        if command.argv.first().is_none_or(|program| program.is_empty()) {
+        if command
+            .argv
+            .first()
+            .is_none_or(|program| program.is_empty())
+        {
             return invalid("it names no program");
         }
         if command.argv.iter().any(|arg| nul(arg)) || nul(command.cwd.as_os_str()) {
@@ -63,7 +74,9 @@ impl HelperRequest {
         }
         let input = match &command.stdin {
             Stdin::Null => None,
-            Stdin::Text(text) if text.contains('\0') => return invalid("what it is to read contains a NUL character"),
+            Stdin::Text(text) if text.contains('\0') => {
+                return invalid("what it is to read contains a NUL character");
+            }
             Stdin::Text(text) => Some(text.clone()),
         };
         for (name, value) in &command.env {
@@ -73,15 +86,25 @@ impl HelperRequest {
                 );
             }
         }
-        if command.confined.as_ref().is_some_and(|confined| !confined.policy.is_sound()) {
+        if command
+            .confined
+            .as_ref()
+            .is_some_and(|confined| !confined.policy.is_sound())
+        {
             return invalid("a path of its sandbox is not absolute or contains a NUL character");
         }
         let env = match &command.confined {
             Some(confined) => confine::environment(confined, &command.env),
-            None => command.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            None => command
+                .env
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
         };
         Ok(Self {
-            timeout: u64::try_from(command.timeout.as_millis()).ok().map(Duration::from_millis),
+            timeout: u64::try_from(command.timeout.as_millis())
+                .ok()
+                .map(Duration::from_millis),
             namespace,
             console,
             input,
@@ -98,7 +121,12 @@ impl HelperRequest {
             body.extend_from_slice(bytes);
             body.push(0);
         };
-        field(self.timeout.map(|timeout| timeout.as_millis().to_string()).unwrap_or_default().as_bytes());
+        field(
+            self.timeout
+                .map(|timeout| timeout.as_millis().to_string())
+                .unwrap_or_default()
+                .as_bytes(),
+        );
         field(match self.namespace {
             PidNamespace::Privileged => b"privileged",
             PidNamespace::Never => b"never",
@@ -119,7 +147,11 @@ impl HelperRequest {
                     ConfinementMethod::Namespace => b"namespace",
                     ConfinementMethod::Landlock => b"landlock",
                 });
-                confined.policy.fields().iter().for_each(|value| field(value.as_bytes()));
+                confined
+                    .policy
+                    .fields()
+                    .iter()
+                    .for_each(|value| field(value.as_bytes()));
             }
         }
         field(self.cwd.as_os_str().as_bytes());
@@ -129,7 +161,9 @@ impl HelperRequest {
             field(&[name.as_bytes(), b"=", value.as_bytes()].concat());
         }
         if body.len() > MAX_REQUEST {
-            return Err(SandboxError::Invalid { what: "it is longer than 16 MiB; put the text in a file" });
+            return Err(SandboxError::Invalid {
+                what: "it is longer than 16 MiB; put the text in a file",
+            });
         }
         let mut frame = (body.len() as u32).to_le_bytes().to_vec();
         frame.append(&mut body);
@@ -179,7 +213,10 @@ impl HelperRequest {
         };
         let confined = match method {
             None => None,
-            Some(method) => Some(ConfinementSpec { method, policy: SandboxPolicy::parse(&mut fields)? }),
+            Some(method) => Some(ConfinementSpec {
+                method,
+                policy: SandboxPolicy::parse(&mut fields)?,
+            }),
         };
         let owned = |field: &[u8]| OsString::from_vec(field.to_vec());
         let cwd = owned(fields.next()?).into();
@@ -194,7 +231,16 @@ impl HelperRequest {
                 Some((owned(&field[..at]), owned(&field[at + 1..])))
             })
             .collect::<Option<_>>()?;
-        Some(Self { timeout, namespace, console, input, confined, cwd, argv, env })
+        Some(Self {
+            timeout,
+            namespace,
+            console,
+            input,
+            confined,
+            cwd,
+            argv,
+            env,
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! What appending a 2 KB message costs after 10, 1,000 and 100,000 messages of a conversation.
 //!
-//! `cargo run --release -p haft-store --example append_cost -- FOLDER`: choose a folder on the disk to be measured. Beside
-//! each append a plain file on the same disk is written and synced: that is the part no store can save.
+//! `cargo run --release -p haft-store --example append_cost -- FOLDER`: choose a folder on the disk
+//! to be measured. Beside each append a plain file on the same disk is written and synced: that is
+//! the part no store can save.
 
 #![expect(clippy::print_stdout, reason = "the numbers are what this is for")]
 
@@ -30,7 +31,12 @@ fn message(n: u32) -> Result<Message, Box<dyn Error>> {
     // Spread over the index like the random ids of real messages.
     let digits = n.wrapping_mul(2_654_435_761);
     let id = format!("{digits:08x}-0000-4000-8000-000000000000").parse()?;
-    Ok(Message::text(id, Role::User, "x".repeat(2_000), Timestamp::now()))
+    Ok(Message::text(
+        id,
+        Role::User,
+        "x".repeat(2_000),
+        Timestamp::now(),
+    ))
 }
 
 fn median(mut sample: Vec<Duration>) -> Duration {
@@ -40,14 +46,22 @@ fn median(mut sample: Vec<Duration>) -> Duration {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args_os().nth(1).map(PathBuf::from).ok_or("name a folder on the disk to be measured")?;
+    let folder = std::env::args_os()
+        .nth(1)
+        .map(PathBuf::from)
+        .ok_or("name a folder on the disk to be measured")?;
     let folder = tempfile::tempdir_in(folder)?;
-    let store = SqliteStore::open(&folder.path().join("cost.db"), &StoreConfig::default(), Arc::new(Wall))?;
+    let store = SqliteStore::open(
+        &folder.path().join("cost.db"),
+        &StoreConfig::default(),
+        Arc::new(Wall),
+    )?;
     let mut plain = File::create(folder.path().join("plain"))?;
 
     println!("{:>8}  {:>10}  {:>10}", "messages", "append", "plain sync");
     for before in [10, 1_000, 100_000] {
-        let mut new = NewConversation::new(ConversationId::new(format!("{before} messages")), "cost");
+        let mut new =
+            NewConversation::new(ConversationId::new(format!("{before} messages")), "cost");
         new.messages = (0..before).map(message).collect::<Result<_, _>>()?;
         let id = store.create(new).await?.id;
         let (mut appends, mut syncs) = (Vec::new(), Vec::new());
@@ -61,7 +75,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
             plain.sync_data()?;
             syncs.push(start.elapsed());
         }
-        println!("{before:>8}  {:>10.1?}  {:>10.1?}", median(appends), median(syncs));
+        println!(
+            "{before:>8}  {:>10.1?}  {:>10.1?}",
+            median(appends),
+            median(syncs)
+        );
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
-//! Copies of the database: how they are named, and which of them are kept. Making and restoring them is the store's work.
+//! Copies of the database: how they are named, and which of them are kept. Making and restoring
+//! them is the store's work.
 //!
-//! Names begin with a number that only grows, so that a clock set back changes nothing about which one is the newest.
+//! Names begin with a number that only grows, so that a clock set back changes nothing about which
+//! one is the newest.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +28,8 @@ pub struct Backup {
     pub(crate) seen: String,
 }
 
-/// What a restore put aside is kept like a backup, and never taken for a copy of the present database.
+/// What a restore put aside is kept like a backup, and never taken for a copy of the present
+/// database.
 pub(crate) const REPLACED: &str = "replaced";
 
 const PREFIX: &str = "haft-";
@@ -36,8 +39,18 @@ const TIME: &str = "%Y%m%dT%H%M%SZ";
 impl Backup {
     /// A new one, still without size.
     pub(crate) fn new(folder: &Path, number: u64, made_at: Timestamp, seen: &str) -> Self {
-        let name = format!("{PREFIX}{number:06}-{}-{seen}{SUFFIX}", made_at.strftime(TIME));
-        Self { path: folder.join(&name), name, made_at, bytes: 0, number, seen: seen.to_owned() }
+        let name = format!(
+            "{PREFIX}{number:06}-{}-{seen}{SUFFIX}",
+            made_at.strftime(TIME)
+        );
+        Self {
+            path: folder.join(&name),
+            name,
+            made_at,
+            bytes: 0,
+            number,
+            seen: seen.to_owned(),
+        }
     }
 
     /// Whether this is what a restore put aside.
@@ -51,7 +64,10 @@ impl Backup {
         let mut pieces = middle.splitn(3, '-');
         let (number, time, seen) = (pieces.next()?, pieces.next()?, pieces.next()?);
         // strptime wants an offset; the text says `Z`.
-        let made_at = jiff::civil::DateTime::strptime(TIME, time).ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        let made_at = jiff::civil::DateTime::strptime(TIME, time)
+            .ok()?
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .ok()?;
         Some(Self {
             name: name.to_owned(),
             made_at: made_at.timestamp(),
@@ -74,8 +90,9 @@ pub(crate) struct Keep {
 
 /// Which of these backups, oldest first, have to go.
 ///
-/// The newer half is kept as it is. Of the older ones those go first whose neighbours are nearest in time, so that what is left
-/// reaches far back instead of covering only the last few runs. Too many bytes: the oldest goes. The newest is never removed.
+/// The newer half is kept as it is. Of the older ones those go first whose neighbours are nearest
+/// in time, so that what is left reaches far back instead of covering only the last few runs. Too
+/// many bytes: the oldest goes. The newest is never removed.
 pub(crate) fn to_remove(mut backups: Vec<Backup>, keep: Keep) -> Vec<Backup> {
     let mut removed = Vec::new();
     while backups.len() > keep.most.max(1) {
@@ -109,20 +126,37 @@ mod tests {
     fn names_say_everything() {
         let one = backup(7, 3, 9);
         assert_eq!(one.name, "haft-000007-20261115T100300Z-0011aabb.db");
-        assert_eq!((one.number, one.bytes, one.seen.as_str()), (7, 9, "0011aabb"));
-        assert_eq!(one.path, Path::new("/b/haft-000007-20261115T100300Z-0011aabb.db"));
-        for other in ["conversations.db", "haft-x-20261115T100300Z-a.db", "haft-000007-y-a.db", "notes"] {
+        assert_eq!(
+            (one.number, one.bytes, one.seen.as_str()),
+            (7, 9, "0011aabb")
+        );
+        assert_eq!(
+            one.path,
+            Path::new("/b/haft-000007-20261115T100300Z-0011aabb.db")
+        );
+        for other in [
+            "conversations.db",
+            "haft-x-20261115T100300Z-a.db",
+            "haft-000007-y-a.db",
+            "notes",
+        ] {
             assert_eq!(Backup::parse(Path::new("/b"), other, 0), None, "{other}");
         }
     }
 
     #[test]
     fn ten_are_kept_and_reach_far_back() {
-        let keep = Keep { most: 10, bytes: u64::MAX };
+        let keep = Keep {
+            most: 10,
+            bytes: u64::MAX,
+        };
         let mut kept: Vec<Backup> = Vec::new();
         for n in 0..1_000 {
             kept.push(backup(n, n.cast_signed(), 1));
-            let gone: BTreeSet<u64> = to_remove(kept.clone(), keep).iter().map(|backup| backup.number).collect();
+            let gone: BTreeSet<u64> = to_remove(kept.clone(), keep)
+                .iter()
+                .map(|backup| backup.number)
+                .collect();
             assert!(!gone.contains(&n), "the newest was removed");
             kept.retain(|backup| !gone.contains(&backup.number));
             assert!(kept.len() <= 10);
@@ -130,22 +164,50 @@ mod tests {
         let numbers: Vec<u64> = kept.iter().map(|backup| backup.number).collect();
         assert_eq!(numbers.len(), 10);
         assert_eq!(numbers[5..], [995, 996, 997, 998, 999], "{numbers:?}");
-        let steps: Vec<u64> = numbers[..6].windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert!(steps.iter().all(|step| *step >= 50), "spread out: {numbers:?}");
+        let steps: Vec<u64> = numbers[..6]
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .collect();
+        assert!(
+            steps.iter().all(|step| *step >= 50),
+            "spread out: {numbers:?}"
+        );
     }
 
     #[test]
     fn too_many_bytes_take_the_oldest() {
         let all: Vec<Backup> = (0..4).map(|n| backup(n, n.cast_signed(), 10)).collect();
-        let gone = to_remove(all.clone(), Keep { most: 10, bytes: 25 });
-        assert_eq!(gone.iter().map(|backup| backup.number).collect::<Vec<_>>(), [0, 1]);
-        assert_eq!(to_remove(all, Keep { most: 10, bytes: 1 }).len(), 3, "the newest stays");
+        let gone = to_remove(
+            all.clone(),
+            Keep {
+                most: 10,
+                bytes: 25,
+            },
+        );
+        assert_eq!(
+            gone.iter().map(|backup| backup.number).collect::<Vec<_>>(),
+            [0, 1]
+        );
+        assert_eq!(
+            to_remove(all, Keep { most: 10, bytes: 1 }).len(),
+            3,
+            "the newest stays"
+        );
     }
 
     #[test]
     fn a_clock_set_back_changes_no_order() {
         let all = vec![backup(1, 100, 1), backup(2, 50, 1), backup(3, 0, 1)];
-        let gone = to_remove(all, Keep { most: 1, bytes: u64::MAX });
-        assert!(gone.iter().all(|backup| backup.number < 3), "the newest by number stays: {gone:?}");
+        let gone = to_remove(
+            all,
+            Keep {
+                most: 1,
+                bytes: u64::MAX,
+            },
+        );
+        assert!(
+            gone.iter().all(|backup| backup.number < 3),
+            "the newest by number stays: {gone:?}"
+        );
     }
 }

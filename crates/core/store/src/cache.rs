@@ -1,8 +1,8 @@
 //! Conversations kept in memory, for any store.
 //!
-//! Invariant: what is read through the cache is what the store would give: before an answer from memory the conversation's own
-//! row is read, whose counters say whether any message was added or revised since, by this process or another. Only what is new
-//! is then read.
+//! Invariant: what is read through the cache is what the store would give: before an answer from
+//! memory the conversation's own row is read, whose counters say whether any message was added or
+//! revised since, by this process or another. Only what is new is then read.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -44,14 +44,30 @@ impl MessageCache {
     /// An empty one.
     pub fn new(config: &StoreConfig) -> Self {
         let most = config.cache_conversations as usize;
-        let kept = CacheContents { most, life: config.cache_life(), entries: HashMap::new() };
-        Self { kept: Mutex::new(kept), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        let kept = CacheContents {
+            most,
+            life: config.cache_life(),
+            entries: HashMap::new(),
+        };
+        Self {
+            kept: Mutex::new(kept),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
     }
 
     /// The messages of a conversation.
-    pub async fn messages(&self, store: &dyn Store, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
-        let Some(conversation) = store.get(id).await? else { return Ok(Vec::new()) };
-        let remembered = self.remembered(store, &conversation, 1..=conversation.messages).await?;
+    pub async fn messages(
+        &self,
+        store: &dyn Store,
+        id: &ConversationId,
+    ) -> Result<Vec<Message>, StoreError> {
+        let Some(conversation) = store.get(id).await? else {
+            return Ok(Vec::new());
+        };
+        let remembered = self
+            .remembered(store, &conversation, 1..=conversation.messages)
+            .await?;
         self.count(remembered.as_ref());
         if let Some(messages) = remembered {
             return Ok(messages);
@@ -72,7 +88,9 @@ impl MessageCache {
         end: PageEnd,
         most: usize,
     ) -> Result<MessagePage, StoreError> {
-        let Some(conversation) = store.get(id).await? else { return Ok(MessagePage::default()) };
+        let Some(conversation) = store.get(id).await? else {
+            return Ok(MessagePage::default());
+        };
         let last = end.last(conversation.messages);
         let first = last.saturating_sub(most as u64) + 1;
         // A page is worth a look into memory, but not reading the whole conversation.
@@ -86,8 +104,15 @@ impl MessageCache {
 
     /// What a store has done, with what this has.
     pub fn counted(&self, store: StoreStatistics) -> StoreStatistics {
-        let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
-        StoreStatistics { cache_hits: hits, cache_misses: misses, ..store }
+        let (hits, misses) = (
+            self.hits.load(Ordering::Relaxed),
+            self.misses.load(Ordering::Relaxed),
+        );
+        StoreStatistics {
+            cache_hits: hits,
+            cache_misses: misses,
+            ..store
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, CacheContents> {
@@ -124,7 +149,11 @@ impl MessageCache {
     fn slice(&self, id: &ConversationId, places: RangeInclusive<u64>) -> Option<Vec<Message>> {
         let kept = self.kept();
         let messages = &kept.entries.get(id)?.messages;
-        Some(messages.get(*places.start() as usize - 1..*places.end() as usize)?.to_vec())
+        Some(
+            messages
+                .get(*places.start() as usize - 1..*places.end() as usize)?
+                .to_vec(),
+        )
     }
 
     fn keep(&self, conversation: &Conversation, messages: &[Message]) {
@@ -133,9 +162,14 @@ impl MessageCache {
             return;
         }
         let life = kept.life;
-        kept.entries.retain(|_, entry| entry.loaded.elapsed() < life);
+        kept.entries
+            .retain(|_, entry| entry.loaded.elapsed() < life);
         while kept.entries.len() >= kept.most {
-            let oldest = kept.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone());
+            let oldest = kept
+                .entries
+                .iter()
+                .min_by_key(|(_, entry)| entry.used)
+                .map(|(id, _)| id.clone());
             let Some(oldest) = oldest else { break };
             kept.entries.remove(&oldest);
         }
@@ -149,18 +183,23 @@ impl MessageCache {
         kept.entries.insert(conversation.id.clone(), entry);
     }
 
-    /// These messages of a conversation, from memory as far as they are there; none when the conversation is not.
+    /// These messages of a conversation, from memory as far as they are there; none when the
+    /// conversation is not.
     async fn remembered(
         &self,
         store: &dyn Store,
         conversation: &Conversation,
         places: RangeInclusive<u64>,
     ) -> Result<Option<Vec<Message>>, StoreError> {
-        let Some(known) = self.known(conversation) else { return Ok(None) };
+        let Some(known) = self.known(conversation) else {
+            return Ok(None);
+        };
         let total = conversation.messages;
         if known < total {
             let end = PageEnd::Before(total + 1);
-            let page = store.stored_page(&conversation.id, end, (total - known) as usize).await?;
+            let page = store
+                .stored_page(&conversation.id, end, (total - known) as usize)
+                .await?;
             self.extend(&conversation.id, known, page.messages);
         }
         Ok(self.slice(&conversation.id, places))
@@ -168,6 +207,11 @@ impl MessageCache {
 
     /// Counts whether something was in memory.
     fn count<T>(&self, remembered: Option<&T>) {
-        if remembered.is_some() { &self.hits } else { &self.misses }.fetch_add(1, Ordering::Relaxed);
+        if remembered.is_some() {
+            &self.hits
+        } else {
+            &self.misses
+        }
+        .fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -8,11 +8,15 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// The address of a PostgreSQL server that keeps the conversations, such as `postgres://user@host/database`; an embedded
-    /// database when absent.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "without_password")]
+    /// The address of a PostgreSQL server that keeps the conversations, such as
+    /// `postgres://user@host/database`; an embedded database when absent.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "without_password"
+    )]
     pub url: Option<String>,
-    /// How long a write waits while another process holds the conversation or the database, in milliseconds.
+    /// How long a write waits while another process holds the conversation or the database, in
+    /// milliseconds.
     pub lock_timeout_ms: u32,
     /// How much room the file versions behind undo may take, in megabytes; the oldest go first.
     pub versions_mb: u32,
@@ -46,23 +50,36 @@ fn without_password<S: Serializer>(url: &Option<String>, serializer: S) -> Resul
     url.as_deref().map(hide_password).serialize(serializer)
 }
 
-/// The address of a server as it may be shown: what could be part of a password is not, however the address is written.
+/// The address of a server as it may be shown: what could be part of a password is not, however the
+/// address is written.
 pub fn hide_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
-    let is_plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "-._+".contains(c));
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return "…".to_owned();
+    };
+    let is_plain = |text: &str| {
+        text.chars()
+            .all(|c| c.is_alphanumeric() || "-._+".contains(c))
+    };
     let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let (user, host) = match authority.rsplit_once('@') {
         Some((user, host)) => (Some(user.split(':').next().unwrap_or_default()), host),
         None => (None, authority),
     };
-    // An `@` further on: the password holds what should have been written as `%2F` and the like. And without one, what follows a
-    // colon is a port, or the password of somebody who forgot the host.
-    let is_port = host.rsplit_once(':').is_none_or(|(_, port)| port.chars().all(|c| c.is_ascii_digit() || c == ']'));
+    // An `@` further on: the password holds what should have been written as `%2F` and the like.
+    // And without one, what follows a colon is a port, or the password of somebody who forgot
+    // the host.
+    let is_port = host
+        .rsplit_once(':')
+        .is_none_or(|(_, port)| port.chars().all(|c| c.is_ascii_digit() || c == ']'));
     if !is_plain(scheme) || after.contains('@') || user.is_none() && !is_port {
         return "…".to_owned();
     }
     // What follows a question mark may name a password too.
-    let path = after.split(['?', '#']).next().unwrap_or_default().trim_start_matches('/');
+    let path = after
+        .split(['?', '#'])
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches('/');
     let user = user.map(|user| format!("{user}@")).unwrap_or_default();
     format!("{scheme}://{user}{host}/{path}")
 }
@@ -89,8 +106,14 @@ mod tests {
     #[test]
     fn passwords_are_never_shown() {
         for (url, shown) in [
-            ("postgres://me:secret@host:5432/db", "postgres://me@host:5432/db"),
-            ("postgres://me:se@cret@host/db?password=x", "postgres://me@host/db"),
+            (
+                "postgres://me:secret@host:5432/db",
+                "postgres://me@host:5432/db",
+            ),
+            (
+                "postgres://me:se@cret@host/db?password=x",
+                "postgres://me@host/db",
+            ),
             ("postgres://host", "postgres://host/"),
             ("no address: secret", "…"),
             ("postgres://me:sec/secret@host/db", "…"),
@@ -99,12 +122,24 @@ mod tests {
             ("postgres://me:secret", "…"),
             ("postgres://me@host/db?password=x@secret", "…"),
             ("me:secret@host/db://x", "…"),
-            ("postgres://me:secret@[::1]:5432/db", "postgres://me@[::1]:5432/db"),
-            ("postgres://me:a:secret@host?password=secret", "postgres://me@host/"),
-            ("postgres://host/db?sslpassword=secret#secret", "postgres://host/db"),
+            (
+                "postgres://me:secret@[::1]:5432/db",
+                "postgres://me@[::1]:5432/db",
+            ),
+            (
+                "postgres://me:a:secret@host?password=secret",
+                "postgres://me@host/",
+            ),
+            (
+                "postgres://host/db?sslpassword=secret#secret",
+                "postgres://host/db",
+            ),
         ] {
             assert_eq!(hide_password(url), shown);
-            let config = StoreConfig { url: Some(url.to_owned()), ..StoreConfig::default() };
+            let config = StoreConfig {
+                url: Some(url.to_owned()),
+                ..StoreConfig::default()
+            };
             assert!(!serde_json::to_string(&config).unwrap().contains("secret"));
         }
     }

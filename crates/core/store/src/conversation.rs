@@ -12,7 +12,11 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// The name a namespace is stored under: the unnamed one is `default`.
 pub fn namespace_name(namespace: &str) -> &str {
-    if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace }
+    if namespace.is_empty() {
+        DEFAULT_NAMESPACE
+    } else {
+        namespace
+    }
 }
 
 /// A conversation to be created.
@@ -67,7 +71,10 @@ impl NewConversation {
             description: document.description,
             metadata: document.metadata,
             messages: document.messages,
-            times: Some(Times { created_at: document.created_at, updated_at: document.updated_at }),
+            times: Some(Times {
+                created_at: document.created_at,
+                updated_at: document.updated_at,
+            }),
             ..Self::new(document.id, namespace)
         }
     }
@@ -75,9 +82,18 @@ impl NewConversation {
     /// The conversation it becomes, still without its messages: what a store inserts.
     pub fn planned(&self, now: Timestamp) -> Result<Conversation, StoreError> {
         check_id(&self.id)?;
-        let Times { created_at, updated_at } = self.times.unwrap_or(Times { created_at: now, updated_at: now });
+        let Times {
+            created_at,
+            updated_at,
+        } = self.times.unwrap_or(Times {
+            created_at: now,
+            updated_at: now,
+        });
         Ok(Conversation {
-            name: self.name.clone().unwrap_or_else(|| format!("Conversation {}", self.id.short())),
+            name: self
+                .name
+                .clone()
+                .unwrap_or_else(|| format!("Conversation {}", self.id.short())),
             id: self.id.clone(),
             namespace: namespace_name(&self.namespace).to_owned(),
             description: self.description.clone(),
@@ -97,7 +113,8 @@ impl NewConversation {
     }
 }
 
-/// A fork to be made: a conversation that begins as another one did and goes its own way from there.
+/// A fork to be made: a conversation that begins as another one did and goes its own way from
+/// there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewFork {
     /// Its id, given by the user or freshly made by the caller.
@@ -113,7 +130,12 @@ pub struct NewFork {
 impl NewFork {
     /// A fork after the newest message, with the default name.
     pub fn new(id: ConversationId) -> Self {
-        Self { id, at: None, name: None, make_current: false }
+        Self {
+            id,
+            at: None,
+            name: None,
+            make_current: false,
+        }
     }
 }
 
@@ -127,7 +149,10 @@ impl NewFork {
     /// The conversation it becomes: the beginning of `from`, so many messages long.
     pub fn planned(self, from: Conversation, shared: u64, now: Timestamp) -> Conversation {
         let mut metadata = from.metadata;
-        metadata.insert(FORKED_FROM.into(), json!({ "conversation": from.id, "messages": shared }));
+        metadata.insert(
+            FORKED_FROM.into(),
+            json!({ "conversation": from.id, "messages": shared }),
+        );
         Conversation {
             id: self.id,
             name: self.name.unwrap_or_else(|| format!("{} (fork)", from.name)),
@@ -155,7 +180,9 @@ fn check_id(id: &ConversationId) -> Result<(), StoreError> {
 /// Refuses a name that nobody could read.
 pub fn check_name(name: &str) -> Result<(), StoreError> {
     if name.trim().is_empty() || name.contains(char::is_control) {
-        return Err(StoreError::InvalidName { name: name.to_owned() });
+        return Err(StoreError::InvalidName {
+            name: name.to_owned(),
+        });
     }
     Ok(())
 }
@@ -179,7 +206,8 @@ pub struct Conversation {
     pub updated_at: Timestamp,
     /// How many messages it has.
     pub messages: u64,
-    /// How often a message was revised in it. Together with `messages` it says whether anything of them changed.
+    /// How often a message was revised in it. Together with `messages` it says whether anything of
+    /// them changed.
     pub revisions: u64,
 }
 
@@ -240,7 +268,9 @@ pub enum OwnedScope {
 impl From<ConversationScope<'_>> for OwnedScope {
     fn from(scope: ConversationScope<'_>) -> Self {
         match scope {
-            ConversationScope::Namespace(namespace) => Self::Namespace(namespace_name(namespace).to_owned()),
+            ConversationScope::Namespace(namespace) => {
+                Self::Namespace(namespace_name(namespace).to_owned())
+            }
             ConversationScope::Everywhere => Self::Everywhere,
             ConversationScope::Trash => Self::Trash,
         }
@@ -248,8 +278,9 @@ impl From<ConversationScope<'_>> for OwnedScope {
 }
 
 impl OwnedScope {
-    /// The condition on a row of conversations. `parameter` is how the database spells the parameter that is bound to
-    /// [`Self::namespace`]; it occurs in every condition, so that the same values can be bound.
+    /// The condition on a row of conversations. `parameter` is how the database spells the
+    /// parameter that is bound to [`Self::namespace`]; it occurs in every condition, so that
+    /// the same values can be bound.
     pub fn condition(&self, parameter: &str) -> String {
         match self {
             Self::Namespace(_) => format!("namespace = {parameter} AND deleted_at IS NULL"),

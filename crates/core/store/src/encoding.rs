@@ -1,5 +1,5 @@
-//! Values as every store writes them and reads them back: JSON as text, times that sort as text, messages with what is looked
-//! for in them.
+//! Values as every store writes them and reads them back: JSON as text, times that sort as text,
+//! messages with what is looked for in them.
 
 use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId, Timestamp};
 use serde::Serialize;
@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use crate::conversation::{Conversation, ConversationRow};
 use crate::error::StoreError;
 
-/// A row that cannot be what was written, and why: the database is damaged, or something else wrote to it.
+/// A row that cannot be what was written, and why: the database is damaged, or something else wrote
+/// to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DamagedRow(pub String);
@@ -70,11 +71,33 @@ impl ListedRow<'_> {
     }
 
     /// The whole conversation, with the columns a list does not have.
-    pub fn decode_whole(self, description: String, metadata: &str, revisions: i64) -> Result<Conversation, DamagedRow> {
-        let ConversationRow { id, name, namespace, created_at, updated_at, messages } = self.decode()?;
+    pub fn decode_whole(
+        self,
+        description: String,
+        metadata: &str,
+        revisions: i64,
+    ) -> Result<Conversation, DamagedRow> {
+        let ConversationRow {
+            id,
+            name,
+            namespace,
+            created_at,
+            updated_at,
+            messages,
+        } = self.decode()?;
         let metadata = decode(|| format!("the metadata of conversation `{id}`"), metadata)?;
         let revisions = decode_count(revisions)?;
-        Ok(Conversation { id, name, namespace, description, metadata, created_at, updated_at, messages, revisions })
+        Ok(Conversation {
+            id,
+            name,
+            namespace,
+            description,
+            metadata,
+            created_at,
+            updated_at,
+            messages,
+            revisions,
+        })
     }
 }
 
@@ -84,8 +107,12 @@ pub fn encode<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<St
 }
 
 /// A value from the JSON form [`encode`] gave; `what` names it in the error.
-pub fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, DamagedRow> {
-    serde_json::from_str(text).map_err(|error| DamagedRow(format!("{} cannot be read: {error}", what())))
+pub fn decode<T: DeserializeOwned>(
+    what: impl FnOnce() -> String,
+    text: &str,
+) -> Result<T, DamagedRow> {
+    serde_json::from_str(text)
+        .map_err(|error| DamagedRow(format!("{} cannot be read: {error}", what())))
 }
 
 /// A time as stored: with all nine decimals, so that times sort as text.
@@ -95,7 +122,8 @@ pub fn encode_time(time: Timestamp) -> String {
 
 /// A stored time.
 pub fn decode_time(text: &str) -> Result<Timestamp, DamagedRow> {
-    text.parse().map_err(|_| DamagedRow(format!("`{text}` is not a time")))
+    text.parse()
+        .map_err(|_| DamagedRow(format!("`{text}` is not a time")))
 }
 
 /// A counter, which databases keep signed.
@@ -105,7 +133,8 @@ pub fn decode_count(count: i64) -> Result<u64, DamagedRow> {
 
 /// A stored message id.
 pub fn decode_message_id(text: &str) -> Result<MessageId, DamagedRow> {
-    text.parse().map_err(|_| DamagedRow(format!("`{text}` is not a message id")))
+    text.parse()
+        .map_err(|_| DamagedRow(format!("`{text}` is not a message id")))
 }
 
 /// A short id as stored.

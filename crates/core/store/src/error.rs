@@ -41,8 +41,11 @@ pub enum StoreError {
         message: MessageId,
     },
 
-    /// A message of the conversation has the same id, or an id with the same first eight digits: draw another one.
-    #[error("message id `{message}` is taken in conversation `{conversation}` by `{taken_by}`; draw another one")]
+    /// A message of the conversation has the same id, or an id with the same first eight digits:
+    /// draw another one.
+    #[error(
+        "message id `{message}` is taken in conversation `{conversation}` by `{taken_by}`; draw another one"
+    )]
     MessageIdTaken {
         /// The conversation.
         conversation: ConversationId,

@@ -1,4 +1,5 @@
-//! What becomes known of a message after it was stored. Messages never change, so each fact is a row of its own.
+//! What becomes known of a message after it was stored. Messages never change, so each fact is a
+//! row of its own.
 
 use haft_types::{MessageId, Outcome};
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Fact {
-    /// A tool call of this message was begun. Without a result it is uncertain whether it had an effect.
+    /// A tool call of this message was begun. Without a result it is uncertain whether it had an
+    /// effect.
     ToolStarted {
         /// The assistant message that holds the call.
         message_id: MessageId,
@@ -27,7 +29,9 @@ impl Fact {
     /// The message this is about.
     pub fn message_id(&self) -> MessageId {
         match self {
-            Self::ToolStarted { message_id, .. } | Self::TurnEnded { message_id, .. } => *message_id,
+            Self::ToolStarted { message_id, .. } | Self::TurnEnded { message_id, .. } => {
+                *message_id
+            }
         }
     }
 }

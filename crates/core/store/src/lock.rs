@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use haft_types::{ConversationId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The right to write to a conversation. Nobody else writes to it until this is dropped; a process that dies gives it back.
+/// The right to write to a conversation. Nobody else writes to it until this is dropped; a process
+/// that dies gives it back.
 pub struct WriteLock {
     // Whatever the store needs to give the right back on drop.
     _held: Box<dyn Any + Send + Sync>,
@@ -16,7 +17,9 @@ pub struct WriteLock {
 impl WriteLock {
     /// A right that is given back by dropping this.
     pub fn new(held: impl Any + Send + Sync) -> Self {
-        Self { _held: Box::new(held) }
+        Self {
+            _held: Box::new(held),
+        }
     }
 }
 
@@ -40,8 +43,15 @@ pub struct Holder {
 impl Holder {
     /// This process, from now on.
     pub fn this_process(now: Timestamp) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self { pid: std::process::id(), host, since: now }
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
+        Self {
+            pid: std::process::id(),
+            host,
+            since: now,
+        }
     }
 }
 
@@ -50,7 +60,11 @@ impl fmt::Display for Holder {
         // A row of a server may have been written by anybody.
         let host = haft_text::sanitise(&self.host);
         let host: String = host.chars().take(100).collect();
-        write!(f, "process {} on {host} (since {:.0})", self.pid, self.since)
+        write!(
+            f,
+            "process {} on {host} (since {:.0})",
+            self.pid, self.since
+        )
     }
 }
 

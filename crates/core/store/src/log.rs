@@ -31,13 +31,15 @@ pub struct LogFrame {
     pub content: u64,
     /// Whether it is the last of a transaction.
     pub commits: bool,
-    /// Whether it and all before it are what was written: SQLite reads the log up to the first that is not.
+    /// Whether it and all before it are what was written: SQLite reads the log up to the first
+    /// that is not.
     pub sound: bool,
     salt: Salt,
 }
 
 impl WriteAheadLog {
-    /// Reads a log with pages of this size. Old frames, from before it was begun anew, are not sound.
+    /// Reads a log with pages of this size. Old frames, from before it was begun anew, are not
+    /// sound.
     pub fn read(file: &File, page_size: u32) -> io::Result<Self> {
         let mut header = [0; HEADER];
         if read_up_to(file, &mut header, 0)? < HEADER {
@@ -50,7 +52,10 @@ impl WriteAheadLog {
             && word(&header, 8) == page_size
             && checksum.is(word(&header, 24), word(&header, 28));
         let salt = whole.then(|| salt(&header[16..]));
-        let mut log = Self { frames: Vec::new(), salt };
+        let mut log = Self {
+            frames: Vec::new(),
+            salt,
+        };
         let mut sound = whole;
         let mut frame = vec![0; FRAME_HEADER + page_size as usize];
         let mut at = HEADER as u64;
@@ -58,7 +63,8 @@ impl WriteAheadLog {
             let salt = self::salt(&frame[8..]);
             checksum.add(&frame[..8]);
             checksum.add(&frame[FRAME_HEADER..]);
-            sound = sound && Some(salt) == log.salt && checksum.is(word(&frame, 16), word(&frame, 20));
+            sound =
+                sound && Some(salt) == log.salt && checksum.is(word(&frame, 16), word(&frame, 20));
             log.frames.push(LogFrame {
                 page: word(&frame, 0),
                 content: at + FRAME_HEADER as u64,
@@ -73,15 +79,18 @@ impl WriteAheadLog {
 
     /// Whether a transaction that was on the disk for certain cannot be read any more.
     ///
-    /// Each one is synced before the next is written. So a power cut can leave holes in the last one only; where another one
-    /// follows behind the first frame that is not sound, that one was whole once. Damage in the very last transaction looks
-    /// like a cut in the middle of it.
+    /// Each one is synced before the next is written. So a power cut can leave holes in the last
+    /// one only; where another one follows behind the first frame that is not sound, that one
+    /// was whole once. Damage in the very last transaction looks like a cut in the middle of
+    /// it.
     pub fn is_damaged(&self) -> bool {
         let mut committed = HashSet::new();
         let behind = self.frames.iter().skip_while(|frame| frame.sound);
         // Without a header it is not known which frames are old, but then the header is damaged.
         let mut behind = behind.filter(|frame| self.salt.is_none_or(|salt| salt == frame.salt));
-        behind.any(|frame| committed.contains(&frame.salt) || (frame.commits && !committed.insert(frame.salt)))
+        behind.any(|frame| {
+            committed.contains(&frame.salt) || (frame.commits && !committed.insert(frame.salt))
+        })
     }
 }
 
@@ -100,14 +109,22 @@ struct Checksum {
 
 impl Checksum {
     fn new(big_endian: bool) -> Self {
-        Self { big_endian, one: 0, two: 0 }
+        Self {
+            big_endian,
+            one: 0,
+            two: 0,
+        }
     }
 
     fn add(&mut self, bytes: &[u8]) {
         for pair in bytes.chunks_exact(8) {
             let word = |bytes: &[u8]| {
                 let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-                if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+                if self.big_endian {
+                    u32::from_be_bytes(bytes)
+                } else {
+                    u32::from_le_bytes(bytes)
+                }
             };
             let (first, second) = (word(&pair[..4]), word(&pair[4..]));
             self.one = self.one.wrapping_add(first).wrapping_add(self.two);
@@ -121,7 +138,9 @@ impl Checksum {
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).map_or(0, |word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
+    bytes.get(at..at + 4).map_or(0, |word| {
+        u32::from_be_bytes([word[0], word[1], word[2], word[3]])
+    })
 }
 
 /// Reads until the buffer is full or the file ends.
@@ -189,10 +208,13 @@ mod tests {
             bytes[at] ^= 1;
             let read = read(&bytes);
             assert!(!read.frames.iter().all(|frame| frame.sound), "byte {at}");
-            // The last two frames are of the last transaction. Marks of where it begins may themselves be damaged.
+            // The last two frames are of the last transaction. Marks of where it begins may
+            // themselves be damaged.
             match at {
                 _ if at < HEADER + 5 * frame => assert!(read.is_damaged(), "byte {at}"),
-                _ if at >= HEADER + 6 * frame + FRAME_HEADER => assert!(!read.is_damaged(), "byte {at}"),
+                _ if at >= HEADER + 6 * frame + FRAME_HEADER => {
+                    assert!(!read.is_damaged(), "byte {at}")
+                }
                 _ => {}
             }
         }
@@ -209,7 +231,10 @@ mod tests {
             let length = bytes.len();
             bytes.extend(&old[length..]);
             let read = read(&bytes);
-            assert_eq!(read.frames.iter().filter(|frame| frame.sound).count(), new.iter().sum::<usize>());
+            assert_eq!(
+                read.frames.iter().filter(|frame| frame.sound).count(),
+                new.iter().sum::<usize>()
+            );
             assert!(!read.is_damaged(), "{new:?}");
         }
     }

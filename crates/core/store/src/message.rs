@@ -35,19 +35,32 @@ impl MessageSpan {
     pub const NO_END: i64 = i64::MAX;
 
     /// All of them.
-    pub const ALL: Self = Self { first: 1, last: Self::NO_END };
+    pub const ALL: Self = Self {
+        first: 1,
+        last: Self::NO_END,
+    };
 
     /// One alone.
     pub fn at(position: i64) -> Self {
-        Self { first: position, last: position }
+        Self {
+            first: position,
+            last: position,
+        }
     }
 
-    /// A page of at most so many messages up to `end`, in a conversation of `messages`; with it [`MessagePage::first`].
+    /// A page of at most so many messages up to `end`, in a conversation of `messages`; with it
+    /// [`MessagePage::first`].
     pub fn of_page(end: PageEnd, most: usize, messages: u64) -> (u64, Self) {
         let last = end.last(messages);
         let first = last.saturating_sub(most as u64) + 1;
         let position = |place: u64| i64::try_from(place).unwrap_or(Self::NO_END);
-        (first, Self { first: position(first), last: position(last) })
+        (
+            first,
+            Self {
+                first: position(first),
+                last: position(last),
+            },
+        )
     }
 }
 
@@ -63,7 +76,10 @@ pub struct MessagePage {
 impl Default for MessagePage {
     /// No messages, and none before.
     fn default() -> Self {
-        Self { first: 1, messages: Vec::new() }
+        Self {
+            first: 1,
+            messages: Vec::new(),
+        }
     }
 }
 
@@ -74,7 +90,8 @@ impl MessagePage {
     }
 }
 
-/// What is to be different about a stored message. The one that was stored stays: a revision is a row of its own.
+/// What is to be different about a stored message. The one that was stored stays: a revision is a
+/// row of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Revision {
     /// New content; as before when absent.

@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 
-/// A write that is queued. Await it to know that it is durable; dropping it does not cancel the write, and what goes wrong
-/// then is reported by the next [`flush`](crate::Store::flush).
+/// A write that is queued. Await it to know that it is durable; dropping it does not cancel the
+/// write, and what goes wrong then is reported by the next [`flush`](crate::Store::flush).
 #[derive(Debug)]
 pub struct PendingWrite<T> {
     told: oneshot::Receiver<Result<T, StoreError>>,
@@ -29,7 +29,10 @@ pub(crate) struct Unseen(Mutex<Option<StoreError>>);
 
 impl Unseen {
     fn keep(&self, error: StoreError) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
     }
 
     /// Gives it out, once.
@@ -42,7 +45,16 @@ impl<T> PendingWrite<T> {
     /// A pending write and the end through which its result is sent.
     pub(crate) fn new(unseen: &Arc<Unseen>) -> (Tell<T>, Self) {
         let (tell, told) = oneshot::channel();
-        (Tell { tell, unseen: Arc::clone(unseen) }, Self { told, unseen: Arc::clone(unseen) })
+        (
+            Tell {
+                tell,
+                unseen: Arc::clone(unseen),
+            },
+            Self {
+                told,
+                unseen: Arc::clone(unseen),
+            },
+        )
     }
 
     /// A write that is over already, for stores that have nothing to wait for.
@@ -66,7 +78,9 @@ impl<T> Future for PendingWrite<T> {
     type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.told).poll(context).map(|told| told.unwrap_or(Err(StoreError::Closed)))
+        Pin::new(&mut self.told)
+            .poll(context)
+            .map(|told| told.unwrap_or(Err(StoreError::Closed)))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The log of requests: what is given to it, and what is read back. How it is kept is in [`delta`] and [`rows`].
+//! The log of requests: what is given to it, and what is read back. How it is kept is in [`delta`]
+//! and [`rows`].
 
 pub(crate) mod delta;
 pub(crate) mod rows;
@@ -17,7 +18,8 @@ pub struct SentRequest {
     pub api: Api,
     /// The request itself, shared so that logging copies nothing.
     pub request: Arc<Request>,
-    /// What else its bytes depend on, as the encoder writes it; kept once for all requests that share it.
+    /// What else its bytes depend on, as the encoder writes it; kept once for all requests that
+    /// share it.
     pub encoding: Option<Arc<str>>,
     /// Why it is not an extension of the request before, as the context engine names it.
     pub cause: Option<String>,
@@ -82,7 +84,8 @@ pub struct LoggedSegment {
     pub layer: Layer,
     /// Who put it there.
     pub owner: String,
-    /// What was sent. Of a message made by the engine, time and metadata are those of its first sending.
+    /// What was sent. Of a message made by the engine, time and metadata are those of its first
+    /// sending.
     pub message: Message,
     /// Its content hash.
     pub hash: ContentHash,

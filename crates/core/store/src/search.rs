@@ -20,8 +20,9 @@ pub const INDEX_DELAY: Duration = Duration::from_secs(2);
 
 /// What to look for.
 ///
-/// All words must occur in one message, in any order; words in double quotes must follow each other; a word that ends with `*`
-/// is the beginning of one. Case does not matter. Chinese, Japanese, Korean and Thai are found without spaces.
+/// All words must occur in one message, in any order; words in double quotes must follow each
+/// other; a word that ends with `*` is the beginning of one. Case does not matter. Chinese,
+/// Japanese, Korean and Thai are found without spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchQuery<'a> {
     /// The words.
@@ -44,11 +45,24 @@ pub struct SearchHit {
 }
 
 impl SearchHit {
-    /// A message that was found by these items; none where it has been revised since and does not hold them any more.
-    pub fn in_message(conversation: ConversationRow, message: &Message, items: &[SearchItem]) -> Option<Self> {
+    /// A message that was found by these items; none where it has been revised since and does not
+    /// hold them any more.
+    pub fn in_message(
+        conversation: ConversationRow,
+        message: &Message,
+        items: &[SearchItem],
+    ) -> Option<Self> {
         let snippet = snippet::snippet(&searchable(message), items)?;
-        let message = HitMessage { message_id: message.message_id, role: message.role, created_at: message.created_at };
-        Some(Self { conversation, message: Some(message), snippet })
+        let message = HitMessage {
+            message_id: message.message_id,
+            role: message.role,
+            created_at: message.created_at,
+        };
+        Some(Self {
+            conversation,
+            message: Some(message),
+            snippet,
+        })
     }
 }
 
@@ -90,7 +104,8 @@ impl Snippet {
     }
 }
 
-/// What of a message can be found: its text, its calls and their results. Not its reasoning, which nobody said.
+/// What of a message can be found: its text, its calls and their results. Not its reasoning, which
+/// nobody said.
 fn searchable(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
@@ -110,11 +125,17 @@ fn searchable(message: &Message) -> String {
 /// What a person typed, as items that must all be found; an error where it holds no word.
 pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
     let items = query::parse(text);
-    if items.is_empty() { Err(StoreError::EmptySearch { text: text.to_owned() }) } else { Ok(items) }
+    if items.is_empty() {
+        Err(StoreError::EmptySearch {
+            text: text.to_owned(),
+        })
+    } else {
+        Ok(items)
+    }
 }
 
-/// The terms under which a stored message is found, separated by spaces. One that cannot be read has none: it is not found
-/// either, and `doctor` is who tells of it.
+/// The terms under which a stored message is found, separated by spaces. One that cannot be read
+/// has none: it is not found either, and `doctor` is who tells of it.
 pub fn terms_of_body(body: &str) -> String {
     let message = serde_json::from_str::<Message>(body).ok();
     message.map_or_else(String::new, |message| terms(&searchable(&message)))
@@ -126,7 +147,10 @@ mod tests {
 
     #[test]
     fn marks_stand_around_each_highlight() {
-        let snippet = Snippet { text: "…漢字 and words".into(), highlights: vec![(1, 3), (8, 13)] };
+        let snippet = Snippet {
+            text: "…漢字 and words".into(),
+            highlights: vec![(1, 3), (8, 13)],
+        };
         assert_eq!(snippet.marked("[", "]"), "…[漢字] and [words]");
     }
 }

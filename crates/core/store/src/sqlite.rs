@@ -1,8 +1,9 @@
 //! The store on embedded SQLite: one file, in WAL mode, synced at every commit.
 //!
-//! Two threads own one connection each. All writing goes through the first, in order. Reads have their own, so that a long
-//! export never keeps an append waiting, nor a sync to disk a read. A read sees every write acknowledged before it began.
-//! A third thread owns the search index, a fourth makes backups where they are asked for.
+//! Two threads own one connection each. All writing goes through the first, in order. Reads have
+//! their own, so that a long export never keeps an append waiting, nor a sync to disk a read. A
+//! read sees every write acknowledged before it began. A third thread owns the search index, a
+//! fourth makes backups where they are asked for.
 
 mod aside;
 mod backups;
@@ -41,8 +42,8 @@ use self::rows::MessageRow;
 use crate::cache::MessageCache;
 use crate::config::StoreConfig;
 use crate::conversation::{
-    Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace, NewConversation, NewFork,
-    OwnedScope, check_name, namespace_name,
+    Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace,
+    NewConversation, NewFork, OwnedScope, check_name, namespace_name,
 };
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
@@ -66,7 +67,8 @@ struct SqliteWriter {
 
 /// Conversations in one SQLite file. Dropping it waits for the writes already asked for.
 pub struct SqliteStore {
-    // Dropped in this order: the writer is the last to close the file and leaves it without a write-ahead log.
+    // Dropped in this order: the writer is the last to close the file and leaves it without a
+    // write-ahead log.
     keeper: Option<BackupThread>,
     index: WorkerThread<IndexThread, SqliteFailure>,
     reader: WorkerThread<Connection, SqliteFailure>,
@@ -81,10 +83,17 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database at `path`. A missing file is created with its folders, for their owner only; an older format is
-    /// brought up to date. Blocks for as long as that takes.
-    pub fn open(path: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let place = DatabaseFile { path: path.to_path_buf(), lock_timeout: config.lock_timeout() };
+    /// Opens the database at `path`. A missing file is created with its folders, for their owner
+    /// only; an older format is brought up to date. Blocks for as long as that takes.
+    pub fn open(
+        path: &Path,
+        config: &StoreConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let place = DatabaseFile {
+            path: path.to_path_buf(),
+            lock_timeout: config.lock_timeout(),
+        };
         keep_damaged_log(path)?;
         let shared_use = DatabaseUse::together(path, place.lock_timeout)?;
         let locks = Arc::new(SqliteLocks::new(path, place.lock_timeout));
@@ -95,11 +104,19 @@ impl SqliteStore {
         };
         let reader = connect(&place, Purpose::Read)?;
         let index = IndexThread::new(place.clone());
-        let idle_work = IdleWork { after: INDEX_DELAY, work: IndexThread::fill_a_little };
+        let idle_work = IdleWork {
+            after: INDEX_DELAY,
+            work: IndexThread::fill_a_little,
+        };
         let explain: Explain<SqliteFailure> = Arc::new(move |failure| place.explain(failure));
         Ok(Self {
             keeper: None,
-            index: WorkerThread::start_with("haft-store-index", Arc::clone(&explain), index, idle_work)?,
+            index: WorkerThread::start_with(
+                "haft-store-index",
+                Arc::clone(&explain),
+                index,
+                idle_work,
+            )?,
             reader: WorkerThread::start("haft-store-read", Arc::clone(&explain), reader)?,
             writer: WorkerThread::start("haft-store-write", explain, writer)?,
             _use: shared_use,
@@ -112,7 +129,8 @@ impl SqliteStore {
         })
     }
 
-    /// Makes backups in this folder while the store is open: one now if anything changed, then every hour.
+    /// Makes backups in this folder while the store is open: one now if anything changed, then
+    /// every hour.
     pub fn keep_backups(&mut self, folder: &Path) -> Result<(), StoreError> {
         if self.config.backups > 0 {
             let backups = Backups::new(&self.path, folder, &self.config, Arc::clone(&self.clock));
@@ -121,16 +139,21 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Queues a write to a conversation, which is done once nobody else has the right to write to it.
+    /// Queues a write to a conversation, which is done once nobody else has the right to write to
+    /// it.
     fn write<T: Send + 'static>(
         &self,
         id: &ConversationId,
-        job: impl FnOnce(&Connection, &ConversationId, Timestamp) -> Result<T, SqliteFailure> + Send + 'static,
+        job: impl FnOnce(&Connection, &ConversationId, Timestamp) -> Result<T, SqliteFailure>
+        + Send
+        + 'static,
     ) -> PendingWrite<T> {
         let (id, now) = (id.clone(), self.clock.now());
         self.writer.submit(move |writer| {
             let _right = writer.locks.for_one_write(&id, now)?;
-            write::transact(&mut writer.connection, |connection| job(connection, &id, now))
+            write::transact(&mut writer.connection, |connection| {
+                job(connection, &id, now)
+            })
         })
     }
 
@@ -139,7 +162,8 @@ impl SqliteStore {
         &self,
         job: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
     ) -> PendingWrite<T> {
-        self.writer.submit(move |writer| write::transact(&mut writer.connection, job))
+        self.writer
+            .submit(move |writer| write::transact(&mut writer.connection, job))
     }
 
     /// Queues a read.
@@ -152,7 +176,8 @@ impl SqliteStore {
         self.reader.submit(move |connection| job(connection, &id))
     }
 
-    /// Waits for what is queued to be written: requests are logged without waiting, and must be seen by who reads them.
+    /// Waits for what is queued to be written: requests are logged without waiting, and must be
+    /// seen by who reads them.
     async fn written(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
     }
@@ -163,11 +188,16 @@ impl Store for SqliteStore {
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError> {
         let conversation = new.planned(self.clock.now())?;
         let metadata = rows::encode("the metadata of a conversation", &new.metadata)?;
-        let messages = new.messages.iter().map(MessageRow::new).collect::<Result<Vec<_>, _>>()?;
+        let messages = new
+            .messages
+            .iter()
+            .map(MessageRow::new)
+            .collect::<Result<Vec<_>, _>>()?;
         let count = messages.len() as u64;
         let current = new.make_current;
-        let create =
-            move |connection: &Connection| write::create(connection, conversation, &metadata, &messages, current);
+        let create = move |connection: &Connection| {
+            write::create(connection, conversation, &metadata, &messages, current)
+        };
         let created = self.write_anywhere(create).await?;
         self.counters.created(count);
         self.index.poke();
@@ -175,37 +205,62 @@ impl Store for SqliteStore {
     }
 
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
-        self.read(id, |connection, id| read::get(connection, id)).await
+        self.read(id, |connection, id| read::get(connection, id))
+            .await
     }
 
-    async fn find(&self, text: &str, scope: ConversationScope<'_>) -> Result<ConversationMatch, StoreError> {
+    async fn find(
+        &self,
+        text: &str,
+        scope: ConversationScope<'_>,
+    ) -> Result<ConversationMatch, StoreError> {
         let (text, place) = (text.to_owned(), OwnedScope::from(scope));
-        self.reader.submit(move |connection| read::find(connection, &text, &place)).await
+        self.reader
+            .submit(move |connection| read::find(connection, &text, &place))
+            .await
     }
 
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
         let place = OwnedScope::from(scope);
-        self.reader.submit(move |connection| read::list(connection, &place)).await
+        self.reader
+            .submit(move |connection| read::list(connection, &place))
+            .await
     }
 
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
-        Ok(WriteLock::new(self.locks.keep(id, self.clock.now(), self.locks.timeout).await?))
+        Ok(WriteLock::new(
+            self.locks
+                .keep(id, self.clock.now(), self.locks.timeout)
+                .await?,
+        ))
     }
 
     async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
-        Ok(WriteLock::new(self.locks.keep(id, self.clock.now(), AT_ONCE).await?))
+        Ok(WriteLock::new(
+            self.locks.keep(id, self.clock.now(), AT_ONCE).await?,
+        ))
     }
 
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {
         let message = MessageRow::new(message)?;
-        self.write(id, move |connection, id, now| write::append(connection, id, &message, now)).await?;
+        self.write(id, move |connection, id, now| {
+            write::append(connection, id, &message, now)
+        })
+        .await?;
         self.counters.added();
         self.index.poke();
         Ok(())
     }
 
-    async fn update(&self, id: &ConversationId, message: MessageId, revision: Revision) -> Result<Message, StoreError> {
-        let update = self.write(id, move |connection, id, now| write::update(connection, id, message, revision, now));
+    async fn update(
+        &self,
+        id: &ConversationId,
+        message: MessageId,
+        revision: Revision,
+    ) -> Result<Message, StoreError> {
+        let update = self.write(id, move |connection, id, now| {
+            write::update(connection, id, message, revision, now)
+        });
         let updated = update.await?;
         self.index.poke();
         Ok(updated)
@@ -220,21 +275,37 @@ impl Store for SqliteStore {
         self.read(id, read::messages).await
     }
 
-    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+    async fn page(
+        &self,
+        id: &ConversationId,
+        end: PageEnd,
+        most: usize,
+    ) -> Result<MessagePage, StoreError> {
         self.cache.page(self, id, end, most).await
     }
 
-    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+    async fn stored_page(
+        &self,
+        id: &ConversationId,
+        end: PageEnd,
+        most: usize,
+    ) -> Result<MessagePage, StoreError> {
         if end == PageEnd::Newest {
             self.counters.loaded();
         }
-        self.read(id, move |connection, id| read::page(connection, id, end, most)).await
+        self.read(id, move |connection, id| {
+            read::page(connection, id, end, most)
+        })
+        .await
     }
 
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
         check_name(name)?;
         let name = name.to_owned();
-        self.write(id, move |connection, id, _| write::rename(connection, id, &name)).await
+        self.write(id, move |connection, id, _| {
+            write::rename(connection, id, &name)
+        })
+        .await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
@@ -242,14 +313,18 @@ impl Store for SqliteStore {
     }
 
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
-        self.write(id, |connection, id, _| write::restore(connection, id)).await
+        self.write(id, |connection, id, _| write::restore(connection, id))
+            .await
     }
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
         fork.check()?;
         let (id, now) = (id.clone(), self.clock.now());
-        // Nobody else's right is asked for: the other conversation is only read, and this one is new.
-        let forked = self.write_anywhere(move |connection| write::fork(connection, &id, fork, now)).await?;
+        // Nobody else's right is asked for: the other conversation is only read, and this one is
+        // new.
+        let forked = self
+            .write_anywhere(move |connection| write::fork(connection, &id, fork, now))
+            .await?;
         self.counters.created(0);
         Ok(forked)
     }
@@ -257,42 +332,74 @@ impl Store for SqliteStore {
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         let items = parse_query(query.text)?;
         let (place, limit) = (OwnedScope::from(query.scope), query.limit);
-        self.index.submit(move |index| index.search(&items, &place, limit)).await
+        self.index
+            .submit(move |index| index.search(&items, &place, limit))
+            .await
     }
 
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
         let (about, fact) = (fact.message_id(), rows::encode("a fact", &fact)?);
-        self.write(id, move |connection, id, now| write::note(connection, id, about, &fact, now)).await
+        self.write(id, move |connection, id, now| {
+            write::note(connection, id, about, &fact, now)
+        })
+        .await
     }
 
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError> {
-        self.read(id, |connection, id| read::facts(connection, id)).await
+        self.read(id, |connection, id| read::facts(connection, id))
+            .await
     }
 
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         let key = key.to_owned();
-        self.read(id, move |connection, id| read::state(connection, id, &key)).await
+        self.read(id, move |connection, id| read::state(connection, id, &key))
+            .await
     }
 
-    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
+    async fn states(
+        &self,
+        id: &ConversationId,
+        keys: &[&str],
+    ) -> Result<BTreeMap<String, Value>, StoreError> {
         let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
-        self.read(id, move |connection, id| read::states(connection, id, &keys)).await
+        self.read(id, move |connection, id| {
+            read::states(connection, id, &keys)
+        })
+        .await
     }
 
-    async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {
+    async fn set_state(
+        &self,
+        id: &ConversationId,
+        key: &str,
+        value: Value,
+    ) -> Result<(), StoreError> {
         let (key, value) = (key.to_owned(), rows::encode("a state", &value)?);
-        self.write(id, move |connection, id, _| write::set_state(connection, id, &key, &value)).await
+        self.write(id, move |connection, id, _| {
+            write::set_state(connection, id, &key, &value)
+        })
+        .await
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
         let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
-        self.reader.submit(move |connection| read::project_state(connection, &namespace, &key)).await
+        self.reader
+            .submit(move |connection| read::project_state(connection, &namespace, &key))
+            .await
     }
 
-    async fn set_project_state(&self, namespace: &str, key: &str, value: Value) -> Result<(), StoreError> {
+    async fn set_project_state(
+        &self,
+        namespace: &str,
+        key: &str,
+        value: Value,
+    ) -> Result<(), StoreError> {
         let (namespace, key) = (namespace_name(namespace).to_owned(), key.to_owned());
         let value = rows::encode("a state", &value)?;
-        self.write_anywhere(move |connection| write::set_project_state(connection, &namespace, &key, &value)).await
+        self.write_anywhere(move |connection| {
+            write::set_project_state(connection, &namespace, &key, &value)
+        })
+        .await
     }
 
     async fn swap_project_state(
@@ -302,7 +409,11 @@ impl Store for SqliteStore {
         before: Option<&Value>,
         value: Value,
     ) -> Result<Swap, StoreError> {
-        let (namespace, key, before) = (namespace_name(namespace).to_owned(), key.to_owned(), before.cloned());
+        let (namespace, key, before) = (
+            namespace_name(namespace).to_owned(),
+            key.to_owned(),
+            before.cloned(),
+        );
         let value = rows::encode("a state", &value)?;
         let swap = move |connection: &Connection| {
             write::swap_project_state(connection, &namespace, &key, before.as_ref(), &value)
@@ -314,40 +425,63 @@ impl Store for SqliteStore {
         let (id, now) = (id.clone(), self.clock.now());
         self.writer.submit(move |writer| {
             let _right = writer.locks.for_one_write(&id, now)?;
-            requests::log(&mut writer.connection, &mut writer.last_requests, &id, &sent, now)
+            requests::log(
+                &mut writer.connection,
+                &mut writer.last_requests,
+                &id,
+                &sent,
+                now,
+            )
         })
     }
 
     async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError> {
         self.written().await?;
-        self.read(id, |connection, id| requests::list(connection, id)).await
+        self.read(id, |connection, id| requests::list(connection, id))
+            .await
     }
 
-    async fn request_outlines(&self, id: &ConversationId) -> Result<Vec<RequestOutline>, StoreError> {
+    async fn request_outlines(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Vec<RequestOutline>, StoreError> {
         self.written().await?;
         self.read(id, requests::outlines).await
     }
 
-    async fn request(&self, id: &ConversationId, number: u64) -> Result<Option<LoggedRequest>, StoreError> {
+    async fn request(
+        &self,
+        id: &ConversationId,
+        number: u64,
+    ) -> Result<Option<LoggedRequest>, StoreError> {
         self.written().await?;
-        self.read(id, move |connection, id| requests::get(connection, id, number)).await
+        self.read(id, move |connection, id| {
+            requests::get(connection, id, number)
+        })
+        .await
     }
 
     async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError> {
         let namespace = namespace.to_owned();
-        self.reader.submit(move |connection| read::current(connection, &namespace)).await
+        self.reader
+            .submit(move |connection| read::current(connection, &namespace))
+            .await
     }
 
     async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
         let (namespace, id) = (namespace.to_owned(), id.clone());
-        self.write_anywhere(move |connection| write::set_current(connection, &namespace, &id)).await
+        self.write_anywhere(move |connection| write::set_current(connection, &namespace, &id))
+            .await
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError> {
         self.reader.submit(read::namespaces).await
     }
 
-    async fn export(&self, id: &ConversationId) -> Result<Option<ConversationDocument>, StoreError> {
+    async fn export(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Option<ConversationDocument>, StoreError> {
         self.read(id, read::export).await
     }
 

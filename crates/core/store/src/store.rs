@@ -7,7 +7,8 @@ use haft_types::{ConversationId, Message, MessageId};
 use serde_json::Value;
 
 use crate::conversation::{
-    Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace, NewConversation, NewFork,
+    Conversation, ConversationMatch, ConversationRow, ConversationScope, Namespace,
+    NewConversation, NewFork,
 };
 use crate::document::ConversationDocument;
 use crate::error::StoreError;
@@ -46,10 +47,11 @@ pub enum Imported {
 
 /// Keeps conversations.
 ///
-/// What a write acknowledged is durable: it survives a kill and a power cut. Writes take effect in the order they were asked
-/// for, and go through even when the future is dropped. Reading an unknown conversation is no error, writing to one is
-/// [`StoreError::UnknownConversation`]; one in the trash is unknown to all but [`restore`](Self::restore) and
-/// [`ConversationScope::Trash`]. The empty namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
+/// What a write acknowledged is durable: it survives a kill and a power cut. Writes take effect in
+/// the order they were asked for, and go through even when the future is dropped. Reading an
+/// unknown conversation is no error, writing to one is [`StoreError::UnknownConversation`]; one in
+/// the trash is unknown to all but [`restore`](Self::restore) and [`ConversationScope::Trash`]. The
+/// empty namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Creates a conversation with its first messages: all of it or nothing.
@@ -58,36 +60,60 @@ pub trait Store: Send + Sync {
     /// The conversation with exactly this id.
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
 
-    /// The conversation a person means by `text`: an exact id anywhere, else an id that begins so or an exact name within the scope.
-    async fn find(&self, text: &str, scope: ConversationScope<'_>) -> Result<ConversationMatch, StoreError>;
+    /// The conversation a person means by `text`: an exact id anywhere, else an id that begins so
+    /// or an exact name within the scope.
+    async fn find(
+        &self,
+        text: &str,
+        scope: ConversationScope<'_>,
+    ) -> Result<ConversationMatch, StoreError>;
 
     /// The conversations of a scope, last used first.
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError>;
 
-    /// Takes the right to write to a conversation, which may not exist yet. While somebody else has it, this waits, and so do
-    /// single writes of those who have not; after the lock timeout it is [`StoreError::LockTimeout`], which names the holder.
+    /// Takes the right to write to a conversation, which may not exist yet. While somebody else has
+    /// it, this waits, and so do single writes of those who have not; after the lock timeout it
+    /// is [`StoreError::LockTimeout`], which names the holder.
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
     /// The same, hardly waiting for whoever has it.
     async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
-    /// Appends a message. On [`StoreError::MessageIdTaken`] nothing was stored and another id is to be drawn.
+    /// Appends a message. On [`StoreError::MessageIdTaken`] nothing was stored and another id is to
+    /// be drawn.
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError>;
 
     /// Changes a stored message by a new revision, and gives it as it is now.
-    async fn update(&self, id: &ConversationId, message: MessageId, revision: Revision) -> Result<Message, StoreError>;
+    async fn update(
+        &self,
+        id: &ConversationId,
+        message: MessageId,
+        revision: Revision,
+    ) -> Result<Message, StoreError>;
 
     /// The messages of a conversation, in order, each in its newest revision.
     async fn messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
-    /// The same for whoever keeps them in memory, as a session does: they are not kept by the store a second time.
+    /// The same for whoever keeps them in memory, as a session does: they are not kept by the store
+    /// a second time.
     async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
-    /// At most so many messages up to `end`: a long conversation is read from its tail, and what lies before on demand.
-    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError>;
+    /// At most so many messages up to `end`: a long conversation is read from its tail, and what
+    /// lies before on demand.
+    async fn page(
+        &self,
+        id: &ConversationId,
+        end: PageEnd,
+        most: usize,
+    ) -> Result<MessagePage, StoreError>;
 
     /// The same as stored, past all memory.
-    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError>;
+    async fn stored_page(
+        &self,
+        id: &ConversationId,
+        end: PageEnd,
+        most: usize,
+    ) -> Result<MessagePage, StoreError>;
 
     /// Gives a conversation another name.
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError>;
@@ -98,11 +124,13 @@ pub trait Store: Send + Sync {
     /// Takes a conversation out of the trash.
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError>;
 
-    /// Makes a conversation that begins with the messages of another one, in the same namespace. They are shared, not copied:
-    /// what it costs does not depend on how many there are. From then on neither notices what becomes of the other.
+    /// Makes a conversation that begins with the messages of another one, in the same namespace.
+    /// They are shared, not copied: what it costs does not depend on how many there are. From
+    /// then on neither notices what becomes of the other.
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError>;
 
-    /// The messages that hold all these words, best first; before them the conversations whose name or description do.
+    /// The messages that hold all these words, best first; before them the conversations whose name
+    /// or description do.
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError>;
 
     /// Notes something learnt about a stored message.
@@ -114,8 +142,13 @@ pub trait Store: Send + Sync {
     /// The document kept under `key`, such as the TODO list.
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError>;
 
-    /// The documents kept under these keys, as one reading of the store finds them. A key without a document is left out.
-    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
+    /// The documents kept under these keys, as one reading of the store finds them. A key without a
+    /// document is left out.
+    async fn states(
+        &self,
+        id: &ConversationId,
+        keys: &[&str],
+    ) -> Result<BTreeMap<String, Value>, StoreError> {
         let mut found = BTreeMap::new();
         for key in keys {
             if let Some(value) = self.state(id, key).await? {
@@ -126,16 +159,27 @@ pub trait Store: Send + Sync {
     }
 
     /// Keeps a document under `key`, in place of the one before.
-    async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError>;
+    async fn set_state(
+        &self,
+        id: &ConversationId,
+        key: &str,
+        value: Value,
+    ) -> Result<(), StoreError>;
 
-    /// The document a namespace keeps under `key` for all its conversations, such as the folder notes of a project.
+    /// The document a namespace keeps under `key` for all its conversations, such as the folder
+    /// notes of a project.
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError>;
 
     /// Keeps a document for a namespace, in place of the one before.
-    async fn set_project_state(&self, namespace: &str, key: &str, value: Value) -> Result<(), StoreError>;
+    async fn set_project_state(
+        &self,
+        namespace: &str,
+        key: &str,
+        value: Value,
+    ) -> Result<(), StoreError>;
 
-    /// Keeps a document for a namespace if the one there is still `before`; otherwise nothing is written. Several processes
-    /// share a namespace, and an edit must not undo another's.
+    /// Keeps a document for a namespace if the one there is still `before`; otherwise nothing is
+    /// written. Several processes share a namespace, and an edit must not undo another's.
     async fn swap_project_state(
         &self,
         namespace: &str,
@@ -144,19 +188,27 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<Swap, StoreError>;
 
-    /// Logs a request and gives its number, from 1. The log holds the difference to the conversation's request before;
-    /// finding it is not the caller's work and does not delay the caller. Queued when this returns: awaiting is optional.
+    /// Logs a request and gives its number, from 1. The log holds the difference to the
+    /// conversation's request before; finding it is not the caller's work and does not delay
+    /// the caller. Queued when this returns: awaiting is optional.
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64>;
 
     /// The logged requests of a conversation, in order.
     async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError>;
 
-    /// The logged requests of a conversation with the outline of every message, in order. One pass over the log; no message
-    /// is read.
-    async fn request_outlines(&self, id: &ConversationId) -> Result<Vec<RequestOutline>, StoreError>;
+    /// The logged requests of a conversation with the outline of every message, in order. One pass
+    /// over the log; no message is read.
+    async fn request_outlines(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Vec<RequestOutline>, StoreError>;
 
     /// A logged request with every message it held.
-    async fn request(&self, id: &ConversationId, number: u64) -> Result<Option<LoggedRequest>, StoreError>;
+    async fn request(
+        &self,
+        id: &ConversationId,
+        number: u64,
+    ) -> Result<Option<LoggedRequest>, StoreError>;
 
     /// The conversation last made current in a namespace.
     async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError>;
@@ -168,14 +220,23 @@ pub trait Store: Send + Sync {
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError>;
 
     /// The whole conversation as one document, as it was at one moment.
-    async fn export(&self, id: &ConversationId) -> Result<Option<ConversationDocument>, StoreError>;
+    async fn export(&self, id: &ConversationId)
+    -> Result<Option<ConversationDocument>, StoreError>;
 
-    /// Takes a document in as a conversation with its id and times. Where the conversation is there already, messages that
-    /// follow those it has are appended; one that went another way is [`StoreError::IdTaken`].
-    async fn import(&self, document: ConversationDocument, namespace: &str) -> Result<Imported, StoreError> {
+    /// Takes a document in as a conversation with its id and times. Where the conversation is there
+    /// already, messages that follow those it has are appended; one that went another way is
+    /// [`StoreError::IdTaken`].
+    async fn import(
+        &self,
+        document: ConversationDocument,
+        namespace: &str,
+    ) -> Result<Imported, StoreError> {
         let id = document.id.clone();
         // Most imports are new ones; the copy of the others is small beside writing them.
-        let taken = match self.create(NewConversation::from_document(document.clone(), namespace)).await {
+        let taken = match self
+            .create(NewConversation::from_document(document.clone(), namespace))
+            .await
+        {
             Ok(conversation) => return Ok(Imported::New(conversation)),
             Err(taken @ StoreError::IdTaken { .. }) => taken,
             Err(other) => return Err(other),
@@ -185,7 +246,11 @@ pub trait Store: Send + Sync {
         let is = |(one, other): (&Message, &Message)| {
             one.message_id == other.message_id && one.content_hash() == other.content_hash()
         };
-        let Some(before) = self.get(&id).await?.filter(|_| stored.iter().zip(&document.messages).all(is)) else {
+        let Some(before) = self
+            .get(&id)
+            .await?
+            .filter(|_| stored.iter().zip(&document.messages).all(is))
+        else {
             return Err(taken);
         };
         let new = document.messages.get(stored.len()..).unwrap_or_default();
@@ -194,7 +259,10 @@ pub trait Store: Send + Sync {
         }
         match (new.len() as u64, self.get(&id).await?) {
             (0, _) | (_, None) => Ok(Imported::Same(before)),
-            (added, Some(conversation)) => Ok(Imported::Grown { conversation, added }),
+            (added, Some(conversation)) => Ok(Imported::Grown {
+                conversation,
+                added,
+            }),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A thread that owns a database connection and does jobs one after another.
 //!
-//! Invariant: jobs run in the order they were submitted, each to its end, whether or not anyone waits for it; dropping the
-//! worker waits for those already submitted.
+//! Invariant: jobs run in the order they were submitted, each to its end, whether or not anyone
+//! waits for it; dropping the worker waits for those already submitted.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -25,7 +25,8 @@ pub struct WorkerThread<S, F> {
     unseen: Arc<Unseen>,
 }
 
-/// What a thread does when nobody asked it for anything for a while, such as filling a search index.
+/// What a thread does when nobody asked it for anything for a while, such as filling a search
+/// index.
 pub struct IdleWork<S> {
     /// How long a while is.
     pub after: Duration,
@@ -45,7 +46,9 @@ pub enum Idle {
 impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     /// Starts the thread.
     pub fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
-        Self::run(name, explain, move |queue| queue.into_iter().for_each(|job| job(&mut state)))
+        Self::run(name, explain, move |queue| {
+            queue.into_iter().for_each(|job| job(&mut state))
+        })
     }
 
     /// Starts a thread that knows what to do when nothing is asked.
@@ -69,9 +72,19 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
         body: impl FnOnce(Receiver<Job<S>>) + Send + 'static,
     ) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::channel::<Job<S>>();
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || body(queue));
-        let thread = thread.map_err(|source| StoreError::Thread { name: name.to_owned(), source })?;
-        Ok(Self { explain, jobs: Some(jobs), thread: Some(thread), unseen: Arc::default() })
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || body(queue));
+        let thread = thread.map_err(|source| StoreError::Thread {
+            name: name.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            explain,
+            jobs: Some(jobs),
+            thread: Some(thread),
+            unseen: Arc::default(),
+        })
     }
 
     /// Queues a job.
@@ -81,7 +94,9 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     ) -> PendingWrite<T> {
         let (tell, pending) = PendingWrite::new(&self.unseen);
         let explain = Arc::clone(&self.explain);
-        self.send(Box::new(move |state| tell.tell(job(state).map_err(|failure| explain(failure)))));
+        self.send(Box::new(move |state| {
+            tell.tell(job(state).map_err(|failure| explain(failure)))
+        }));
         pending
     }
 
@@ -91,7 +106,8 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     }
 
     fn send(&self, job: Job<S>) {
-        // When the thread is gone the job is dropped and with it its end of the channel, by which the other side learns it.
+        // When the thread is gone the job is dropped and with it its end of the channel, by which
+        // the other side learns it.
         if let Some(jobs) = &self.jobs {
             let _ = jobs.send(job);
         }

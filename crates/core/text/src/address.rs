@@ -1,13 +1,14 @@
-//! Which network addresses belong to the public internet. Everything else may be a neighbour: the machine itself, its network,
-//! the metadata service of a cloud.
+//! Which network addresses belong to the public internet. Everything else may be a neighbour: the
+//! machine itself, its network, the metadata service of a cloud.
 //!
-//! Invariant: an address that carries one of IPv4 is at most as public as the one inside, and a range that is not known to
-//! be given to anyone is not public.
+//! Invariant: an address that carries one of IPv4 is at most as public as the one inside, and a
+//! range that is not known to be given to anyone is not public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Networks of IPv4 that are not public, as address and length of the prefix: IANA's special-purpose registry, multicast, and
-/// one address of a cloud. Parts of `192.0.0.0/24` and `192.88.99.0/24` can be reached by anyone; no server has to be there.
+/// Networks of IPv4 that are not public, as address and length of the prefix: IANA's
+/// special-purpose registry, multicast, and one address of a cloud. Parts of `192.0.0.0/24` and
+/// `192.88.99.0/24` can be reached by anyone; no server has to be there.
 const NOT_PUBLIC: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),        // this host
     ([10, 0, 0, 0], 8),       // private
@@ -27,7 +28,8 @@ const NOT_PUBLIC: &[([u8; 4], u32)] = &[
     ([240, 0, 0, 0], 4),      // reserved, broadcast
 ];
 
-/// Networks of IPv6 within the global unicast range that are not public, as the first two groups and the prefix's length.
+/// Networks of IPv6 within the global unicast range that are not public, as the first two groups
+/// and the prefix's length.
 const NOT_PUBLIC_V6: &[([u16; 2], u32)] = &[
     ([0x2001, 0], 23),     // protocol assignments, tunnels to IPv4
     ([0x2001, 0xdb8], 32), // documentation
@@ -35,8 +37,8 @@ const NOT_PUBLIC_V6: &[([u16; 2], u32)] = &[
     ([0x3fff, 0], 20),     // documentation
 ];
 
-/// Whether this is an address of the public internet, and not of this machine, its network, a cloud's metadata service, or
-/// nobody.
+/// Whether this is an address of the public internet, and not of this machine, its network, a
+/// cloud's metadata service, or nobody.
 ///
 /// ```
 /// assert!(haft_text::is_public("1.1.1.1".parse().unwrap()));
@@ -51,7 +53,9 @@ pub fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let bits = address.to_bits();
-    let within = |(network, length): &([u8; 4], u32)| (bits ^ u32::from_be_bytes(*network)) >> (32 - length) == 0;
+    let within = |(network, length): &([u8; 4], u32)| {
+        (bits ^ u32::from_be_bytes(*network)) >> (32 - length) == 0
+    };
     !NOT_PUBLIC.iter().any(within)
 }
 

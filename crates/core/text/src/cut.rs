@@ -1,8 +1,8 @@
-//! Bounded cuts: the head and the tail of something too long, with one line between them that says what is
-//! missing.
+//! Bounded cuts: the head and the tail of something too long, with one line between them that says
+//! what is missing.
 //!
-//! Responsible for counting. Invariants: a cut never exceeds its limits (the marker line alone excepted), never splits
-//! a character, and what is shown and what is omitted add up to the whole.
+//! Responsible for counting. Invariants: a cut never exceeds its limits (the marker line alone
+//! excepted), never splits a character, and what is shown and what is omitted add up to the whole.
 
 use crate::numbers::grouped;
 
@@ -18,7 +18,10 @@ pub struct CutLimits {
 impl Default for CutLimits {
     /// What a model is shown of one output: 2,000 lines or 50 KB.
     fn default() -> Self {
-        Self { lines: 2_000, bytes: 50 * 1024 }
+        Self {
+            lines: 2_000,
+            bytes: 50 * 1024,
+        }
     }
 }
 
@@ -63,11 +66,21 @@ pub fn cut_lines(text: &str, limits: CutLimits) -> Cut {
 
 /// Like [`cut_lines`] for a text of which only the two ends are there.
 pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
-    let last = if tail.is_empty() && gap.bytes == 0 { head } else { tail };
+    let last = if tail.is_empty() && gap.bytes == 0 {
+        head
+    } else {
+        tail
+    };
     let unfinished = !last.is_empty() && !last.ends_with('\n');
     let total_bytes = head.len() as u64 + gap.bytes + tail.len() as u64;
     let total_lines = newlines(head) + gap.newlines + newlines(tail) + u64::from(unfinished);
-    let cut = |text, omitted_lines, omitted_bytes| Cut { text, total_lines, total_bytes, omitted_lines, omitted_bytes };
+    let cut = |text, omitted_lines, omitted_bytes| Cut {
+        text,
+        total_lines,
+        total_bytes,
+        omitted_lines,
+        omitted_bytes,
+    };
 
     if gap.bytes == 0 && total_bytes <= limits.bytes as u64 && total_lines <= limits.lines as u64 {
         return cut([head, tail].concat(), 0, 0);
@@ -76,7 +89,8 @@ pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
     let lines = limits.lines.saturating_sub(1);
     let bytes = limits.bytes.saturating_sub(MARKER);
     let whole;
-    // Without a gap both ends are taken from the same text, so that neither half is limited by where it was split.
+    // Without a gap both ends are taken from the same text, so that neither half is limited by
+    // where it was split.
     let (head, tail) = if gap.bytes == 0 && !tail.is_empty() {
         whole = [head, tail].concat();
         (whole.as_str(), "")
@@ -93,9 +107,11 @@ pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
         // Only the room for the marker was missing; both halves touch and nothing is left out.
         return cut([shown_head, shown_tail].concat(), 0, 0);
     }
-    let omitted_newlines = total_newlines(total_lines, unfinished) - newlines(shown_head) - newlines(shown_tail);
+    let omitted_newlines =
+        total_newlines(total_lines, unfinished) - newlines(shown_head) - newlines(shown_tail);
     let head_is_open = !shown_head.is_empty() && !shown_head.ends_with('\n');
-    // The first omitted line end belongs to a line that is partly shown; an unfinished last line has none of its own.
+    // The first omitted line end belongs to a line that is partly shown; an unfinished last line
+    // has none of its own.
     let mut omitted_lines = omitted_newlines - u64::from(head_is_open && omitted_newlines > 0);
     if unfinished && shown_tail.is_empty() && !(head_is_open && omitted_newlines == 0) {
         omitted_lines += 1;
@@ -117,14 +133,25 @@ fn total_newlines(total_lines: u64, unfinished: bool) -> u64 {
 }
 
 fn marker(lines: u64, bytes: u64) -> String {
-    let plural = |count: u64, unit: &str| format!("{} {unit}{}", grouped(count), if count == 1 { "" } else { "s" });
+    let plural = |count: u64, unit: &str| {
+        format!(
+            "{} {unit}{}",
+            grouped(count),
+            if count == 1 { "" } else { "s" }
+        )
+    };
     match lines {
         0 => format!("[... {} of a long line omitted ...]", plural(bytes, "byte")),
-        _ => format!("[... {} ({}) omitted ...]", plural(lines, "line"), plural(bytes, "byte")),
+        _ => format!(
+            "[... {} ({}) omitted ...]",
+            plural(lines, "line"),
+            plural(bytes, "byte")
+        ),
     }
 }
 
-/// Whole lines from the start; part of the next one only where whole lines would leave more than half the room unused.
+/// Whole lines from the start; part of the next one only where whole lines would leave more than
+/// half the room unused.
 fn take_head(text: &str, lines: usize, bytes: usize) -> &str {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(lines) {

@@ -1,4 +1,5 @@
-//! Characters that change what is read without being seen: bidirectional overrides, zero-width characters, tags.
+//! Characters that change what is read without being seen: bidirectional overrides, zero-width
+//! characters, tags.
 
 /// Whether the character shows nothing of its own or changes the order in which others are shown.
 pub(crate) fn is_invisible(c: char) -> bool {
@@ -24,8 +25,9 @@ pub(crate) fn is_invisible(c: char) -> bool {
 
 /// The text with invisible characters spelled out as `<U+200B>`.
 ///
-/// Joiners stay between two characters outside ASCII and variation selectors after a character of their kind, because
-/// scripts and emoji are wrong without them; a run of them, which could carry hidden data, does not stay.
+/// Joiners stay between two characters outside ASCII and variation selectors after a character of
+/// their kind, because scripts and emoji are wrong without them; a run of them, which could carry
+/// hidden data, does not stay.
 pub(crate) fn reveal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -53,7 +55,9 @@ fn is_needed(before: Option<char>, c: char, after: Option<char>) -> bool {
             joins && after.is_some_and(|after| !after.is_ascii() && visible(after))
         }
         // Digits, `#` and `*` begin keycap emoji.
-        '\u{fe0e}' | '\u{fe0f}' => visible(before) && (!before.is_ascii() || matches!(before, '0'..='9' | '#' | '*')),
+        '\u{fe0e}' | '\u{fe0f}' => {
+            visible(before) && (!before.is_ascii() || matches!(before, '0'..='9' | '#' | '*'))
+        }
         '\u{fe00}'..='\u{fe0d}' => visible(before) && !before.is_ascii(),
         // Variants of ideographs.
         '\u{e0100}'..='\u{e01ef}' => {

@@ -5,16 +5,19 @@ use std::fmt::Write as _;
 
 use crate::{invisible, terminal};
 
-/// JSON with everything escaped that a terminal would act on or an eye would miss. It means the same.
+/// JSON with everything escaped that a terminal would act on or an eye would miss. It means the
+/// same.
 ///
-/// Such characters stand in strings only, and JSON escapes the first set of controls itself; it leaves the second set, and
-/// whatever changes the direction of text or is not seen.
+/// Such characters stand in strings only, and JSON escapes the first set of controls itself; it
+/// leaves the second set, and whatever changes the direction of text or is not seen.
 ///
 /// ```
 /// assert_eq!(haft_text::escape_json("{\"a\": \"\u{9b}2K\u{202e}\"}"), r#"{"a": "\u009b2K\u202e"}"#);
 /// ```
 pub fn escape_json(json: &str) -> Cow<'_, str> {
-    let hidden = |one: char| !one.is_ascii_whitespace() && (terminal::is_control(one) || invisible::is_invisible(one));
+    let hidden = |one: char| {
+        !one.is_ascii_whitespace() && (terminal::is_control(one) || invisible::is_invisible(one))
+    };
     if !json.contains(hidden) {
         return Cow::Borrowed(json);
     }

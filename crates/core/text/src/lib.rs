@@ -1,9 +1,10 @@
 //! What untrusted input may be before a person or a model sees it, or anything acts on it.
 //!
-//! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head and the tail of something too
-//! long, the width of text in terminal columns; what can be a name, which network addresses are public, how text becomes terms
-//! for an index, how numbers and pictures ([`Svg`]) are written. Everything here is a pure function over values; this crate does no I/O and knows
-//! neither colours nor the size of a terminal.
+//! One sanitiser for terminals and models alike, one masker for secrets, cuts that keep the head
+//! and the tail of something too long, the width of text in terminal columns; what can be a name,
+//! which network addresses are public, how text becomes terms for an index, how numbers and
+//! pictures ([`Svg`]) are written. Everything here is a pure function over values; this crate does
+//! no I/O and knows neither colours nor the size of a terminal.
 //!
 //! Read first: [`sanitise`] (what may be shown), [`cut_lines`] (how much of it), [`CutLimits`],
 //! [`Masker`] (what may be kept), [`is_public`] (what may be reached).

@@ -1,9 +1,11 @@
 //! Takes secrets out of text before it is stored, logged or exported.
 //!
-//! Found are keys of known shapes, private keys, bearer tokens, passwords in addresses, assignments to variables whose names
-//! say what they hold, and the values it was given. What is found is replaced by a label that says what stood there.
+//! Found are keys of known shapes, private keys, bearer tokens, passwords in addresses, assignments
+//! to variables whose names say what they hold, and the values it was given. What is found is
+//! replaced by a label that says what stood there.
 //!
-//! Invariant: masking twice gives what masking once gave, and text without a secret is returned as it was, not copied.
+//! Invariant: masking twice gives what masking once gave, and text without a secret is returned as
+//! it was, not copied.
 
 mod shapes;
 
@@ -32,9 +34,18 @@ struct SecretMatch {
 
 /// Where a look is worth it.
 static STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let starts = SHAPES.iter().map(|shape| shape.start).chain([JWT, PRIVATE_KEY, BEARER, BEARER_LOWER, ADDRESS]);
+    let starts = SHAPES.iter().map(|shape| shape.start).chain([
+        JWT,
+        PRIVATE_KEY,
+        BEARER,
+        BEARER_LOWER,
+        ADDRESS,
+    ]);
     // Fails only for more patterns than there are.
-    AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(starts).ok()
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(starts)
+        .ok()
 });
 
 const JWT: &str = "eyJ";
@@ -44,20 +55,35 @@ const BEARER_LOWER: &str = "bearer ";
 const ADDRESS: &str = "://";
 
 /// What names of secret variables hold.
-const SECRET_NAMES: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH"];
+const SECRET_NAMES: &[&str] = &[
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSW",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "AUTH",
+];
 
 impl Masker {
-    /// A masker that also knows these values, such as the keys of the configuration. Short ones are left out: they would
-    /// take ordinary words away.
+    /// A masker that also knows these values, such as the keys of the configuration. Short ones are
+    /// left out: they would take ordinary words away.
     pub fn knowing<Text: AsRef<str>>(values: impl IntoIterator<Item = Text>) -> Self {
-        let values: Vec<_> = values.into_iter().filter(|value| value.as_ref().trim().len() >= SHORTEST_KNOWN).collect();
+        let values: Vec<_> = values
+            .into_iter()
+            .filter(|value| value.as_ref().trim().len() >= SHORTEST_KNOWN)
+            .collect();
         let trimmed = values.iter().map(|value| value.as_ref().trim());
-        let known = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(trimmed);
-        Self { known: known.ok().filter(|_| !values.is_empty()) }
+        let known = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(trimmed);
+        Self {
+            known: known.ok().filter(|_| !values.is_empty()),
+        }
     }
 
-    /// Makes what every search needs. The first search does it otherwise; this is for a thread of its own, while something else
-    /// is waited for.
+    /// Makes what every search needs. The first search does it otherwise; this is for a thread of
+    /// its own, while something else is waited for.
     pub fn prepare() {
         LazyLock::force(&STARTS);
     }
@@ -66,7 +92,10 @@ impl Masker {
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut found = Vec::new();
         if let Some(known) = &self.known {
-            found.extend(known.find_iter(text).map(|hit| SecretMatch { at: hit.range(), name: "key" }));
+            found.extend(known.find_iter(text).map(|hit| SecretMatch {
+                at: hit.range(),
+                name: "key",
+            }));
         }
         find_shapes(text, &mut found);
         find_assignments(text, &mut found);
@@ -96,14 +125,17 @@ impl Masker {
 }
 
 fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
-    let Some(starts) = STARTS.as_ref() else { return };
+    let Some(starts) = STARTS.as_ref() else {
+        return;
+    };
     for hit in starts.find_iter(text) {
         let which = hit.pattern().as_usize();
         let one = match SHAPES.get(which) {
             Some(shape) => {
                 let end = run(text, hit.end(), shape.alphabet);
                 let long = end - hit.end() >= shape.min && begins_a_word(text, hit.start());
-                (long && looks_random(&text[hit.end()..end])).then_some((hit.start()..end, shape.name))
+                (long && looks_random(&text[hit.end()..end]))
+                    .then_some((hit.start()..end, shape.name))
             }
             None => match &text[hit.range()] {
                 JWT => web_token(text, hit.start()),
@@ -118,17 +150,24 @@ fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
 
 /// Where a run of these characters ends.
 fn run(text: &str, start: usize, alphabet: KeyAlphabet) -> usize {
-    let length = text.as_bytes()[start..].iter().take_while(|byte| alphabet.has(**byte)).count();
+    let length = text.as_bytes()[start..]
+        .iter()
+        .take_while(|byte| alphabet.has(**byte))
+        .count();
     start + length
 }
 
 fn begins_a_word(text: &str, at: usize) -> bool {
-    !text[..at].bytes().next_back().is_some_and(|before| before.is_ascii_alphanumeric() || before == b'_')
+    !text[..at]
+        .bytes()
+        .next_back()
+        .is_some_and(|before| before.is_ascii_alphanumeric() || before == b'_')
 }
 
 /// Keys are made by dice: they hold digits. Names made of words rarely do.
 fn looks_random(body: &str) -> bool {
-    body.bytes().any(|byte| byte.is_ascii_digit()) && body.bytes().any(|byte| byte.is_ascii_alphabetic())
+    body.bytes().any(|byte| byte.is_ascii_digit())
+        && body.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Three parts between dots, the first of them a JSON object.
@@ -142,12 +181,18 @@ fn web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
 /// Everything between the two lines around it, or to the end when the second is missing.
 fn private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
-    let heading = rest.find("-----\n").or_else(|| rest.find("-----\\n")).or_else(|| rest.find("-----\r"))?;
-    if !rest[..heading].ends_with("PRIVATE KEY") && !rest[..heading].ends_with("PRIVATE KEY BLOCK") {
+    let heading = rest
+        .find("-----\n")
+        .or_else(|| rest.find("-----\\n"))
+        .or_else(|| rest.find("-----\r"))?;
+    if !rest[..heading].ends_with("PRIVATE KEY") && !rest[..heading].ends_with("PRIVATE KEY BLOCK")
+    {
         return None;
     }
     let body = start + heading + "-----".len();
-    let end = text[body..].find("-----END").map_or(text.len(), |end| body + end);
+    let end = text[body..]
+        .find("-----END")
+        .map_or(text.len(), |end| body + end);
     // What was masked before is not masked again.
     let inside = text[body..end].trim_matches(['\n', '\r', ' ']);
     (!inside.is_empty() && !inside.starts_with("[masked")).then_some((body..end, "private key"))
@@ -162,7 +207,9 @@ fn bearer(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
 /// `scheme://user:password@host`
 fn password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
-    let end = rest.find(|c: char| c.is_whitespace() || "/\"'`<>".contains(c)).unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| c.is_whitespace() || "/\"'`<>".contains(c))
+        .unwrap_or(rest.len());
     let (credentials, _) = rest[..end].rsplit_once('@')?;
     let (user, password) = credentials.split_once(':')?;
     let is_variable = password.starts_with(['$', '{', '%', '[']);
@@ -170,21 +217,25 @@ fn password(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     (password.len() >= 3 && !is_variable).then_some((at..at + password.len(), "password"))
 }
 
-/// `NAME=value` where the name says that the value is secret, as in environment files and on command lines; and the two
-/// settings of AWS, which have spaces around the sign in its own file.
+/// `NAME=value` where the name says that the value is secret, as in environment files and on
+/// command lines; and the two settings of AWS, which have spaces around the sign in its own file.
 fn find_assignments(text: &str, found: &mut Vec<SecretMatch>) {
     for (sign, _) in text.match_indices('=') {
         let before = text[..sign].trim_end_matches(' ');
         let name_start = before.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let name = &before[name_start.map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8))..];
+        let name = &before[name_start.map_or(0, |at| {
+            at + text[at..].chars().next().map_or(1, char::len_utf8)
+        })..];
         let spaced = before.len() < sign || text[sign + 1..].starts_with(' ');
-        let of_aws =
-            name.eq_ignore_ascii_case("aws_secret_access_key") || name.eq_ignore_ascii_case("aws_session_token");
-        let secret = !spaced && is_constant(name) && SECRET_NAMES.iter().any(|part| name.contains(part));
+        let of_aws = name.eq_ignore_ascii_case("aws_secret_access_key")
+            || name.eq_ignore_ascii_case("aws_session_token");
+        let secret =
+            !spaced && is_constant(name) && SECRET_NAMES.iter().any(|part| name.contains(part));
         if !of_aws && !secret {
             continue;
         }
-        let value_start = sign + 1 + text[sign + 1..].len() - text[sign + 1..].trim_start_matches(' ').len();
+        let value_start =
+            sign + 1 + text[sign + 1..].len() - text[sign + 1..].trim_start_matches(' ').len();
         let quoted = text[value_start..].starts_with(['"', '\'']);
         let value_start = value_start + usize::from(quoted);
         let value = &text[value_start..];
@@ -192,13 +243,19 @@ fn find_assignments(text: &str, found: &mut Vec<SecretMatch>) {
         let value = &value[..end.unwrap_or(value.len())];
         let is_path = value.starts_with(['=', '/', '~', '.', '$', '%', '{', '[']);
         if value.len() >= 12 && !is_path && looks_random(value) {
-            found.push(SecretMatch { at: value_start..value_start + value.len(), name: "secret" });
+            found.push(SecretMatch {
+                at: value_start..value_start + value.len(),
+                name: "secret",
+            });
         }
     }
 }
 
 fn is_constant(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 #[cfg(test)]

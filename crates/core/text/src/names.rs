@@ -1,4 +1,5 @@
-//! What can be a name: names become file names, parts of rules and template variables, so each of them is plain in its own way.
+//! What can be a name: names become file names, parts of rules and template variables, so each of
+//! them is plain in its own way.
 
 /// The longest name of a skill or a server, in bytes.
 const LONGEST: usize = 64;
@@ -6,13 +7,16 @@ const LONGEST: usize = 64;
 /// What a name may be made of, by what is done with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
-    /// ASCII letters, digits and `_`, no digit in front: a variable of a template, such as a step of a workflow.
+    /// ASCII letters, digits and `_`, no digit in front: a variable of a template, such as a step
+    /// of a workflow.
     Identifier,
-    /// Letters and digits of any script, `-` and `_`: a file's name without its ending, the name of a collection.
+    /// Letters and digits of any script, `-` and `_`: a file's name without its ending, the name of
+    /// a collection.
     FileStem,
     /// Up to 64 of a–z, 0–9 and single `-` between them: a skill.
     Slug,
-    /// Up to 64 ASCII letters, digits, `_`, `-` and `.`, but no `__`, which parts a server's name from its tool's: an MCP server.
+    /// Up to 64 ASCII letters, digits, `_`, `-` and `.`, but no `__`, which parts a server's name
+    /// from its tool's: an MCP server.
     Server,
     /// Letters and digits of any script, `-`, `_`, `:` and `.`: what stands after `/` in a prompt.
     Command,

@@ -23,8 +23,14 @@ mod tests {
 
     #[test]
     fn thousands_are_apart() {
-        let texts: Vec<_> = [0, 7, 999, 1000, -12_345_i64, 100_000, 1_234_567].into_iter().map(grouped).collect();
-        assert_eq!(texts, ["0", "7", "999", "1,000", "-12,345", "100,000", "1,234,567"]);
+        let texts: Vec<_> = [0, 7, 999, 1000, -12_345_i64, 100_000, 1_234_567]
+            .into_iter()
+            .map(grouped)
+            .collect();
+        assert_eq!(
+            texts,
+            ["0", "7", "999", "1,000", "-12,345", "100,000", "1,234,567"]
+        );
         assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
         assert_eq!(grouped(i64::MIN), "-9,223,372,036,854,775,808");
     }

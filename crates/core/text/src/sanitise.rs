@@ -1,4 +1,5 @@
-//! The one sanitiser: first what a terminal would do with the controls, then what an eye would miss.
+//! The one sanitiser: first what a terminal would do with the controls, then what an eye would
+//! miss.
 
 use std::borrow::Cow;
 
@@ -6,10 +7,11 @@ use crate::{invisible, terminal};
 
 /// Text that is safe to show in a terminal and honest to show to a model.
 ///
-/// The result holds no control character but `\n` and `\t`. Terminal sequences are removed, other controls are replaced
-/// by visible pictures (`␀`), and a line that was overwritten with `\r`, `\b` or cursor moves is as a terminal would show
-/// it in the end. Bidirectional overrides, zero-width characters and other invisible controls become `<U+202E>`, except
-/// joiners and variation selectors where scripts and emoji need them. Sanitising twice changes nothing more.
+/// The result holds no control character but `\n` and `\t`. Terminal sequences are removed, other
+/// controls are replaced by visible pictures (`␀`), and a line that was overwritten with `\r`, `\b`
+/// or cursor moves is as a terminal would show it in the end. Bidirectional overrides, zero-width
+/// characters and other invisible controls become `<U+202E>`, except joiners and variation
+/// selectors where scripts and emoji need them. Sanitising twice changes nothing more.
 ///
 /// ```
 /// assert_eq!(haft_text::sanitise("safe\u{202e}txt.exe"), "safe<U+202E>txt.exe");
@@ -19,17 +21,21 @@ pub fn sanitise(text: &str) -> Cow<'_, str> {
     if !text.chars().any(suspicious) {
         return Cow::Borrowed(text);
     }
-    // The order matters: overwriting changes which characters stand next to each other, and whether a joiner may stay
-    // depends on its neighbours.
-    let shown =
-        if text.chars().any(terminal::is_control) { Cow::Owned(terminal::render(text)) } else { Cow::Borrowed(text) };
+    // The order matters: overwriting changes which characters stand next to each other, and whether
+    // a joiner may stay depends on its neighbours.
+    let shown = if text.chars().any(terminal::is_control) {
+        Cow::Owned(terminal::render(text))
+    } else {
+        Cow::Borrowed(text)
+    };
     Cow::Owned(invisible::reveal(&shown))
 }
 
-/// Returns text that a user is asked to approve: safe to show in a terminal or a browser, with nothing left out.
+/// Returns text that a user is asked to approve: safe to show in a terminal or a browser, with
+/// nothing left out.
 ///
-/// Unlike [`sanitise`], this function does not apply control sequences. A carriage return or an escape sequence is shown as a
-/// visible symbol, so it cannot hide the text before it.
+/// Unlike [`sanitise`], this function does not apply control sequences. A carriage return or an
+/// escape sequence is shown as a visible symbol, so it cannot hide the text before it.
 ///
 /// ```
 /// assert_eq!(haft_text::reveal("rm -rf ~\r\x1b[2Kls\n"), "rm -rf ~␍␛[2Kls\n");

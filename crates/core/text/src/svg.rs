@@ -1,7 +1,8 @@
 //! Pictures as SVG, written element by element.
 //!
-//! What comes out is plain: no scripts, no fonts and nothing from elsewhere. Texts and attributes are escaped here, so that a
-//! caller cannot forget it; numbers have at most two decimals, so that equal values give equal bytes.
+//! What comes out is plain: no scripts, no fonts and nothing from elsewhere. Texts and attributes
+//! are escaped here, so that a caller cannot forget it; numbers have at most two decimals, so that
+//! equal values give equal bytes.
 
 use std::fmt::Write as _;
 
@@ -15,8 +16,8 @@ pub struct Svg {
     open: Vec<&'static str>,
 }
 
-/// An element whose attributes are being written. It is drawn by [`empty`](SvgElement::empty), [`text`](SvgElement::text) or
-/// [`open`](SvgElement::open).
+/// An element whose attributes are being written. It is drawn by [`empty`](SvgElement::empty),
+/// [`text`](SvgElement::text) or [`open`](SvgElement::open).
 #[must_use = "an element is drawn by `empty`, `text` or `open`"]
 pub struct SvgElement<'a> {
     svg: &'a mut Svg,
@@ -37,11 +38,20 @@ pub enum Anchor {
 impl Svg {
     /// A picture of this size in pixels, with further attributes of its outermost element.
     pub fn new(width: f64, height: f64, attributes: &[(&str, &str)]) -> Self {
-        let mut svg = Self { text: String::new(), open: Vec::new() };
+        let mut svg = Self {
+            text: String::new(),
+            open: Vec::new(),
+        };
         let view = format!("0 0 {} {}", number(width), number(height));
-        let root = svg.element("svg").attribute("xmlns", "http://www.w3.org/2000/svg").attribute("viewBox", &view);
+        let root = svg
+            .element("svg")
+            .attribute("xmlns", "http://www.w3.org/2000/svg")
+            .attribute("viewBox", &view);
         let root = root.number("width", width).number("height", height);
-        attributes.iter().fold(root, |root, (name, value)| root.attribute(name, value)).open();
+        attributes
+            .iter()
+            .fold(root, |root, (name, value)| root.attribute(name, value))
+            .open();
         svg
     }
 
@@ -59,13 +69,21 @@ impl Svg {
 
     /// A rectangle at (x, y), so wide and so high.
     pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
-        let rect = self.element("rect").attribute("class", class).number("x", x).number("y", y);
+        let rect = self
+            .element("rect")
+            .attribute("class", class)
+            .number("x", x)
+            .number("y", y);
         rect.number("width", width).number("height", height).empty();
     }
 
     /// A line between two points.
     pub fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
-        let line = self.element("line").attribute("class", class).number("x1", x1).number("x2", x2);
+        let line = self
+            .element("line")
+            .attribute("class", class)
+            .number("x1", x1)
+            .number("x2", x2);
         line.number("y1", y1).number("y2", y2).empty();
     }
 
@@ -114,7 +132,8 @@ impl Svg {
 impl SvgElement<'_> {
     /// An attribute, escaped.
     pub fn attribute(self, name: &str, value: &str) -> Self {
-        self.svg.put(format_args!(" {name}=\"{}\"", escape_markup(value)));
+        self.svg
+            .put(format_args!(" {name}=\"{}\"", escape_markup(value)));
         self
     }
 
@@ -132,7 +151,8 @@ impl SvgElement<'_> {
     /// Draws it with a text, escaped.
     pub fn text(self, text: &str) {
         let name = self.name;
-        self.svg.put(format_args!(">{}</{name}>\n", escape_markup(text)));
+        self.svg
+            .put(format_args!(">{}</{name}>\n", escape_markup(text)));
     }
 
     /// Draws its beginning; what is drawn until [`Svg::close`] stands inside.
@@ -146,10 +166,15 @@ impl SvgElement<'_> {
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
 }
 
-/// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed as by [`sanitise`].
+/// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed as
+/// by [`sanitise`].
 pub fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitise(text).chars() {
@@ -195,9 +220,14 @@ mod tests {
     #[test]
     fn untrusted_text_stays_text() {
         let escaped = escape_markup("<script>&\"\u{1b}[31m\u{ffff}\n\ta\u{a0}");
-        assert_eq!(escaped, "&lt;script&gt;&amp;&quot;&lt;U+FFFF&gt;\n\ta\u{a0}");
+        assert_eq!(
+            escaped,
+            "&lt;script&gt;&amp;&quot;&lt;U+FFFF&gt;\n\ta\u{a0}"
+        );
         let mut svg = Svg::new(1.0, 1.0, &[]);
-        svg.element("rect").attribute("class", "\"/><script>").empty();
+        svg.element("rect")
+            .attribute("class", "\"/><script>")
+            .empty();
         assert!(!svg.finish().contains("<script>"));
     }
 }

@@ -1,8 +1,9 @@
-//! What a terminal would show of a text: control sequences are taken out, overwritten lines are played to their end.
+//! What a terminal would show of a text: control sequences are taken out, overwritten lines are
+//! played to their end.
 //!
-//! Responsible for every control character. Invariant: the result holds no control character but `\n` and `\t`, and the
-//! work is linear in the input, whatever the input is. Movement between lines is not played: a program that redraws
-//! several lines shows each state once.
+//! Responsible for every control character. Invariant: the result holds no control character but
+//! `\n` and `\t`, and the work is linear in the input, whatever the input is. Movement between
+//! lines is not played: a program that redraws several lines shows each state once.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -11,8 +12,8 @@ use std::str::Chars;
 use unicode_width::UnicodeWidthChar;
 
 const ESC: char = '\x1b';
-/// The furthest column a cursor move may reach: a terminal would stop at its edge, and a short sequence must not make a
-/// long line.
+/// The furthest column a cursor move may reach: a terminal would stop at its edge, and a short
+/// sequence must not make a long line.
 const EDGE: usize = 200;
 const TAB_STOP: usize = 8;
 
@@ -23,7 +24,11 @@ pub(crate) fn is_control(c: char) -> bool {
 
 /// The text as a terminal would leave it on the screen.
 pub(crate) fn render(text: &str) -> String {
-    let mut screen = TerminalText { out: String::with_capacity(text.len()), line_start: 0, row: None };
+    let mut screen = TerminalText {
+        out: String::with_capacity(text.len()),
+        line_start: 0,
+        row: None,
+    };
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
@@ -33,7 +38,11 @@ pub(crate) fn render(text: &str) -> String {
             ESC => escape(&mut chars, &mut screen),
             '\u{9b}' => control_sequence(&mut chars, &mut screen),
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => {
-                control_string(&mut chars, &mut screen, if c == '\u{9d}' { ']' } else { 'P' });
+                control_string(
+                    &mut chars,
+                    &mut screen,
+                    if c == '\u{9d}' { ']' } else { 'P' },
+                );
             }
             c if is_control(c) => screen.put_control(c),
             c => screen.put(c),
@@ -62,14 +71,20 @@ fn escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     }
 }
 
-/// `CSI parameters intermediates final`; only what moves inside or erases the current line is played.
+/// `CSI parameters intermediates final`; only what moves inside or erases the current line is
+/// played.
 fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     let mut first: Option<usize> = None;
     let mut in_first = true;
     while let Some(c) = chars.next_if(|c| ('0'..='?').contains(c)) {
         match c.to_digit(10) {
             Some(digit) if in_first => {
-                first = Some(first.unwrap_or(0).saturating_mul(10).saturating_add(digit as usize));
+                first = Some(
+                    first
+                        .unwrap_or(0)
+                        .saturating_mul(10)
+                        .saturating_add(digit as usize),
+                );
             }
             _ => in_first = false,
         }
@@ -78,7 +93,9 @@ fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) 
     while chars.next_if(|c| (' '..='/').contains(c)).is_some() {
         plain = false;
     }
-    let Some(last) = chars.next_if(|c| ('@'..='~').contains(c)) else { return };
+    let Some(last) = chars.next_if(|c| ('@'..='~').contains(c)) else {
+        return;
+    };
     if !plain {
         return;
     }
@@ -94,8 +111,9 @@ fn control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) 
 
 /// A string such as a title (`OSC`) or a picture (`DCS`, `APC`), up to its terminator.
 ///
-/// Without one it was no string: only its first character is replaced and the rest is text, so that a stray byte in
-/// binary noise hides nothing. The scan ends at the next control character, which keeps the whole linear.
+/// Without one it was no string: only its first character is replaced and the rest is text, so that
+/// a stray byte in binary noise hides nothing. The scan ends at the next control character, which
+/// keeps the whole linear.
 fn control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, kind: char) {
     let mut ahead = chars.clone();
     while let Some(c) = ahead.next() {
@@ -135,14 +153,17 @@ impl TerminalText {
     /// A control character made visible.
     fn put_control(&mut self, c: char) {
         match u32::from(c) {
-            code @ 0..=0x1f => self.put(char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            code @ 0..=0x1f => {
+                self.put(char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER))
+            }
             0x7f => self.put('\u{2421}'),
             code => format!("<U+{code:04X}>").chars().for_each(|c| self.put(c)),
         }
     }
 
     fn carriage_return(&mut self, rest: &Peekable<Chars<'_>>) {
-        // Before a newline or the end nothing is overwritten: the common `\r\n` stays on the fast path.
+        // Before a newline or the end nothing is overwritten: the common `\r\n` stays on the fast
+        // path.
         let mut rest = rest.clone();
         if self.row.is_some() || !matches!(rest.peek(), None | Some('\n')) {
             self.row().move_to(0);
@@ -151,7 +172,11 @@ impl TerminalText {
 
     /// The current line in columns; from here to its end it is played character by character.
     fn row(&mut self) -> &mut TerminalRow {
-        let Self { out, line_start, row } = self;
+        let Self {
+            out,
+            line_start,
+            row,
+        } = self;
         row.get_or_insert_with(|| {
             let mut row = TerminalRow::default();
             out[*line_start..].chars().for_each(|c| row.put(c));
@@ -178,7 +203,8 @@ impl TerminalText {
     }
 }
 
-/// The second column of a wide character. No control character is ever stored, so it cannot be confused with text.
+/// The second column of a wide character. No control character is ever stored, so it cannot be
+/// confused with text.
 const CONTINUED: char = '\0';
 
 /// One line in columns with a cursor.
@@ -204,7 +230,10 @@ impl TerminalRow {
             }
             width => {
                 for offset in 0..width {
-                    self.set(self.cursor + offset, if offset == 0 { c } else { CONTINUED });
+                    self.set(
+                        self.cursor + offset,
+                        if offset == 0 { c } else { CONTINUED },
+                    );
                 }
                 self.cursor += width;
             }
@@ -268,6 +297,8 @@ impl TerminalRow {
                 out.push_str(&marks);
             }
         }
-        self.marks.into_values().for_each(|marks| out.push_str(&marks));
+        self.marks
+            .into_values()
+            .for_each(|marks| out.push_str(&marks));
     }
 }

@@ -1,15 +1,19 @@
-//! Text as terms: what a full-text index is given, so that the index itself need know neither programs nor languages.
+//! Text as terms: what a full-text index is given, so that the index itself need know neither
+//! programs nor languages.
 //!
-//! Invariant: the terms of a text depend on nothing but the text and the [`TermStyle`], and a query is cut the same way. Scripts
-//! that are written without spaces become overlapping pairs of characters (`測試中` is `測試`, `試中`, `中`), so that any two
-//! characters that follow each other are found. What an index was filled with stands on disk: a style never changes.
+//! Invariant: the terms of a text depend on nothing but the text and the [`TermStyle`], and a query
+//! is cut the same way. Scripts that are written without spaces become overlapping pairs of
+//! characters (`測試中` is `測試`, `試中`, `中`), so that any two characters that follow each other
+//! are found. What an index was filled with stands on disk: a style never changes.
 
 /// How text is cut into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermStyle {
-    /// Letters and digits are words, all else parts them. Names have parts where `readFile` has them.
+    /// Letters and digits are words, all else parts them. Names have parts where `readFile` has
+    /// them.
     Prose,
-    /// `_` belongs to words, too, and names have parts at `_` and between letters and digits besides.
+    /// `_` belongs to words, too, and names have parts at `_` and between letters and digits
+    /// besides.
     Code,
 }
 
@@ -55,21 +59,25 @@ impl TermStyle {
             let start = rest.find(|c| self.script(c).is_some())?;
             rest = rest.get(start..)?;
             let script = rest.chars().next().and_then(|c| self.script(c))?;
-            let end = rest.find(|c| self.script(c) != Some(script)).unwrap_or(rest.len());
+            let end = rest
+                .find(|c| self.script(c) != Some(script))
+                .unwrap_or(rest.len());
             let (text, after) = rest.split_at(end);
             rest = after;
             Some(TextRun { script, text })
         })
     }
 
-    /// The parts of a name like `readFile` or `HTTPServer`, with [`TermStyle::Code`] of `read_file` and `utf8` too; none for a
-    /// plain word.
+    /// The parts of a name like `readFile` or `HTTPServer`, with [`TermStyle::Code`] of `read_file`
+    /// and `utf8` too; none for a plain word.
     pub fn parts_of_name(self, name: &str) -> Vec<&str> {
         let characters: Vec<(usize, char)> = name.char_indices().collect();
         let mut starts = vec![0];
         for index in 1..characters.len() {
             let ((at, here), (_, before)) = (characters[index], characters[index - 1]);
-            let lower_after = characters.get(index + 1).is_some_and(|(_, next)| next.is_lowercase());
+            let lower_after = characters
+                .get(index + 1)
+                .is_some_and(|(_, next)| next.is_lowercase());
             let begins = match self {
                 Self::Prose => {
                     let after_word = before.is_lowercase() || before.is_numeric();
@@ -88,10 +96,16 @@ impl TermStyle {
             return Vec::new();
         }
         let ends = starts.iter().skip(1).copied().chain([name.len()]);
-        let parts = starts.iter().zip(ends).filter_map(|(start, end)| name.get(*start..end));
+        let parts = starts
+            .iter()
+            .zip(ends)
+            .filter_map(|(start, end)| name.get(*start..end));
         match self {
             Self::Prose => parts.collect(),
-            Self::Code => parts.map(|part| part.trim_matches('_')).filter(|part| !part.is_empty()).collect(),
+            Self::Code => parts
+                .map(|part| part.trim_matches('_'))
+                .filter(|part| !part.is_empty())
+                .collect(),
         }
     }
 }
@@ -102,11 +116,14 @@ impl TextRun<'_> {
         self.text.chars().map(fold_char).collect()
     }
 
-    /// The overlapping pairs of its characters, then the last one by itself, so that it is found at the end of a sentence too.
+    /// The overlapping pairs of its characters, then the last one by itself, so that it is found at
+    /// the end of a sentence too.
     pub fn pairs(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().map(fold_char).collect();
         let pairs = characters.windows(2).map(|pair| pair.iter().collect());
-        pairs.chain(characters.last().map(ToString::to_string)).collect()
+        pairs
+            .chain(characters.last().map(ToString::to_string))
+            .collect()
     }
 }
 
@@ -129,15 +146,25 @@ mod tests {
 
     #[test]
     fn signs_part_words_and_styles_differ_in_underscores() {
-        assert_eq!(texts(TermStyle::Prose, "The READ_file, 2x!"), ["The", "READ", "file", "2x"]);
-        assert_eq!(texts(TermStyle::Code, "The READ_file, 2x!"), ["The", "READ_file", "2x"]);
+        assert_eq!(
+            texts(TermStyle::Prose, "The READ_file, 2x!"),
+            ["The", "READ", "file", "2x"]
+        );
+        assert_eq!(
+            texts(TermStyle::Code, "The READ_file, 2x!"),
+            ["The", "READ_file", "2x"]
+        );
         assert_eq!(texts(TermStyle::Code, "a測試b"), ["a", "測試", "b"]);
     }
 
     #[test]
     fn names_have_parts() {
         for (name, prose, code) in [
-            ("HTTPServer2Go", vec!["HTTP", "Server2", "Go"], vec!["HTTP", "Server", "2", "Go"]),
+            (
+                "HTTPServer2Go",
+                vec!["HTTP", "Server2", "Go"],
+                vec!["HTTP", "Server", "2", "Go"],
+            ),
             ("readFile", vec!["read", "File"], vec!["read", "File"]),
             ("read_file", vec![], vec!["read", "file"]),
             ("utf8", vec![], vec!["utf", "8"]),
@@ -154,7 +181,10 @@ mod tests {
         let run = TermStyle::Prose.runs("行測試").next().unwrap();
         assert_eq!(
             (run.script, run.pairs()),
-            (TermScript::Unspaced, vec!["行測".into(), "測試".into(), "試".to_owned()])
+            (
+                TermScript::Unspaced,
+                vec!["行測".into(), "測試".into(), "試".to_owned()]
+            )
         );
     }
 

@@ -3,8 +3,8 @@
 /// Maximum characters of a message that is kept.
 const MAX_CHARS: usize = 300;
 
-/// Returns the first line of a message, bounded, without the text between double quotes: parsers repeat values there that
-/// they found in a file. Names and paths between backticks stay.
+/// Returns the first line of a message, bounded, without the text between double quotes: parsers
+/// repeat values there that they found in a file. Names and paths between backticks stay.
 pub fn without_quoted(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let mut pieces = line.split('"');
@@ -13,7 +13,10 @@ pub fn without_quoted(message: &str) -> String {
         text.push_str("\"…\"");
         text.push_str(after);
     }
-    let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
+    let end = text
+        .char_indices()
+        .nth(MAX_CHARS)
+        .map_or(text.len(), |(at, _)| at);
     text.truncate(end);
     text
 }
@@ -24,8 +27,12 @@ mod tests {
 
     #[test]
     fn without_quoted_keeps_one_bounded_line() {
-        let message = "/p/a.md, line 2: invalid type: string \"the text of a file\", expected a list\nmore";
-        assert_eq!(without_quoted(message), "/p/a.md, line 2: invalid type: string \"…\", expected a list");
+        let message =
+            "/p/a.md, line 2: invalid type: string \"the text of a file\", expected a list\nmore";
+        assert_eq!(
+            without_quoted(message),
+            "/p/a.md, line 2: invalid type: string \"…\", expected a list"
+        );
         assert_eq!(without_quoted("cut \"before the end"), "cut ");
         assert_eq!(without_quoted("`name` is unknown"), "`name` is unknown");
         assert_eq!(without_quoted(&"ü".repeat(900)).chars().count(), MAX_CHARS);

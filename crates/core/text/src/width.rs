@@ -20,7 +20,9 @@ pub fn truncate_to_width(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
     }
-    let Some(room) = columns.checked_sub(1) else { return Cow::Borrowed("") };
+    let Some(room) = columns.checked_sub(1) else {
+        return Cow::Borrowed("");
+    };
     let mut taken = 0;
     let mut end = text.len();
     for (at, c) in text.char_indices() {

@@ -8,15 +8,20 @@ use haft_types::{MarkAction, MarkReport, TranscriptLine};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{
-    Added, CallProgress, ChangeUndo, ConversationMessages, FileHistory, FileState, NewUseful, Note, PortError,
-    ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, UndoReport, UndoTarget, UsefulInfo, UsefulItem,
+    Added, CallProgress, ChangeUndo, ConversationMessages, FileHistory, FileState, NewUseful, Note,
+    PortError, ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, UndoReport,
+    UndoTarget, UsefulInfo, UsefulItem,
 };
 use crate::{OutputLimits, ToolContext, ToolNames, Workspace};
 
 impl ToolContext {
-    /// A context without an agent: nothing is kept or remembered, child processes get no environment, and a tool that needs more
-    /// gets an error.
-    pub fn bare(folder: impl Into<PathBuf>, call_id: impl Into<String>, cancel: CancellationToken) -> Self {
+    /// A context without an agent: nothing is kept or remembered, child processes get no
+    /// environment, and a tool that needs more gets an error.
+    pub fn bare(
+        folder: impl Into<PathBuf>,
+        call_id: impl Into<String>,
+        cancel: CancellationToken,
+    ) -> Self {
         let folder = folder.into();
         Self {
             workspace: Workspace {
@@ -52,7 +57,9 @@ impl ToolContext {
 struct Nothing;
 
 fn none<T>() -> Result<T, PortError> {
-    Err(PortError::Store("there is nothing here that could keep it".to_owned()))
+    Err(PortError::Store(
+        "there is nothing here that could keep it".to_owned(),
+    ))
 }
 
 impl CallProgress for Nothing {

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ToolNames;
 use crate::ports::{
-    CallProgress, ChangeUndo, ConversationMessages, DocumentReader, EditorBuffers, FileHistory, ProjectNotes,
-    ReadLedger, TodoList, TokenCount, UsefulInfo,
+    CallProgress, ChangeUndo, ConversationMessages, DocumentReader, EditorBuffers, FileHistory,
+    ProjectNotes, ReadLedger, TodoList, TokenCount, UsefulInfo,
 };
 
 /// The folders a call may work in. All paths are absolute and free of links.
@@ -37,7 +37,10 @@ impl Workspace {
 
     /// The path as shown to people and models: relative to the project where it lies inside.
     pub fn display(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+        path.strip_prefix(&self.root)
+            .unwrap_or(path)
+            .display()
+            .to_string()
     }
 }
 
@@ -52,7 +55,10 @@ pub struct OutputLimits {
 
 impl Default for OutputLimits {
     fn default() -> Self {
-        Self { lines: 2_000, bytes: 50 * 1024 }
+        Self {
+            lines: 2_000,
+            bytes: 50 * 1024,
+        }
     }
 }
 
@@ -70,7 +76,8 @@ pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 pub struct ToolContext {
     /// The folders it may work in.
     pub workspace: Workspace,
-    /// What rules keep from being read, where there are such rules: who walks through a folder leaves it out.
+    /// What rules keep from being read, where there are such rules: who walks through a folder
+    /// leaves it out.
     pub readable: Option<ReadFilter>,
     /// The id of the call.
     pub call_id: String,
@@ -80,7 +87,8 @@ pub struct ToolContext {
     pub limits: OutputLimits,
     /// The environment a child process gets, already reduced to what it may see.
     pub environment: Arc<Vec<(String, String)>>,
-    /// Whether its command may write what `git add` and `git commit` write of the project's repository.
+    /// Whether its command may write what `git add` and `git commit` write of the project's
+    /// repository.
     pub commits: bool,
     /// The tools that the model has been told of. A result names no other.
     pub tools: ToolNames,

@@ -20,8 +20,13 @@ pub enum ToolDetail {
 }
 
 impl ToolDetail {
-    /// The most that fits into this many tokens, with its text: every tool with its arguments, else their names, else how many.
-    pub fn fitting(budget: usize, count: &dyn Fn(&str) -> usize, text: impl Fn(Self) -> String) -> (Self, String) {
+    /// The most that fits into this many tokens, with its text: every tool with its arguments, else
+    /// their names, else how many.
+    pub fn fitting(
+        budget: usize,
+        count: &dyn Fn(&str) -> usize,
+        text: impl Fn(Self) -> String,
+    ) -> (Self, String) {
         for detail in [Self::Whole, Self::Names] {
             let text = text(detail);
             if count(&text) <= budget {
@@ -34,9 +39,16 @@ impl ToolDetail {
     /// These tools in this detail, and that `tool_search` tells the rest.
     pub fn list(self, tools: &[ToolSpec]) -> String {
         match self {
-            Self::Whole => tools.iter().map(describe_tool).collect::<Vec<_>>().join("\n"),
+            Self::Whole => tools
+                .iter()
+                .map(describe_tool)
+                .collect::<Vec<_>>()
+                .join("\n"),
             Self::Names => {
-                let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", sanitise(&tool.name))).collect();
+                let names: Vec<_> = tools
+                    .iter()
+                    .map(|tool| format!("`{}`", sanitise(&tool.name)))
+                    .collect();
                 format!("{} (arguments: `tool_search`)", names.join(", "))
             }
             Self::Counts => format!("{} tools: `tool_search` finds them", tools.len()),
@@ -48,7 +60,11 @@ impl ToolDetail {
 pub fn describe_tool(tool: &ToolSpec) -> String {
     let schema = serde_json::to_string(&tool.parameters).unwrap_or_default();
     let description = shorten(&tool.description, DESCRIPTION);
-    format!("- `{}`: {description}\n  arguments: {}", sanitise(&tool.name), sanitise(&schema))
+    format!(
+        "- `{}`: {description}\n  arguments: {}",
+        sanitise(&tool.name),
+        sanitise(&schema)
+    )
 }
 
 /// Sanitised text of at most so many characters; a cut is shown.
@@ -73,13 +89,31 @@ mod tests {
             description,
             parameters: json!({"type": "object"}),
         };
-        let tools = [tool("show\u{1b}[2J", " Shows. ".into()), tool("long", "x".repeat(1_001))];
+        let tools = [
+            tool("show\u{1b}[2J", " Shows. ".into()),
+            tool("long", "x".repeat(1_001)),
+        ];
         let fitted = |budget| ToolDetail::fitting(budget, &str::len, |detail| detail.list(&tools));
         let (detail, whole) = fitted(5_000);
         assert_eq!(detail, ToolDetail::Whole);
-        assert!(whole.starts_with("- `show`: Shows.\n  arguments: {\"type\":\"object\"}\n- `long`: x"), "{whole}");
+        assert!(
+            whole.starts_with("- `show`: Shows.\n  arguments: {\"type\":\"object\"}\n- `long`: x"),
+            "{whole}"
+        );
         assert!(whole.contains("x […]\n"), "{whole}");
-        assert_eq!(fitted(100), (ToolDetail::Names, "`show`, `long` (arguments: `tool_search`)".to_owned()));
-        assert_eq!(fitted(10), (ToolDetail::Counts, "2 tools: `tool_search` finds them".to_owned()));
+        assert_eq!(
+            fitted(100),
+            (
+                ToolDetail::Names,
+                "`show`, `long` (arguments: `tool_search`)".to_owned()
+            )
+        );
+        assert_eq!(
+            fitted(10),
+            (
+                ToolDetail::Counts,
+                "2 tools: `tool_search` finds them".to_owned()
+            )
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! A tool made of a parameter struct, a prompt and a function, which is what nearly every tool is.
 //!
-//! The arguments of a call are read in one place, so every tool says the same of arguments that do not fit. What a call reads and
-//! writes is asked of the arguments as they came, before anybody looks at whether they fit; see [`Intent`].
+//! The arguments of a call are read in one place, so every tool says the same of arguments that do
+//! not fit. What a call reads and writes is asked of the arguments as they came, before anybody
+//! looks at whether they fit; see [`Intent`].
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -11,15 +12,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Access, CaseDocument, Foreseen, Intent, InvalidArguments, Manual, Tool, ToolContext, ToolOutput, ToolTexts,
-    parse_arguments, schema_of,
+    Access, CaseDocument, Foreseen, Intent, InvalidArguments, Manual, Tool, ToolContext,
+    ToolOutput, ToolTexts, parse_arguments, schema_of,
 };
 
 type IntentOf = Box<dyn Fn(&Value) -> Intent + Send + Sync>;
 type Run<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, ToolOutput> + Send + Sync>;
 type Preview<P> = Box<dyn for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Foreseen> + Send + Sync>;
 
-/// What is known of a tool before its function: what the model reads of it, and what its calls may do.
+/// What is known of a tool before its function: what the model reads of it, and what its calls may
+/// do.
 ///
 /// ```
 /// use std::future::ready;
@@ -56,7 +58,8 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// A tool of this name, with the text the model reads of it. `intent` is given the arguments as they came.
+    /// A tool of this name, with the text the model reads of it. `intent` is given the arguments as
+    /// they came.
     pub fn new(
         name: &'static str,
         prompt: impl Into<Prompt>,
@@ -64,11 +67,17 @@ impl ToolDefinition {
         access: Access,
         intent: impl Fn(&Value) -> Intent + Send + Sync + 'static,
     ) -> Self {
-        Self { name, prompt: prompt.into(), manual, access, intent: Box::new(intent) }
+        Self {
+            name,
+            prompt: prompt.into(),
+            manual,
+            access,
+            intent: Box::new(intent),
+        }
     }
 
-    /// The tool whose calls this function carries out. It gets arguments that fit `P`; either arm of what it gives back is
-    /// something the model reads.
+    /// The tool whose calls this function carries out. It gets arguments that fit `P`; either arm
+    /// of what it gives back is something the model reads.
     pub fn runs<P, O, E>(
         self,
         run: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Result<O, E>> + Send + Sync + 'static,
@@ -78,16 +87,36 @@ impl ToolDefinition {
         O: Into<ToolOutput> + 'static,
         E: Into<ToolOutput> + 'static,
     {
-        let Self { name, prompt, manual, access, intent } = self;
+        let Self {
+            name,
+            prompt,
+            manual,
+            access,
+            intent,
+        } = self;
         let texts = ToolTexts::of(prompt.english);
         let description = texts.description.to_owned();
-        let spec = ToolSpec { name: name.to_owned(), description, parameters: schema_of::<P>() };
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description,
+            parameters: schema_of::<P>(),
+        };
         let manual = texts.manual(*manual);
         let run: Run<P> = Box::new(move |context, parameters| {
             let result = run(context, parameters);
             Box::pin(async move { result.await.map_or_else(Into::into, Into::into) })
         });
-        FunctionTool { name, spec, prompt, manual, access, intent, reachable: None, preview: None, run }
+        FunctionTool {
+            name,
+            spec,
+            prompt,
+            manual,
+            access,
+            intent,
+            reachable: None,
+            preview: None,
+            run,
+        }
     }
 }
 
@@ -105,20 +134,32 @@ pub struct FunctionTool<P> {
 }
 
 impl<P> FunctionTool<P> {
-    /// The same with a list of what can be reached through it, under this heading; see [`Tool::reachable`].
+    /// The same with a list of what can be reached through it, under this heading; see
+    /// [`Tool::reachable`].
     #[must_use]
     pub fn reaches(self, heading: &str, text: String) -> Self {
         let tools = vec![self.name.to_owned()];
-        Self { reachable: Some(CaseDocument { name: heading.to_owned(), text, tools }), ..self }
+        Self {
+            reachable: Some(CaseDocument {
+                name: heading.to_owned(),
+                text,
+                tools,
+            }),
+            ..self
+        }
     }
 
-    /// The same with a function that tells what a call would change in files; see [`Tool::preview`].
+    /// The same with a function that tells what a call would change in files; see
+    /// [`Tool::preview`].
     #[must_use]
     pub fn previews(
         self,
         preview: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Foreseen> + Send + Sync + 'static,
     ) -> Self {
-        Self { preview: Some(Box::new(preview)), ..self }
+        Self {
+            preview: Some(Box::new(preview)),
+            ..self
+        }
     }
 }
 
@@ -149,7 +190,9 @@ impl<P: DeserializeOwned + Send + 'static> Tool for FunctionTool<P> {
     }
 
     async fn preview(&self, context: &ToolContext, arguments: &Value) -> Foreseen {
-        let Some(preview) = &self.preview else { return Ok(None) };
+        let Some(preview) = &self.preview else {
+            return Ok(None);
+        };
         match parse_arguments(self.name, arguments.clone()) {
             Ok(parameters) => preview(context, parameters).await,
             Err(error) => Err(ToolOutput::from(error).envelope),
@@ -182,7 +225,10 @@ mod tests {
     use super::*;
     use crate::{FileUse, Group};
 
-    static MANUAL: Manual = Manual { example_of: "Trying it", ..Manual::of(Group::Files) };
+    static MANUAL: Manual = Manual {
+        example_of: "Trying it",
+        ..Manual::of(Group::Files)
+    };
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -192,9 +238,17 @@ mod tests {
     }
 
     fn tool() -> impl Tool {
-        let definition = ToolDefinition::new("touch", "Touches a file.\n", &MANUAL, Access::Write, |arguments| {
-            Intent::parsed(arguments, |TouchParameters { path }| Intent::Files(vec![FileUse::Write(path)]))
-        });
+        let definition = ToolDefinition::new(
+            "touch",
+            "Touches a file.\n",
+            &MANUAL,
+            Access::Write,
+            |arguments| {
+                Intent::parsed(arguments, |TouchParameters { path }| {
+                    Intent::Files(vec![FileUse::Write(path)])
+                })
+            },
+        );
         definition
             .runs(|context, TouchParameters { path }| {
                 let call = context.call_id.as_str();
@@ -205,7 +259,9 @@ mod tests {
                     }
                 })
             })
-            .previews(|_, TouchParameters { path }| Box::pin(ready(Ok(Some(format!("+++ {path}"))))))
+            .previews(|_, TouchParameters { path }| {
+                Box::pin(ready(Ok(Some(format!("+++ {path}")))))
+            })
     }
 
     fn context() -> ToolContext {
@@ -215,33 +271,80 @@ mod tests {
     #[test]
     fn what_is_defined_is_what_the_model_is_told() {
         let tool = tool();
-        let ToolSpec { name, description, parameters } = tool.spec();
-        assert_eq!((name.as_str(), description.as_str()), ("touch", "Touches a file."));
-        assert_eq!(parameters["properties"]["path"], json!({"description": "Where.", "type": "string"}));
-        assert_eq!((tool.access(), tool.manual().example_of), (Access::Write, "Trying it"));
+        let ToolSpec {
+            name,
+            description,
+            parameters,
+        } = tool.spec();
+        assert_eq!(
+            (name.as_str(), description.as_str()),
+            ("touch", "Touches a file.")
+        );
+        assert_eq!(
+            parameters["properties"]["path"],
+            json!({"description": "Where.", "type": "string"})
+        );
+        assert_eq!(
+            (tool.access(), tool.manual().example_of),
+            (Access::Write, "Trying it")
+        );
     }
 
     #[test]
     fn both_arms_of_a_function_are_read_by_the_model() {
         let (tool, context) = (tool(), context());
-        let call = |path: &str| tool.call(&context, json!({ "path": path })).now_or_never().unwrap().envelope;
+        let call = |path: &str| {
+            tool.call(&context, json!({ "path": path }))
+                .now_or_never()
+                .unwrap()
+                .envelope
+        };
         assert_eq!(call("a").text, "call-1: a");
         let error = call("").error.unwrap();
-        assert_eq!((error.code.as_str(), error.message.as_str()), ("invalid_path", "`path` is empty"));
-        assert_eq!(tool.preview(&context, &json!({"path": "a"})).now_or_never().unwrap(), Ok(Some("+++ a".into())));
+        assert_eq!(
+            (error.code.as_str(), error.message.as_str()),
+            ("invalid_path", "`path` is empty")
+        );
+        assert_eq!(
+            tool.preview(&context, &json!({"path": "a"}))
+                .now_or_never()
+                .unwrap(),
+            Ok(Some("+++ a".into()))
+        );
     }
 
     #[test]
     fn arguments_that_do_not_fit_reach_no_function_and_declare_nothing() {
         let (tool, context) = (tool(), context());
-        for arguments in [json!({}), json!({"path": 1}), json!({"path": "a", "more": true})] {
-            let output = tool.call(&context, arguments.clone()).now_or_never().unwrap();
+        for arguments in [
+            json!({}),
+            json!({"path": 1}),
+            json!({"path": "a", "more": true}),
+        ] {
+            let output = tool
+                .call(&context, arguments.clone())
+                .now_or_never()
+                .unwrap();
             let error = output.envelope.error.unwrap();
             assert_eq!(error.code, "invalid_arguments");
-            assert!(error.message.starts_with("invalid arguments for `touch`: "), "{}", error.message);
-            assert_eq!(tool.preview(&context, &arguments).now_or_never().unwrap().unwrap_err().error, Some(error));
+            assert!(
+                error.message.starts_with("invalid arguments for `touch`: "),
+                "{}",
+                error.message
+            );
+            assert_eq!(
+                tool.preview(&context, &arguments)
+                    .now_or_never()
+                    .unwrap()
+                    .unwrap_err()
+                    .error,
+                Some(error)
+            );
             assert_eq!(tool.intent(&arguments), Intent::Nothing);
         }
-        assert_eq!(tool.intent(&json!({"path": "a"})), Intent::Files(vec![FileUse::Write("a".to_owned())]));
+        assert_eq!(
+            tool.intent(&json!({"path": "a"})),
+            Intent::Files(vec![FileUse::Write("a".to_owned())])
+        );
     }
 }

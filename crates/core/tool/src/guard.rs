@@ -9,6 +9,12 @@ use crate::{Tool, ToolContext};
 /// Decides on calls whose arguments a plugin has changed after they were permitted.
 #[async_trait]
 pub trait Guard: Send + Sync {
-    /// Whether the call may run as it is now, in the folders of its context. The envelope is what the model reads if not.
-    async fn permit(&self, tool: &dyn Tool, context: &ToolContext, arguments: &Value) -> Result<(), Envelope>;
+    /// Whether the call may run as it is now, in the folders of its context. The envelope is what
+    /// the model reads if not.
+    async fn permit(
+        &self,
+        tool: &dyn Tool,
+        context: &ToolContext,
+        arguments: &Value,
+    ) -> Result<(), Envelope>;
 }

@@ -6,8 +6,8 @@ use serde_json::Value;
 /// What a call would do, as far as its arguments tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// It reads and writes exactly these files. What it reads of a folder is everything below it but what rules keep from
-    /// being read.
+    /// It reads and writes exactly these files. What it reads of a folder is everything below it
+    /// but what rules keep from being read.
     Files(Vec<FileUse>),
     /// It runs a command line.
     Command {
@@ -27,8 +27,9 @@ pub enum Intent {
         /// The tool's name within the server.
         tool: String,
     },
-    /// Nothing that needs permission: it looks at or ends what was permitted before, it touches nothing but what haft keeps
-    /// of the conversation, or its arguments lack what it needs and the tool itself will say so.
+    /// Nothing that needs permission: it looks at or ends what was permitted before, it touches
+    /// nothing but what haft keeps of the conversation, or its arguments lack what it needs and
+    /// the tool itself will say so.
     Nothing,
     /// The arguments do not tell. Such a call is asked.
     Unknown,
@@ -51,21 +52,26 @@ impl Intent {
 
     /// It reads what this argument names, and `default` without it.
     pub fn reads_or(arguments: &Value, key: &str, default: &str) -> Self {
-        Self::Files(vec![FileUse::Read(text(arguments, key).unwrap_or_else(|| default.to_owned()))])
+        Self::Files(vec![FileUse::Read(
+            text(arguments, key).unwrap_or_else(|| default.to_owned()),
+        )])
     }
 
     /// It writes what this argument names. Without it the tool itself says what is missing.
     pub fn writes(arguments: &Value, key: &str) -> Self {
-        text(arguments, key).map_or(Self::Nothing, |path| Self::Files(vec![FileUse::Write(path)]))
+        text(arguments, key).map_or(Self::Nothing, |path| {
+            Self::Files(vec![FileUse::Write(path)])
+        })
     }
 
-    /// What a call with these parameters would do. Arguments that are none do nothing: the tool itself says what is wrong with
-    /// them.
+    /// What a call with these parameters would do. Arguments that are none do nothing: the tool
+    /// itself says what is wrong with them.
     pub fn parsed<P: DeserializeOwned>(arguments: &Value, intent: impl FnOnce(P) -> Self) -> Self {
         P::deserialize(arguments).map_or(Self::Nothing, intent)
     }
 
-    /// It runs the line in `command`, in the folder in `cwd`. Without a line the tool itself says what is missing.
+    /// It runs the line in `command`, in the folder in `cwd`. Without a line the tool itself says
+    /// what is missing.
     pub fn command(arguments: &Value) -> Self {
         let cwd = text(arguments, "cwd");
         text(arguments, "command").map_or(Self::Nothing, |line| Self::Command { line, cwd })
@@ -73,5 +79,8 @@ impl Intent {
 }
 
 fn text(arguments: &Value, key: &str) -> Option<String> {
-    arguments.get(key).and_then(Value::as_str).map(str::to_owned)
+    arguments
+        .get(key)
+        .and_then(Value::as_str)
+        .map(str::to_owned)
 }

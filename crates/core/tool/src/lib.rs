@@ -1,12 +1,13 @@
-//! The tool trait, its specification, the registry, tools that are deferred and found, and the ports through which tools reach
-//! the agent.
+//! The tool trait, its specification, the registry, tools that are deferred and found, and the
+//! ports through which tools reach the agent.
 //!
-//! This crate knows no particular tool but those that find and call others, no model and no store; `haft-tools` holds the built-in tools; `haft-engine` and
-//! the extensions implement the ports.
+//! This crate knows no particular tool but those that find and call others, no model and no store;
+//! `haft-tools` holds the built-in tools; `haft-engine` and the extensions implement the ports.
 //!
-//! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function), [`ToolContext`] (what it is given),
-//! [`Registry`] (where it is found and how it is called), [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`],
-//! [`ToolSearch`] and [`UseTool`] (tools the model finds by searching).
+//! Read first: [`Tool`] (what a tool is), [`ToolDefinition`] (how one is made of a function),
+//! [`ToolContext`] (what it is given), [`Registry`] (where it is found and how it is called),
+//! [`Plugin`] (who looks over its shoulder), [`ToolCatalogue`], [`ToolSearch`] and [`UseTool`]
+//! (tools the model finds by searching).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -63,10 +64,11 @@ pub use paths::{LinkError, follow_links};
 pub use plugin::Plugin;
 pub use ports::{
     Added, AgentReport, Assignment, CallName, CallProgress, ChangeRecords, ChangeUndo, ChangeWatch,
-    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource, DocumentText, EditorBuffers,
-    Evidence, FileHistory, FileState, GroupDelivery, NewUseful, NotDelivered, Note, OpenedSkill, Patience, PortError,
-    Post, ProjectNotes, ReadLedger, Recalled, RecordedCall, SkillShelf, StartedAgent, SubAgents, TodoItem, TodoList,
-    TodoState, TokenCount, ToolCatalogue, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent, Unrecorded,
+    ConversationMessages, DocumentError, DocumentFormat, DocumentReader, DocumentSource,
+    DocumentText, EditorBuffers, Evidence, FileHistory, FileState, GroupDelivery, NewUseful,
+    NotDelivered, Note, OpenedSkill, Patience, PortError, Post, ProjectNotes, ReadLedger, Recalled,
+    RecordedCall, SkillShelf, StartedAgent, SubAgents, TodoItem, TodoList, TodoState, TokenCount,
+    ToolCatalogue, UndoOutcome, UndoReport, UndoTarget, UndoneFile, UnknownAgent, Unrecorded,
     UsefulInfo, UsefulItem, WorkOrder, WorkPlace,
 };
 pub use registry::{Registry, Resolved, Switch, ToolStatistics};
@@ -120,41 +122,46 @@ pub trait Tool: Send + Sync {
         &Manual::NONE
     }
 
-    /// What can be reached through it, such as servers or collections: a section of its own behind the tools.
+    /// What can be reached through it, such as servers or collections: a section of its own behind
+    /// the tools.
     fn reachable(&self) -> Option<&CaseDocument> {
         None
     }
 
-    /// What the user declared it by, for a tool whose description is learnt. While it is the same, a conversation hears of
-    /// the tool what it heard first; without one it hears what is true now.
+    /// What the user declared it by, for a tool whose description is learnt. While it is the same,
+    /// a conversation hears of the tool what it heard first; without one it hears what is true
+    /// now.
     fn declared_by(&self) -> Option<&str> {
         None
     }
 
-    /// Its own arguments for a call of something else that it stands for, by the name the model used; none where it does not
-    /// stand for that.
+    /// Its own arguments for a call of something else that it stands for, by the name the model
+    /// used; none where it does not stand for that.
     fn stand_in(&self, _name: &str, _arguments: &Value) -> Option<Value> {
         None
     }
 
-    /// This tool, limited to what these names stand for; none where one of them stands for nothing of it. A limit it already
-    /// has stays.
+    /// This tool, limited to what these names stand for; none where one of them stands for nothing
+    /// of it. A limit it already has stays.
     fn narrowed(&self, _names: &[String]) -> Option<Arc<dyn Tool>> {
         None
     }
 
-    /// The tool whose calls this one tells of: where that one is narrowed, this one is too, whether it was chosen or not.
+    /// The tool whose calls this one tells of: where that one is narrowed, this one is too, whether
+    /// it was chosen or not.
     fn narrowed_with(&self) -> Option<&str> {
         None
     }
 
-    /// This tool, now that these are the deferred ones. Only tools that tell of others or call them have a use for it.
+    /// This tool, now that these are the deferred ones. Only tools that tell of others or call them
+    /// have a use for it.
     fn with_deferred(&self, _deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
         DeferralUpdate::Same
     }
 
-    /// What the model reads when a call with these arguments is outside of what the tool was narrowed to. It is asked before
-    /// permission, so no mode, no rule and nobody can allow such a call.
+    /// What the model reads when a call with these arguments is outside of what the tool was
+    /// narrowed to. It is asked before permission, so no mode, no rule and nobody can allow
+    /// such a call.
     fn refusal(&self, _arguments: &Value) -> Option<Envelope> {
         None
     }
@@ -162,25 +169,28 @@ pub trait Tool: Send + Sync {
     /// What a call may do.
     fn access(&self) -> Access;
 
-    /// What a call with these arguments would do, with every file it would read or write: permission looks at nothing else
-    /// before the call runs. There is no default, so that no tool can forget one.
+    /// What a call with these arguments would do, with every file it would read or write:
+    /// permission looks at nothing else before the call runs. There is no default, so that no
+    /// tool can forget one.
     fn intent(&self, arguments: &Value) -> Intent;
 
-    /// What a call with these arguments would change in files: whoever is asked sees it instead of the arguments. Nobody is
-    /// asked about a call that would fail.
+    /// What a call with these arguments would change in files: whoever is asked sees it instead of
+    /// the arguments. Nobody is asked about a call that would fail.
     async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> Foreseen {
         Ok(None)
     }
 
-    /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an envelope, never a panic.
+    /// Runs the call. The arguments are an object that was checked to be JSON; a failure is an
+    /// envelope, never a panic.
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput;
 }
 
-/// What a call would change in files, as unified diffs; none where its arguments say it better. An error is what the call would
-/// fail with.
+/// What a call would change in files, as unified diffs; none where its arguments say it better. An
+/// error is what the call would fail with.
 pub type Foreseen = Result<Option<String>, Envelope>;
 
-/// The `change` in the data of a result that left a file as it was, because it held all of that already.
+/// The `change` in the data of a result that left a file as it was, because it held all of that
+/// already.
 pub const UNCHANGED: &str = "unchanged";
 
 /// What a call gives back: the envelope for the model, and what it means for the turn.
@@ -200,7 +210,8 @@ pub struct ToolOutput {
     pub health: ToolHealth,
 }
 
-/// Whether a tool works. A non-zero exit, an edit that does not fit, bad arguments and a denial are no fault of the tool.
+/// Whether a tool works. A non-zero exit, an edit that does not fit, bad arguments and a denial are
+/// no fault of the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolHealth {
     /// It does, whatever came of the call.
@@ -212,7 +223,10 @@ pub enum ToolHealth {
 
 impl From<Envelope> for ToolOutput {
     fn from(envelope: Envelope) -> Self {
-        Self { envelope, ..Self::default() }
+        Self {
+            envelope,
+            ..Self::default()
+        }
     }
 }
 

@@ -22,7 +22,13 @@ pub enum Group {
 
 impl Group {
     /// All of them, in the order they are shown.
-    pub const ALL: [Self; 5] = [Self::Files, Self::Running, Self::Dialogue, Self::Knowledge, Self::Others];
+    pub const ALL: [Self; 5] = [
+        Self::Files,
+        Self::Running,
+        Self::Dialogue,
+        Self::Knowledge,
+        Self::Others,
+    ];
 
     /// Its name in lists and in `--allowed-tools`.
     pub fn name(self) -> &'static str {
@@ -36,7 +42,8 @@ impl Group {
     }
 }
 
-/// Whether a tool is offered when nobody chose. One that is not offered then is deferred: found by `tool_search`, and callable.
+/// Whether a tool is offered when nobody chose. One that is not offered then is deferred: found by
+/// `tool_search`, and callable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
     /// It belongs to the set every agent starts with.
@@ -54,7 +61,8 @@ pub enum Set {
 pub struct Alias {
     /// The name.
     pub name: &'static str,
-    /// From the arguments that go with the name to those of the tool. The tool's own parameters pass as they are.
+    /// From the arguments that go with the name to those of the tool. The tool's own parameters
+    /// pass as they are.
     pub translate: fn(Map<String, Value>) -> Map<String, Value>,
 }
 
@@ -73,8 +81,9 @@ pub struct Manual {
     pub guideline: &'static str,
     /// The description for small models; empty where the whole one is short enough.
     pub short: &'static str,
-    /// The parameters a small model is offered, separated by commas; empty where that is all of them. Such a model fills in
-    /// whatever it sees: offered `sandbox`, it asked to leave the sandbox to run a script.
+    /// The parameters a small model is offered, separated by commas; empty where that is all of
+    /// them. Such a model fills in whatever it sees: offered `sandbox`, it asked to leave the
+    /// sandbox to run a script.
     pub few_parameters: &'static str,
     /// Its other names.
     pub aliases: &'static [Alias],
@@ -95,12 +104,16 @@ impl Manual {
 
     /// A built-in tool of this group.
     pub const fn of(group: Group) -> Self {
-        Self { group, ..Self::NONE }
+        Self {
+            group,
+            ..Self::NONE
+        }
     }
 }
 
-/// What the file beside a tool's code says: the description, and below a line `---` one line `KEY: TEXT` each for the manual
-/// (`@short`, `@few`, `@guideline`, `@example`, `@call`) and, in another language than English, for the parameters.
+/// What the file beside a tool's code says: the description, and below a line `---` one line `KEY:
+/// TEXT` each for the manual (`@short`, `@few`, `@guideline`, `@example`, `@call`) and, in another
+/// language than English, for the parameters.
 pub struct ToolTexts {
     /// The description.
     pub description: &'static str,
@@ -112,8 +125,14 @@ impl ToolTexts {
     /// Takes such a text apart.
     pub fn of(text: &'static str) -> Self {
         let (description, lines) = text.split_once("\n---\n").unwrap_or((text, ""));
-        let others = lines.lines().filter_map(|line| line.split_once(": ")).collect();
-        Self { description: description.trim_end(), others }
+        let others = lines
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .collect();
+        Self {
+            description: description.trim_end(),
+            others,
+        }
     }
 
     /// A manual with these texts in it.

@@ -1,25 +1,66 @@
 //! Texts for the model name a tool only where the model has been told of it.
 //!
-//! A text that is put together at run time asks [`ToolNames`] before it names a tool. A fixed text is passed through
-//! [`without_unknown_tools`], which leaves out every clause that names a tool the model does not know.
+//! A text that is put together at run time asks [`ToolNames`] before it names a tool. A fixed text
+//! is passed through [`without_unknown_tools`], which leaves out every clause that names a tool the
+//! model does not know.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The names of all tools of haft, those of extensions included. A test compares the list with the tools.
+/// The names of all tools of haft, those of extensions included. A test compares the list with the
+/// tools.
 pub const ALL_TOOL_NAMES: [&str; 46] = [
-    "ac_mod_list", "ac_mod_read", "ac_mod_write", "apply_patch", "ask_followup_question", "attempt_completion",
-    "background_task", "conversation_message_ids_read", "conversation_message_ids_write", "count_tokens", "edit_file",
-    "execute_command", "extract_to_text", "glob", "list_code_definition_names", "list_files", "multi_edit", "note_add",
-    "note_delete", "note_query", "note_update", "plan_mode_respond", "read_file", "recall", "replace_in_file",
-    "run_named_subagents", "search_files", "session_interactive", "session_start", "session_stop", "talk_to",
-    "talk_to_group", "todo_read", "todo_write", "tool_search", "undo_edit", "use_mcp_tool", "use_rag_tool",
-    "use_skill", "use_tool", "useful_info_add", "useful_info_delete", "useful_info_list", "web_crawl", "web_search",
+    "ac_mod_list",
+    "ac_mod_read",
+    "ac_mod_write",
+    "apply_patch",
+    "ask_followup_question",
+    "attempt_completion",
+    "background_task",
+    "conversation_message_ids_read",
+    "conversation_message_ids_write",
+    "count_tokens",
+    "edit_file",
+    "execute_command",
+    "extract_to_text",
+    "glob",
+    "list_code_definition_names",
+    "list_files",
+    "multi_edit",
+    "note_add",
+    "note_delete",
+    "note_query",
+    "note_update",
+    "plan_mode_respond",
+    "read_file",
+    "recall",
+    "replace_in_file",
+    "run_named_subagents",
+    "search_files",
+    "session_interactive",
+    "session_start",
+    "session_stop",
+    "talk_to",
+    "talk_to_group",
+    "todo_read",
+    "todo_write",
+    "tool_search",
+    "undo_edit",
+    "use_mcp_tool",
+    "use_rag_tool",
+    "use_skill",
+    "use_tool",
+    "useful_info_add",
+    "useful_info_delete",
+    "useful_info_list",
+    "web_crawl",
+    "web_search",
     "write_to_file",
 ];
 
-/// The names of the tools that a model has been told of: those it is offered, and those that `tool_search` finds for it.
+/// The names of the tools that a model has been told of: those it is offered, and those that
+/// `tool_search` finds for it.
 #[derive(Clone, Debug, Default)]
 pub struct ToolNames(Arc<BTreeSet<String>>);
 
@@ -41,16 +82,24 @@ impl ToolNames {
     }
 }
 
-/// Returns the text without the clauses that name a tool of haft for which `is_known` is false: what stands in parentheses, what
-/// stands behind a semicolon, or the whole sentence.
+/// Returns the text without the clauses that name a tool of haft for which `is_known` is false:
+/// what stands in parentheses, what stands behind a semicolon, or the whole sentence.
 pub fn without_unknown_tools(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_, str> {
-    let unknown: Vec<_> = ALL_TOOL_NAMES.into_iter().filter(|name| !is_known(name)).collect();
+    let unknown: Vec<_> = ALL_TOOL_NAMES
+        .into_iter()
+        .filter(|name| !is_known(name))
+        .collect();
     without_names(text, &unknown)
 }
 
 /// Like [`without_unknown_tools`], for these names alone.
 pub fn without_names<'a>(text: &'a str, unknown: &[&str]) -> Cow<'a, str> {
-    let names_one = |part: &str| part.split('`').skip(1).step_by(2).any(|name| unknown.contains(&name));
+    let names_one = |part: &str| {
+        part.split('`')
+            .skip(1)
+            .step_by(2)
+            .any(|name| unknown.contains(&name))
+    };
     if !names_one(text) {
         return text.into();
     }
@@ -60,7 +109,10 @@ pub fn without_names<'a>(text: &'a str, unknown: &[&str]) -> Cow<'a, str> {
             lines.push(line.to_owned());
             continue;
         }
-        let kept: String = sentences(line).into_iter().map(|sentence| without_clauses(sentence, &names_one)).collect();
+        let kept: String = sentences(line)
+            .into_iter()
+            .map(|sentence| without_clauses(sentence, &names_one))
+            .collect();
         // A line of a list goes as a whole; an empty line in its place would split the list.
         if !kept.trim().is_empty() {
             lines.push(kept.trim_end().to_owned());
@@ -76,7 +128,9 @@ fn sentences(line: &str) -> Vec<&str> {
     for (at, c) in line.char_indices() {
         let end = at + c.len_utf8();
         let ends_sentence = match c {
-            '.' => line[end..].starts_with(' ') && !line[..at].ends_with('.') || line[end..].is_empty(),
+            '.' => {
+                line[end..].starts_with(' ') && !line[..at].ends_with('.') || line[end..].is_empty()
+            }
             '。' => true,
             _ => false,
         };
@@ -99,18 +153,24 @@ fn without_clauses(sentence: &str, names_one: &dyn Fn(&str) -> bool) -> String {
     }
     let mut text = sentence.to_owned();
     for (open, close) in [(" (", ')'), ("（", '）')] {
-        while let Some(start) = text
-            .match_indices(open)
-            .map(|(at, _)| at)
-            .find(|at| text[*at..].find(close).is_some_and(|length| names_one(&text[*at..*at + length])))
-        {
-            let Some(length) = text[start..].find(close) else { break };
+        while let Some(start) = text.match_indices(open).map(|(at, _)| at).find(|at| {
+            text[*at..]
+                .find(close)
+                .is_some_and(|length| names_one(&text[*at..*at + length]))
+        }) {
+            let Some(length) = text[start..].find(close) else {
+                break;
+            };
             text.replace_range(start..start + length + close.len_utf8(), "");
         }
     }
     let mut clauses = Vec::new();
     let mut rest = text.as_str();
-    while let Some((at, mark)) = ["; ", "；"].iter().filter_map(|mark| Some((rest.find(mark)?, *mark))).min() {
+    while let Some((at, mark)) = ["; ", "；"]
+        .iter()
+        .filter_map(|mark| Some((rest.find(mark)?, *mark)))
+        .min()
+    {
         clauses.push((&rest[..at], mark));
         rest = &rest[at + mark.len()..];
     }
@@ -119,10 +179,18 @@ fn without_clauses(sentence: &str, names_one: &dyn Fn(&str) -> bool) -> String {
         return String::new();
     }
     let body = rest.trim_end();
-    let end = body.chars().next_back().filter(|last| ['.', '。'].contains(last));
+    let end = body
+        .chars()
+        .next_back()
+        .filter(|last| ['.', '。'].contains(last));
     let space = &rest[body.len()..];
-    let kept: Vec<_> = clauses.iter().filter(|(clause, _)| !names_one(clause)).collect();
-    let ends_itself = kept.last().is_some_and(|(clause, mark)| mark.is_empty() && *clause == rest);
+    let kept: Vec<_> = clauses
+        .iter()
+        .filter(|(clause, _)| !names_one(clause))
+        .collect();
+    let ends_itself = kept
+        .last()
+        .is_some_and(|(clause, mark)| mark.is_empty() && *clause == rest);
     let mut whole = String::new();
     for (index, (clause, mark)) in kept.iter().enumerate() {
         whole.push_str(clause);
@@ -148,23 +216,51 @@ mod tests {
     #[test]
     fn clauses_that_name_unknown_tools_are_left_out() {
         for (text, kept) in [
-            ("Read it. If you need help, ask with `ask_followup_question`.", "Read it."),
-            ("Ask with `ask_followup_question`. Then go on.", "Then go on."),
-            ("Delete a note; otherwise use `ask_followup_question`.", "Delete a note."),
-            ("One; two with `ask_followup_question`; three. Four.", "One; three. Four."),
+            (
+                "Read it. If you need help, ask with `ask_followup_question`.",
+                "Read it.",
+            ),
+            (
+                "Ask with `ask_followup_question`. Then go on.",
+                "Then go on.",
+            ),
+            (
+                "Delete a note; otherwise use `ask_followup_question`.",
+                "Delete a note.",
+            ),
+            (
+                "One; two with `ask_followup_question`; three. Four.",
+                "One; three. Four.",
+            ),
             ("`a`, `b` (arguments: `ask_followup_question`)", "`a`, `b`"),
-            ("- one\n- use `ask_followup_question`\n- two", "- one\n- two"),
-            ("删除笔记；否则用 `ask_followup_question`。再继续。", "删除笔记。再继续。"),
+            (
+                "- one\n- use `ask_followup_question`\n- two",
+                "- one\n- two",
+            ),
+            (
+                "删除笔记；否则用 `ask_followup_question`。再继续。",
+                "删除笔记。再继续。",
+            ),
             ("用 `ask_followup_question` 提问。再继续。", "再继续。"),
-            ("Read `read_file` and v1.2 as is.", "Read `read_file` and v1.2 as is."),
+            (
+                "Read `read_file` and v1.2 as is.",
+                "Read `read_file` and v1.2 as is.",
+            ),
         ] {
             assert_eq!(without(text, &["ask_followup_question"]), kept);
-            assert_eq!(without(text, &[]), text, "nothing is left out where every tool is known");
+            assert_eq!(
+                without(text, &[]),
+                text,
+                "nothing is left out where every tool is known"
+            );
         }
     }
 
     #[test]
     fn names_of_other_programs_are_no_tools() {
-        assert_eq!(without("Use `grep` or `search_files`.", &["grep"]), "Use `grep` or `search_files`.");
+        assert_eq!(
+            without("Use `grep` or `search_files`.", &["grep"]),
+            "Use `grep` or `search_files`."
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Where a path leads, with every link followed.
 //!
-//! Invariant: a path that [`follow_links`] returns is absolute and holds no link, `.` or `..`. Links are followed by hand
-//! rather than with `canonicalize`, so that a file that does not exist yet is resolved too: a dangling link that points
-//! outside the project must not become a way out of it.
+//! Invariant: a path that [`follow_links`] returns is absolute and holds no link, `.` or `..`.
+//! Links are followed by hand rather than with `canonicalize`, so that a file that does not exist
+//! yet is resolved too: a dangling link that points outside the project must not become a way out
+//! of it.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,7 +17,9 @@ const MAX_LINKS: usize = 40;
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// Links lead in a circle.
-    #[error("`{given}` goes through more than {MAX_LINKS} symbolic links; use the path of the file itself")]
+    #[error(
+        "`{given}` goes through more than {MAX_LINKS} symbolic links; use the path of the file itself"
+    )]
     TooMany {
         /// What the model wrote.
         given: String,
@@ -49,8 +52,8 @@ fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
     })
 }
 
-/// Where a path leads from a folder that has no links in its name, wherever that is. What does not exist is resolved as far
-/// as it does.
+/// Where a path leads from a folder that has no links in its name, wherever that is. What does not
+/// exist is resolved as far as it does.
 pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
     let mut todo: VecDeque<PathStep> = steps(Path::new(given)).collect();
     let mut at = cwd.to_owned();
@@ -64,12 +67,18 @@ pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
             }
             PathStep::Down(name) => {
                 at.push(name);
-                let fail = |at: &Path, source| LinkError::Io { given: given.to_owned(), at: at.to_owned(), source };
+                let fail = |at: &Path, source| LinkError::Io {
+                    given: given.to_owned(),
+                    at: at.to_owned(),
+                    source,
+                };
                 match at.symlink_metadata() {
                     Ok(found) if found.is_symlink() => {
                         links += 1;
                         if links > MAX_LINKS {
-                            return Err(LinkError::TooMany { given: given.to_owned() });
+                            return Err(LinkError::TooMany {
+                                given: given.to_owned(),
+                            });
                         }
                         let target = at.read_link().map_err(|source| fail(&at, source))?;
                         at.pop();

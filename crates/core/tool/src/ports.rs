@@ -1,4 +1,5 @@
-//! The traits through which tools reach what the engine keeps and what extensions can do, one file each.
+//! The traits through which tools reach what the engine keeps and what extensions can do, one file
+//! each.
 
 mod agents;
 mod buffers;
@@ -17,7 +18,9 @@ mod transcript;
 mod undo;
 mod useful;
 
-pub use agents::{AgentReport, Assignment, Evidence, StartedAgent, SubAgents, UnknownAgent, WorkOrder, WorkPlace};
+pub use agents::{
+    AgentReport, Assignment, Evidence, StartedAgent, SubAgents, UnknownAgent, WorkOrder, WorkPlace,
+};
 pub use buffers::EditorBuffers;
 pub use catalogue::{Patience, ToolCatalogue};
 pub use changes::{CallName, ChangeRecords, ChangeWatch, RecordedCall, Unrecorded};

@@ -1,4 +1,5 @@
-//! Where tools are found by name, and the one way a call is run: breaker, plugins, guard, the tool, plugins, statistics.
+//! Where tools are found by name, and the one way a call is run: breaker, plugins, guard, the tool,
+//! plugins, statistics.
 //!
 //! Invariant: whatever a tool or a plugin does, [`Registry::call`] gives back an output.
 
@@ -13,11 +14,14 @@ use futures::FutureExt as _;
 use haft_types::{Envelope, ToolProtocol, ToolSpec, ToolStatus};
 use serde_json::Value;
 
-use crate::{Alias, CaseDocument, DeferralUpdate, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolNames, ToolOutput};
+use crate::{
+    Alias, CaseDocument, DeferralUpdate, Guard, Plugin, Tool, ToolContext, ToolHealth, ToolNames,
+    ToolOutput,
+};
 use breaker::Breaker;
 
-/// The tools of one agent, in the order they are offered. Some are deferred: the model does not see them until it searches, but
-/// may call them. Clones share statistics.
+/// The tools of one agent, in the order they are offered. Some are deferred: the model does not see
+/// them until it searches, but may call them. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: Vec<RegisteredTool>,
@@ -94,15 +98,28 @@ impl Registry {
     /// Adds a tool; one of the same name is replaced in its place.
     pub fn register(&mut self, tool: Arc<dyn Tool>) {
         let name = &tool.spec().name;
-        match self.tools.iter_mut().find(|known| known.tool.spec().name == *name) {
+        match self
+            .tools
+            .iter_mut()
+            .find(|known| known.tool.spec().name == *name)
+        {
             Some(known) => known.tool = tool,
-            None => self.tools.push(RegisteredTool { tool, offer: Offer::Always, usable: true, useful: true }),
+            None => self.tools.push(RegisteredTool {
+                tool,
+                offer: Offer::Always,
+                usable: true,
+                useful: true,
+            }),
         }
     }
 
     /// Notes that a tool cannot be used in this run: it is offered only where it is chosen by name.
     pub fn set_unusable(&mut self, name: &str) {
-        for known in self.tools.iter_mut().filter(|known| known.tool.spec().name == name) {
+        for known in self
+            .tools
+            .iter_mut()
+            .filter(|known| known.tool.spec().name == name)
+        {
             known.usable = false;
         }
     }
@@ -125,7 +142,8 @@ impl Registry {
         self.cases.push(case);
     }
 
-    /// Adds a text about how some tools are best used; one of the same name is replaced in its place.
+    /// Adds a text about how some tools are best used; one of the same name is replaced in its
+    /// place.
     pub fn set_case(&mut self, case: CaseDocument) {
         match self.cases.iter_mut().find(|known| known.name == case.name) {
             Some(known) => *known = case,
@@ -133,15 +151,23 @@ impl Registry {
         }
     }
 
-    /// The texts about tools that are offered, in order, and what can be reached through such tools.
+    /// The texts about tools that are offered, in order, and what can be reached through such
+    /// tools.
     pub fn cases(&self) -> impl Iterator<Item = &CaseDocument> {
-        let cases = self.cases.iter().filter(|case| case.tools.iter().any(|name| self.offers(name)));
+        let cases = self
+            .cases
+            .iter()
+            .filter(|case| case.tools.iter().any(|name| self.offers(name)));
         cases.chain(self.offered().filter_map(|tool| tool.reachable()))
     }
 
     /// Adds a plugin, switched on; one of the same name is replaced in its place.
     pub fn add_plugin(&mut self, plugin: Arc<dyn Plugin>) {
-        match self.plugins.iter_mut().find(|(known, _)| known.name() == plugin.name()) {
+        match self
+            .plugins
+            .iter_mut()
+            .find(|(known, _)| known.name() == plugin.name())
+        {
             Some(known) => *known = (plugin, Switch::On),
             None => self.plugins.push((plugin, Switch::On)),
         }
@@ -154,7 +180,10 @@ impl Registry {
 
     /// Switches a plugin and says whether it is there.
     pub fn switch_plugin(&mut self, name: &str, to: Switch) -> bool {
-        let found = self.plugins.iter_mut().find(|(plugin, _)| plugin.name() == name);
+        let found = self
+            .plugins
+            .iter_mut()
+            .find(|(plugin, _)| plugin.name() == name);
         found.map(|(_, switch)| *switch = to).is_some()
     }
 
@@ -168,15 +197,23 @@ impl Registry {
         self.offered().any(|tool| tool.spec().name == name)
     }
 
-    /// The tools that the model has been told of: those that are offered, and those that are deferred.
+    /// The tools that the model has been told of: those that are offered, and those that are
+    /// deferred.
     pub fn told(&self) -> ToolNames {
-        self.offered().chain(self.deferred()).map(|tool| tool.spec().name.clone()).collect()
+        self.offered()
+            .chain(self.deferred())
+            .map(|tool| tool.spec().name.clone())
+            .collect()
     }
 
     /// The tool of this name, or the one that answers to it or stands for it.
     pub fn resolve(&self, name: &str) -> Option<Resolved<'_>> {
-        let stands = || self.iter().find(|tool| tool.stand_in(name, &Value::Null).is_some());
-        self.called(name).or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
+        let stands = || {
+            self.iter()
+                .find(|tool| tool.stand_in(name, &Value::Null).is_some())
+        };
+        self.called(name)
+            .or_else(|| stands().map(|tool| Resolved { tool, alias: None }))
     }
 
     /// The tool of this name, or the one that answers to it: the whole of it is meant.
@@ -185,8 +222,15 @@ impl Registry {
             return Some(Resolved { tool, alias: None });
         }
         self.iter().find_map(|tool| {
-            let alias = tool.manual().aliases.iter().find(|alias| alias.name == name)?;
-            Some(Resolved { tool, alias: Some(alias) })
+            let alias = tool
+                .manual()
+                .aliases
+                .iter()
+                .find(|alias| alias.name == name)?;
+            Some(Resolved {
+                tool,
+                alias: Some(alias),
+            })
         })
     }
 
@@ -197,12 +241,18 @@ impl Registry {
 
     /// The tools that are offered, in order.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.tools.iter().filter(|known| self.is_offered(known)).map(|known| &known.tool)
+        self.tools
+            .iter()
+            .filter(|known| self.is_offered(known))
+            .map(|known| &known.tool)
     }
 
     /// The tools that may be called although they are not offered, in order.
     pub fn deferred(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
-        self.tools.iter().filter(|known| self.is_deferred(known)).map(|known| &known.tool)
+        self.tools
+            .iter()
+            .filter(|known| self.is_deferred(known))
+            .map(|known| &known.tool)
     }
 
     /// The specifications of the tools that are offered, in order.
@@ -244,18 +294,24 @@ impl Registry {
 
     /// Whether this tool can be used in this run.
     pub(crate) fn is_usable(&self, name: &str) -> bool {
-        self.tools.iter().all(|known| known.usable || known.tool.spec().name != name)
+        self.tools
+            .iter()
+            .all(|known| known.usable || known.tool.spec().name != name)
     }
 
     /// Puts another tool in the place of each and says where it is offered, or removes it.
-    pub(crate) fn rework_offered(&mut self, other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>) {
-        self.tools.retain_mut(|known| match other(&known.tool, known.offer) {
-            Some((tool, offer)) => {
-                (known.tool, known.offer) = (tool, offer);
-                true
-            }
-            None => false,
-        });
+    pub(crate) fn rework_offered(
+        &mut self,
+        other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>,
+    ) {
+        self.tools
+            .retain_mut(|known| match other(&known.tool, known.offer) {
+                Some((tool, offer)) => {
+                    (known.tool, known.offer) = (tool, offer);
+                    true
+                }
+                None => false,
+            });
         self.tell_of_deferred();
     }
 
@@ -265,7 +321,12 @@ impl Registry {
     }
 
     /// Runs a call of a tool.
-    pub async fn call(&self, tool: &dyn Tool, context: &ToolContext, mut arguments: Value) -> ToolOutput {
+    pub async fn call(
+        &self,
+        tool: &dyn Tool,
+        context: &ToolContext,
+        mut arguments: Value,
+    ) -> ToolOutput {
         let name = tool.spec().name.as_str();
         if let Some(rest) = self.record(name, |record| record.breaker.rest(Instant::now())) {
             return resting(name, rest);
@@ -285,7 +346,9 @@ impl Registry {
             return envelope.into();
         }
         let begun = Instant::now();
-        let ran = AssertUnwindSafe(tool.call(context, arguments)).catch_unwind().await;
+        let ran = AssertUnwindSafe(tool.call(context, arguments))
+            .catch_unwind()
+            .await;
         let mut output = ran.unwrap_or_else(|_| crashed(name));
         let took = begun.elapsed();
         self.record(name, |record| {
@@ -298,12 +361,19 @@ impl Registry {
         });
         for plugin in self.active() {
             let looked = match output.envelope.status {
-                ToolStatus::Success | ToolStatus::Partial => guarded(plugin.after(name, context, &mut output)).await,
+                ToolStatus::Success | ToolStatus::Partial => {
+                    guarded(plugin.after(name, context, &mut output)).await
+                }
                 ToolStatus::Error => guarded(plugin.on_error(name, context, &mut output)).await,
             };
             if let Err(why) = looked {
                 // What the call did stays done, and what it changed stays reported.
-                let refusal = refused(name, plugin.name(), "ran, but its result was held back", &why);
+                let refusal = refused(
+                    name,
+                    plugin.name(),
+                    "ran, but its result was held back",
+                    &why,
+                );
                 output.envelope = refusal.envelope;
                 output.images.clear();
             }
@@ -312,7 +382,10 @@ impl Registry {
     }
 
     fn active(&self) -> impl Iterator<Item = &Arc<dyn Plugin>> {
-        self.plugins.iter().filter(|(_, switch)| *switch == Switch::On).map(|(plugin, _)| plugin)
+        self.plugins
+            .iter()
+            .filter(|(_, switch)| *switch == Switch::On)
+            .map(|(plugin, _)| plugin)
     }
 
     fn record<T>(&self, name: &str, look: impl FnOnce(&mut ToolRecord) -> T) -> T {
@@ -323,23 +396,34 @@ impl Registry {
 
 /// A plugin's answer; a panic is one too.
 async fn guarded(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    AssertUnwindSafe(asked).catch_unwind().await.unwrap_or_else(|_| Err("it crashed".to_owned()))
+    AssertUnwindSafe(asked)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err("it crashed".to_owned()))
 }
 
 fn crashed(tool: &str) -> ToolOutput {
     let message = format!("`{tool}` crashed. This is a bug in the tool; try another way.");
-    ToolOutput { health: ToolHealth::Broken, ..Envelope::failure("crashed", message).into() }
+    ToolOutput {
+        health: ToolHealth::Broken,
+        ..Envelope::failure("crashed", message).into()
+    }
 }
 
 fn resting(tool: &str, rest: Duration) -> ToolOutput {
     let seconds = rest.as_secs().max(1);
-    let message =
-        format!("`{tool}` failed three times in a row and is not called for another {seconds} s; go another way.");
+    let message = format!(
+        "`{tool}` failed three times in a row and is not called for another {seconds} s; go another way."
+    );
     Envelope::failure("circuit_open", message).into()
 }
 
 fn refused(tool: &str, plugin: &str, what: &str, why: &str) -> ToolOutput {
-    Envelope::failure("plugin", format!("`{tool}` {what}: the plugin `{plugin}` said: {why}")).into()
+    Envelope::failure(
+        "plugin",
+        format!("`{tool}` {what}: the plugin `{plugin}` said: {why}"),
+    )
+    .into()
 }
 
 #[cfg(test)]

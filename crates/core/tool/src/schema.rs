@@ -14,7 +14,8 @@ pub struct InvalidArguments {
     reason: String,
 }
 
-/// The JSON schema of a parameter struct: one object, everything inlined, no `$ref`, no null unions, no titles.
+/// The JSON schema of a parameter struct: one object, everything inlined, no `$ref`, no null
+/// unions, no titles.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -22,21 +23,29 @@ pub fn schema_of<T: JsonSchema>() -> Value {
             settings.meta_schema = None;
         })
         .with_transform(RecursiveTransform(PlainSchema));
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
     // Some providers refuse an object schema without this, even for a tool without parameters.
     if let Some(object) = schema.as_object_mut() {
-        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        object
+            .entry("properties")
+            .or_insert_with(|| Value::Object(Map::new()));
     }
     schema
 }
 
-/// Removes what providers refuse or models do not need: titles, `null` in type lists, number formats, nullable defaults.
+/// Removes what providers refuse or models do not need: titles, `null` in type lists, number
+/// formats, nullable defaults.
 #[derive(Clone)]
 struct PlainSchema;
 
 impl Transform for PlainSchema {
     fn transform(&mut self, schema: &mut schemars::Schema) {
-        let Some(object) = schema.as_object_mut() else { return };
+        let Some(object) = schema.as_object_mut() else {
+            return;
+        };
         object.remove("title");
         object.remove("format");
         object.remove("$schema");
@@ -60,7 +69,9 @@ impl Transform for PlainSchema {
 
 /// `anyOf: [X, null]`, which is how an optional enum comes out, becomes `X`.
 fn unwrap_optional(object: &mut Map<String, Value>) {
-    let Some(Value::Array(options)) = object.get_mut("anyOf") else { return };
+    let Some(Value::Array(options)) = object.get_mut("anyOf") else {
+        return;
+    };
     options.retain(|option| option.get("type").is_none_or(|kind| kind != "null"));
     if let [Value::Object(only)] = options.as_slice() {
         let mut only = only.clone();
@@ -72,10 +83,16 @@ fn unwrap_optional(object: &mut Map<String, Value>) {
     }
 }
 
-/// `oneOf: [{const: a}, {const: b}]`, which is how a documented enum comes out, becomes `enum: [a, b]`.
+/// `oneOf: [{const: a}, {const: b}]`, which is how a documented enum comes out, becomes `enum: [a,
+/// b]`.
 fn flatten_unit_variants(object: &mut Map<String, Value>) {
-    let Some(Value::Array(variants)) = object.get("oneOf") else { return };
-    let names: Option<Vec<Value>> = variants.iter().map(|variant| variant.get("const").cloned()).collect();
+    let Some(Value::Array(variants)) = object.get("oneOf") else {
+        return;
+    };
+    let names: Option<Vec<Value>> = variants
+        .iter()
+        .map(|variant| variant.get("const").cloned())
+        .collect();
     if let Some(names) = names {
         object.remove("oneOf");
         object.insert("type".into(), "string".into());
@@ -84,9 +101,14 @@ fn flatten_unit_variants(object: &mut Map<String, Value>) {
 }
 
 /// Reads a call's arguments into the tool's parameter struct.
-pub fn parse_arguments<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, InvalidArguments> {
-    serde_json::from_value(arguments)
-        .map_err(|error| InvalidArguments { tool: tool.to_owned(), reason: error.to_string() })
+pub fn parse_arguments<T: DeserializeOwned>(
+    tool: &str,
+    arguments: Value,
+) -> Result<T, InvalidArguments> {
+    serde_json::from_value(arguments).map_err(|error| InvalidArguments {
+        tool: tool.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -159,13 +181,25 @@ mod tests {
         }
         #[derive(Deserialize, JsonSchema)]
         struct Nothing {}
-        assert_eq!(schema_of::<Choosing>()["properties"]["choice"], json!({"type": "string", "enum": ["A", "B"]}));
-        assert_eq!(schema_of::<Nothing>(), json!({"type": "object", "properties": {}}));
+        assert_eq!(
+            schema_of::<Choosing>()["properties"]["choice"],
+            json!({"type": "string", "enum": ["A", "B"]})
+        );
+        assert_eq!(
+            schema_of::<Nothing>(),
+            json!({"type": "object", "properties": {}})
+        );
     }
 
     #[test]
     fn a_wrong_argument_names_tool_and_reason() {
-        let error = parse_arguments::<Example>("read_file", json!({"path": 3})).err().unwrap().to_string();
-        assert!(error.contains("`read_file`") && error.contains("expected a string"), "{error}");
+        let error = parse_arguments::<Example>("read_file", json!({"path": 3}))
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("`read_file`") && error.contains("expected a string"),
+            "{error}"
+        );
     }
 }

@@ -8,7 +8,13 @@ use crate::{Access, Group, Registry, Set, Tool};
 
 /// The tools that do most of the work, for models with a small window.
 const MINIMAL: [&str; 8] = [
-    "read_file", "write_to_file", "edit_file", "replace_in_file", "list_files", "search_files", "execute_command",
+    "read_file",
+    "write_to_file",
+    "edit_file",
+    "replace_in_file",
+    "list_files",
+    "search_files",
+    "execute_command",
     "attempt_completion",
 ];
 
@@ -28,22 +34,42 @@ fn by_default(set: Set) -> Offer {
 /// Profiles that are built in.
 pub const PROFILES: [&str; 4] = ["default", "minimal", "small", "read-only"];
 
-/// Tools that a session has only where there is something for them to work with, their other names, and what enables each.
+/// Tools that a session has only where there is something for them to work with, their other names,
+/// and what enables each.
 const NEEDS: [(&str, &[&str], &str); 9] = [
     ("web_crawl", &["WebFetch"], "`web.crawl = true`"),
-    ("web_search", &["WebSearch"], "`web.search = \"searxng\"`, `\"brave\"` or `\"tavily\"`"),
+    (
+        "web_search",
+        &["WebSearch"],
+        "`web.search = \"searxng\"`, `\"brave\"` or `\"tavily\"`",
+    ),
     ("use_mcp_tool", &[], "a server, `[mcp_servers.NAME]`"),
     ("use_rag_tool", &[], "a collection, `[rag.NAME]`"),
-    ("use_skill", &["Skill"], "a skill, such as `.haft/skills/NAME/SKILL.md`"),
-    ("plan_mode_respond", &["ExitPlanMode"], "plan mode, `--permission-mode plan`"),
-    ("run_named_subagents", &["Task"], "an agent, such as `.haft/agents/NAME.md`"),
+    (
+        "use_skill",
+        &["Skill"],
+        "a skill, such as `.haft/skills/NAME/SKILL.md`",
+    ),
+    (
+        "plan_mode_respond",
+        &["ExitPlanMode"],
+        "plan mode, `--permission-mode plan`",
+    ),
+    (
+        "run_named_subagents",
+        &["Task"],
+        "an agent, such as `.haft/agents/NAME.md`",
+    ),
     ("talk_to", &[], "other agents that run beside this one"),
     ("talk_to_group", &[], "a group of agents, `[groups.NAME]`"),
 ];
 
-/// Returns the tool of this name, or alias, that a session has only under a condition, and the condition: a setting or a file.
+/// Returns the tool of this name, or alias, that a session has only under a condition, and the
+/// condition: a setting or a file.
 pub fn need_of(name: &str) -> Option<(&'static str, &'static str)> {
-    let found = NEEDS.iter().find(|(tool, aliases, _)| *tool == name || aliases.contains(&name));
+    let found = NEEDS
+        .iter()
+        .find(|(tool, aliases, _)| *tool == name || aliases.contains(&name));
     found.map(|(tool, _, need)| (*tool, *need))
 }
 
@@ -89,17 +115,24 @@ enum Extent {
 impl ToolSelection {
     /// Wants a tool whole. What is wanted at one place of the list is not deferred by another.
     fn whole(&mut self, tool: &dyn Tool, offer: Offer) {
-        let known = self.0.insert(tool.spec().name.clone(), Extent::Whole(offer));
+        let known = self
+            .0
+            .insert(tool.spec().name.clone(), Extent::Whole(offer));
         if let Some(Extent::Whole(before @ (Offer::Always | Offer::Native | Offer::Text))) = known
             && offer != Offer::Always
         {
-            self.0.insert(tool.spec().name.clone(), Extent::Whole(before));
+            self.0
+                .insert(tool.spec().name.clone(), Extent::Whole(before));
         }
     }
 
     fn part(&mut self, tool: &dyn Tool, part: &str) {
         let name = tool.spec().name.clone();
-        match self.0.entry(name).or_insert_with(|| Extent::Parts(Vec::new())) {
+        match self
+            .0
+            .entry(name)
+            .or_insert_with(|| Extent::Parts(Vec::new()))
+        {
             Extent::Whole(_) => {}
             Extent::Parts(parts) => parts.push(part.to_owned()),
         }
@@ -108,7 +141,8 @@ impl ToolSelection {
     /// As much of a tool as is wanted, and where it is offered.
     fn of(&self, tool: &Arc<dyn Tool>) -> Option<(Arc<dyn Tool>, Offer)> {
         let own = tool.spec().name.as_str();
-        // What tells of another tool must not tell more than that one may do, even where it is chosen whole itself.
+        // What tells of another tool must not tell more than that one may do, even where it is
+        // chosen whole itself.
         if let Some(Extent::Parts(parts)) = self.0.get(tool.narrowed_with().unwrap_or(own)) {
             return Some((tool.narrowed(parts)?, Offer::Always));
         }
@@ -121,11 +155,16 @@ impl ToolSelection {
 }
 
 impl Registry {
-    /// Keeps only what is wanted: tools by name or alias, groups, profiles, `*` for everything, `none` for nothing. A name that
-    /// stands for a part of a tool keeps that part; several keep all they stand for, unless the whole tool is wanted as well. An
-    /// empty list is the default set. In the default set every tool that does not belong to it is deferred; whatever else is
-    /// wanted is offered.
-    pub fn select(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) -> Result<(), UnknownChoice> {
+    /// Keeps only what is wanted: tools by name or alias, groups, profiles, `*` for everything,
+    /// `none` for nothing. A name that stands for a part of a tool keeps that part; several
+    /// keep all they stand for, unless the whole tool is wanted as well. An empty list is the
+    /// default set. In the default set every tool that does not belong to it is deferred; whatever
+    /// else is wanted is offered.
+    pub fn select(
+        &mut self,
+        wanted: &[String],
+        profiles: &BTreeMap<String, Vec<String>>,
+    ) -> Result<(), UnknownChoice> {
         let default = ["default".to_owned()];
         let wanted = if wanted.is_empty() { &default } else { wanted };
         let mut chosen = ToolSelection::default();
@@ -136,8 +175,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Keeps of what there is what is wanted here as well, offered where it was. What a name does not stand for here is not
-    /// missed: nothing is ever added.
+    /// Keeps of what there is what is wanted here as well, offered where it was. What a name does
+    /// not stand for here is not missed: nothing is ever added.
     pub fn restrict(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) {
         let mut chosen = ToolSelection::default();
         for choice in wanted {
@@ -153,15 +192,21 @@ impl Registry {
         profiles: &BTreeMap<String, Vec<String>>,
         chosen: &mut ToolSelection,
     ) -> Result<(), UnknownChoice> {
-        // The user's profiles hold tools, groups and built-in profiles, not each other: nothing can go in circles.
+        // The user's profiles hold tools, groups and built-in profiles, not each other: nothing can
+        // go in circles.
         if let Some(profile) = profiles.get(choice) {
-            return profile.iter().try_for_each(|choice| self.choose(choice, &BTreeMap::new(), chosen));
+            return profile
+                .iter()
+                .try_for_each(|choice| self.choose(choice, &BTreeMap::new(), chosen));
         }
         let mut all = |offer: &dyn Fn(&dyn Tool) -> Option<Offer>| {
             for tool in self.iter() {
                 let usable = self.is_usable(&tool.spec().name);
                 if let Some(offer) = offer(tool.as_ref()) {
-                    chosen.whole(tool.as_ref(), if usable { offer } else { Offer::Unmentioned });
+                    chosen.whole(
+                        tool.as_ref(),
+                        if usable { offer } else { Offer::Unmentioned },
+                    );
                 }
             }
         };
@@ -176,26 +221,44 @@ impl Registry {
                 "none" => {}
                 "default" => all(&|tool| Some(by_default(tool.manual().set))),
                 "minimal" => all(&|tool| {
-                    let offer =
-                        if tool.spec().name == COMPLETION { Offer::Always } else { by_default(tool.manual().set) };
-                    MINIMAL.contains(&tool.spec().name.as_str()).then_some(offer)
+                    let offer = if tool.spec().name == COMPLETION {
+                        Offer::Always
+                    } else {
+                        by_default(tool.manual().set)
+                    };
+                    MINIMAL
+                        .contains(&tool.spec().name.as_str())
+                        .then_some(offer)
                 }),
                 // The others stay callable by their names, and cost nothing.
                 "small" => all(&|tool| {
                     let offered = MINIMAL.contains(&tool.spec().name.as_str());
-                    Some(if offered { by_default(tool.manual().set) } else { Offer::Unmentioned })
+                    Some(if offered {
+                        by_default(tool.manual().set)
+                    } else {
+                        Offer::Unmentioned
+                    })
                 }),
-                "read-only" => all(&|tool| always(matches!(tool.access(), Access::Read | Access::State))),
-                part => return self.choose_part(part, chosen).ok_or_else(|| self.unknown(choice, profiles)),
+                "read-only" => {
+                    all(&|tool| always(matches!(tool.access(), Access::Read | Access::State)))
+                }
+                part => {
+                    return self
+                        .choose_part(part, chosen)
+                        .ok_or_else(|| self.unknown(choice, profiles));
+                }
             }
         }
         Ok(())
     }
 
-    /// Chooses what a name stands for, of every tool it stands for a part of; none where there is no such tool.
+    /// Chooses what a name stands for, of every tool it stands for a part of; none where there is
+    /// no such tool.
     fn choose_part(&self, part: &str, chosen: &mut ToolSelection) -> Option<()> {
         let name = [part.to_owned()];
-        let has_it = |tool: &&Arc<dyn Tool>| tool.narrowed_with().is_none() && tool.narrowed(&name).is_some();
+        let has_it = |tool: &&Arc<dyn Tool>| {
+            tool.narrowed_with().is_none() && tool.narrowed(&name).is_some()
+        };
         let mut found = None;
         for tool in self.iter().filter(has_it) {
             chosen.part(tool.as_ref(), part);
@@ -208,10 +271,17 @@ impl Registry {
         if let Some((name, need)) = need_of(name) {
             return UnknownChoice::Needs { name, need };
         }
-        let profiles: Vec<_> = PROFILES.into_iter().chain(profiles.keys().map(String::as_str)).collect();
+        let profiles: Vec<_> = PROFILES
+            .into_iter()
+            .chain(profiles.keys().map(String::as_str))
+            .collect();
         UnknownChoice::Unknown {
             name: name.to_owned(),
-            tools: self.iter().map(|tool| tool.spec().name.as_str()).collect::<Vec<_>>().join(", "),
+            tools: self
+                .iter()
+                .map(|tool| tool.spec().name.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
             groups: Group::ALL.map(Group::name).join(", "),
             profiles: profiles.join(", "),
         }

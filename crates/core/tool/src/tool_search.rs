@@ -1,6 +1,7 @@
 //! `tool_search`: finds deferred tools, with their arguments.
 //!
-//! It searches [catalogues](ToolCatalogue) and knows nothing of where their tools come from or how they are called.
+//! It searches [catalogues](ToolCatalogue) and knows nothing of where their tools come from or how
+//! they are called.
 
 mod relevance;
 mod shelf;
@@ -17,8 +18,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Access, DeferralUpdate, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext, ToolOutput, ToolTexts,
-    parse_arguments, schema_of,
+    Access, DeferralUpdate, Group, Intent, Manual, Patience, Tool, ToolCatalogue, ToolContext,
+    ToolOutput, ToolTexts, parse_arguments, schema_of,
 };
 use relevance::{relevance, terms};
 use shelf::DeferredTools;
@@ -31,7 +32,8 @@ const NAMED: usize = 50;
 
 const PROMPT: Prompt = prompt!("tool_search/prompt");
 
-static MANUAL: LazyLock<Manual> = LazyLock::new(|| ToolTexts::of(PROMPT.english).manual(Manual::of(Group::Others)));
+static MANUAL: LazyLock<Manual> =
+    LazyLock::new(|| ToolTexts::of(PROMPT.english).manual(Manual::of(Group::Others)));
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -67,7 +69,10 @@ impl ToolSearch {
 
     fn over(catalogues: Vec<Arc<dyn ToolCatalogue>>, deferred: Option<Arc<DeferredTools>>) -> Self {
         let mut description = ToolTexts::of(PROMPT.english).description.to_owned();
-        let guides = deferred.iter().map(|tools| tools.guide()).chain(catalogues.iter().map(|one| one.guide()));
+        let guides = deferred
+            .iter()
+            .map(|tools| tools.guide())
+            .chain(catalogues.iter().map(|one| one.guide()));
         // Writing to a String cannot fail.
         for guide in guides {
             let _ = write!(description, "\n\n{}", guide.trim_end());
@@ -79,21 +84,45 @@ impl ToolSearch {
             // There is only one place to look in.
             properties.shift_remove("server_name");
         }
-        let spec = ToolSpec { name: NAME.into(), description, parameters };
-        Self { spec, catalogues, deferred }
+        let spec = ToolSpec {
+            name: NAME.into(),
+            description,
+            parameters,
+        };
+        Self {
+            spec,
+            catalogues,
+            deferred,
+        }
     }
 
     fn sources(&self) -> Vec<CatalogueSource<'_>> {
-        let own = self.deferred.iter().map(|tools| tools.as_ref() as &dyn ToolCatalogue);
+        let own = self
+            .deferred
+            .iter()
+            .map(|tools| tools.as_ref() as &dyn ToolCatalogue);
         let all = own.chain(self.catalogues.iter().map(AsRef::as_ref));
-        all.flat_map(|one| one.sources().into_iter().map(move |name| (one, name))).collect()
+        all.flat_map(|one| one.sources().into_iter().map(move |name| (one, name)))
+            .collect()
     }
 
     fn unknown_source(&self, name: &str) -> Envelope {
-        let mut nouns: Vec<_> = self.catalogues.iter().map(|catalogue| catalogue.source_noun()).collect();
+        let mut nouns: Vec<_> = self
+            .catalogues
+            .iter()
+            .map(|catalogue| catalogue.source_noun())
+            .collect();
         nouns.dedup();
-        let known: Vec<_> = self.sources().iter().map(|(_, name)| format!("`{name}`")).collect();
-        let message = format!("there is no {} `{name}`; there are {}", nouns.join(" or "), known.join(", "));
+        let known: Vec<_> = self
+            .sources()
+            .iter()
+            .map(|(_, name)| format!("`{name}`"))
+            .collect();
+        let message = format!(
+            "there is no {} `{name}`; there are {}",
+            nouns.join(" or "),
+            known.join(", ")
+        );
         Envelope::failure("unknown_server", message)
     }
 }
@@ -121,7 +150,11 @@ impl Tool for ToolSearch {
             Some(_) => catalogue.narrowed(names),
             None => Some(Arc::clone(catalogue)),
         };
-        let catalogues = self.catalogues.iter().map(narrowed).collect::<Option<Vec<_>>>()?;
+        let catalogues = self
+            .catalogues
+            .iter()
+            .map(narrowed)
+            .collect::<Option<Vec<_>>>()?;
         Some(Arc::new(Self::over(catalogues, self.deferred.clone())))
     }
 
@@ -134,7 +167,9 @@ impl Tool for ToolSearch {
     }
 
     fn narrowed_with(&self) -> Option<&str> {
-        self.catalogues.iter().find_map(|catalogue| catalogue.called_by())
+        self.catalogues
+            .iter()
+            .find_map(|catalogue| catalogue.called_by())
     }
 
     fn access(&self) -> Access {
@@ -156,8 +191,14 @@ impl Tool for ToolSearch {
         if let (Some(name), []) = (&wanted, sources.as_slice()) {
             return self.unknown_source(name).into();
         }
-        let patience = if wanted.is_some() { Patience::Full } else { Patience::Short };
-        let asked = sources.iter().map(|(catalogue, name)| catalogue.tools(name, patience, &context.cancel));
+        let patience = if wanted.is_some() {
+            Patience::Full
+        } else {
+            Patience::Short
+        };
+        let asked = sources
+            .iter()
+            .map(|(catalogue, name)| catalogue.tools(name, patience, &context.cancel));
         let (terms, mut all, mut found, mut failed) = (terms(&query), 0, Vec::new(), Vec::new());
         for (source, tools) in sources.iter().zip(join_all(asked).await) {
             match tools {
@@ -165,7 +206,11 @@ impl Tool for ToolSearch {
                     all += tools.len();
                     let rated = tools.into_iter().map(|tool| {
                         let relevance = relevance(&source.1, &tool, &terms);
-                        SearchResult { relevance, source, tool }
+                        SearchResult {
+                            relevance,
+                            source,
+                            tool,
+                        }
                     });
                     found.extend(rated.filter(|result| result.relevance > 0));
                 }
@@ -183,7 +228,8 @@ impl Tool for ToolSearch {
     }
 }
 
-/// What the model reads: the best with their arguments, further ones by name, and why some could not be asked.
+/// What the model reads: the best with their arguments, further ones by name, and why some could
+/// not be asked.
 fn shown(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
     let mut text = match found.len() {
         0 => format!("None of {all} tools fits."),
@@ -191,14 +237,28 @@ fn shown(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
     };
     let (best, further) = found.split_at(found.len().min(SHOWN));
     // Writing to a String cannot fail.
-    for SearchResult { source: (catalogue, source), tool, .. } in best {
-        let _ = write!(text, "\n\n{}\n{}", catalogue.heading(source), catalogue.describe(tool));
+    for SearchResult {
+        source: (catalogue, source),
+        tool,
+        ..
+    } in best
+    {
+        let _ = write!(
+            text,
+            "\n\n{}\n{}",
+            catalogue.heading(source),
+            catalogue.describe(tool)
+        );
     }
     if !further.is_empty() {
         let name = |result: &SearchResult<'_>| format!("{}/{}", result.source.1, result.tool.name);
         let names: Vec<_> = further.iter().take(NAMED).map(name).collect();
         let rest = further.len().saturating_sub(NAMED);
-        let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+        let rest = if rest == 0 {
+            String::new()
+        } else {
+            format!(" and {rest} more")
+        };
         let _ = write!(text, "\n\nAlso: {}{rest}", sanitise(&names.join(", ")));
     }
     for reason in failed {

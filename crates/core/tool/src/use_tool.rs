@@ -1,7 +1,8 @@
 //! `use_tool`: calls a deferred tool by its name.
 //!
-//! A call of it never arrives here: [`ToolCall::meant`] puts the tool it names in its place before anything is checked, so that
-//! permission, hooks, events and results are about that tool. What arrives could not be read.
+//! A call of it never arrives here: [`ToolCall::meant`] puts the tool it names in its place before
+//! anything is checked, so that permission, hooks, events and results are about that tool. What
+//! arrives could not be read.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,12 +13,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    Access, DeferralUpdate, Group, Intent, Manual, Tool, ToolContext, ToolOutput, ToolTexts, parse_arguments, schema_of,
+    Access, DeferralUpdate, Group, Intent, Manual, Tool, ToolContext, ToolOutput, ToolTexts,
+    parse_arguments, schema_of,
 };
 
 const PROMPT: Prompt = prompt!("use_tool/prompt");
 
-static MANUAL: LazyLock<Manual> = LazyLock::new(|| ToolTexts::of(PROMPT.english).manual(Manual::of(Group::Others)));
+static MANUAL: LazyLock<Manual> =
+    LazyLock::new(|| ToolTexts::of(PROMPT.english).manual(Manual::of(Group::Others)));
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +30,10 @@ struct UseToolParameters {
     /// Its arguments, as its schema has them.
     #[serde(default)]
     #[schemars(with = "Map<String, Value>")]
-    #[expect(dead_code, reason = "only the schema and whether it can be read matter here")]
+    #[expect(
+        dead_code,
+        reason = "only the schema and whether it can be read matter here"
+    )]
     arguments: Value,
 }
 
@@ -62,7 +68,11 @@ impl Tool for UseTool {
     }
 
     fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
-        if deferred.is_empty() { DeferralUpdate::Useless } else { DeferralUpdate::Same }
+        if deferred.is_empty() {
+            DeferralUpdate::Useless
+        } else {
+            DeferralUpdate::Same
+        }
     }
 
     fn access(&self) -> Access {

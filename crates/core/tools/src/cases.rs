@@ -9,14 +9,24 @@ const FILES: [Prompt; 1] = [prompt!("cases/changing_files")];
 
 /// Every built-in case document.
 pub fn cases(language: PromptLanguage) -> impl Iterator<Item = CaseDocument> {
-    FILES.into_iter().filter_map(move |file| read(file.text(language)))
+    FILES
+        .into_iter()
+        .filter_map(move |file| read(file.text(language)))
 }
 
 fn read(file: &str) -> Option<CaseDocument> {
     let (name, rest) = file.split_once('\n')?;
     let (tools, text) = rest.split_once('\n')?;
-    let tools = tools.strip_prefix("tools: ")?.split(", ").map(str::to_owned).collect();
-    Some(CaseDocument { name: name.to_owned(), text: text.trim().to_owned(), tools })
+    let tools = tools
+        .strip_prefix("tools: ")?
+        .split(", ")
+        .map(str::to_owned)
+        .collect();
+    Some(CaseDocument {
+        name: name.to_owned(),
+        text: text.trim().to_owned(),
+        tools,
+    })
 }
 
 #[cfg(test)]
@@ -25,11 +35,18 @@ mod tests {
 
     #[test]
     fn every_file_is_read_and_names_tools_that_are_there() {
-        let known: Vec<_> = crate::testing::builtin().iter().map(|tool| tool.spec().name.clone()).collect();
+        let known: Vec<_> = crate::testing::builtin()
+            .iter()
+            .map(|tool| tool.spec().name.clone())
+            .collect();
         for language in [PromptLanguage::English, PromptLanguage::Chinese] {
             assert_eq!(cases(language).count(), FILES.len());
             for case in cases(language) {
-                assert!(!case.text.is_empty() && !case.tools.is_empty(), "{}", case.name);
+                assert!(
+                    !case.text.is_empty() && !case.tools.is_empty(),
+                    "{}",
+                    case.name
+                );
                 for tool in &case.tools {
                     assert!(known.contains(tool), "`{}` names `{tool}`", case.name);
                 }

@@ -1,4 +1,5 @@
-//! Copies of the project in which sub-agents work, a port: what makes and merges them is registered.
+//! Copies of the project in which sub-agents work, a port: what makes and merges them is
+//! registered.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -10,7 +11,8 @@ use crate::Running;
 
 /// What a copy is made for.
 pub struct CopyRequest<'a> {
-    /// The conversation that works in it; it has one copy, which stays until nothing in it would be lost.
+    /// The conversation that works in it; it has one copy, which stays until nothing in it would
+    /// be lost.
     pub conversation: &'a ConversationId,
     /// The folders of the session that starts it.
     pub workspace: &'a Workspace,
@@ -28,7 +30,8 @@ pub struct CopyRequest<'a> {
 
 /// Makes copies of projects. Everything here blocks on the disk.
 pub trait ProjectCopies: Send + Sync {
-    /// The copy of a conversation: the one it had before, or a new one. Otherwise why there is none.
+    /// The copy of a conversation: the one it had before, or a new one. Otherwise why there is
+    /// none.
     fn open(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String>;
 }
 
@@ -37,13 +40,14 @@ pub trait ProjectCopy: Send + Sync {
     /// The folders of somebody who works in it: those of the project, but for the project itself.
     fn workspace(&self, of: &Workspace) -> Workspace;
 
-    /// What became of copies that nobody came back to, where that is more than nothing: a sentence for each.
+    /// What became of copies that nobody came back to, where that is more than nothing: a sentence
+    /// for each.
     fn swept(&self) -> &[String] {
         &[]
     }
 
-    /// Merges what was changed, if whoever worked in it is done, noted as the doing of `call`, and removes the copy if nothing of it
-    /// would be lost.
+    /// Merges what was changed, if whoever worked in it is done, noted as the doing of `call`, and
+    /// removes the copy if nothing of it would be lost.
     fn settle(&self, outcome: Outcome, history: &dyn FileHistory, call: &str) -> MergeReport;
 }
 

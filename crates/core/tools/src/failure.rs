@@ -5,7 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use haft_tool::ToolOutput;
 use haft_types::Envelope;
 
-/// An error with a stable name for programs. Its `Display` is for the model: what, where, what to do.
+/// An error with a stable name for programs. Its `Display` is for the model: what, where, what to
+/// do.
 pub(crate) trait Coded: Display {
     /// The stable name, such as `not_found`.
     fn code(&self) -> &'static str;
@@ -33,14 +34,22 @@ impl Display for ToolFailure {
 
 impl<E: Coded> From<E> for ToolFailure {
     fn from(error: E) -> Self {
-        Self { code: error.code(), message: error.to_string(), missing: error.missing().map(str::to_owned) }
+        Self {
+            code: error.code(),
+            message: error.to_string(),
+            missing: error.missing().map(str::to_owned),
+        }
     }
 }
 
 impl ToolFailure {
     /// A failure with no error type of its own.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), missing: None }
+        Self {
+            code,
+            message: message.into(),
+            missing: None,
+        }
     }
 
     /// The same with what `hint` has to say of a path that leads nowhere.

@@ -1,6 +1,7 @@
-//! Tools that read, find and change files, and what they share: how a file is loaded ([`disk`], [`encoding`]), what must hold
-//! before it is changed ([`guard`]), what is said of documents ([`documents`]), how text in it is found and replaced ([`edit`]), and how changes reach the disk, all or none
-//! ([`change`]).
+//! Tools that read, find and change files, and what they share: how a file is loaded ([`disk`],
+//! [`encoding`]), what must hold before it is changed ([`guard`]), what is said of documents
+//! ([`documents`]), how text in it is found and replaced ([`edit`]), and how changes reach the
+//! disk, all or none ([`change`]).
 
 pub(crate) mod apply_patch;
 pub(crate) mod change;

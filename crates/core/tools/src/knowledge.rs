@@ -1,5 +1,6 @@
-//! Tools about what the conversation and the project know (TODO list, notes, useful information, messages, modules, skills), and
-//! what those about notes, useful information and messages have in common.
+//! Tools about what the conversation and the project know (TODO list, notes, useful information,
+//! messages, modules, skills), and what those about notes, useful information and messages have in
+//! common.
 
 pub(crate) mod ac_mod_list;
 pub(crate) mod ac_mod_read;
@@ -54,9 +55,14 @@ pub(crate) fn note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, T
     let text = text.trim();
     let characters = text.chars().count();
     if text.is_empty() {
-        Err(ToolFailure::new("invalid_arguments", format!("`{parameter}` is empty; say what is worth knowing")))
+        Err(ToolFailure::new(
+            "invalid_arguments",
+            format!("`{parameter}` is empty; say what is worth knowing"),
+        ))
     } else if characters > LONGEST {
-        let message = format!("`{parameter}` has {characters} characters; at most {LONGEST} are kept, say it shorter");
+        let message = format!(
+            "`{parameter}` has {characters} characters; at most {LONGEST} are kept, say it shorter"
+        );
         Err(ToolFailure::new("invalid_arguments", message))
     } else {
         Ok(text)
@@ -67,13 +73,16 @@ pub(crate) fn note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, T
 pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String, ToolFailure> {
     let path = paths::resolve(workspace, given)?;
     let inside = name_in(workspace, &path).ok_or_else(|| {
-        let message = format!("`{given}` is not part of the project; notes are kept for its own folders and files");
+        let message = format!(
+            "`{given}` is not part of the project; notes are kept for its own folders and files"
+        );
         ToolFailure::new("outside_workspace", message)
     })?;
     match path.symlink_metadata() {
         Ok(_) => Ok(inside),
         Err(error) => {
-            let message = format!("cannot look at `{given}`: {error}; name a folder or file that exists");
+            let message =
+                format!("cannot look at `{given}`: {error}; name a folder or file that exists");
             Err(ToolFailure::new("not_found", message))
         }
     }
@@ -82,7 +91,11 @@ pub(crate) fn project_path(workspace: &Workspace, given: &str) -> Result<String,
 /// A resolved path as notes name it; none outside the project.
 pub(crate) fn name_in(workspace: &Workspace, path: &Path) -> Option<String> {
     let relative = path.strip_prefix(&workspace.root).ok()?;
-    Some(if relative.as_os_str().is_empty() { ".".to_owned() } else { relative.display().to_string() })
+    Some(if relative.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        relative.display().to_string()
+    })
 }
 
 /// Text on one line, with nothing in it that could act on a terminal.

@@ -1,17 +1,22 @@
-//! Everything built in that the model can call, in the folders of its groups: `files`, `running`, `dialogue`, `knowledge` and
-//! `agents`. A tool is a file with a folder beside it for the `prompt.md` the model reads, its tests and its fixtures.
+//! Everything built in that the model can call, in the folders of its groups: `files`, `running`,
+//! `dialogue`, `knowledge` and `agents`. A tool is a file with a folder beside it for the
+//! `prompt.md` the model reads, its tests and its fixtures.
 //!
-//! A tool is made of a typed parameter struct, its prompt and a function over a [`ToolContext`](haft_tool::ToolContext), which gives
-//! back one envelope; [`ToolDefinition`](haft_tool::ToolDefinition) puts them together. This crate asks nobody for permission, keeps
-//! no state between calls but what they left running ([`Running`]; what was read and what is to do is behind the ports of
-//! `haft-tool`), reads no environment and starts no process except through the supervisor of `haft-sandbox`.
+//! A tool is made of a typed parameter struct, its prompt and a function over a
+//! [`ToolContext`](haft_tool::ToolContext), which gives back one envelope;
+//! [`ToolDefinition`](haft_tool::ToolDefinition) puts them together. This crate asks nobody for
+//! permission, keeps no state between calls but what they left running ([`Running`]; what was read
+//! and what is to do is behind the ports of `haft-tool`), reads no environment and starts no
+//! process except through the supervisor of `haft-sandbox`.
 //!
-//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `files::change` (how files are
-//! changed, all or none), `files::edit::blocks` (the engine that finds and replaces lines, a pure function).
+//! Read first: [`builtin`] (the set), `paths` (which files a call may touch), `files::change` (how
+//! files are changed, all or none), `files::edit::blocks` (the engine that finds and replaces
+//! lines, a pure function).
 //!
 //! # The data of each result
 //!
-//! `text` is for the running round. `data` is what later rounds are compressed from, so its shape is a contract:
+//! `text` is for the running round. `data` is what later rounds are compressed from, so its shape
+//! is a contract:
 //!
 //! | tool | data |
 //! | --- | --- |
@@ -49,8 +54,9 @@
 //! | `talk_to_group` | `group, reached: [name], failed: [name]` |
 //! | `recall` | `message_id, role, tools, truncated?, spill?: [path]` |
 //!
-//! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`), or `context.files` for
-//! several, from which the read ledger is rebuilt when a conversation is resumed.
+//! A result that read or wrote a file also carries `context.file` (`path, size, mtime_ns, hash`),
+//! or `context.files` for several, from which the read ledger is rebuilt when a conversation is
+//! resumed.
 
 mod agents;
 mod cases;
@@ -86,7 +92,9 @@ pub use cases::cases;
 pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::tool as plan_mode_respond;
 pub use failure::ToolFailure;
-pub use files::apply_patch::{ParsedPatch, PatchAction, PatchParser, PatchSection, tool as apply_patch};
+pub use files::apply_patch::{
+    ParsedPatch, PatchAction, PatchParser, PatchSection, tool as apply_patch,
+};
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover};
 pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
 pub use files::excerpt::{ExcerptError, excerpt};
@@ -103,10 +111,15 @@ use std::sync::Arc;
 
 use haft_tool::Tool;
 
-/// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so it depends on nothing but on
-/// what this build reads ([`Readers`]). Whatever calls leave running belongs to `running`.
+/// Every built-in tool, in the order it is offered. The order is part of the request's prefix, so
+/// it depends on nothing but on what this build reads ([`Readers`]). Whatever calls leave running
+/// belongs to `running`.
 pub fn builtin(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
-    let Readers { documents, tools: others, .. } = running.readers();
+    let Readers {
+        documents,
+        tools: others,
+        ..
+    } = running.readers();
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(files::read_file::tool()),
         Arc::new(files::write_to_file::tool()),

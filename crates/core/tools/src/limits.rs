@@ -1,4 +1,5 @@
-//! The `[limits]` section: how much of an output is shown and kept, how much may run at once, and how long.
+//! The `[limits]` section: how much of an output is shown and kept, how much may run at once, and
+//! how long.
 
 use haft_tool::OutputLimits;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ impl Default for LimitsConfig {
 impl LimitsConfig {
     /// How much of an output reaches the model.
     pub fn output(&self) -> OutputLimits {
-        OutputLimits { lines: self.output_lines, bytes: self.output_bytes }
+        OutputLimits {
+            lines: self.output_lines,
+            bytes: self.output_bytes,
+        }
     }
 }

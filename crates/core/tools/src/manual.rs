@@ -1,4 +1,5 @@
-//! What the manuals of tools are written with: the classic names other agents gave them, and their parameters.
+//! What the manuals of tools are written with: the classic names other agents gave them, and their
+//! parameters.
 
 use serde_json::{Map, Value};
 

@@ -1,6 +1,7 @@
 //! From the path a model wrote to the one file it means, with every link followed.
 //!
-//! Invariant: a path that [`resolve`] returns is absolute, holds no link, `.` or `..`, and lies in the workspace.
+//! Invariant: a path that [`resolve`] returns is absolute, holds no link, `.` or `..`, and lies in
+//! the workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +13,14 @@ use crate::failure::Coded;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     /// Nothing was given.
-    #[error("`path` is empty: give a path relative to the working directory, such as `path/to/main.rs`")]
+    #[error(
+        "`path` is empty: give a path relative to the working directory, such as `path/to/main.rs`"
+    )]
     Empty,
     /// It leads out of the workspace.
-    #[error("`{given}` resolves to `{resolved}`, which is outside the project (`{root}`); use a path inside it")]
+    #[error(
+        "`{given}` resolves to `{resolved}`, which is outside the project (`{root}`); use a path inside it"
+    )]
     Outside {
         /// What the model wrote.
         given: String,
@@ -49,11 +54,16 @@ pub(crate) fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, Pat
     if workspace.contains(&resolved) {
         Ok(resolved)
     } else {
-        Err(PathError::Outside { given: given.to_owned(), resolved, root: workspace.root.clone() })
+        Err(PathError::Outside {
+            given: given.to_owned(),
+            resolved,
+            root: workspace.root.clone(),
+        })
     }
 }
 
-/// The path as a model can give it back to a tool: relative to the working directory where it lies inside.
+/// The path as a model can give it back to a tool: relative to the working directory where it lies
+/// inside.
 pub(crate) fn shown(workspace: &Workspace, path: &Path) -> String {
     match path.strip_prefix(&workspace.cwd) {
         Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),

@@ -1,7 +1,8 @@
 //! What nearly every tool is written with.
 
 pub(crate) use haft_tool::{
-    Access, Alias, Group, Intent, Manual, Set, Tool, ToolContext, ToolDefinition, ToolNames, ToolOutput,
+    Access, Alias, Group, Intent, Manual, Set, Tool, ToolContext, ToolDefinition, ToolNames,
+    ToolOutput,
 };
 pub(crate) use haft_types::{Envelope, prompt};
 pub(crate) use schemars::JsonSchema;

@@ -1,6 +1,8 @@
-//! Tools that run programs, and what a conversation has running beside its calls: sessions at terminals, and background tasks.
+//! Tools that run programs, and what a conversation has running beside its calls: sessions at
+//! terminals, and background tasks.
 //!
-//! Invariant: none of it outlives the [`Running`] it belongs to, which is made once for each conversation.
+//! Invariant: none of it outlives the [`Running`] it belongs to, which is made once for each
+//! conversation.
 
 pub(crate) mod background_task;
 pub(crate) mod execute_command;
@@ -44,7 +46,14 @@ impl Running {
     pub fn new(supervisor: Arc<Supervisor>, limits: LimitsConfig) -> Self {
         let sandbox = Sandbox::off("none was set up");
         let readers = Readers::default();
-        Self { supervisor, sandbox, limits, readers, sessions: Sessions::default(), tasks: Tasks::default() }
+        Self {
+            supervisor,
+            sandbox,
+            limits,
+            readers,
+            sessions: Sessions::default(),
+            tasks: Tasks::default(),
+        }
     }
 
     /// The same with what extensions read of files.
@@ -97,8 +106,9 @@ impl Running {
         &self.limits
     }
 
-    /// Takes note of a result in the history of a resumed conversation: no id is used twice, and a task that was started and
-    /// never said to have ended is a lost one. Results must come in order.
+    /// Takes note of a result in the history of a resumed conversation: no id is used twice, and a
+    /// task that was started and never said to have ended is a lost one. Results must come in
+    /// order.
     pub fn remember(&self, tool: &str, envelope: &Envelope) {
         let data = &envelope.data;
         let text = |key: &str| data.get(key).and_then(|value| value.as_str());
@@ -106,19 +116,30 @@ impl Running {
             return;
         }
         if tool == session_start::NAME {
-            self.sessions.remember(text("session_id").unwrap_or_default());
+            self.sessions
+                .remember(text("session_id").unwrap_or_default());
         }
         if tool != background_task::NAME {
             return;
         }
         match (text("action"), text("task_id")) {
             (Some("start"), Some(id)) => {
-                self.tasks.remember(id, text("command").unwrap_or_default(), text("output").map(PathBuf::from));
+                self.tasks.remember(
+                    id,
+                    text("command").unwrap_or_default(),
+                    text("output").map(PathBuf::from),
+                );
             }
             (Some("kill"), Some(id)) => self.tasks.settle(id),
             (Some("cleanup"), _) => {
-                let removed = data.get("removed").and_then(|ids| ids.as_array()).into_iter().flatten();
-                removed.filter_map(|id| id.as_str()).for_each(|id| self.tasks.settle(id));
+                let removed = data
+                    .get("removed")
+                    .and_then(|ids| ids.as_array())
+                    .into_iter()
+                    .flatten();
+                removed
+                    .filter_map(|id| id.as_str())
+                    .for_each(|id| self.tasks.settle(id));
             }
             _ => {}
         }
@@ -136,7 +157,11 @@ impl Running {
 
     /// What runs now, each by its id and what it runs.
     pub fn names(&self) -> Vec<String> {
-        let tasks = self.tasks.list().into_iter().filter(|task| task.ending().is_none());
+        let tasks = self
+            .tasks
+            .list()
+            .into_iter()
+            .filter(|task| task.ending().is_none());
         let tasks = tasks.map(|task| format!("{} ({})", task.id, phrases::title(&task.line.text)));
         tasks.chain(self.sessions.running()).collect()
     }
@@ -152,7 +177,11 @@ impl Running {
                 phrases::state(report.phase)
             )
         });
-        let sessions = self.sessions.running().into_iter().map(|session| format!("session {session}: running"));
+        let sessions = self
+            .sessions
+            .running()
+            .into_iter()
+            .map(|session| format!("session {session}: running"));
         tasks.chain(sessions).collect()
     }
 
@@ -161,13 +190,14 @@ impl Running {
         self.tasks.changes()
     }
 
-    /// Background tasks whose end the model does not know of, oldest first, at most this many. They count as announced from
-    /// now on.
+    /// Background tasks whose end the model does not know of, oldest first, at most this many. They
+    /// count as announced from now on.
     pub fn take_ended(&self, most: usize) -> Vec<TaskReport> {
         self.tasks.take_ended(most)
     }
 
-    /// Ends everything, waits until nothing of it is left, and gives the tasks whose end the model does not know of.
+    /// Ends everything, waits until nothing of it is left, and gives the tasks whose end the model
+    /// does not know of.
     pub async fn end_all(&self) -> Vec<TaskReport> {
         self.sessions.end_all().await;
         self.tasks.end_all().await

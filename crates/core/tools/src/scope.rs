@@ -30,7 +30,10 @@ impl Deref for FileScope {
 impl FileScope {
     /// That of a call with this context.
     pub(crate) fn new(context: &ToolContext) -> Self {
-        Self { context: context.clone(), left_out: Arc::default() }
+        Self {
+            context: context.clone(),
+            left_out: Arc::default(),
+        }
     }
 
     /// What the model reads of what was left out.
@@ -48,15 +51,19 @@ impl FileScope {
 
     /// A file as its user has it open, where an editor says that it is not saved.
     pub(crate) fn as_open(&self, path: &Path, mut loaded: Loaded) -> Loaded {
-        if let Some(unsaved) = self.buffers.as_ref().and_then(|buffers| buffers.unsaved(path)) {
+        if let Some(unsaved) = self
+            .buffers
+            .as_ref()
+            .and_then(|buffers| buffers.unsaved(path))
+        {
             loaded.bytes = unsaved.into_bytes();
             loaded.state = state_of(&loaded.bytes, &loaded.metadata);
         }
         loaded
     }
 
-    /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when a conversation is
-    /// resumed.
+    /// Notes how a file looks now, here and in the result: the ledger is rebuilt from results when
+    /// a conversation is resumed.
     pub fn saw(&self, path: &Path, state: FileState) -> Value {
         self.reads.saw(path, state);
         json!({ "file": seen(path, state) })

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use haft_sandbox::Supervisor;
 use haft_tool::{
-    Added, CallProgress, ChangeUndo, ConversationMessages, DocumentReader, FileHistory, FileState, NewUseful, Note,
-    OutputLimits, PortError, ProjectNotes, ReadLedger, Recalled, TodoItem, TodoList, TokenCount, Tool, ToolContext,
-    ToolOutput, UndoReport, UndoTarget, UsefulInfo, UsefulItem, Workspace,
+    Added, CallProgress, ChangeUndo, ConversationMessages, DocumentReader, FileHistory, FileState,
+    NewUseful, Note, OutputLimits, PortError, ProjectNotes, ReadLedger, Recalled, TodoItem,
+    TodoList, TokenCount, Tool, ToolContext, ToolOutput, UndoReport, UndoTarget, UsefulInfo,
+    UsefulItem, Workspace,
 };
 use haft_types::{MarkAction, MarkReport, Timestamp, ToolStatus, TranscriptLine};
 use serde_json::Value;
@@ -35,9 +36,14 @@ impl Bench {
         Self::in_folder(tempfile::tempdir().unwrap())
     }
 
-    /// In memory where there is a place for files in memory, so that many edits need not wait for a disk.
+    /// In memory where there is a place for files in memory, so that many edits need not wait for a
+    /// disk.
     pub(crate) fn in_memory() -> Self {
-        Self::in_folder(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+        Self::in_folder(
+            tempfile::tempdir_in("/dev/shm")
+                .or_else(|_| tempfile::tempdir())
+                .unwrap(),
+        )
     }
 
     fn in_folder(folder: TempDir) -> Self {
@@ -51,7 +57,11 @@ impl Bench {
     }
 
     fn build(base: &Path, folder: Option<TempDir>) -> Self {
-        let (root, spill, journal) = (base.join("project"), base.join("spill"), base.join("journal"));
+        let (root, spill, journal) = (
+            base.join("project"),
+            base.join("spill"),
+            base.join("journal"),
+        );
         fs::create_dir_all(&root).unwrap();
         fs::create_dir_all(&spill).unwrap();
         let todo = Arc::new(MemoryTodo::default());
@@ -59,14 +69,23 @@ impl Bench {
         let history = Arc::new(MemoryHistory::default());
         let progress = Arc::new(MemoryProgress::default());
         let context = ToolContext {
-            workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: root, spill, journal },
+            workspace: Workspace {
+                root: root.clone(),
+                extra: Vec::new(),
+                cwd: root,
+                spill,
+                journal,
+            },
             readable: None,
             call_id: "call-1".to_owned(),
             cancel: CancellationToken::new(),
             limits: OutputLimits::default(),
             environment: Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
             commits: false,
-            tools: haft_tool::ALL_TOOL_NAMES.into_iter().map(str::to_owned).collect(),
+            tools: haft_tool::ALL_TOOL_NAMES
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
             progress: Arc::<MemoryProgress>::clone(&progress),
             todo: Arc::<MemoryTodo>::clone(&todo),
             reads: Arc::new(MemoryLedger::default()),
@@ -79,7 +98,14 @@ impl Bench {
             documents: Some(documents()),
             buffers: None,
         };
-        Self { _folder: folder, context, todo, transcript, history, progress }
+        Self {
+            _folder: folder,
+            context,
+            todo,
+            transcript,
+            history,
+            progress,
+        }
     }
 
     pub(crate) fn with_limits(mut self, lines: usize, bytes: usize) -> Self {
@@ -92,7 +118,11 @@ impl Bench {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        if name.is_empty() { self.workspace().root.clone() } else { self.workspace().root.join(name) }
+        if name.is_empty() {
+            self.workspace().root.clone()
+        } else {
+            self.workspace().root.join(name)
+        }
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -112,7 +142,15 @@ impl Bench {
         let mut names: Vec<String> = ignore::WalkBuilder::new(&root)
             .standard_filters(false)
             .build()
-            .map(|entry| entry.unwrap().into_path().strip_prefix(&root).unwrap().display().to_string())
+            .map(|entry| {
+                entry
+                    .unwrap()
+                    .into_path()
+                    .strip_prefix(&root)
+                    .unwrap()
+                    .display()
+                    .to_string()
+            })
             .filter(|name| !name.is_empty())
             .collect();
         names.sort();
@@ -126,14 +164,24 @@ impl Bench {
     /// Runs a call that must succeed.
     pub(crate) async fn ok(&self, tool: &dyn Tool, arguments: Value) -> ToolOutput {
         let output = self.run(tool, arguments).await;
-        assert_eq!(output.envelope.status, ToolStatus::Success, "{}", output.envelope.text);
+        assert_eq!(
+            output.envelope.status,
+            ToolStatus::Success,
+            "{}",
+            output.envelope.text
+        );
         output
     }
 
     /// Runs a call that must fail, and gives its code and message.
     pub(crate) async fn err(&self, tool: &dyn Tool, arguments: Value) -> (String, String) {
         let output = self.run(tool, arguments).await;
-        assert_eq!(output.envelope.status, ToolStatus::Error, "{}", output.envelope.text);
+        assert_eq!(
+            output.envelope.status,
+            ToolStatus::Error,
+            "{}",
+            output.envelope.text
+        );
         assert_eq!(output.changes, []);
         let error = output.envelope.error.unwrap();
         (error.code, error.message)
@@ -172,18 +220,36 @@ impl UsefulInfo for MemoryUseful {
     }
 
     async fn add(&self, new: NewUseful) -> Result<Added, PortError> {
-        let NewUseful { path, start_line, end_line, description } = new;
+        let NewUseful {
+            path,
+            start_line,
+            end_line,
+            description,
+        } = new;
         let mut items = self.0.lock().unwrap();
-        let item = UsefulItem { number: items.len() as u32 + 1, path, start_line, end_line, description };
+        let item = UsefulItem {
+            number: items.len() as u32 + 1,
+            path,
+            start_line,
+            end_line,
+            description,
+        };
         items.push(item.clone());
-        Ok(Added { item, merged: 0, dropped: Vec::new() })
+        Ok(Added {
+            item,
+            merged: 0,
+            dropped: Vec::new(),
+        })
     }
 
     async fn delete(&self, number: u32) -> Result<UsefulItem, PortError> {
         let mut items = self.0.lock().unwrap();
         let at = items.iter().position(|item| item.number == number);
         at.map(|at| items.remove(at))
-            .ok_or_else(|| PortError::Unknown { what: "useful information", id: number.to_string() })
+            .ok_or_else(|| PortError::Unknown {
+                what: "useful information",
+                id: number.to_string(),
+            })
     }
 }
 
@@ -194,7 +260,11 @@ impl MemoryNotes {
     fn take(&self, id: &str) -> Result<Note, PortError> {
         let mut notes = self.0.lock().unwrap();
         let at = notes.iter().position(|note| note.id == id);
-        at.map(|at| notes.remove(at)).ok_or_else(|| PortError::Unknown { what: "note", id: id.to_owned() })
+        at.map(|at| notes.remove(at))
+            .ok_or_else(|| PortError::Unknown {
+                what: "note",
+                id: id.to_owned(),
+            })
     }
 }
 
@@ -207,13 +277,21 @@ impl ProjectNotes for MemoryNotes {
     async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
         let mut notes = self.0.lock().unwrap();
         let id = format!("n{}", notes.len() + 1);
-        let note = Note { id, path: path.to_owned(), note: note.to_owned(), updated_at: Timestamp::UNIX_EPOCH };
+        let note = Note {
+            id,
+            path: path.to_owned(),
+            note: note.to_owned(),
+            updated_at: Timestamp::UNIX_EPOCH,
+        };
         notes.push(note.clone());
         Ok(note)
     }
 
     async fn update(&self, id: &str, note: &str) -> Result<Note, PortError> {
-        let note = Note { note: note.to_owned(), ..self.take(id)? };
+        let note = Note {
+            note: note.to_owned(),
+            ..self.take(id)?
+        };
         self.0.lock().unwrap().push(note.clone());
         Ok(note)
     }
@@ -245,7 +323,10 @@ impl ConversationMessages for MemoryTranscript {
 
     async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
         let message = self.message.lock().unwrap().clone();
-        message.ok_or_else(|| PortError::Unknown { what: "message", id: id.to_owned() })
+        message.ok_or_else(|| PortError::Unknown {
+            what: "message",
+            id: id.to_owned(),
+        })
     }
 }
 
@@ -307,7 +388,11 @@ pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
     let readers = Readers {
         buffers: None,
         documents: Some(documents()),
-        tools: vec![Arc::new(haft_changes::apply_patch()), Arc::new(haft_changes::undo_edit()), outline()],
+        tools: vec![
+            Arc::new(haft_changes::apply_patch()),
+            Arc::new(haft_changes::undo_edit()),
+            outline(),
+        ],
     };
     Arc::new(Running::new(supervisor(), limits).with_readers(readers))
 }
@@ -340,31 +425,55 @@ impl MemoryHistory {
 
 impl ChangeUndo for MemoryHistory {
     fn undo(&self, call: &str, target: &UndoTarget) -> Result<UndoReport, PortError> {
-        self.asked.lock().unwrap().push((call.to_owned(), target.clone()));
+        self.asked
+            .lock()
+            .unwrap()
+            .push((call.to_owned(), target.clone()));
         let report = self.undoes.lock().unwrap().take();
-        report.ok_or_else(|| PortError::Unknown { what: "change", id: call.to_owned() })
+        report.ok_or_else(|| PortError::Unknown {
+            what: "change",
+            id: call.to_owned(),
+        })
     }
 }
 
 impl FileHistory for MemoryHistory {
     fn save(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
-        self.saved.lock().unwrap().extend(paths.iter().map(|path| (call.to_owned(), path.to_path_buf())));
+        self.saved.lock().unwrap().extend(
+            paths
+                .iter()
+                .map(|path| (call.to_owned(), path.to_path_buf())),
+        );
         Ok(())
     }
 
     fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
-        self.changed.lock().unwrap().extend(paths.iter().map(|path| (call.to_owned(), path.to_path_buf())));
+        self.changed.lock().unwrap().extend(
+            paths
+                .iter()
+                .map(|path| (call.to_owned(), path.to_path_buf())),
+        );
         Ok(())
     }
 }
 
-/// Runs every case in a tool's `fixtures`: with the files of `before`, the call gives the files of `after` byte for byte, or `error`
-/// and the files untouched.
+/// Runs every case in a tool's `fixtures`: with the files of `before`, the call gives the files of
+/// `after` byte for byte, or `error` and the files untouched.
 pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn(&Path) -> Value) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/files").join(name).join("fixtures");
-    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/files")
+        .join(name)
+        .join("fixtures");
+    let mut cases: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     cases.sort();
-    assert!(cases.len() >= least, "only {} fixtures were found", cases.len());
+    assert!(
+        cases.len() >= least,
+        "only {} fixtures were found",
+        cases.len()
+    );
     for case in cases {
         let name = case.file_name().unwrap().to_str().unwrap().to_owned();
         let bench = Bench::new();
@@ -374,7 +483,11 @@ pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn
         }
         let output = bench.run(tool, call(&case)).await;
         let after = if case.join("after").exists() {
-            assert!(output.envelope.error.is_none(), "{name}: {}", output.envelope.text);
+            assert!(
+                output.envelope.error.is_none(),
+                "{name}: {}",
+                output.envelope.text
+            );
             assert_eq!(
                 output.envelope.text.contains("white space ignored"),
                 name.starts_with("whitespace-fallback"),
@@ -383,9 +496,17 @@ pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn
             files_below(&case.join("after"))
         } else {
             let expected = fs::read_to_string(case.join("error")).unwrap_or_default();
-            let error = output.envelope.error.unwrap_or_else(|| panic!("{name}: {}", output.envelope.text));
-            let message = error.message.replace(bench.workspace().root.to_str().unwrap(), "/project");
-            let message = message.replace(bench.workspace().root.parent().unwrap().to_str().unwrap(), "/base");
+            let error = output
+                .envelope
+                .error
+                .unwrap_or_else(|| panic!("{name}: {}", output.envelope.text));
+            let message = error
+                .message
+                .replace(bench.workspace().root.to_str().unwrap(), "/project");
+            let message = message.replace(
+                bench.workspace().root.parent().unwrap().to_str().unwrap(),
+                "/base",
+            );
             let told = format!("{}: {message}\n", error.code);
             assert_eq!(told, expected, "{name}");
             before
@@ -397,10 +518,18 @@ pub(crate) async fn fixtures(name: &str, least: usize, tool: &dyn Tool, call: fn
 /// Files by name, their bytes readable.
 fn files_below(root: &Path) -> Vec<(String, BString)> {
     let mut files = Vec::new();
-    for entry in ignore::WalkBuilder::new(root).standard_filters(false).build() {
+    for entry in ignore::WalkBuilder::new(root)
+        .standard_filters(false)
+        .build()
+    {
         let path = entry.unwrap().into_path();
         if !path.is_dir() {
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
             files.push((name, BString(fs::read(&path).unwrap())));
         }
     }

@@ -10,14 +10,21 @@ mod undo_edit;
 
 use std::fmt::Write as _;
 
-/// What every model is told about the built-in tools, whole: a change here is a change of the product.
+/// What every model is told about the built-in tools, whole: a change here is a change of the
+/// product.
 #[test]
 fn specifications() {
     let mut text = String::new();
     for tool in crate::testing::builtin() {
         let spec = tool.spec();
         let schema = serde_json::to_string_pretty(&spec.parameters).unwrap();
-        let _ = write!(text, "# {} ({:?})\n\n{}\n\n{schema}\n\n", spec.name, tool.access(), spec.description);
+        let _ = write!(
+            text,
+            "# {} ({:?})\n\n{}\n\n{schema}\n\n",
+            spec.name,
+            tool.access(),
+            spec.description
+        );
     }
     insta::assert_snapshot!("specifications", text);
 }

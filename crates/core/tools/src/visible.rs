@@ -1,12 +1,17 @@
-//! File content as it is shown: nothing in it can move a cursor or hide, and nothing of it is left out.
+//! File content as it is shown: nothing in it can move a cursor or hide, and nothing of it is left
+//! out.
 
 use std::borrow::Cow;
 
-/// One line of a file with its control characters made visible. Unlike the output of a program, a file is not played like a
-/// terminal recording: an escape sequence or a lone carriage return is shown, because it is in the file.
+/// One line of a file with its control characters made visible. Unlike the output of a program, a
+/// file is not played like a terminal recording: an escape sequence or a lone carriage return is
+/// shown, because it is in the file.
 pub fn line(text: &str) -> Cow<'_, str> {
     if text.contains(is_control) {
-        let pictured: String = text.chars().map(|one| if is_control(one) { picture(one) } else { one }).collect();
+        let pictured: String = text
+            .chars()
+            .map(|one| if is_control(one) { picture(one) } else { one })
+            .collect();
         Cow::Owned(haft_text::sanitise(&pictured).into_owned())
     } else {
         haft_text::sanitise(text)
@@ -28,7 +33,8 @@ fn picture(one: char) -> char {
 
 /// The longest part of a text that has at most this many bytes and ends between characters.
 pub(crate) fn prefix(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
+    text.get(..text.floor_char_boundary(bytes))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What happens during a run, as one JSON object a line. The names are a contract with programs that read them.
+//! What happens during a run, as one JSON object a line. The names are a contract with programs
+//! that read them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -156,7 +157,8 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },
-    /// A tool that is still running has something to show. Not part of the result: only for those who watch.
+    /// A tool that is still running has something to show. Not part of the result: only for those
+    /// who watch.
     ToolProgress {
         /// The call's id.
         id: String,
@@ -173,7 +175,8 @@ pub enum EventBody {
         usage: Usage,
         /// Money by class; null without prices.
         cost: Option<Cost>,
-        /// Tokens this request did not hold because what was read again was referred to; left out when there are none.
+        /// Tokens this request did not hold because what was read again was referred to; left out
+        /// when there are none.
         #[serde(default, skip_serializing_if = "is_zero")]
         saved_tokens: u64,
     },
@@ -225,7 +228,8 @@ pub enum EventBody {
     },
     /// Something of the conversation is not sent, or not whole.
     Pruning {
-        /// What was done: `cleared`, `deleted`, `older_rounds`, `short_system`, `excerpts`, `bare_minimum` or `refused_as_too_long`.
+        /// What was done: `cleared`, `deleted`, `older_rounds`, `short_system`, `excerpts`,
+        /// `bare_minimum` or `refused_as_too_long`.
         step: String,
         /// Tokens left out.
         tokens: u64,
@@ -312,11 +316,13 @@ pub enum EventBody {
         /// The sentence for people.
         message: String,
     },
-    /// A sub-agent begins or is over. The event's `agent` and `conversation_id` are the sub-agent's own, as in all its events.
+    /// A sub-agent begins or is over. The event's `agent` and `conversation_id` are the sub-agent's
+    /// own, as in all its events.
     Subagent {
         /// How far it has come.
         phase: SubagentPhase,
-        /// The agent's name in its file; `agent` differs where the same one works several times at once.
+        /// The agent's name in its file; `agent` differs where the same one works several times at
+        /// once.
         name: String,
         /// The conversation of whoever started it.
         parent: ConversationId,
@@ -356,7 +362,8 @@ pub struct TurnResult {
     /// The answer as data, where a schema was asked for and the answer fits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
-    /// True where the model ended the run as done although every write and command of it failed, or no call of it succeeded.
+    /// True where the model ended the run as done although every write and command of it failed,
+    /// or no call of it succeeded.
     #[serde(default, skip_serializing_if = "is_false")]
     pub nothing_changed: bool,
 }

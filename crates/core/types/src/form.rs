@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-/// What is asked of a person. All text in it comes from outside: sanitise it before a terminal shows it.
+/// What is asked of a person. All text in it comes from outside: sanitise it before a terminal
+/// shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// Who asks, for people.
@@ -73,11 +74,15 @@ pub enum Filled {
 impl Field {
     /// What people call it.
     pub fn label(&self) -> &str {
-        if self.title.is_empty() { &self.name } else { &self.title }
+        if self.title.is_empty() {
+            &self.name
+        } else {
+            &self.title
+        }
     }
 
-    /// What a line that a person typed answers: nothing typed takes the default, or leaves out what may be left out. The error
-    /// says what can be typed.
+    /// What a line that a person typed answers: nothing typed takes the default, or leaves out what
+    /// may be left out. The error says what can be typed.
     pub fn answer(&self, line: &str) -> Result<Option<Value>, String> {
         match (line.trim().is_empty(), &self.default) {
             (true, Some(default)) => Ok(Some(default.clone())),
@@ -87,7 +92,8 @@ impl Field {
         }
     }
 
-    /// What can be answered, to stand after its label; empty where anything can and nothing is known.
+    /// What can be answered, to stand after its label; empty where anything can and nothing is
+    /// known.
     pub fn notes(&self) -> String {
         let listed = |choices: &[Choice]| {
             let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();
@@ -107,7 +113,11 @@ impl Field {
             other => format!("default {other}"),
         }));
         notes.extend((self.required && self.default.is_none()).then(|| "needed".to_owned()));
-        if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
+        if notes.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", notes.join("; "))
+        }
     }
 }
 
@@ -119,9 +129,14 @@ impl FieldKind {
             Self::Text => Ok(line.into()),
             Self::Number => {
                 let number = line.parse().ok().and_then(Number::from_f64);
-                number.map(Value::Number).ok_or_else(|| "type a number".to_owned())
+                number
+                    .map(Value::Number)
+                    .ok_or_else(|| "type a number".to_owned())
             }
-            Self::Integer => line.parse::<i64>().map(Value::from).map_err(|_| "type a whole number".to_owned()),
+            Self::Integer => line
+                .parse::<i64>()
+                .map(Value::from)
+                .map_err(|_| "type a whole number".to_owned()),
             Self::Boolean => match line.to_lowercase().as_str() {
                 "y" | "yes" | "true" | "是" => Ok(true.into()),
                 "n" | "no" | "false" | "否" => Ok(false.into()),
@@ -129,7 +144,10 @@ impl FieldKind {
             },
             Self::One(choices) => chosen(choices, line).map(Value::from),
             Self::Some(choices) => {
-                let parts = line.split(',').map(str::trim).filter(|part| !part.is_empty());
+                let parts = line
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty());
                 parts
                     .map(|part| chosen(choices, part).map(Value::from))
                     .collect::<Result<Vec<_>, _>>()
@@ -140,7 +158,9 @@ impl FieldKind {
 }
 
 fn chosen(choices: &[Choice], typed: &str) -> Result<String, String> {
-    let found = choices.iter().find(|choice| choice.value == typed || choice.title.eq_ignore_ascii_case(typed));
+    let found = choices
+        .iter()
+        .find(|choice| choice.value == typed || choice.title.eq_ignore_ascii_case(typed));
     found.map(|choice| choice.value.clone()).ok_or_else(|| {
         let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();
         format!("`{typed}` is none of {}", values.join(", "))
@@ -164,18 +184,33 @@ mod tests {
             default,
         };
         assert_eq!(field(true, None).notes(), " (in years; a number; needed)");
-        assert_eq!(field(true, Some(json!(7))).notes(), " (in years; a number; default 7)");
-        assert_eq!(field(true, None).answer(" "), Err("it must be given".into()));
+        assert_eq!(
+            field(true, Some(json!(7))).notes(),
+            " (in years; a number; default 7)"
+        );
+        assert_eq!(
+            field(true, None).answer(" "),
+            Err("it must be given".into())
+        );
         assert_eq!(field(true, Some(json!(7))).answer(""), Ok(Some(json!(7))));
         assert_eq!(field(false, None).answer(""), Ok(None));
         assert_eq!(field(false, None).answer(" 36 "), Ok(Some(json!(36))));
-        assert_eq!(field(false, None).answer("old"), Err("type a whole number".into()));
+        assert_eq!(
+            field(false, None).answer("old"),
+            Err("type a whole number".into())
+        );
     }
 
     #[test]
     fn a_line_becomes_a_value_of_its_kind_or_says_what_is_missing() {
-        let colours =
-            || ["red", "green"].map(|value| Choice { value: value.into(), title: value.to_uppercase() }).to_vec();
+        let colours = || {
+            ["red", "green"]
+                .map(|value| Choice {
+                    value: value.into(),
+                    title: value.to_uppercase(),
+                })
+                .to_vec()
+        };
         for (kind, line, wanted) in [
             (FieldKind::Text, " Ada ", Ok(json!("Ada"))),
             (FieldKind::Number, "2.5", Ok(json!(2.5))),
@@ -187,11 +222,27 @@ mod tests {
             (FieldKind::Boolean, "否", Ok(json!(false))),
             (FieldKind::Boolean, "maybe", Err("type `y` or `n`")),
             (FieldKind::One(colours()), "GREEN", Ok(json!("green"))),
-            (FieldKind::One(colours()), "blue", Err("`blue` is none of red, green")),
-            (FieldKind::Some(colours()), "red, green,", Ok(json!(["red", "green"]))),
-            (FieldKind::Some(colours()), "red, blue", Err("`blue` is none of red, green")),
+            (
+                FieldKind::One(colours()),
+                "blue",
+                Err("`blue` is none of red, green"),
+            ),
+            (
+                FieldKind::Some(colours()),
+                "red, green,",
+                Ok(json!(["red", "green"])),
+            ),
+            (
+                FieldKind::Some(colours()),
+                "red, blue",
+                Err("`blue` is none of red, green"),
+            ),
         ] {
-            assert_eq!(kind.read(line), wanted.map_err(str::to_owned), "{kind:?} {line}");
+            assert_eq!(
+                kind.read(line),
+                wanted.map_err(str::to_owned),
+                "{kind:?} {line}"
+            );
         }
     }
 }

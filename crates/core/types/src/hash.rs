@@ -19,7 +19,8 @@ impl ContentHash {
     }
 }
 
-/// Builds a [`ContentHash`] from pieces. Each piece is length-prefixed, so `ab`+`c` differs from `a`+`bc`.
+/// Builds a [`ContentHash`] from pieces. Each piece is length-prefixed, so `ab`+`c` differs from
+/// `a`+`bc`.
 #[derive(Default)]
 pub struct Hasher(blake3::Hasher);
 
@@ -63,7 +64,9 @@ impl FromStr for ContentHash {
         if text.len() != 32 {
             return Err(BadHash);
         }
-        u128::from_str_radix(text, 16).map(|number| Self(number.to_be_bytes())).map_err(|_| BadHash)
+        u128::from_str_radix(text, 16)
+            .map(|number| Self(number.to_be_bytes()))
+            .map_err(|_| BadHash)
     }
 }
 
@@ -96,6 +99,9 @@ mod tests {
     fn text_form_round_trips() {
         let hash = ContentHash::of(b"haft");
         assert_eq!(hash.to_string().parse::<ContentHash>().unwrap(), hash);
-        assert_eq!(serde_json::from_str::<ContentHash>(&serde_json::to_string(&hash).unwrap()).unwrap(), hash);
+        assert_eq!(
+            serde_json::from_str::<ContentHash>(&serde_json::to_string(&hash).unwrap()).unwrap(),
+            hash
+        );
     }
 }

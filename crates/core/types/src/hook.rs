@@ -109,13 +109,18 @@ impl HookPoint {
 
     /// The point of that name, in either manner.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|point| point.name() == name || point.claude_name() == name)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|point| point.name() == name || point.claude_name() == name)
     }
 }
 
 fn capitalised(word: &str) -> String {
     let mut chars = word.chars();
-    chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
+    chars.next().map_or_else(String::new, |first| {
+        first.to_ascii_uppercase().to_string() + chars.as_str()
+    })
 }
 
 #[cfg(test)]
@@ -127,7 +132,11 @@ mod tests {
         for &point in HookPoint::ALL {
             for name in [point.name().to_owned(), point.claude_name()] {
                 assert_eq!(HookPoint::by_name(&name), Some(point), "{name}");
-                assert_eq!(serde_json::from_value::<HookPoint>(name.clone().into()).unwrap(), point, "{name}");
+                assert_eq!(
+                    serde_json::from_value::<HookPoint>(name.clone().into()).unwrap(),
+                    point,
+                    "{name}"
+                );
             }
             assert_eq!(serde_json::to_value(point).unwrap(), point.name());
         }

@@ -21,7 +21,8 @@ impl MessageId {
         ShortId(self.0.as_fields().0)
     }
 
-    /// The id of a message that is made from something else, such as an imported one: same origin, same id.
+    /// The id of a message that is made from something else, such as an imported one: same origin,
+    /// same id.
     pub fn derived(hash: ContentHash) -> Self {
         Self(uuid::Builder::from_random_bytes(hash.0).into_uuid())
     }
@@ -64,7 +65,9 @@ impl FromStr for ShortId {
 }
 
 /// The id of a conversation: generated, or given by whoever created it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct ConversationId(String);
 
@@ -81,7 +84,10 @@ impl ConversationId {
 
     /// The first eight characters, as used in default names and tables.
     pub fn short(&self) -> &str {
-        self.0.char_indices().nth(8).map_or(self.0.as_str(), |(end, _)| &self.0[..end])
+        self.0
+            .char_indices()
+            .nth(8)
+            .map_or(self.0.as_str(), |(end, _)| &self.0[..end])
     }
 
     /// The id as [`file_name`] writes it: imported ones may hold anything.
@@ -93,17 +99,30 @@ impl ConversationId {
 /// A longer name gets a hash for its end: file systems take 255 bytes, and endings are added.
 const LONGEST_NAME: usize = 150;
 
-/// A name for a file made of a name from elsewhere: plain ones, such as generated ids, are what they are; in others, what is
-/// not a plain character is written as its code. It leads nowhere, hides nothing, and no two names give the same.
+/// A name for a file made of a name from elsewhere: plain ones, such as generated ids, are what
+/// they are; in others, what is not a plain character is written as its code. It leads nowhere,
+/// hides nothing, and no two names give the same.
 pub fn file_name(name: &str) -> String {
-    let plain = |at: usize, c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || (c == '.' && at > 0);
-    let code = |(at, c): (usize, char)| if plain(at, c) { c.to_string() } else { format!("%{:x}", c as u32) };
+    let plain = |at: usize, c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || (c == '.' && at > 0)
+    };
+    let code = |(at, c): (usize, char)| {
+        if plain(at, c) {
+            c.to_string()
+        } else {
+            format!("%{:x}", c as u32)
+        }
+    };
     let mut safe: String = name.char_indices().map(code).collect();
     if safe.len() > LONGEST_NAME {
         safe.truncate(LONGEST_NAME - 50);
         safe.extend(["%-", &ContentHash::of(name.as_bytes()).to_string()]);
     }
-    if safe.is_empty() { "%".to_owned() } else { safe }
+    if safe.is_empty() {
+        "%".to_owned()
+    } else {
+        safe
+    }
 }
 
 impl From<Uuid> for ConversationId {
@@ -141,7 +160,11 @@ mod tests {
 
     #[test]
     fn every_name_has_a_file_name_that_leads_nowhere() {
-        let plain = ["0a1b2c3d-0000-4000-8000-000000000000", "a_b.c-1", "salvaged-7"];
+        let plain = [
+            "0a1b2c3d-0000-4000-8000-000000000000",
+            "a_b.c-1",
+            "salvaged-7",
+        ];
         for name in plain {
             assert_eq!(file_name(name), name);
         }
@@ -172,9 +195,15 @@ mod tests {
         for name in odd {
             let safe = ConversationId::new(name).file_name();
             let fits = |c: char| c.is_ascii_alphanumeric() || "-_.%".contains(c);
-            assert!(safe.chars().all(fits) && !safe.starts_with('.') && !safe.is_empty(), "{name:?}: {safe}");
+            assert!(
+                safe.chars().all(fits) && !safe.starts_with('.') && !safe.is_empty(),
+                "{name:?}: {safe}"
+            );
             assert!(safe.len() <= LONGEST_NAME, "{name:?}: {safe}");
-            assert!(seen.insert(safe.clone()) && !plain.contains(&safe.as_str()), "{name:?}: {safe}");
+            assert!(
+                seen.insert(safe.clone()) && !plain.contains(&safe.as_str()),
+                "{name:?}: {safe}"
+            );
         }
     }
 

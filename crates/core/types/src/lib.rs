@@ -1,7 +1,8 @@
-//! The shared vocabulary of haft: messages and their parts, requests and their segments, events, usage, prices, ids.
+//! The shared vocabulary of haft: messages and their parts, requests and their segments, events,
+//! usage, prices, ids.
 //!
-//! Everything here is a plain serialisable value. This crate does no I/O, is not async, reads no clock and makes no random
-//! numbers: [`Clock`] and [`IdSource`] are how the others are given both.
+//! Everything here is a plain serialisable value. This crate does no I/O, is not async, reads no
+//! clock and makes no random numbers: [`Clock`] and [`IdSource`] are how the others are given both.
 //!
 //! Read first: [`Message`] (what is stored), [`Request`] (what is sent), [`Event`] (what is shown).
 //!
@@ -34,7 +35,8 @@ mod tool;
 mod usage;
 
 pub use event::{
-    BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, SubagentPhase, TaskPhase, TurnResult,
+    BudgetLayer, CallPhase, ChangeKind, CompactionPhase, Event, EventBody, SubagentPhase,
+    TaskPhase, TurnResult,
 };
 pub use form::{Choice, Field, FieldKind, Filled, Form};
 pub use hash::{ContentHash, Hasher};
@@ -42,7 +44,9 @@ pub use hook::HookPoint;
 pub use id::{Clock, ConversationId, IdSource, MessageId, ShortId, file_name};
 pub use mark::{MarkAction, MarkReport, TranscriptLine};
 pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
-pub use model::{Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelProfile, ModelSpec, ToolProtocol};
+pub use model::{
+    Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelProfile, ModelSpec, ToolProtocol,
+};
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PROTECTED, PermissionMode, STEERING, UnknownMode};

@@ -1,4 +1,5 @@
-//! The messages of a conversation in a list, and edits of the list of those that are marked as deleted.
+//! The messages of a conversation in a list, and edits of the list of those that are marked as
+//! deleted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

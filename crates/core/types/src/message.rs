@@ -77,7 +77,8 @@ pub struct Message {
     /// Free metadata.
     #[serde(default)]
     pub metadata: Metadata,
-    /// The model's metadata, on assistant messages; boxed, because every other message would keep room for it.
+    /// The model's metadata, on assistant messages; boxed, because every other message would keep
+    /// room for it.
     #[serde(default)]
     pub llm_metadata: Option<Box<LlmMetadata>>,
 }
@@ -87,7 +88,14 @@ const ORIGIN: &str = "origin";
 impl Message {
     /// A message with these parts.
     pub fn new(id: MessageId, role: Role, content: Vec<Part>, at: Timestamp) -> Self {
-        Self { message_id: id, role, content, created_at: at, metadata: Metadata::new(), llm_metadata: None }
+        Self {
+            message_id: id,
+            role,
+            content,
+            created_at: at,
+            metadata: Metadata::new(),
+            llm_metadata: None,
+        }
     }
 
     /// A message of one text part.
@@ -98,13 +106,19 @@ impl Message {
     /// The same message marked as coming from `origin`.
     #[must_use]
     pub fn from(mut self, origin: Origin) -> Self {
-        self.metadata.insert(ORIGIN.into(), serde_json::to_value(origin).unwrap_or_default());
+        self.metadata.insert(
+            ORIGIN.into(),
+            serde_json::to_value(origin).unwrap_or_default(),
+        );
         self
     }
 
     /// Where a user message came from.
     pub fn origin(&self) -> Origin {
-        self.metadata.get(ORIGIN).and_then(|value| Origin::deserialize(value).ok()).unwrap_or_default()
+        self.metadata
+            .get(ORIGIN)
+            .and_then(|value| Origin::deserialize(value).ok())
+            .unwrap_or_default()
     }
 
     /// Whether this is the user's own input and so opens a round.
@@ -134,7 +148,9 @@ impl Message {
             .iter()
             .filter_map(|part| match part {
                 Part::Text { text, .. } => Some(text.as_str()),
-                Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => None,
+                Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {
+                    None
+                }
             })
             .collect()
     }
@@ -145,7 +161,13 @@ impl Message {
         self.content.shrink_to_fit();
         for part in &mut self.content {
             if let Part::ToolResult(result) = part {
-                let Envelope { text, data, stats, context, .. } = &mut result.envelope;
+                let Envelope {
+                    text,
+                    data,
+                    stats,
+                    context,
+                    ..
+                } = &mut result.envelope;
                 text.shrink_to_fit();
                 [data, stats, context].into_iter().for_each(shrink_value);
             } else if let Part::Text { text, .. } = part {
@@ -154,12 +176,17 @@ impl Message {
         }
     }
 
-    /// The hash of what the model sees of it: role, parts, and the model that made it, but neither id nor time.
+    /// The hash of what the model sees of it: role, parts, and the model that made it, but neither
+    /// id nor time.
     pub fn content_hash(&self) -> ContentHash {
         let mut hasher = Hasher::default();
         hasher.update(self.role.to_string().as_bytes());
-        // Thinking is sent back only to the model that made it, so the maker is part of what is sent.
-        let maker = self.llm_metadata.as_ref().map_or("", |made| made.model_name.as_str());
+        // Thinking is sent back only to the model that made it, so the maker is part of what is
+        // sent.
+        let maker = self
+            .llm_metadata
+            .as_ref()
+            .map_or("", |made| made.model_name.as_str());
         hasher.update(maker.as_bytes());
         for part in &self.content {
             match part {
@@ -173,16 +200,27 @@ impl Message {
                     hasher.update(thinking.raw.as_deref().unwrap_or_default().as_bytes());
                 }
                 Part::ToolCall(call) => {
-                    hasher.update(b"call").update(call.id.as_bytes()).update(call.name.as_bytes());
+                    hasher
+                        .update(b"call")
+                        .update(call.id.as_bytes())
+                        .update(call.name.as_bytes());
                     hasher.update(call.arguments.as_bytes());
                     hasher.update(call.signature.as_deref().unwrap_or_default().as_bytes());
                 }
                 Part::ToolResult(result) => {
-                    hasher.update(b"result").update(result.tool_call_id.as_bytes()).update(result.name.as_bytes());
-                    hasher.update(&[result.envelope.status as u8]).update(result.envelope.text.as_bytes());
+                    hasher
+                        .update(b"result")
+                        .update(result.tool_call_id.as_bytes())
+                        .update(result.name.as_bytes());
+                    hasher
+                        .update(&[result.envelope.status as u8])
+                        .update(result.envelope.text.as_bytes());
                 }
                 Part::Image(image) => {
-                    hasher.update(b"image").update(image.media_type.as_bytes()).update(image.data.as_bytes());
+                    hasher
+                        .update(b"image")
+                        .update(image.media_type.as_bytes())
+                        .update(image.data.as_bytes());
                 }
             }
         }
@@ -230,7 +268,12 @@ pub struct LlmMetadata {
 
 impl LlmMetadata {
     /// The metadata of a reply with this usage and cost.
-    pub fn new(model_name: impl Into<String>, round: u32, usage: Usage, cost: Option<Cost>) -> Self {
+    pub fn new(
+        model_name: impl Into<String>,
+        round: u32,
+        usage: Usage,
+        cost: Option<Cost>,
+    ) -> Self {
         Self {
             model_name: model_name.into(),
             input_tokens: usage.input,
@@ -272,10 +315,15 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Hashes and counts the message, and gives back what it has reserved and not used: it is kept as long as its conversation.
+    /// Hashes and counts the message, and gives back what it has reserved and not used: it is kept
+    /// as long as its conversation.
     pub fn new(mut message: Message, counter: &dyn TokenCounter) -> Arc<Self> {
         message.shrink();
-        Arc::new(Self { hash: message.content_hash(), tokens: counter.message(&message), message })
+        Arc::new(Self {
+            hash: message.content_hash(),
+            tokens: counter.message(&message),
+            message,
+        })
     }
 }
 
@@ -296,7 +344,12 @@ fn shrink_value(value: &mut Value) {
 
 fn write_content<S: Serializer>(parts: &[Part], serializer: S) -> Result<S::Ok, S::Error> {
     match parts {
-        [Part::Text { text, signature: None }] => serializer.serialize_str(text),
+        [
+            Part::Text {
+                text,
+                signature: None,
+            },
+        ] => serializer.serialize_str(text),
         parts => serializer.collect_seq(parts),
     }
 }
@@ -304,7 +357,8 @@ fn write_content<S: Serializer>(parts: &[Part], serializer: S) -> Result<S::Ok, 
 fn read_content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
     struct Content;
 
-    // A visitor rather than an untagged enum: the enum would buffer, and arguments would lose their bytes.
+    // A visitor rather than an untagged enum: the enum would buffer, and arguments would lose their
+    // bytes.
     impl<'de> Visitor<'de> for Content {
         type Value = Vec<Part>;
 

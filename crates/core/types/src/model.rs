@@ -9,7 +9,9 @@ use strum::{Display, IntoStaticStr};
 use crate::price::Price;
 
 /// A wire protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, Display)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, Display,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Api {
@@ -25,7 +27,12 @@ pub enum Api {
 
 impl Api {
     /// All four, in the order they are documented.
-    pub const ALL: [Self; 4] = [Self::OpenaiChat, Self::OpenaiResponses, Self::Anthropic, Self::Gemini];
+    pub const ALL: [Self; 4] = [
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+    ];
 
     /// The name used in configuration.
     pub fn name(self) -> &'static str {
@@ -42,7 +49,10 @@ impl FromStr for Api {
     type Err = UnknownApi;
 
     fn from_str(text: &str) -> Result<Self, UnknownApi> {
-        Self::ALL.into_iter().find(|api| api.name() == text).ok_or_else(|| UnknownApi(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|api| api.name() == text)
+            .ok_or_else(|| UnknownApi(text.to_owned()))
     }
 }
 
@@ -60,7 +70,8 @@ pub enum ToolProtocol {
 }
 
 impl ToolProtocol {
-    /// Whether calls are part of the model's text, so that the prompt must say how to write them and how to finish.
+    /// Whether calls are part of the model's text, so that the prompt must say how to write them
+    /// and how to finish.
     pub fn is_text(self) -> bool {
         match self {
             Self::Native => false,
@@ -84,7 +95,8 @@ pub enum CacheKind {
     OpenaiBreakpoints,
     /// Gemini: common prefix, automatic, never promised.
     Gemini,
-    /// DeepSeek: whole stored units, cut at the ends of requests and replies; a request that only appends always finds one.
+    /// DeepSeek: whole stored units, cut at the ends of requests and replies; a request that only
+    /// appends always finds one.
     Deepseek,
     /// vLLM: common prefix in whole blocks of the KV cache.
     Vllm,
@@ -110,9 +122,12 @@ impl CacheKind {
     pub fn finds(self) -> CacheMatch {
         match self {
             Self::None => CacheMatch::Nothing,
-            Self::Automatic | Self::Openai | Self::Gemini | Self::Deepseek | Self::Vllm | Self::LlamaCpp => {
-                CacheMatch::Prefix
-            }
+            Self::Automatic
+            | Self::Openai
+            | Self::Gemini
+            | Self::Deepseek
+            | Self::Vllm
+            | Self::LlamaCpp => CacheMatch::Prefix,
             Self::Anthropic | Self::OpenaiBreakpoints => CacheMatch::Boundaries,
         }
     }
@@ -134,7 +149,8 @@ pub struct CacheRule {
     /// Content blocks that a boundary looks back for an earlier one; absent without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub look_back: Option<u32>,
-    /// Tokens between two prefixes that the provider stores on its own (`deepseek`, `gemini`); absent where that is not known.
+    /// Tokens between two prefixes that the provider stores on its own (`deepseek`, `gemini`);
+    /// absent where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<u32>,
 }
@@ -153,7 +169,8 @@ impl Default for CacheRule {
 }
 
 impl CacheRule {
-    /// How long an entry lives without a hit; `None` when `ttl` is not a number with `s`, `m`, `h` or `d`.
+    /// How long an entry lives without a hit; `None` when `ttl` is not a number with `s`, `m`, `h`
+    /// or `d`.
     pub fn life(&self) -> Option<Duration> {
         let (number, unit) = self.ttl.split_at_checked(self.ttl.len().checked_sub(1)?)?;
         let seconds = match unit {
@@ -163,7 +180,11 @@ impl CacheRule {
             "d" => 86_400,
             _ => return None,
         };
-        number.parse::<u64>().ok()?.checked_mul(seconds).map(Duration::from_secs)
+        number
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(seconds)
+            .map(Duration::from_secs)
     }
 }
 
@@ -179,8 +200,8 @@ pub struct Capabilities {
     pub user_after_tool: bool,
     /// It goes on with a beginning of its own reply that is sent as the last message.
     pub prefill: bool,
-    /// It wants its reasoning back with every reply that called tools (`reasoning_content` on `openai-chat`; the other APIs
-    /// have rules of their own).
+    /// It wants its reasoning back with every reply that called tools (`reasoning_content` on
+    /// `openai-chat`; the other APIs have rules of their own).
     pub reasoning_back: bool,
     /// Though it reasons, it knows the limit of its reply as `max_tokens` (`openai-chat`).
     pub max_tokens: bool,
@@ -189,7 +210,14 @@ pub struct Capabilities {
 impl Default for Capabilities {
     fn default() -> Self {
         let (images, user_after_tool) = (true, true);
-        Self { images, reasoning: false, user_after_tool, prefill: false, reasoning_back: false, max_tokens: false }
+        Self {
+            images,
+            reasoning: false,
+            user_after_tool,
+            prefill: false,
+            reasoning_back: false,
+            max_tokens: false,
+        }
     }
 }
 
@@ -229,7 +257,8 @@ pub enum ModelProfile {
     /// The default set of tools, each described whole.
     #[default]
     Full,
-    /// Few tools in few words. Replies that are nothing but calls written as text are read as these calls.
+    /// Few tools in few words. Replies that are nothing but calls written as text are read as these
+    /// calls.
     Small,
 }
 
@@ -242,21 +271,43 @@ impl ModelProfile {
 
     /// That of a model of which no entry says it.
     pub fn of(name: &str, window: u32) -> Self {
-        if window <= Self::SMALL_WINDOW || Self::is_small_by(name) { Self::Small } else { Self::Full }
+        if window <= Self::SMALL_WINDOW || Self::is_small_by(name) {
+            Self::Small
+        } else {
+            Self::Full
+        }
     }
 
-    /// Whether a model's name tells that it is small: by its size (the largest of `1.5b`, `270m` or `e4b`; `8x7b` and `30b-a3b` are
-    /// not small), or as one that is known.
+    /// Whether a model's name tells that it is small: by its size (the largest of `1.5b`, `270m` or
+    /// `e4b`; `8x7b` and `30b-a3b` are not small), or as one that is known.
     pub fn is_small_by(name: &str) -> bool {
         let name = name.to_ascii_lowercase();
-        let sizes = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '.').filter_map(|word| {
-            let (count, size) =
-                word.split_once('x').map_or((Some(1.0), word), |(count, size)| (count.parse().ok(), size));
-            let number = |unit| size.strip_suffix(unit)?.trim_start_matches('e').parse::<f64>().ok();
-            Some(count? * number('b').or_else(|| number('m').map(|millions| millions / 1000.0))?)
-        });
-        let known = include_str!("small_models.txt").lines().any(|known| name.contains(known));
-        known || sizes.reduce(f64::max).is_some_and(|size| size < Self::SMALL_SIZE)
+        let sizes = name
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '.')
+            .filter_map(|word| {
+                let (count, size) = word
+                    .split_once('x')
+                    .map_or((Some(1.0), word), |(count, size)| {
+                        (count.parse().ok(), size)
+                    });
+                let number = |unit| {
+                    size.strip_suffix(unit)?
+                        .trim_start_matches('e')
+                        .parse::<f64>()
+                        .ok()
+                };
+                Some(
+                    count?
+                        * number('b').or_else(|| number('m').map(|millions| millions / 1000.0))?,
+                )
+            });
+        let known = include_str!("small_models.txt")
+            .lines()
+            .any(|known| name.contains(known));
+        known
+            || sizes
+                .reduce(f64::max)
+                .is_some_and(|size| size < Self::SMALL_SIZE)
     }
 }
 
@@ -273,9 +324,11 @@ impl ModelSpec {
         format!("{}/{}", self.provider, self.name)
     }
 
-    /// Tokens kept free for the reply: the model's maximum, or this share of the window when that is unknown.
+    /// Tokens kept free for the reply: the model's maximum, or this share of the window when that
+    /// is unknown.
     pub fn output_reserve(&self, share_if_unknown: f64) -> u32 {
-        self.max_output_tokens.unwrap_or((f64::from(self.context_window) * share_if_unknown) as u32)
+        self.max_output_tokens
+            .unwrap_or((f64::from(self.context_window) * share_if_unknown) as u32)
     }
 }
 
@@ -285,10 +338,30 @@ mod tests {
 
     #[test]
     fn a_life_is_a_number_with_a_unit() {
-        let life = |ttl: &str| CacheRule { ttl: ttl.into(), ..CacheRule::default() }.life().map(|life| life.as_secs());
+        let life = |ttl: &str| {
+            CacheRule {
+                ttl: ttl.into(),
+                ..CacheRule::default()
+            }
+            .life()
+            .map(|life| life.as_secs())
+        };
         let lives = ["5m", "1h", "30s", "2d"].map(life);
         assert_eq!(lives, [Some(300), Some(3_600), Some(30), Some(172_800)]);
-        assert_eq!(["", "m", "5", "5 m", "-5m", "5min", "5分", "99999999999999999999d"].map(life), [None; 8]);
+        assert_eq!(
+            [
+                "",
+                "m",
+                "5",
+                "5 m",
+                "-5m",
+                "5min",
+                "5分",
+                "99999999999999999999d"
+            ]
+            .map(life),
+            [None; 8]
+        );
     }
 
     #[test]
@@ -313,16 +386,46 @@ mod tests {
             "granite3.3:8b",
             "starcoder2-3b",
         ] {
-            assert_eq!(ModelProfile::of(small, 131_072), ModelProfile::Small, "{small}");
+            assert_eq!(
+                ModelProfile::of(small, 131_072),
+                ModelProfile::Small,
+                "{small}"
+            );
         }
         for full in [
-            "qwen2.5-coder:32b", "Qwen3-30B-A3B-Instruct", "mixtral-8x7b-instruct", "llama-3.3-70b-versatile",
-            "gpt-oss-120b", "gpt-oss:20b", "gemma-3-27b-it", "qwen2.5-coder-14b", "gpt-4o-mini", "o4-mini", "gpt-5.2",
-            "claude-sonnet-4-5", "deepseek-chat", "kimi-k2-0905", "glm-4.6", "MiniMax-M2", "qwen3-coder-plus",
-            "gemini-2.5-flash", "mock", "devstral-small-2507", "qwen3-235b-a22b", "",
+            "qwen2.5-coder:32b",
+            "Qwen3-30B-A3B-Instruct",
+            "mixtral-8x7b-instruct",
+            "llama-3.3-70b-versatile",
+            "gpt-oss-120b",
+            "gpt-oss:20b",
+            "gemma-3-27b-it",
+            "qwen2.5-coder-14b",
+            "gpt-4o-mini",
+            "o4-mini",
+            "gpt-5.2",
+            "claude-sonnet-4-5",
+            "deepseek-chat",
+            "kimi-k2-0905",
+            "glm-4.6",
+            "MiniMax-M2",
+            "qwen3-coder-plus",
+            "gemini-2.5-flash",
+            "mock",
+            "devstral-small-2507",
+            "qwen3-235b-a22b",
+            "",
         ] {
-            assert_eq!(ModelProfile::of(full, 131_072), ModelProfile::Full, "{full}");
+            assert_eq!(
+                ModelProfile::of(full, 131_072),
+                ModelProfile::Full,
+                "{full}"
+            );
         }
-        assert_eq!(ModelProfile::of("gpt-4", 8_192), ModelProfile::Small, "the window says it");
+        assert_eq!(
+            ModelProfile::of("gpt-4", 8_192),
+            ModelProfile::Small,
+            "the window says it"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The parts a message is made of, and their stable JSON form.
 //!
-//! A tool call's arguments stay the bytes the model wrote: an object is embedded as it came, anything else (a cut or broken
-//! text) is kept as a JSON string. Hence the hand-written (de)serialisation: serde's tagged enums would parse and reprint them.
+//! A tool call's arguments stay the bytes the model wrote: an object is embedded as it came,
+//! anything else (a cut or broken text) is kept as a JSON string. Hence the hand-written
+//! (de)serialisation: serde's tagged enums would parse and reprint them.
 
 use std::borrow::Cow;
 
@@ -35,7 +36,10 @@ pub enum Part {
 impl Part {
     /// A text part without signature.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into(), signature: None }
+        Self::Text {
+            text: text.into(),
+            signature: None,
+        }
     }
 }
 
@@ -46,7 +50,8 @@ pub struct Thinking {
     pub text: String,
     /// The provider's signature or encrypted content.
     pub signature: Option<String>,
-    /// The provider's whole item as received, for items that must go back verbatim (OpenAI reasoning items, redacted thinking).
+    /// The provider's whole item as received, for items that must go back verbatim (OpenAI
+    /// reasoning items, redacted thinking).
     pub raw: Option<String>,
 }
 
@@ -64,11 +69,12 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// The tool through which others are called that are not offered one by one: `name`, `arguments`.
+    /// The tool through which others are called that are not offered one by one: `name`,
+    /// `arguments`.
     pub const INDIRECT: &'static str = "use_tool";
 
-    /// The call that is meant: of one through another tool the one it names, with the arguments as they were written there. A call
-    /// that does not say so properly means itself.
+    /// The call that is meant: of one through another tool the one it names, with the arguments as
+    /// they were written there. A call that does not say so properly means itself.
     pub fn meant(&self) -> Cow<'_, Self> {
         #[derive(Deserialize)]
         struct NamedCall<'a> {
@@ -84,11 +90,16 @@ impl ToolCall {
         };
         let written = arguments.map_or("{}", RawValue::get);
         // Some models write an object as text.
-        let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
+        let arguments =
+            serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
         if name == Self::INDIRECT {
             return Cow::Borrowed(self);
         }
-        Cow::Owned(Self { name, arguments, ..self.clone() })
+        Cow::Owned(Self {
+            name,
+            arguments,
+            ..self.clone()
+        })
     }
 }
 
@@ -112,14 +123,17 @@ pub struct Image {
     pub data: String,
 }
 
-/// `arguments` on the wire: the object itself, or the raw text as a string when it is not an object.
+/// `arguments` on the wire: the object itself, or the raw text as a string when it is not an
+/// object.
 struct Arguments<'a>(&'a str);
 
 impl Serialize for Arguments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serde_json::from_str::<&RawValue>(self.0) {
             // Surrounding white space would not survive; such a text goes as a string.
-            Ok(raw) if raw.get().len() == self.0.len() && self.0.starts_with('{') => raw.serialize(serializer),
+            Ok(raw) if raw.get().len() == self.0.len() && self.0.starts_with('{') => {
+                raw.serialize(serializer)
+            }
             _ => serializer.serialize_str(self.0),
         }
     }
@@ -154,9 +168,21 @@ impl Serialize for Part {
                 let envelope = &result.envelope;
                 map.serialize_entry("status", &envelope.status)?;
                 map.serialize_entry("text", &envelope.text)?;
-                optional(&mut map, "data", (!envelope.data.is_null()).then_some(&envelope.data))?;
-                optional(&mut map, "stats", (!envelope.stats.is_null()).then_some(&envelope.stats))?;
-                optional(&mut map, "context", (!envelope.context.is_null()).then_some(&envelope.context))?;
+                optional(
+                    &mut map,
+                    "data",
+                    (!envelope.data.is_null()).then_some(&envelope.data),
+                )?;
+                optional(
+                    &mut map,
+                    "stats",
+                    (!envelope.stats.is_null()).then_some(&envelope.stats),
+                )?;
+                optional(
+                    &mut map,
+                    "context",
+                    (!envelope.context.is_null()).then_some(&envelope.context),
+                )?;
                 optional(&mut map, "error", envelope.error.as_ref())?;
             }
             Self::Image(image) => {
@@ -169,7 +195,11 @@ impl Serialize for Part {
     }
 }
 
-fn optional<M: SerializeMap, T: Serialize>(map: &mut M, key: &str, value: Option<&T>) -> Result<(), M::Error> {
+fn optional<M: SerializeMap, T: Serialize>(
+    map: &mut M,
+    key: &str,
+    value: Option<&T>,
+) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
 
@@ -201,7 +231,10 @@ impl<'de> Deserialize<'de> for Part {
         let fields = PartFields::deserialize(deserializer)?;
         let missing = D::Error::missing_field;
         Ok(match fields.r#type.as_str() {
-            "text" => Self::Text { text: fields.text.ok_or_else(|| missing("text"))?, signature: fields.signature },
+            "text" => Self::Text {
+                text: fields.text.ok_or_else(|| missing("text"))?,
+                signature: fields.signature,
+            },
             "thinking" => Self::Thinking(Thinking {
                 text: fields.text.ok_or_else(|| missing("text"))?,
                 signature: fields.signature,
@@ -234,9 +267,10 @@ impl<'de> Deserialize<'de> for Part {
                 },
             })),
             "image" => match fields.data {
-                serde_json::Value::String(data) => {
-                    Self::Image(Image { media_type: fields.media_type.ok_or_else(|| missing("media_type"))?, data })
-                }
+                serde_json::Value::String(data) => Self::Image(Image {
+                    media_type: fields.media_type.ok_or_else(|| missing("media_type"))?,
+                    data,
+                }),
                 _ => return Err(missing("data")),
             },
             other => {
@@ -254,8 +288,12 @@ mod tests {
     use super::*;
 
     fn meant(name: &str, arguments: &str) -> (String, String) {
-        let call =
-            ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.into(), signature: Some("s".into()) };
+        let call = ToolCall {
+            id: "c1".into(),
+            name: name.into(),
+            arguments: arguments.into(),
+            signature: Some("s".into()),
+        };
         let meant = call.meant().into_owned();
         assert_eq!((meant.id, meant.signature), (call.id, call.signature));
         (meant.name, meant.arguments)
@@ -270,10 +308,21 @@ mod tests {
             pair("glob", r#"{"a": 1,  "a": 2}"#)
         );
         assert_eq!(through(r#"{"name": "todo_read"}"#), pair("todo_read", "{}"));
-        assert_eq!(through(r#"{"name": "glob", "arguments": "{\"a\": 1}"}"#), pair("glob", r#"{"a": 1}"#));
-        for unclear in [r#"{"name": "use_tool", "arguments": {}}"#, r#"{"arguments": {}}"#, "{", "[]"] {
+        assert_eq!(
+            through(r#"{"name": "glob", "arguments": "{\"a\": 1}"}"#),
+            pair("glob", r#"{"a": 1}"#)
+        );
+        for unclear in [
+            r#"{"name": "use_tool", "arguments": {}}"#,
+            r#"{"arguments": {}}"#,
+            "{",
+            "[]",
+        ] {
             assert_eq!(through(unclear), pair(ToolCall::INDIRECT, unclear));
         }
-        assert_eq!(meant("glob", r#"{"name": "x"}"#), pair("glob", r#"{"name": "x"}"#));
+        assert_eq!(
+            meant("glob", r#"{"name": "x"}"#),
+            pair("glob", r#"{"name": "x"}"#)
+        );
     }
 }

@@ -30,7 +30,8 @@ pub struct Price {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongPrice {
-    /// Input tokens of a request, whatever the cache did with them, above which these prices apply.
+    /// Input tokens of a request, whatever the cache did with them, above which these prices
+    /// apply.
     pub above: u64,
     /// Fresh input.
     pub input: f64,
@@ -72,7 +73,10 @@ pub struct CostSum {
 impl CostSum {
     /// A sum that is zero, not unknown, before the first request.
     pub fn zero() -> Self {
-        Self { known: Some(Cost::default()), missing: false }
+        Self {
+            known: Some(Cost::default()),
+            missing: false,
+        }
     }
 
     /// Adds a request. One without a price is not free: the total says that something is missing.
@@ -88,7 +92,10 @@ impl CostSum {
         let Self { known, missing } = self;
         // A zero that nothing was added to is no known cost once a request had no price.
         let known = known.filter(|cost| !missing || *cost != Cost::default());
-        known.map(|cost| Cost { incomplete: cost.incomplete || missing, ..cost })
+        known.map(|cost| Cost {
+            incomplete: cost.incomplete || missing,
+            ..cost
+        })
     }
 }
 
@@ -97,9 +104,19 @@ impl Price {
     #[must_use]
     pub fn for_input(self, tokens: u64) -> Self {
         match self.long.filter(|long| tokens > long.above) {
-            Some(LongPrice { above: _, input, cached_input, cache_write, output }) => {
-                Self { input, cached_input, cache_write, output, long: None }
-            }
+            Some(LongPrice {
+                above: _,
+                input,
+                cached_input,
+                cache_write,
+                output,
+            }) => Self {
+                input,
+                cached_input,
+                cache_write,
+                output,
+                long: None,
+            },
             None => Self { long: None, ..self },
         }
     }
@@ -107,12 +124,24 @@ impl Price {
     /// The same prices in USD, of a currency that so many units of are one dollar.
     #[must_use]
     pub fn in_usd(mut self, rate: f64) -> Self {
-        let own =
-            [Some(&mut self.input), self.cached_input.as_mut(), self.cache_write.as_mut(), Some(&mut self.output)];
+        let own = [
+            Some(&mut self.input),
+            self.cached_input.as_mut(),
+            self.cache_write.as_mut(),
+            Some(&mut self.output),
+        ];
         let long = self.long.as_mut().map(|long| {
-            [Some(&mut long.input), long.cached_input.as_mut(), long.cache_write.as_mut(), Some(&mut long.output)]
+            [
+                Some(&mut long.input),
+                long.cached_input.as_mut(),
+                long.cache_write.as_mut(),
+                Some(&mut long.output),
+            ]
         });
-        own.into_iter().chain(long.into_iter().flatten()).flatten().for_each(|price| *price /= rate);
+        own.into_iter()
+            .chain(long.into_iter().flatten())
+            .flatten()
+            .for_each(|price| *price /= rate);
         self
     }
 
@@ -121,17 +150,31 @@ impl Price {
         let price = self.for_input(usage.all_input());
         let at = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         let input = at(usage.input, price.input);
-        let cached_input = at(usage.cached_input, price.cached_input.unwrap_or(price.input));
+        let cached_input = at(
+            usage.cached_input,
+            price.cached_input.unwrap_or(price.input),
+        );
         let cache_write = at(usage.cache_write, price.cache_write.unwrap_or(price.input));
         let output = at(usage.output, price.output);
         let total = input + cached_input + cache_write + output;
-        Cost { input, cached_input, cache_write, output, total, incomplete: false }
+        Cost {
+            input,
+            cached_input,
+            cache_write,
+            output,
+            total,
+            incomplete: false,
+        }
     }
 
-    /// The most that so much input can cost, whatever the cache does with it, and the most a token of output can; both in USD.
+    /// The most that so much input can cost, whatever the cache does with it, and the most a token
+    /// of output can; both in USD.
     pub fn dearest(&self, input: u64) -> (f64, f64) {
         let of = |at: Self| {
-            let each = [at.cached_input, at.cache_write].into_iter().flatten().fold(at.input, f64::max);
+            let each = [at.cached_input, at.cache_write]
+                .into_iter()
+                .flatten()
+                .fold(at.input, f64::max);
             (input as f64 * each / 1e6, at.output / 1e6)
         };
         // Where the real input turns out shorter, the other prices apply.
@@ -157,7 +200,13 @@ mod tests {
 
     #[test]
     fn each_class_has_its_own_price() {
-        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
+        let price = Price {
+            input: 3.0,
+            cached_input: Some(0.3),
+            cache_write: Some(3.75),
+            output: 15.0,
+            long: None,
+        };
         let usage = Usage {
             input: 1_000_000,
             cached_input: 2_000_000,
@@ -166,20 +215,38 @@ mod tests {
             reasoning: 50_000,
         };
         let cost = price.cost(usage);
-        assert!((cost.total - (3.0 + 0.6 + 1.5 + 1.5)).abs() < 1e-9, "{cost:?}");
+        assert!(
+            (cost.total - (3.0 + 0.6 + 1.5 + 1.5)).abs() < 1e-9,
+            "{cost:?}"
+        );
         assert_eq!(usage.all_input(), 3_400_000);
     }
 
     #[test]
     fn absent_cache_prices_are_the_input_price() {
-        let price = Price { input: 2.0, cached_input: None, cache_write: None, output: 8.0, long: None };
-        let usage = Usage { cached_input: 500_000, cache_write: 500_000, ..Usage::default() };
+        let price = Price {
+            input: 2.0,
+            cached_input: None,
+            cache_write: None,
+            output: 8.0,
+            long: None,
+        };
+        let usage = Usage {
+            cached_input: 500_000,
+            cache_write: 500_000,
+            ..Usage::default()
+        };
         assert!((price.cost(usage).total - 2.0).abs() < 1e-9);
     }
 
     #[test]
     fn known_costs_are_summed_and_missing_ones_are_said() {
-        let one = |total| Some(Cost { total, ..Cost::default() });
+        let one = |total| {
+            Some(Cost {
+                total,
+                ..Cost::default()
+            })
+        };
         let sum = |start: CostSum, costs: &[Option<Cost>]| {
             let mut sum = start;
             for cost in costs {
@@ -189,24 +256,55 @@ mod tests {
         };
         assert_eq!(sum(CostSum::zero(), &[]), Some((0.0, false)));
         assert_eq!(sum(CostSum::default(), &[]), None);
-        assert_eq!(sum(CostSum::zero(), &[one(1.0), one(2.0)]), Some((3.0, false)));
+        assert_eq!(
+            sum(CostSum::zero(), &[one(1.0), one(2.0)]),
+            Some((3.0, false))
+        );
         assert_eq!(sum(CostSum::zero(), &[one(1.0), None]), Some((1.0, true)));
-        assert_eq!(sum(CostSum::default(), &[None, one(1.0)]), Some((1.0, true)), "in either order");
+        assert_eq!(
+            sum(CostSum::default(), &[None, one(1.0)]),
+            Some((1.0, true)),
+            "in either order"
+        );
         assert_eq!(sum(CostSum::zero(), &[None]), None, "nothing is known");
-        let nested = Some(Cost { total: 1.0, incomplete: true, ..Cost::default() });
+        let nested = Some(Cost {
+            total: 1.0,
+            incomplete: true,
+            ..Cost::default()
+        });
         assert_eq!(sum(CostSum::zero(), &[nested, one(1.0)]), Some((2.0, true)));
     }
 
     #[test]
     fn the_most_is_never_less_than_what_a_request_costs() {
-        let long = LongPrice { above: 1_000, input: 0.5, cached_input: Some(9.0), cache_write: None, output: 1.0 };
-        let price = Price { input: 2.0, cached_input: None, cache_write: Some(3.0), output: 8.0, long: Some(long) };
+        let long = LongPrice {
+            above: 1_000,
+            input: 0.5,
+            cached_input: Some(9.0),
+            cache_write: None,
+            output: 1.0,
+        };
+        let price = Price {
+            input: 2.0,
+            cached_input: None,
+            cache_write: Some(3.0),
+            output: 8.0,
+            long: Some(long),
+        };
         let (input, output) = price.dearest(2_000);
         let most = input + 500.0 * output;
         for input in [0, 600, 1_000, 1_001, 2_000] {
-            for (cached_input, cache_write) in [(0, 0), (input / 2, input / 2), (input, 0), (0, input)] {
+            for (cached_input, cache_write) in
+                [(0, 0), (input / 2, input / 2), (input, 0), (0, input)]
+            {
                 let fresh = input - cached_input - cache_write;
-                let usage = Usage { input: fresh, cached_input, cache_write, output: 500, ..Usage::default() };
+                let usage = Usage {
+                    input: fresh,
+                    cached_input,
+                    cache_write,
+                    output: 500,
+                    ..Usage::default()
+                };
                 assert!(price.cost(usage).total <= most, "{usage:?}");
             }
         }
@@ -214,10 +312,32 @@ mod tests {
 
     #[test]
     fn a_long_request_has_its_own_prices() {
-        let long = LongPrice { above: 100_000, input: 4.0, cached_input: None, cache_write: None, output: 12.0 };
-        let price = Price { input: 2.0, cached_input: None, cache_write: None, output: 8.0, long: Some(long) };
-        let cost = |cached_input| price.cost(Usage { input: 50_000, cached_input, output: 1_000, ..Usage::default() });
-        assert!((cost(50_000).total - (0.2 + 0.008)).abs() < 1e-9, "at the limit it is not above it");
+        let long = LongPrice {
+            above: 100_000,
+            input: 4.0,
+            cached_input: None,
+            cache_write: None,
+            output: 12.0,
+        };
+        let price = Price {
+            input: 2.0,
+            cached_input: None,
+            cache_write: None,
+            output: 8.0,
+            long: Some(long),
+        };
+        let cost = |cached_input| {
+            price.cost(Usage {
+                input: 50_000,
+                cached_input,
+                output: 1_000,
+                ..Usage::default()
+            })
+        };
+        assert!(
+            (cost(50_000).total - (0.2 + 0.008)).abs() < 1e-9,
+            "at the limit it is not above it"
+        );
         assert!((cost(150_000).total - (0.8 + 0.012)).abs() < 1e-9);
     }
 }

@@ -36,7 +36,10 @@ impl Prompt {
 
 impl From<&'static str> for Prompt {
     fn from(text: &'static str) -> Self {
-        Self { english: text, chinese: text }
+        Self {
+            english: text,
+            chinese: text,
+        }
     }
 }
 

@@ -14,7 +14,19 @@ use crate::tool::ToolSpec;
 
 /// The layers of a request, in their order.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr, Display,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+    Display,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -33,7 +45,13 @@ pub enum Layer {
 
 impl Layer {
     /// All layers, in order.
-    pub const ALL: [Self; 5] = [Self::System, Self::Documents, Self::History, Self::Reminders, Self::Current];
+    pub const ALL: [Self; 5] = [
+        Self::System,
+        Self::Documents,
+        Self::History,
+        Self::Reminders,
+        Self::Current,
+    ];
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
@@ -91,26 +109,43 @@ impl ToolSet {
         let mut tokens = 0;
         for spec in &specs {
             let schema = spec.parameters.to_string();
-            hasher.update(spec.name.as_bytes()).update(spec.description.as_bytes()).update(schema.as_bytes());
-            tokens += counter.text(&spec.name) + counter.text(&spec.description) + counter.text(&schema);
+            hasher
+                .update(spec.name.as_bytes())
+                .update(spec.description.as_bytes())
+                .update(schema.as_bytes());
+            tokens +=
+                counter.text(&spec.name) + counter.text(&spec.description) + counter.text(&schema);
         }
-        Arc::new(Self { specs, hash: hasher.finish(), tokens, deferred: Vec::new() })
+        Arc::new(Self {
+            specs,
+            hash: hasher.finish(),
+            tokens,
+            deferred: Vec::new(),
+        })
     }
 
     /// The same tools, and others that may be called although they are not sent.
     #[must_use]
     pub fn with_deferred(self: Arc<Self>, deferred: Vec<ToolSpec>) -> Arc<Self> {
-        Arc::new(Self { deferred, ..Arc::unwrap_or_clone(self) })
+        Arc::new(Self {
+            deferred,
+            ..Arc::unwrap_or_clone(self)
+        })
     }
 
-    /// The same tools where the system text describes them: nothing of them is sent beside it, so they cost nothing here.
+    /// The same tools where the system text describes them: nothing of them is sent beside it, so
+    /// they cost nothing here.
     #[must_use]
     pub fn told_in_words(self: Arc<Self>) -> Arc<Self> {
-        Arc::new(Self { tokens: 0, ..Arc::unwrap_or_clone(self) })
+        Arc::new(Self {
+            tokens: 0,
+            ..Arc::unwrap_or_clone(self)
+        })
     }
 }
 
-/// The next thing to send to a model, in neutral form. Messages are in order; the first is the system message.
+/// The next thing to send to a model, in neutral form. Messages are in order; the first is the
+/// system message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The messages.
@@ -131,7 +166,11 @@ impl Request {
     pub fn tokens(&self) -> u64 {
         Self::FRAME
             + u64::from(self.tools.tokens)
-            + self.segments.iter().map(|segment| u64::from(segment.entry.tokens)).sum::<u64>()
+            + self
+                .segments
+                .iter()
+                .map(|segment| u64::from(segment.entry.tokens))
+                .sum::<u64>()
     }
 }
 

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxLayer {
-    /// Namespaces of their own: writes stay in the project, away from protected files, and there is no network.
+    /// Namespaces of their own: writes stay in the project, away from protected files, and there is
+    /// no network.
     Namespace,
-    /// Landlock and a filter of system calls: writes stay in the project, protected files of it included.
+    /// Landlock and a filter of system calls: writes stay in the project, protected files of it
+    /// included.
     Landlock,
     /// Nothing.
     #[default]

@@ -61,7 +61,10 @@ pub struct Envelope {
 impl Envelope {
     /// A success the model reads as this text.
     pub fn success(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
     }
 
     /// A failure: the message is also what the model reads.
@@ -70,7 +73,10 @@ impl Envelope {
         Self {
             status: ToolStatus::Error,
             text: message.clone(),
-            error: Some(ToolError { code: code.into(), message }),
+            error: Some(ToolError {
+                code: code.into(),
+                message,
+            }),
             ..Self::default()
         }
     }

@@ -1,4 +1,5 @@
-//! Tokens by class. Classes are disjoint: a token is fresh input, read from the cache, or written to it.
+//! Tokens by class. Classes are disjoint: a token is fresh input, read from the cache, or written
+//! to it.
 
 use std::ops::AddAssign;
 

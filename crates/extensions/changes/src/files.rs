@@ -1,10 +1,11 @@
 //! What haft changed in files, and how it is taken back.
 //!
-//! [`ChangeRecord`] is the record of one conversation: it shows changes, takes them back and brings them back. [`FileChanges`] gives
-//! sessions their side of it: it saves files before tools change them, and finds what commands changed by scanning the tree before
-//! and after each.
+//! [`ChangeRecord`] is the record of one conversation: it shows changes, takes them back and brings
+//! them back. [`FileChanges`] gives sessions their side of it: it saves files before tools change
+//! them, and finds what commands changed by scanning the tree before and after each.
 //!
-//! Invariant: only what haft changed is ever taken back, and an undo or redo is in the record before it is on disk.
+//! Invariant: only what haft changed is ever taken back, and an undo or redo is in the record
+//! before it is on disk.
 
 mod adopt;
 mod apply;
@@ -26,7 +27,9 @@ use haft_tool::CallName;
 use haft_types::{ContentHash, ConversationId, MessageId};
 
 use self::plan::{Fate, PlannedUndo, Surroundings};
-use crate::versions::{FileStep, FileVersion, PathChange, SqliteVersions, StepId, StepKind, VersionsError};
+use crate::versions::{
+    FileStep, FileVersion, PathChange, SqliteVersions, StepId, StepKind, VersionsError,
+};
 
 pub use self::adopt::sweep_merges;
 pub(crate) use self::adopt::{Adoption, Held, MERGING, NotAdopted, adopt, note_merge};
@@ -90,7 +93,9 @@ impl Report {
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
     /// There are no changes, or all of them are taken back.
-    #[error("there is nothing to undo: no changes of files are recorded, or all of them were taken back")]
+    #[error(
+        "there is nothing to undo: no changes of files are recorded, or all of them were taken back"
+    )]
     NothingToUndo,
     /// Nothing was taken back.
     #[error("there is nothing to redo: no undo is left to be reversed")]
@@ -119,12 +124,19 @@ pub struct ChangeRecord {
 impl ChangeRecord {
     /// The record of this conversation.
     pub fn new(versions: Arc<SqliteVersions>, conversation: ConversationId) -> Self {
-        Self { versions, conversation }
+        Self {
+            versions,
+            conversation,
+        }
     }
 
     /// Every step, in order.
     pub fn steps(&self) -> Result<Vec<FileStep>, VersionsError> {
-        if self.versions.exists() { self.versions.steps(&self.conversation) } else { Ok(Vec::new()) }
+        if self.versions.exists() {
+            self.versions.steps(&self.conversation)
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     /// The record as it is shown and exported.
@@ -141,15 +153,25 @@ impl ChangeRecord {
     }
 
     /// Takes changes back. `by` is the call that asked for it, if a tool did.
-    pub fn undo(&self, target: &Target, by: Option<&CallName>, mode: Mode) -> Result<Report, UndoError> {
+    pub fn undo(
+        &self,
+        target: &Target,
+        by: Option<&CallName>,
+        mode: Mode,
+    ) -> Result<Report, UndoError> {
         self.reverse(StepKind::Undo, by, mode, |steps| select(steps, target))
     }
 
     /// Brings back what the last undo took back that is not brought back yet.
     pub fn redo(&self, mode: Mode) -> Result<Report, UndoError> {
         self.reverse(StepKind::Redo, None, mode, |steps| {
-            let undone = |step: &&FileStep| step.kind == StepKind::Undo && !active(steps, step).is_empty();
-            let step = steps.iter().rev().find(undone).ok_or(UndoError::NothingToRedo)?;
+            let undone =
+                |step: &&FileStep| step.kind == StepKind::Undo && !active(steps, step).is_empty();
+            let step = steps
+                .iter()
+                .rev()
+                .find(undone)
+                .ok_or(UndoError::NothingToRedo)?;
             Ok(selection([(step, active(steps, step))]))
         })
     }
@@ -192,7 +214,13 @@ impl ChangeRecord {
             Fate::Restore { content, .. } => content.clone(),
             Fate::Kept | Fate::Conflict(_) => None,
         });
-        let step = self.versions.begin(&self.conversation, kind, by, &reversals, &merged.collect::<Vec<_>>())?;
+        let step = self.versions.begin(
+            &self.conversation,
+            kind,
+            by,
+            &reversals,
+            &merged.collect::<Vec<_>>(),
+        )?;
         apply::apply(self.versions.as_ref(), step, reversals)
     }
 
@@ -203,18 +231,27 @@ impl ChangeRecord {
             return Ok(());
         }
         let _alone = self.versions.undoing()?;
-        apply::finish_begun(self.versions.as_ref(), &self.versions.steps(&self.conversation)?).map(drop)
+        apply::finish_begun(
+            self.versions.as_ref(),
+            &self.versions.steps(&self.conversation)?,
+        )
+        .map(drop)
     }
 }
 
 /// The steps whose change of a path is to be taken back, by path.
 type Selection = BTreeMap<PathBuf, BTreeSet<StepId>>;
 
-fn selection<'a>(chosen: impl IntoIterator<Item = (&'a FileStep, Vec<&'a PathChange>)>) -> Selection {
+fn selection<'a>(
+    chosen: impl IntoIterator<Item = (&'a FileStep, Vec<&'a PathChange>)>,
+) -> Selection {
     let mut selected = Selection::new();
     for (step, changes) in chosen {
         for change in changes {
-            selected.entry(change.path.clone()).or_default().insert(step.id);
+            selected
+                .entry(change.path.clone())
+                .or_default()
+                .insert(step.id);
         }
     }
     selected
@@ -225,8 +262,15 @@ fn active<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
     let in_effect = |change: &&PathChange| match change.taken_back {
         None => true,
         Some(undo) => {
-            let undo = steps.binary_search_by_key(&undo, |step| step.id).ok().and_then(|at| steps.get(at));
-            let reversal = undo.and_then(|undo| undo.changes.iter().find(|reversal| reversal.path == change.path));
+            let undo = steps
+                .binary_search_by_key(&undo, |step| step.id)
+                .ok()
+                .and_then(|at| steps.get(at));
+            let reversal = undo.and_then(|undo| {
+                undo.changes
+                    .iter()
+                    .find(|reversal| reversal.path == change.path)
+            });
             reversal.is_some_and(|reversal| reversal.taken_back.is_some())
         }
     };
@@ -234,30 +278,55 @@ fn active<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
 }
 
 fn select(steps: &[FileStep], target: &Target) -> Result<Selection, UndoError> {
-    let calls = || steps.iter().rev().filter(|step| step.kind == StepKind::Call);
+    let calls = || {
+        steps
+            .iter()
+            .rev()
+            .filter(|step| step.kind == StepKind::Call)
+    };
     let with_changes = |step: &'_ FileStep| !active(steps, step).is_empty();
     let whole = |step| selection([(step, active(steps, step))]);
     match target {
-        Target::LastCall => calls().find(|step| with_changes(step)).map(whole).ok_or(UndoError::NothingToUndo),
+        Target::LastCall => calls()
+            .find(|step| with_changes(step))
+            .map(whole)
+            .ok_or(UndoError::NothingToUndo),
         Target::Call(id) => {
-            let mut named =
-                calls().filter(|step| step.call.as_ref().is_some_and(|call| call.call_id == *id)).peekable();
+            let mut named = calls()
+                .filter(|step| step.call.as_ref().is_some_and(|call| call.call_id == *id))
+                .peekable();
             if named.peek().is_none() {
                 return Err(UndoError::UnknownCall(id.clone()));
             }
-            named.find(|step| with_changes(step)).map(whole).ok_or_else(|| UndoError::AlreadyUndone(id.clone()))
+            named
+                .find(|step| with_changes(step))
+                .map(whole)
+                .ok_or_else(|| UndoError::AlreadyUndone(id.clone()))
         }
         Target::Messages(ids) => {
-            let of = |step: &&FileStep| step.call.as_ref().is_some_and(|call| ids.contains(&call.message_id));
-            non_empty(selection(calls().filter(of).map(|step| (step, active(steps, step)))))
+            let of = |step: &&FileStep| {
+                step.call
+                    .as_ref()
+                    .is_some_and(|call| ids.contains(&call.message_id))
+            };
+            non_empty(selection(
+                calls().filter(of).map(|step| (step, active(steps, step))),
+            ))
         }
         Target::Session => non_empty(selection(calls().map(|step| (step, active(steps, step))))),
         Target::File(path) => {
-            let found = calls().find(|step| active(steps, step).iter().any(|change| change.path == *path));
+            let found = calls().find(|step| {
+                active(steps, step)
+                    .iter()
+                    .any(|change| change.path == *path)
+            });
             let step = found.ok_or_else(|| UndoError::UnchangedFile(path.clone()))?;
             // The folders the call made for it go with it, if nothing else is in them.
             let concerns = |change: &&PathChange| change.path == *path || made_for(change, path);
-            Ok(selection([(step, active(steps, step).into_iter().filter(concerns).collect())]))
+            Ok(selection([(
+                step,
+                active(steps, step).into_iter().filter(concerns).collect(),
+            )]))
         }
     }
 }
@@ -269,26 +338,55 @@ fn made_for(change: &PathChange, path: &Path) -> bool {
 }
 
 fn non_empty(selected: Selection) -> Result<Selection, UndoError> {
-    if selected.is_empty() { Err(UndoError::NothingToUndo) } else { Ok(selected) }
+    if selected.is_empty() {
+        Err(UndoError::NothingToUndo)
+    } else {
+        Ok(selected)
+    }
 }
 
-fn report(steps: &[FileStep], selected: &Selection, planned: Vec<PlannedUndo>, failed: Vec<apply::Failed>) -> Report {
+fn report(
+    steps: &[FileStep],
+    selected: &Selection,
+    planned: Vec<PlannedUndo>,
+    failed: Vec<apply::Failed>,
+) -> Report {
     let mut failed: HashMap<PathBuf, Conflict> = failed.into_iter().collect();
     let chosen: BTreeSet<StepId> = selected.values().flatten().copied().collect();
     // A redo reverses undos; the calls it brings back are those they took back.
-    let undone =
-        |step: &FileStep| step.changes.iter().any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by)));
-    let concerned = |step: &&FileStep| step.kind == StepKind::Call && (chosen.contains(&step.id) || undone(step));
-    let calls = steps.iter().filter(concerned).filter_map(|step| step.call.clone()).collect();
-    let paths = planned.into_iter().map(|PlannedUndo { path, now, fate, .. }| {
-        let after = match (failed.remove(&path), fate) {
-            (Some(conflict), _) | (None, Fate::Conflict(conflict)) => Err(conflict),
-            (None, Fate::Restore { to, .. }) => Ok(to),
-            (None, Fate::Kept) => Ok(now),
-        };
-        TakenBack { path, before: now, after }
-    });
-    Report { calls, paths: paths.collect() }
+    let undone = |step: &FileStep| {
+        step.changes
+            .iter()
+            .any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by)))
+    };
+    let concerned = |step: &&FileStep| {
+        step.kind == StepKind::Call && (chosen.contains(&step.id) || undone(step))
+    };
+    let calls = steps
+        .iter()
+        .filter(concerned)
+        .filter_map(|step| step.call.clone())
+        .collect();
+    let paths = planned.into_iter().map(
+        |PlannedUndo {
+             path, now, fate, ..
+         }| {
+            let after = match (failed.remove(&path), fate) {
+                (Some(conflict), _) | (None, Fate::Conflict(conflict)) => Err(conflict),
+                (None, Fate::Restore { to, .. }) => Ok(to),
+                (None, Fate::Kept) => Ok(now),
+            };
+            TakenBack {
+                path,
+                before: now,
+                after,
+            }
+        },
+    );
+    Report {
+        calls,
+        paths: paths.collect(),
+    }
 }
 
 /// What a plan looks at: the disk and the stored contents.
@@ -300,7 +398,9 @@ impl Surroundings for Disk<'_> {
     }
 
     fn entries(&self, folder: &Path) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        let Ok(entries) = fs::read_dir(folder) else {
+            return Vec::new();
+        };
         entries.flatten().map(|entry| entry.path()).collect()
     }
 

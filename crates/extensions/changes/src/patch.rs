@@ -1,10 +1,13 @@
 //! From the text of a patch to its sections.
 //!
-//! Every marker begins its line, so nothing is guessed; what is not part of the format is an error that names its line. Three
-//! habits of models are let pass, because they can mean only one thing: an empty line stands for an empty unchanged line, the
-//! line numbers of a unified diff after `@@` are ignored, and blanks before a marker are, where no line of a file can stand.
+//! Every marker begins its line, so nothing is guessed; what is not part of the format is an error
+//! that names its line. Three habits of models are let pass, because they can mean only one thing:
+//! an empty line stands for an empty unchanged line, the line numbers of a unified diff after `@@`
+//! are ignored, and blanks before a marker are, where no line of a file can stand.
 
-use haft_tools::{BlockAnchor, BlockLine, EditBlock, ParsedPatch, PatchAction, PatchSection, visible_line};
+use haft_tools::{
+    BlockAnchor, BlockLine, EditBlock, ParsedPatch, PatchAction, PatchSection, visible_line,
+};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -59,18 +62,30 @@ pub(crate) fn parse_patch(patch: &str) -> Result<ParsedPatch, String> {
 fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
     let indent = indent(patch);
     let lines = patch.lines().enumerate();
-    let mut lines = lines.map(|(index, line)| (index + 1, line.strip_prefix(indent).unwrap_or(line)));
+    let mut lines =
+        lines.map(|(index, line)| (index + 1, line.strip_prefix(indent).unwrap_or(line)));
     match lines.by_ref().find(|(_, line)| !line.trim().is_empty()) {
         Some((_, line)) if line.trim() == BEGIN => {}
         Some(_) | None => return Err(PatchError::NoBegin),
     }
-    let last = patch.lines().count() - patch.lines().rev().take_while(|line| line.trim().is_empty()).count();
-    let mut reader = PatchReader { padded: !indent.is_empty(), ..PatchReader::default() };
+    let last = patch.lines().count()
+        - patch
+            .lines()
+            .rev()
+            .take_while(|line| line.trim().is_empty())
+            .count();
+    let mut reader = PatchReader {
+        padded: !indent.is_empty(),
+        ..PatchReader::default()
+    };
     let mut ended = false;
     for (line, text) in lines {
         if ended {
             if !text.trim().is_empty() {
-                return Err(PatchError::AfterEnd { line, text: shown(text) });
+                return Err(PatchError::AfterEnd {
+                    line,
+                    text: shown(text),
+                });
             }
         } else if text.trim_end() == END || line == last && text.trim() == END {
             reader.padded |= text.starts_with(char::is_whitespace);
@@ -83,7 +98,10 @@ fn parse(patch: &str) -> Result<ParsedPatch, PatchError> {
     match (ended, reader.sections.is_empty()) {
         (false, _) => Err(PatchError::NoEnd),
         (true, true) => Err(PatchError::NoSections),
-        (true, false) => Ok(ParsedPatch { sections: reader.sections, padded: reader.padded }),
+        (true, false) => Ok(ParsedPatch {
+            sections: reader.sections,
+            padded: reader.padded,
+        }),
     }
 }
 
@@ -92,12 +110,18 @@ fn indent(patch: &str) -> &str {
     let mut lines = patch.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
     let indent = &first[..first.len() - first.trim_start().len()];
-    if lines.all(|line| line.starts_with(indent)) { indent } else { "" }
+    if lines.all(|line| line.starts_with(indent)) {
+        indent
+    } else {
+        ""
+    }
 }
 
 fn shown(line: &str) -> String {
     let line = visible_line(line);
-    line.get(..line.floor_char_boundary(80)).unwrap_or_default().to_owned()
+    line.get(..line.floor_char_boundary(80))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The section being read.
@@ -130,7 +154,9 @@ struct PatchChunk {
 impl PatchChunk {
     fn push(&mut self, piece: BlockLine) {
         if !self.block.pieces.is_empty() {
-            self.block.pieces.extend((0..self.blank).map(|_| BlockLine::Keep(String::new())));
+            self.block
+                .pieces
+                .extend((0..self.blank).map(|_| BlockLine::Keep(String::new())));
         }
         self.blank = 0;
         self.block.pieces.push(piece);
@@ -146,16 +172,22 @@ struct PatchReader {
 }
 
 impl PatchReader {
-    /// The marker behind blanks, where nothing else can be meant: in a chunk it may be a line of the file.
+    /// The marker behind blanks, where nothing else can be meant: in a chunk it may be a line of
+    /// the file.
     fn marker_behind_blanks<'a>(&self, text: &'a str) -> Option<&'a str> {
         let behind = text.trim_start();
         let begins = |markers: &[&str]| markers.iter().any(|marker| behind.starts_with(marker));
         let is_marker = match &self.open {
             OpenSection::Nothing | OpenSection::Add { .. } => begins(&[ADD, UPDATE, DELETE]),
-            OpenSection::Update { chunk: None, chunks, .. } if chunks.is_empty() => begins(&[MOVE, "@@"]),
-            OpenSection::Update { chunk: Some(PatchChunk { ended: true, .. }), .. } => {
-                begins(&[ADD, UPDATE, DELETE, "@@"])
-            }
+            OpenSection::Update {
+                chunk: None,
+                chunks,
+                ..
+            } if chunks.is_empty() => begins(&[MOVE, "@@"]),
+            OpenSection::Update {
+                chunk: Some(PatchChunk { ended: true, .. }),
+                ..
+            } => begins(&[ADD, UPDATE, DELETE, "@@"]),
             OpenSection::Update { .. } => false,
         };
         (is_marker && behind.len() < text.len()).then_some(behind)
@@ -170,7 +202,10 @@ impl PatchReader {
         }
         match &mut self.open {
             OpenSection::Nothing if text.trim().is_empty() => Ok(()),
-            OpenSection::Nothing => Err(PatchError::Outside { line, text: shown(text) }),
+            OpenSection::Nothing => Err(PatchError::Outside {
+                line,
+                text: shown(text),
+            }),
             OpenSection::Add { lines, blank, .. } => match text.strip_prefix('+') {
                 Some(added) => {
                     lines.extend(std::iter::repeat_n(String::new(), std::mem::take(blank)));
@@ -181,17 +216,31 @@ impl PatchReader {
                     *blank += 1;
                     Ok(())
                 }
-                None => Err(PatchError::NotAdded { line, text: shown(text) }),
+                None => Err(PatchError::NotAdded {
+                    line,
+                    text: shown(text),
+                }),
             },
-            OpenSection::Update { path, chunks, chunk, .. } => update(path, chunks, chunk, line, text),
+            OpenSection::Update {
+                path,
+                chunks,
+                chunk,
+                ..
+            } => update(path, chunks, chunk, line, text),
         }
     }
 
     fn marker(&mut self, line: usize, text: &str) -> Result<(), PatchError> {
-        let path_after = |marker: &str| text.strip_prefix(marker).map(|path| path.trim().to_owned());
+        let path_after =
+            |marker: &str| text.strip_prefix(marker).map(|path| path.trim().to_owned());
         if let Some(path) = path_after(MOVE) {
             return match &mut self.open {
-                OpenSection::Update { move_to: to @ None, chunks, chunk: None, .. } if chunks.is_empty() => {
+                OpenSection::Update {
+                    move_to: to @ None,
+                    chunks,
+                    chunk: None,
+                    ..
+                } if chunks.is_empty() => {
                     *to = Some(named(path, line)?);
                     Ok(())
                 }
@@ -202,26 +251,46 @@ impl PatchReader {
         }
         if text == END_OF_FILE {
             return match &mut self.open {
-                OpenSection::Update { chunk: Some(chunk), .. } if !chunk.block.pieces.is_empty() && !chunk.ended => {
+                OpenSection::Update {
+                    chunk: Some(chunk), ..
+                } if !chunk.block.pieces.is_empty() && !chunk.ended => {
                     chunk.block.place = BlockAnchor::AtEnd;
                     chunk.ended = true;
                     Ok(())
                 }
                 OpenSection::Nothing | OpenSection::Add { .. } | OpenSection::Update { .. } => {
-                    Err(PatchError::Outside { line, text: shown(text) })
+                    Err(PatchError::Outside {
+                        line,
+                        text: shown(text),
+                    })
                 }
             };
         }
         let open = if let Some(path) = path_after(ADD) {
-            OpenSection::Add { path: named(path, line)?, lines: Vec::new(), blank: 0 }
+            OpenSection::Add {
+                path: named(path, line)?,
+                lines: Vec::new(),
+                blank: 0,
+            }
         } else if let Some(path) = path_after(UPDATE) {
-            OpenSection::Update { path: named(path, line)?, move_to: None, chunks: Vec::new(), chunk: None }
+            OpenSection::Update {
+                path: named(path, line)?,
+                move_to: None,
+                chunks: Vec::new(),
+                chunk: None,
+            }
         } else if let Some(path) = path_after(DELETE) {
             self.close(line)?;
-            self.sections.push(PatchSection { path: named(path, line)?, action: PatchAction::Delete });
+            self.sections.push(PatchSection {
+                path: named(path, line)?,
+                action: PatchAction::Delete,
+            });
             return Ok(());
         } else {
-            return Err(PatchError::Marker { line, text: shown(text) });
+            return Err(PatchError::Marker {
+                line,
+                text: shown(text),
+            });
         };
         self.close(line)?;
         self.open = open;
@@ -233,15 +302,29 @@ impl PatchReader {
         let section = match std::mem::take(&mut self.open) {
             OpenSection::Nothing => return Ok(()),
             OpenSection::Add { path, lines, .. } => {
-                let text = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-                PatchSection { path, action: PatchAction::Add { text } }
+                let text = lines
+                    .iter()
+                    .flat_map(|line| [line.as_str(), "\n"])
+                    .collect();
+                PatchSection {
+                    path,
+                    action: PatchAction::Add { text },
+                }
             }
-            OpenSection::Update { path, move_to, mut chunks, chunk } => {
+            OpenSection::Update {
+                path,
+                move_to,
+                mut chunks,
+                chunk,
+            } => {
                 finish(&path, &mut chunks, chunk, line)?;
                 if chunks.is_empty() && move_to.is_none() {
                     return Err(PatchError::NoChunks { path });
                 }
-                PatchSection { path, action: PatchAction::Update { move_to, chunks } }
+                PatchSection {
+                    path,
+                    action: PatchAction::Update { move_to, chunks },
+                }
             }
         };
         self.sections.push(section);
@@ -250,7 +333,11 @@ impl PatchReader {
 }
 
 fn named(path: String, line: usize) -> Result<String, PatchError> {
-    if path.is_empty() { Err(PatchError::NoPath { line }) } else { Ok(path) }
+    if path.is_empty() {
+        Err(PatchError::NoPath { line })
+    } else {
+        Ok(path)
+    }
 }
 
 /// A line of an update.
@@ -263,12 +350,17 @@ fn update(
 ) -> Result<(), PatchError> {
     if let Some(heading) = text.strip_prefix("@@") {
         // Several `@@` lines in a row lead from outer to inner.
-        if chunk.as_ref().is_some_and(|chunk| !chunk.block.pieces.is_empty()) {
+        if chunk
+            .as_ref()
+            .is_some_and(|chunk| !chunk.block.pieces.is_empty())
+        {
             finish(path, chunks, chunk.take(), line)?;
         }
         let headings = &mut chunk.get_or_insert_default().block.headings;
         headings.extend(
-            Some(heading.strip_prefix(' ').unwrap_or(heading)).filter(|text| is_heading(text)).map(str::to_owned),
+            Some(heading.strip_prefix(' ').unwrap_or(heading))
+                .filter(|text| is_heading(text))
+                .map(str::to_owned),
         );
         return Ok(());
     }
@@ -285,15 +377,22 @@ fn update(
         Some(b' ') => BlockLine::Keep(rest()),
         Some(b'-') => BlockLine::Remove(rest()),
         Some(b'+') => BlockLine::Add(rest()),
-        Some(_) | None => return Err(PatchError::NoSign { line, text: shown(text) }),
+        Some(_) | None => {
+            return Err(PatchError::NoSign {
+                line,
+                text: shown(text),
+            });
+        }
     });
     Ok(())
 }
 
-/// Whether the text after `@@` names a line: not when it is empty or holds the line numbers of a unified diff.
+/// Whether the text after `@@` names a line: not when it is empty or holds the line numbers of a
+/// unified diff.
 fn is_heading(text: &str) -> bool {
     let numbers = |word: &str, sign: char| {
-        word.strip_prefix(sign).is_some_and(|word| word.chars().all(|one| one.is_ascii_digit() || one == ','))
+        word.strip_prefix(sign)
+            .is_some_and(|word| word.chars().all(|one| one.is_ascii_digit() || one == ','))
     };
     let mut fields = text.split_whitespace();
     match (fields.next(), fields.next()) {
@@ -303,12 +402,22 @@ fn is_heading(text: &str) -> bool {
     }
 }
 
-fn finish(path: &str, chunks: &mut Vec<EditBlock>, chunk: Option<PatchChunk>, line: usize) -> Result<(), PatchError> {
+fn finish(
+    path: &str,
+    chunks: &mut Vec<EditBlock>,
+    chunk: Option<PatchChunk>,
+    line: usize,
+) -> Result<(), PatchError> {
     match chunk {
         Some(chunk) if !chunk.block.pieces.is_empty() => chunks.push(chunk.block),
         // Empty lines between sections.
         Some(PatchChunk { block, .. }) if block.headings.is_empty() && !chunks.is_empty() => {}
-        Some(_) => return Err(PatchError::EmptyChunk { path: path.to_owned(), line }),
+        Some(_) => {
+            return Err(PatchError::EmptyChunk {
+                path: path.to_owned(),
+                line,
+            });
+        }
         None => {}
     }
     Ok(())

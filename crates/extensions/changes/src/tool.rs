@@ -1,10 +1,11 @@
-//! The tools of this crate: `undo_edit`, which takes back what earlier calls changed, and `apply_patch`.
+//! The tools of this crate: `undo_edit`, which takes back what earlier calls changed, and
+//! `apply_patch`.
 
 use std::fmt::Write as _;
 
 use haft_tool::{
-    Access, FileChange, FileUse, Group, Intent, Manual, PortError, Set, Tool, ToolDefinition, ToolOutput, UndoOutcome,
-    UndoReport, UndoTarget, UndoneFile,
+    Access, FileChange, FileUse, Group, Intent, Manual, PortError, Set, Tool, ToolDefinition,
+    ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile,
 };
 use haft_tools::{FileScope, OnFiles, ToolFailure, visible_line};
 use haft_types::{ChangeKind, Envelope, ToolError, ToolStatus, prompt};
@@ -16,7 +17,10 @@ use crate::patch::parse_patch;
 
 const NAME: &str = "undo_edit";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Files)
+};
 
 /// Lines of each diff that are shown.
 const MAX_DIFF: usize = 60;
@@ -52,22 +56,39 @@ fn intent(arguments: &Value) -> Intent {
 
 fn undo(scope: &FileScope, parameters: &UndoEditParameters) -> Result<ToolOutput, ToolFailure> {
     let target = match parameters {
-        UndoEditParameters { path: None, call_id: None } => UndoTarget::Last,
-        UndoEditParameters { path: None, call_id: Some(id) } => UndoTarget::Call(id.clone()),
-        UndoEditParameters { path: Some(path), call_id: None } => UndoTarget::File(scope.resolve(path)?.0),
-        UndoEditParameters { path: Some(_), call_id: Some(_) } => {
+        UndoEditParameters {
+            path: None,
+            call_id: None,
+        } => UndoTarget::Last,
+        UndoEditParameters {
+            path: None,
+            call_id: Some(id),
+        } => UndoTarget::Call(id.clone()),
+        UndoEditParameters {
+            path: Some(path),
+            call_id: None,
+        } => UndoTarget::File(scope.resolve(path)?.0),
+        UndoEditParameters {
+            path: Some(_),
+            call_id: Some(_),
+        } => {
             return Err(ToolFailure::new(
                 "invalid_arguments",
                 "`path` and `call_id` are both given; give only one of them",
             ));
         }
     };
-    let report = scope.take_back.undo(&scope.call_id, &target).map_err(|error| unknown(&target, error))?;
+    let report = scope
+        .take_back
+        .undo(&scope.call_id, &target)
+        .map_err(|error| unknown(&target, error))?;
     Ok(show(scope, &report))
 }
 
 fn unknown(target: &UndoTarget, error: PortError) -> ToolFailure {
-    let PortError::Unknown { .. } = error else { return error.into() };
+    let PortError::Unknown { .. } = error else {
+        return error.into();
+    };
     let message = match target {
         UndoTarget::Last => {
             "there is nothing to take back: no call of this conversation changed files that were not taken back already"
@@ -86,7 +107,11 @@ fn unknown(target: &UndoTarget, error: PortError) -> ToolFailure {
 }
 
 fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
-    let tools: Vec<_> = report.tools.iter().map(|tool| format!("`{tool}`")).collect();
+    let tools: Vec<_> = report
+        .tools
+        .iter()
+        .map(|tool| format!("`{tool}`"))
+        .collect();
     let mut text = format!("Changes of {}:", tools.join(", "));
     let mut diffs = String::new();
     let (mut changes, mut seen, mut files) = (Vec::new(), Vec::new(), Vec::new());
@@ -102,22 +127,36 @@ fn show(scope: &FileScope, report: &UndoReport) -> ToolOutput {
         changes.extend(change(file));
         let told_whole = add_diff(&mut diffs, &name, file);
         // What the model knew of the file it knows again; what it did not know it must still read.
-        if let Some(state) = file.state.filter(|_| told_whole && scope.reads.last_seen(&file.path).is_some()) {
+        if let Some(state) = file
+            .state
+            .filter(|_| told_whole && scope.reads.last_seen(&file.path).is_some())
+        {
             seen.push(scope.saw(&file.path, state)["file"].take());
         }
     }
     text.push_str(&diffs);
-    let mut envelope = Envelope::success(text).with_data(json!({ "tools": report.tools, "files": files }));
+    let mut envelope =
+        Envelope::success(text).with_data(json!({ "tools": report.tools, "files": files }));
     envelope.context = json!({ "files": seen });
-    let left = report.files.iter().filter(|file| matches!(file.outcome, UndoOutcome::Left(_))).count();
+    let left = report
+        .files
+        .iter()
+        .filter(|file| matches!(file.outcome, UndoOutcome::Left(_)))
+        .count();
     if left > 0 && left == report.files.len() {
         envelope.status = ToolStatus::Error;
         let message = "nothing was taken back: the files are not as the call left them".to_owned();
-        envelope.error = Some(ToolError { code: "conflict".to_owned(), message });
+        envelope.error = Some(ToolError {
+            code: "conflict".to_owned(),
+            message,
+        });
     } else if left > 0 {
         envelope.status = ToolStatus::Partial;
     }
-    ToolOutput { changes, ..envelope.into() }
+    ToolOutput {
+        changes,
+        ..envelope.into()
+    }
 }
 
 /// The word for what was done, and why something was not.
@@ -138,7 +177,10 @@ fn change(file: &UndoneFile) -> Option<FileChange> {
         UndoOutcome::Removed => ChangeKind::Deleted,
         UndoOutcome::Unchanged | UndoOutcome::Left(_) => return None,
     };
-    Some(FileChange { path: file.path.clone(), kind })
+    Some(FileChange {
+        path: file.path.clone(),
+        kind,
+    })
 }
 
 /// Shows what changed in a restored file, and says whether that was all of it.
@@ -158,12 +200,16 @@ fn add_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
         let _ = write!(text, "\n{}", cut(&visible_line(line)));
     }
     if !whole {
-        let _ = write!(text, "\n[The difference is longer. Read `{name}` again before you edit it.]");
+        let _ = write!(
+            text,
+            "\n[The difference is longer. Read `{name}` again before you edit it.]"
+        );
     }
     whole
 }
 
 /// The part of a line that is shown.
 fn cut(line: &str) -> &str {
-    line.get(..line.floor_char_boundary(MAX_DIFF_LINE)).unwrap_or(line)
+    line.get(..line.floor_char_boundary(MAX_DIFF_LINE))
+        .unwrap_or(line)
 }

@@ -1,13 +1,16 @@
 //! What files were before haft changed them, so that its changes can be taken back.
 //!
-//! One SQLite file, `versions.db`, apart from the conversations: it may grow large, and losing it loses undo and nothing else.
-//! It holds contents by hash, each once; the [steps](FileStep) of every conversation, which say what a call did to a path; and what
-//! trees looked like when they were last scanned, so that a scan reads only what changed since. What a method that writes
+//! One SQLite file, `versions.db`, apart from the conversations: it may grow large, and losing it
+//! loses undo and nothing else. It holds contents by hash, each once; the [steps](FileStep) of
+//! every conversation, which say what a call did to a path; and what trees looked like when they
+//! were last scanned, so that a scan reads only what changed since. What a method that writes
 //! returned from survives a kill and a power cut.
 //!
-//! Everything here blocks on the disk. The database is opened when it is first needed: a run that changes nothing never does.
+//! Everything here blocks on the disk. The database is opened when it is first needed: a run that
+//! changes nothing never does.
 //!
-//! Read first: [`SqliteVersions`], [`FileVersion`] (what a path holds), [`FileStep`] (who changed it).
+//! Read first: [`SqliteVersions`], [`FileVersion`] (what a path holds), [`FileStep`] (who changed
+//! it).
 
 mod content;
 mod live;
@@ -44,7 +47,9 @@ const FORMAT: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum VersionsError {
     /// The content is not stored any more.
-    #[error("content {hash} is no longer stored: old versions are removed beyond `store.versions_mb`")]
+    #[error(
+        "content {hash} is no longer stored: old versions are removed beyond `store.versions_mb`"
+    )]
     Gone {
         /// Its hash.
         hash: ContentHash,
@@ -87,15 +92,17 @@ pub struct VersionsGuard {
 impl VersionsGuard {
     /// Releases `held` by dropping it.
     pub fn new(held: impl Send + Sync + 'static) -> Self {
-        Self { _held: Box::new(held) }
+        Self {
+            _held: Box::new(held),
+        }
     }
 }
 
 /// Is told of paths that calls, undos and redos changed, before anything is made of their results.
 pub type ChangedPaths = Arc<dyn Fn(&[&Path]) -> Result<(), StoreError> + Send + Sync>;
 
-/// What files were before haft changed them: contents, the steps that changed them, and trees as they were last scanned. In an SQLite
-/// database, in a folder of its own.
+/// What files were before haft changed them: contents, the steps that changed them, and trees as
+/// they were last scanned. In an SQLite database, in a folder of its own.
 pub struct SqliteVersions {
     folder: PathBuf,
     place: DatabaseFile,
@@ -110,7 +117,10 @@ impl SqliteVersions {
     pub fn at(folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
             folder: folder.to_owned(),
-            place: DatabaseFile { path: folder.join("versions.db"), lock_timeout: config.lock_timeout() },
+            place: DatabaseFile {
+                path: folder.join("versions.db"),
+                lock_timeout: config.lock_timeout(),
+            },
             cap: u64::from(config.versions_mb) * 1024 * 1024,
             clock,
             connection: Mutex::default(),
@@ -121,7 +131,10 @@ impl SqliteVersions {
     /// The same, where somebody else is told of every change.
     #[must_use]
     pub fn telling(self, told: ChangedPaths) -> Self {
-        Self { told: Some(told), ..self }
+        Self {
+            told: Some(told),
+            ..self
+        }
     }
 
     /// Tells who wants to know that these paths have changed.
@@ -134,8 +147,9 @@ impl SqliteVersions {
         self.with(|connection| trim::used_bytes(connection))
     }
 
-    /// Forgets what these conversations changed, with the contents nothing else refers to, and overwrites what was deleted. Trees are
-    /// forgotten, too: they are looked at again when they are next needed.
+    /// Forgets what these conversations changed, with the contents nothing else refers to, and
+    /// overwrites what was deleted. Trees are forgotten, too: they are looked at again when
+    /// they are next needed.
     pub fn purge(&self, conversations: &[ConversationId]) -> Result<(), VersionsError> {
         if !self.exists() {
             return Ok(());
@@ -144,10 +158,18 @@ impl SqliteVersions {
     }
 
     fn refused(&self, action: &'static str, source: io::Error) -> VersionsError {
-        StoreError::Io { action, path: self.folder.clone(), source }.into()
+        StoreError::Io {
+            action,
+            path: self.folder.clone(),
+            source,
+        }
+        .into()
     }
 
-    fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T, SqliteFailure>) -> Result<T, VersionsError> {
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+    ) -> Result<T, VersionsError> {
         self.with(|connection| {
             let transaction = immediate(connection)?;
             let done = work(&transaction)?;
@@ -156,8 +178,14 @@ impl SqliteVersions {
         })
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T, SqliteFailure>) -> Result<T, VersionsError> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, SqliteFailure>,
+    ) -> Result<T, VersionsError> {
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let explain = |failure| VersionsError::from(self.place.explain(failure));
         let open = match connection.as_mut() {
             Some(open) => open,
@@ -168,7 +196,8 @@ impl SqliteVersions {
 
     fn open(&self) -> Result<Connection, VersionsError> {
         create_file(&self.place.path)?;
-        self.open_existing().map_err(|failure| self.place.explain(failure).into())
+        self.open_existing()
+            .map_err(|failure| self.place.explain(failure).into())
     }
 
     fn open_existing(&self) -> Result<Connection, SqliteFailure> {
@@ -201,12 +230,18 @@ impl SqliteVersions {
 
     fn check(&self, connection: &Connection) -> Result<VersionsFileState, SqliteFailure> {
         let path = || self.place.path.clone();
-        let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let application: i32 =
+            connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
         let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         match (application, format) {
             (0, 0) => Ok(VersionsFileState::Nothing),
             (APPLICATION_ID, FORMAT) => Ok(VersionsFileState::Ours),
-            (APPLICATION_ID, found) => Err(StoreError::NewerFormat { path: path(), found, known: FORMAT }.into()),
+            (APPLICATION_ID, found) => Err(StoreError::NewerFormat {
+                path: path(),
+                found,
+                known: FORMAT,
+            }
+            .into()),
             (_, _) => Err(StoreError::NotADatabase { path: path() }.into()),
         }
     }
@@ -222,14 +257,15 @@ impl SqliteVersions {
     /// The content with this hash, checked.
     pub fn content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
         let path = self.place.path.clone();
-        self.with(|connection| content::read(connection, hash))?.map_err(|why| match why {
-            Unreadable::Gone => VersionsError::Gone { hash },
-            Unreadable::Damaged => VersionsError::DamagedContent { hash, path },
-        })
+        self.with(|connection| content::read(connection, hash))?
+            .map_err(|why| match why {
+                Unreadable::Gone => VersionsError::Gone { hash },
+                Unreadable::Damaged => VersionsError::DamagedContent { hash, path },
+            })
     }
 
-    /// Notes what paths hold before a call changes them, with their contents. A path the call saved before keeps its first
-    /// version.
+    /// Notes what paths hold before a call changes them, with their contents. A path the call saved
+    /// before keeps its first version.
     pub fn save(
         &self,
         conversation: &ConversationId,
@@ -241,7 +277,8 @@ impl SqliteVersions {
         self.write(|connection| steps::save(connection, conversation, call, now, before, contents))
     }
 
-    /// Notes how a call left paths it saved, with their contents. Those it left as they were are forgotten.
+    /// Notes how a call left paths it saved, with their contents. Those it left as they were are
+    /// forgotten.
     pub fn changed(
         &self,
         conversation: &ConversationId,
@@ -250,12 +287,20 @@ impl SqliteVersions {
         contents: &[FileContent],
     ) -> Result<(), VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::changed(connection, conversation, call, now, after, contents))?;
-        self.tell(&after.iter().map(|(path, _)| path.as_path()).collect::<Vec<_>>())
+        self.write(|connection| {
+            steps::changed(connection, conversation, call, now, after, contents)
+        })?;
+        self.tell(
+            &after
+                .iter()
+                .map(|(path, _)| path.as_path())
+                .collect::<Vec<_>>(),
+        )
     }
 
-    /// Notes what a call did to paths between two scans: each with what it held before and after. What another step did since
-    /// `since` is that step's doing. Gives the paths that were noted.
+    /// Notes what a call did to paths between two scans: each with what it held before and after.
+    /// What another step did since `since` is that step's doing. Gives the paths that were
+    /// noted.
     pub fn record(
         &self,
         conversation: &ConversationId,
@@ -264,8 +309,15 @@ impl SqliteVersions {
         changes: &[(PathBuf, FileVersion, FileVersion)],
     ) -> Result<Vec<PathBuf>, VersionsError> {
         let now = self.clock.now();
-        let noted = self.write(|connection| steps::record(connection, conversation, call, now, since, changes))?;
-        self.tell(&changes.iter().map(|(path, ..)| path.as_path()).collect::<Vec<_>>())?;
+        let noted = self.write(|connection| {
+            steps::record(connection, conversation, call, now, since, changes)
+        })?;
+        self.tell(
+            &changes
+                .iter()
+                .map(|(path, ..)| path.as_path())
+                .collect::<Vec<_>>(),
+        )?;
         Ok(noted)
     }
 
@@ -279,8 +331,8 @@ impl SqliteVersions {
         self.with(|connection| steps::newest(connection))
     }
 
-    /// Notes an undo or redo that is about to be done, and the call that asked for it. Should the process be killed, the steps show
-    /// it as not done.
+    /// Notes an undo or redo that is about to be done, and the call that asked for it. Should the
+    /// process be killed, the steps show it as not done.
     pub fn begin(
         &self,
         conversation: &ConversationId,
@@ -290,7 +342,17 @@ impl SqliteVersions {
         contents: &[FileContent],
     ) -> Result<StepId, VersionsError> {
         let now = self.clock.now();
-        self.write(|connection| steps::begin(connection, conversation, kind, call, now, reversals, contents))
+        self.write(|connection| {
+            steps::begin(
+                connection,
+                conversation,
+                kind,
+                call,
+                now,
+                reversals,
+                contents,
+            )
+        })
     }
 
     /// Notes that an undo or redo is over, and which paths it left as they were.
@@ -309,16 +371,27 @@ impl SqliteVersions {
         self.write(|connection| trees::update(connection, root, update, now))
     }
 
-    /// Removes what is beyond the cap, oldest first. What a guard of [`hold`](Self::hold) holds stays.
+    /// Removes what is beyond the cap, oldest first. What a guard of [`hold`](Self::hold) holds
+    /// stays.
     pub fn trim(&self) -> Result<(), VersionsError> {
         self.with(|connection| trim::trim(connection, &self.folder, self.cap))
     }
 
     /// Keeps the versions of a conversation and of trees from being removed while the result lives.
-    pub fn hold(&self, conversation: &ConversationId, roots: &[&Path]) -> Result<VersionsGuard, VersionsError> {
+    pub fn hold(
+        &self,
+        conversation: &ConversationId,
+        roots: &[&Path],
+    ) -> Result<VersionsGuard, VersionsError> {
         let mut used = vec![LiveUse::Conversation(conversation.as_str())];
-        used.extend(roots.iter().map(|root| LiveUse::Tree(version::path_bytes(root))));
-        live::hold(&self.folder, &used).map(VersionsGuard::new).map_err(|error| self.refused("lock", error))
+        used.extend(
+            roots
+                .iter()
+                .map(|root| LiveUse::Tree(version::path_bytes(root))),
+        );
+        live::hold(&self.folder, &used)
+            .map(VersionsGuard::new)
+            .map_err(|error| self.refused("lock", error))
     }
 
     /// Waits until no other process takes changes back.
@@ -327,16 +400,22 @@ impl SqliteVersions {
             file.lock()?;
             Ok(file)
         });
-        locked.map(VersionsGuard::new).map_err(|error| self.refused("lock", error))
+        locked
+            .map(VersionsGuard::new)
+            .map_err(|error| self.refused("lock", error))
     }
 
-    /// The time as the file system tells it: what is written from now on has this stamp or a later one.
+    /// The time as the file system tells it: what is written from now on has this stamp or a later
+    /// one.
     pub fn file_time(&self) -> Result<i64, VersionsError> {
         let touch = || -> io::Result<i64> {
             let mut file = live::open(&self.folder.join("time"))?;
             file.write_all(b".")?;
             let seen = file.metadata()?;
-            Ok(seen.ctime().saturating_mul(1_000_000_000).saturating_add(seen.ctime_nsec()))
+            Ok(seen
+                .ctime()
+                .saturating_mul(1_000_000_000)
+                .saturating_add(seen.ctime_nsec()))
         };
         touch().map_err(|error| self.refused("write to", error))
     }

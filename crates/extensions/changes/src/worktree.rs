@@ -1,8 +1,9 @@
-//! A copy of the project for one sub-agent: a git worktree that begins with everything the project holds, committed or not, and
-//! is merged back when the agent is done.
+//! A copy of the project for one sub-agent: a git worktree that begins with everything the project
+//! holds, committed or not, and is merged back when the agent is done.
 //!
-//! Invariant: the user's branches, index and stash are never touched. The copy is removed only when nothing in it would be lost; one
-//! that nobody came back to for long is removed once what it holds beside the project is written to a file.
+//! Invariant: the user's branches, index and stash are never touched. The copy is removed only when
+//! nothing in it would be lost; one that nobody came back to for long is removed once what it holds
+//! beside the project is written to a file.
 
 mod kept;
 mod sweep;
@@ -57,7 +58,8 @@ struct TreeSnapshot {
     filtered: Vec<OsString>,
 }
 
-/// What is not merged because a filter should go over it: what the agent made, and what its copy never had. In the project.
+/// What is not merged because a filter should go over it: what the agent made, and what its copy
+/// never had. In the project.
 struct LeftOut {
     made: Vec<PathBuf>,
     absent: Vec<PathBuf>,
@@ -84,38 +86,73 @@ impl Worktree {
         let failed = |error: std::io::Error| format!("`{}`: {error}", folder.display());
         haft_files::create_folder(folder).map_err(failed)?;
         let within = folder.canonicalize().map_err(failed)?;
-        let git = GitProgram::find(running.supervisor(), running.sandbox(), request.environment, &[root])
-            .and_then(|program| Git::open(program, root, &within.with_file_name("git")))
-            .map_err(|why| {
-                format!("it works in a git worktree, and `{}` is not in a git repository ({why})", root.display())
-            })?;
-        let prefix = root.strip_prefix(git.top()).unwrap_or(Path::new("")).to_owned();
+        let git = GitProgram::find(
+            running.supervisor(),
+            running.sandbox(),
+            request.environment,
+            &[root],
+        )
+        .and_then(|program| Git::open(program, root, &within.with_file_name("git")))
+        .map_err(|why| {
+            format!(
+                "it works in a git worktree, and `{}` is not in a git repository ({why})",
+                root.display()
+            )
+        })?;
+        let prefix = root
+            .strip_prefix(git.top())
+            .unwrap_or(Path::new(""))
+            .to_owned();
         let name = request.conversation.file_name();
         let (at, note) = (within.join(&name), within.join(format!("{name}.base")));
         let known = fs::read_to_string(&note).ok().filter(|_| at.is_dir());
         let (base, swept) = (String::new(), Vec::new());
-        let mut worktree = Self { git, root: root.clone(), at, within, prefix, base, note, swept };
+        let mut worktree = Self {
+            git,
+            root: root.clone(),
+            at,
+            within,
+            prefix,
+            base,
+            note,
+            swept,
+        };
         worktree.swept = worktree.sweep(request.now);
         worktree.base = match known {
             Some(base) => base,
-            None => worktree.make().map_err(|why| format!("its git worktree cannot be made: {why}"))?,
+            None => worktree
+                .make()
+                .map_err(|why| format!("its git worktree cannot be made: {why}"))?,
         };
         Ok(worktree)
     }
 
     fn make(&self) -> Result<String, GitError> {
-        let failed = |source| GitError::Prepare { at: self.at.clone(), source };
+        let failed = |source| GitError::Prepare {
+            at: self.at.clone(),
+            source,
+        };
         // What the index knows of files saves git from reading all of them again.
         let index = self.git.own_folder().join(INDEX);
         drop(fs::copy(self.git.index(), &index));
         let project = self.git.writing(self.git.top(), INDEX)?;
         let tree = snapshot(&project)?.tree;
-        let head = self.git.line(["rev-parse", "--verify", "--quiet", "HEAD"]).ok();
+        let head = self
+            .git
+            .line(["rev-parse", "--verify", "--quiet", "HEAD"])
+            .ok();
         let parent = head.iter().flat_map(|head| ["-p", head.as_str()]);
-        let commit = ["commit-tree", "-m", "haft: the project when a sub-agent began", &tree];
+        let commit = [
+            "commit-tree",
+            "-m",
+            "haft: the project when a sub-agent began",
+            &tree,
+        ];
         let base = project.line(commit.into_iter().chain(parent))?;
         self.git.add_worktree(&self.at, &base, &self.within)?;
-        self.git.writing(&self.at, INDEX)?.run(["checkout-index", "--all", "--quiet", "-u"])?;
+        self.git
+            .writing(&self.at, INDEX)?
+            .run(["checkout-index", "--all", "--quiet", "-u"])?;
         fs::copy(&index, self.git.index_of(&self.at)?).map_err(failed)?;
         haft_files::replace(&self.note, base.as_bytes(), Durability::Process).map_err(failed)?;
         Ok(base)
@@ -133,16 +170,21 @@ impl Worktree {
             Some((stands(&self.at, Path::new(path)), self.root.join(inside)))
         });
         let (made, absent): (Vec<_>, Vec<_>) = filtered.partition(|(stands, _)| *stands);
-        let [made, absent] = [made, absent].map(|all| all.into_iter().map(|(_, path)| path).collect());
+        let [made, absent] =
+            [made, absent].map(|all| all.into_iter().map(|(_, path)| path).collect());
         let raw = copy.run(["diff-tree", "-r", "-z", "--no-renames", &self.base, &tree])?;
         let mut fields = raw.split(|byte| *byte == 0);
         let mut changes = Vec::new();
         while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
             let about = String::from_utf8_lossy(about);
             let mut modes = about.trim_start_matches(':').split(' ');
-            let (Some(before), Some(after)) = (modes.next(), modes.next()) else { continue };
+            let (Some(before), Some(after)) = (modes.next(), modes.next()) else {
+                continue;
+            };
             let path = Path::new(OsStr::from_bytes(path));
-            let Ok(inside) = path.strip_prefix(&self.prefix) else { continue };
+            let Ok(inside) = path.strip_prefix(&self.prefix) else {
+                continue;
+            };
             if [before, after].contains(&SUBMODULE) {
                 continue;
             }
@@ -163,16 +205,23 @@ impl Worktree {
         let mut object = OsString::from(format!("{}:", self.base)).into_vec();
         object.extend_from_slice(path.as_os_str().as_bytes());
         let how = if mode == LINK { "blob" } else { "--filters" };
-        let bytes = copy.run([OsStr::new("cat-file"), OsStr::new(how), OsStr::from_bytes(&object)])?;
+        let bytes = copy.run([
+            OsStr::new("cat-file"),
+            OsStr::new(how),
+            OsStr::from_bytes(&object),
+        ])?;
         Ok(if mode == LINK {
             Held::Link { target: bytes }
         } else {
-            Held::File { bytes, executable: mode == EXECUTABLE }
+            Held::File {
+                bytes,
+                executable: mode == EXECUTABLE,
+            }
         })
     }
 
-    /// Removes the copy. Gives the sentence to add where it is left: nothing of value is in it, but it takes room, and git
-    /// goes on to list it.
+    /// Removes the copy. Gives the sentence to add where it is left: nothing of value is in it, but
+    /// it takes room, and git goes on to list it.
     fn remove(&self) -> String {
         let removed = self.git.remove_worktree(&self.at, &self.within);
         // After the copy: a copy without its note could not be gone on with.
@@ -187,7 +236,10 @@ impl Worktree {
             Err(why) => {
                 let at = self.at.display();
                 tracing::warn!(path = %at, %why, "a worktree is left");
-                sanitise(&format!(" Its worktree `{at}` could not be removed ({why}) and can be deleted.")).into_owned()
+                sanitise(&format!(
+                    " Its worktree `{at}` could not be removed ({why}) and can be deleted."
+                ))
+                .into_owned()
             }
         }
     }
@@ -195,18 +247,33 @@ impl Worktree {
     /// What was left out, as sentences.
     fn named(&self, left_out: &LeftOut) -> String {
         let mut text = String::new();
-        for (paths, what) in [(&left_out.made, "NOT merged"), (&left_out.absent, "Not in its copy")] {
+        for (paths, what) in [
+            (&left_out.made, "NOT merged"),
+            (&left_out.absent, "Not in its copy"),
+        ] {
             if !paths.is_empty() {
                 let names = self.names(paths.iter());
-                text.extend([" ", what, ", because a git filter such as LFS goes over them: ", &names, "."]);
+                text.extend([
+                    " ",
+                    what,
+                    ", because a git filter such as LFS goes over them: ",
+                    &names,
+                    ".",
+                ]);
             }
         }
         text
     }
 
     fn names<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> String {
-        let all: Vec<_> = paths.map(|path| path.strip_prefix(&self.root).unwrap_or(path)).collect();
-        let mut shown: Vec<_> = all.iter().take(NAMED).map(|path| format!("`{}`", path.display())).collect();
+        let all: Vec<_> = paths
+            .map(|path| path.strip_prefix(&self.root).unwrap_or(path))
+            .collect();
+        let mut shown: Vec<_> = all
+            .iter()
+            .take(NAMED)
+            .map(|path| format!("`{}`", path.display()))
+            .collect();
         if all.len() > NAMED {
             shown.push(format!("{} more", all.len() - NAMED));
         }
@@ -221,22 +288,39 @@ impl ProjectCopy for Worktree {
 
     fn workspace(&self, of: &Workspace) -> Workspace {
         let root = self.at.join(&self.prefix);
-        let cwd = of.cwd.strip_prefix(&of.root).map_or_else(|_| root.clone(), |below| root.join(below));
+        let cwd = of
+            .cwd
+            .strip_prefix(&of.root)
+            .map_or_else(|_| root.clone(), |below| root.join(below));
         // A folder that git knows nothing of is not in the copy.
         let cwd = if cwd.is_dir() { cwd } else { root.clone() };
-        Workspace { root, cwd, ..of.clone() }
+        Workspace {
+            root,
+            cwd,
+            ..of.clone()
+        }
     }
 
     fn settle(&self, outcome: Outcome, history: &dyn FileHistory, call: &str) -> MergeReport {
         let at = self.at.display();
-        let kept = |why: &str| MergeReport { text: format!("{why} It is kept in `{at}`."), ..MergeReport::default() };
+        let kept = |why: &str| MergeReport {
+            text: format!("{why} It is kept in `{at}`."),
+            ..MergeReport::default()
+        };
         let (changes, left_out) = match self.changes() {
             Ok(changes) => changes,
             Err(why) => return kept(&format!("Its work could not be merged: {why}.")),
         };
         if changes.is_empty() && left_out.made.is_empty() {
-            let text = format!("It changed no files.{}{}", self.remove(), self.named(&left_out));
-            return MergeReport { text, ..MergeReport::default() };
+            let text = format!(
+                "It changed no files.{}{}",
+                self.remove(),
+                self.named(&left_out)
+            );
+            return MergeReport {
+                text,
+                ..MergeReport::default()
+            };
         }
         if outcome != Outcome::Completed {
             return kept(&format!(
@@ -244,19 +328,31 @@ impl ProjectCopy for Worktree {
                 self.names(changes.iter().map(|change| &change.path))
             ));
         }
-        // Without a note nothing is cleared up should this process be killed; the merge is the same.
+        // Without a note nothing is cleared up should this process be killed; the merge is the
+        // same.
         let note = self.note.with_extension(MERGING);
         let lock = note_merge(&note, &changes);
         let adopted = adopt(&self.root, history, call, &changes);
         drop((fs::remove_file(note), lock));
         match adopted {
             Ok(changed) => {
-                let left = if left_out.made.is_empty() { self.remove() } else { format!(" It is kept in `{at}`.") };
+                let left = if left_out.made.is_empty() {
+                    self.remove()
+                } else {
+                    format!(" It is kept in `{at}`.")
+                };
                 let text = match changed.as_slice() {
                     [] => "The project has its changes already.".to_owned(),
-                    some => format!("Merged into the project: {}.", self.names(some.iter().map(|one| &one.path))),
+                    some => format!(
+                        "Merged into the project: {}.",
+                        self.names(some.iter().map(|one| &one.path))
+                    ),
                 };
-                MergeReport { text: text + &left + &self.named(&left_out), changes: changed, conflict: false }
+                MergeReport {
+                    text: text + &left + &self.named(&left_out),
+                    changes: changed,
+                    conflict: false,
+                }
             }
             Err(NotAdopted::Conflicts(paths)) => MergeReport {
                 conflict: true,
@@ -267,20 +363,25 @@ impl ProjectCopy for Worktree {
             },
             Err(NotAdopted::Failed(why)) => MergeReport {
                 conflict: true,
-                ..kept(&format!("NOT MERGED, nothing of its work is in the project: {why}."))
+                ..kept(&format!(
+                    "NOT MERGED, nothing of its work is in the project: {why}."
+                ))
             },
         }
     }
 }
 
-/// Brings the index up to what is in the files. What is in a submodule, or in a repository that lies in this one, is none of
-/// its business; of what a filter should go over, the index keeps what it has.
+/// Brings the index up to what is in the files. What is in a submodule, or in a repository that
+/// lies in this one, is none of its business; of what a filter should go over, the index keeps what
+/// it has.
 fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
     let known = git.run(["ls-files", "-z", "--cached", "-t", "--stage"])?;
     let others = git.run(["ls-files", "-z", "--others", "--exclude-standard"])?;
     let (mut paths, mut left) = (BTreeSet::new(), BTreeSet::new());
     for entry in known.split(|byte| *byte == 0) {
-        let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else { continue };
+        let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else {
+            continue;
+        };
         let (about, path) = (&entry[..tab], OsStr::from_bytes(&entry[tab + 1..]));
         if about.starts_with(b"S ") {
             left.insert(path.to_owned());
@@ -289,30 +390,56 @@ fn snapshot(git: &Git) -> Result<TreeSnapshot, GitError> {
         }
     }
     let tracked = paths.clone();
-    let others = others.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
+    let others = others
+        .split(|byte| *byte == 0)
+        .filter(|path| !path.is_empty() && !path.ends_with(b"/"));
     paths.extend(others.map(|path| OsStr::from_bytes(path).to_owned()));
     let asked: Vec<_> = paths.union(&left).cloned().collect();
     let filtered: BTreeSet<_> = git.filtered(&asked)?.into_iter().collect();
-    let kept = paths.iter().filter(|path| !filtered.contains(*path)).map(OsString::as_os_str);
-    let (there, gone): (Vec<_>, Vec<_>) = kept.partition(|path| stands(git.tree(), Path::new(path)));
+    let kept = paths
+        .iter()
+        .filter(|path| !filtered.contains(*path))
+        .map(OsString::as_os_str);
+    let (there, gone): (Vec<_>, Vec<_>) =
+        kept.partition(|path| stands(git.tree(), Path::new(path)));
     // Not in a copy either: it would hold what git stores instead.
-    let absent: Vec<_> = filtered.intersection(&tracked).map(OsString::as_os_str).collect();
-    for (how, which) in [("--force-remove", gone), ("--skip-worktree", absent), ("--replace", there)] {
+    let absent: Vec<_> = filtered
+        .intersection(&tracked)
+        .map(OsString::as_os_str)
+        .collect();
+    for (how, which) in [
+        ("--force-remove", gone),
+        ("--skip-worktree", absent),
+        ("--replace", there),
+    ] {
         if !which.is_empty() {
             git.run_with(["update-index", "--add", how, "--stdin"], which)?;
         }
     }
     left.retain(|path| stands(git.tree(), Path::new(path)));
     let filtered = filtered.union(&left).cloned().collect();
-    Ok(TreeSnapshot { tree: git.line(["write-tree"])?, filtered })
+    Ok(TreeSnapshot {
+        tree: git.line(["write-tree"])?,
+        filtered,
+    })
 }
 
 /// Whether a file or a link stands at a path below this folder, no link on the way.
 fn stands(top: &Path, path: &Path) -> bool {
     let at = top.join(path);
-    let mut above = path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
-    let plain = |folder: &Path| top.join(folder).symlink_metadata().is_ok_and(|found| found.is_dir());
-    above.all(plain) && at.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_symlink())
+    let mut above = path
+        .ancestors()
+        .skip(1)
+        .filter(|folder| *folder != Path::new(""));
+    let plain = |folder: &Path| {
+        top.join(folder)
+            .symlink_metadata()
+            .is_ok_and(|found| found.is_dir())
+    };
+    above.all(plain)
+        && at
+            .symlink_metadata()
+            .is_ok_and(|found| found.is_file() || found.is_symlink())
 }
 
 #[cfg(test)]
@@ -330,12 +457,22 @@ mod tests {
         fs::create_dir(&root).unwrap();
         let git = |arguments: &[&str]| {
             let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
-            let ran = std::process::Command::new("git").args(identity).args(arguments).current_dir(&root).output();
+            let ran = std::process::Command::new("git")
+                .args(identity)
+                .args(arguments)
+                .current_dir(&root)
+                .output();
             assert!(ran.unwrap().status.success(), "{arguments:?}");
         };
         git(&["init", "--quiet"]);
         git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
-        git(&["worktree", "add", "--detach", "--quiet", at.to_str().unwrap()]);
+        git(&[
+            "worktree",
+            "add",
+            "--detach",
+            "--quiet",
+            at.to_str().unwrap(),
+        ]);
         git(&["worktree", "lock", at.to_str().unwrap()]);
         let note = within.join("base");
         fs::write(&note, "x").unwrap();
@@ -343,10 +480,21 @@ mod tests {
         let program = GitProgram::find(&supervisor, &sandbox, &[], &[]).unwrap();
         let opened = Git::open(program, &root, &within.join("git")).unwrap();
         let (prefix, base) = (PathBuf::new(), String::new());
-        let worktree =
-            Worktree { git: opened, root: root.clone(), at: at.clone(), within, prefix, base, note, swept: Vec::new() };
+        let worktree = Worktree {
+            git: opened,
+            root: root.clone(),
+            at: at.clone(),
+            within,
+            prefix,
+            base,
+            note,
+            swept: Vec::new(),
+        };
         let text = worktree.remove();
-        assert!(text.contains(at.to_str().unwrap()) && text.contains("could not be removed (git: "), "{text}");
+        assert!(
+            text.contains(at.to_str().unwrap()) && text.contains("could not be removed (git: "),
+            "{text}"
+        );
         assert!(!worktree.note.exists());
         git(&["worktree", "unlock", at.to_str().unwrap()]);
         assert_eq!(worktree.remove(), "");

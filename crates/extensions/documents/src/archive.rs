@@ -1,7 +1,7 @@
 //! The parts of an archive, bounded whatever it says about itself.
 //!
-//! Invariant: no more than [`MAX_PART`] bytes come out of one part and [`MAX_TOTAL`] out of all of them, and nothing that is
-//! packed much tighter than any real document is unpacked at all.
+//! Invariant: no more than [`MAX_PART`] bytes come out of one part and [`MAX_TOTAL`] out of all of
+//! them, and nothing that is packed much tighter than any real document is unpacked at all.
 
 use std::io::{BufReader, Cursor, Read};
 
@@ -33,9 +33,15 @@ impl<'a> DocumentArchive<'a> {
         let zip = ZipArchive::new(Cursor::new(bytes))
             .map_err(|error| DocumentError::Damaged(format!("its archive is damaged ({error})")))?;
         if zip.len() > MAX_PARTS {
-            return Err(DocumentError::TooLarge(format!("its archive holds {} files", zip.len())));
+            return Err(DocumentError::TooLarge(format!(
+                "its archive holds {} files",
+                zip.len()
+            )));
         }
-        Ok(Self { zip, left: MAX_TOTAL })
+        Ok(Self {
+            zip,
+            left: MAX_TOTAL,
+        })
     }
 
     /// Whether there is such a part.
@@ -48,7 +54,9 @@ impl<'a> DocumentArchive<'a> {
         let limit = self.left.min(MAX_PART);
         let left = &mut self.left;
         let entry = self.zip.by_name(name).map_err(|error| match error {
-            ZipError::FileNotFound => DocumentError::Damaged(format!("its part `{name}` is missing")),
+            ZipError::FileNotFound => {
+                DocumentError::Damaged(format!("its part `{name}` is missing"))
+            }
             other => DocumentError::Damaged(format!("its part `{name}` is damaged ({other})")),
         })?;
         if entry.encrypted() {
@@ -56,17 +64,27 @@ impl<'a> DocumentArchive<'a> {
         }
         let (packed, size) = (entry.compressed_size().max(1), entry.size());
         if size > SMALL && size / packed > MAX_RATIO {
-            return Err(DocumentError::TooLarge(format!("`{name}` unpacks to {size} bytes from {packed}")));
+            return Err(DocumentError::TooLarge(format!(
+                "`{name}` unpacks to {size} bytes from {packed}"
+            )));
         }
         let budget = packed.saturating_mul(MAX_RATIO).max(SMALL).min(limit);
-        Ok(BufReader::new(ArchivePart { entry: Box::new(entry), left, budget }))
+        Ok(BufReader::new(ArchivePart {
+            entry: Box::new(entry),
+            left,
+            budget,
+        }))
     }
 
     /// A small part as text; none if there is none.
     pub(super) fn small(&mut self, name: &str) -> Option<String> {
         const MOST: u64 = 4 * 1024 * 1024;
         let mut text = String::new();
-        self.part(name).ok()?.take(MOST).read_to_string(&mut text).ok()?;
+        self.part(name)
+            .ok()?
+            .take(MOST)
+            .read_to_string(&mut text)
+            .ok()?;
         Some(text)
     }
 }
@@ -84,7 +102,9 @@ impl Read for ArchivePart<'_> {
         let count = self.entry.read(buffer)?;
         let used = count as u64;
         if used > self.budget {
-            return Err(std::io::Error::other(XmlError::TooLarge("a part of it unpacks to too much".to_owned())));
+            return Err(std::io::Error::other(XmlError::TooLarge(
+                "a part of it unpacks to too much".to_owned(),
+            )));
         }
         self.budget -= used;
         *self.left = self.left.saturating_sub(used);

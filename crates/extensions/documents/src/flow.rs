@@ -1,7 +1,7 @@
 //! Paragraphs and tables as lines of text.
 //!
-//! Invariant: the text never exceeds its limit; tables in tables end up in the cell they stand in, and from some depth on as
-//! plain paragraphs of it, since every level writes its text once more.
+//! Invariant: the text never exceeds its limit; tables in tables end up in the cell they stand in,
+//! and from some depth on as plain paragraphs of it, since every level writes its text once more.
 
 use super::xml::XmlError;
 use super::{DocumentText, MAX_TEXT};
@@ -69,7 +69,10 @@ impl TextFlow {
             self.cut = true;
             return;
         }
-        self.text.extend(line.chars().filter(|one| !one.is_control() || matches!(one, '\n' | '\t')));
+        self.text.extend(
+            line.chars()
+                .filter(|one| !one.is_control() || matches!(one, '\n' | '\t')),
+        );
         self.text.push('\n');
     }
 
@@ -81,7 +84,11 @@ impl TextFlow {
 
     /// Ends a walk when nothing more will be taken.
     pub(super) fn go_on(&self) -> Result<(), XmlError> {
-        if self.cut { Err(XmlError::Enough) } else { Ok(()) }
+        if self.cut {
+            Err(XmlError::Enough)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn open_table(&mut self) {
@@ -94,7 +101,11 @@ impl TextFlow {
 
     /// The innermost table, unless it is too deep to be one.
     fn table(&mut self) -> Option<&mut OpenTable> {
-        if self.deeper > 0 { None } else { self.tables.last_mut() }
+        if self.deeper > 0 {
+            None
+        } else {
+            self.tables.last_mut()
+        }
     }
 
     pub(super) fn close_table(&mut self) {
@@ -128,7 +139,11 @@ impl TextFlow {
             return;
         }
         let line = format!("| {} |", row.join(" | "));
-        let outer = self.tables.len().checked_sub(2).and_then(|outer| self.tables.get_mut(outer));
+        let outer = self
+            .tables
+            .len()
+            .checked_sub(2)
+            .and_then(|outer| self.tables.get_mut(outer));
         match outer.map(|table| &mut table.cell) {
             Some(Some(cell)) => add_to_cell(cell, &line),
             Some(None) => {}
@@ -144,7 +159,10 @@ impl TextFlow {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        DocumentText { text: self.text, cut: self.cut }
+        DocumentText {
+            text: self.text,
+            cut: self.cut,
+        }
     }
 }
 

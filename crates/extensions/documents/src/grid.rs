@@ -63,7 +63,12 @@ pub(super) fn with_formula(value: &str, formula: &str) -> String {
 
 /// The column of a reference such as `BC12`, from 0.
 pub(super) fn column_of(reference: &str) -> Option<usize> {
-    let letters = reference.bytes().take_while(u8::is_ascii_alphabetic).take(4);
-    let number = letters.fold(0, |sum, letter| sum * 26 + usize::from(letter.to_ascii_uppercase() - b'A') + 1);
+    let letters = reference
+        .bytes()
+        .take_while(u8::is_ascii_alphabetic)
+        .take(4);
+    let number = letters.fold(0, |sum, letter| {
+        sum * 26 + usize::from(letter.to_ascii_uppercase() - b'A') + 1
+    });
     number.checked_sub(1)
 }

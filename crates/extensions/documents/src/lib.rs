@@ -1,13 +1,17 @@
-//! The text of documents that are no text files: PDF, office files and notebooks, one module a format.
+//! The text of documents that are no text files: PDF, office files and notebooks, one module a
+//! format.
 //!
-//! Office files are archives of XML and are read here, within limits that hold whatever the archive says of itself. PDF files
-//! are read by a child process (see `pdf`), because the library for them can crash, hang and eat memory; a program that registers
-//! [`FormatReaders`] calls [`read_pdf_entry`] first thing in its `main`. This crate knows no tool, writes nothing but a temporary
-//! file, and says nothing to a model: what is said of a document is the business of whoever asked.
+//! Office files are archives of XML and are read here, within limits that hold whatever the archive
+//! says of itself. PDF files are read by a child process (see `pdf`), because the library for them
+//! can crash, hang and eat memory; a program that registers [`FormatReaders`] calls
+//! [`read_pdf_entry`] first thing in its `main`. This crate knows no tool, writes nothing but a
+//! temporary file, and says nothing to a model: what is said of a document is the business of
+//! whoever asked.
 //!
 //! Invariant: at most 16 MiB of text come out, without control characters but line breaks and tabs.
 //!
-//! Read first: [`FormatReaders`] (the reader), `flow` (how text is put together), `pdf` (the child process).
+//! Read first: [`FormatReaders`] (the reader), `flow` (how text is put together), `pdf` (the child
+//! process).
 
 mod archive;
 mod flow;
@@ -40,20 +44,28 @@ const MAX_REFUSED: usize = 256;
 /// Reads documents of every format there is a module for.
 pub struct FormatReaders {
     supervisor: Arc<Supervisor>,
-    /// Why files were refused, by their content: one that took a minute to be refused is not tried again.
+    /// Why files were refused, by their content: one that took a minute to be refused is not tried
+    /// again.
     refused: Mutex<HashMap<ContentHash, DocumentError>>,
 }
 
 impl FormatReaders {
-    /// The child processes that read PDF files run under this supervisor. They are its own program again.
+    /// The child processes that read PDF files run under this supervisor. They are its own program
+    /// again.
     pub fn new(supervisor: Arc<Supervisor>) -> Self {
-        Self { supervisor, refused: Mutex::default() }
+        Self {
+            supervisor,
+            refused: Mutex::default(),
+        }
     }
 }
 
 impl DocumentReader for FormatReaders {
     fn format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
-        Format::of(path, bytes).map(|format| DocumentFormat { id: format.word(), name: format.name() })
+        Format::of(path, bytes).map(|format| DocumentFormat {
+            id: format.word(),
+            name: format.name(),
+        })
     }
 
     fn is_likely(&self, path: &Path) -> bool {
@@ -85,19 +97,26 @@ impl FormatReaders {
         let stop = || source.cancel.is_cancelled();
         let open = || DocumentArchive::open(source.bytes);
         let Some(format) = Format::of(source.path, source.bytes) else {
-            return Err(DocumentError::Damaged("it is no document that is understood here".to_owned()));
+            return Err(DocumentError::Damaged(
+                "it is no document that is understood here".to_owned(),
+            ));
         };
         match format {
             Format::Pdf => pdf::text(&self.supervisor, source),
             Format::Word => open().and_then(|mut archive| ooxml::word::text(&mut archive, &stop)),
             Format::Excel => open().and_then(|mut archive| ooxml::excel::text(&mut archive, &stop)),
-            Format::PowerPoint => open().and_then(|mut archive| ooxml::powerpoint::text(&mut archive, &stop)),
+            Format::PowerPoint => {
+                open().and_then(|mut archive| ooxml::powerpoint::text(&mut archive, &stop))
+            }
             Format::OpenText | Format::OpenSpreadsheet | Format::OpenPresentation => {
                 open().and_then(|mut archive| odf::text(&mut archive, format, &stop))
             }
             Format::Notebook => notebook::text(source.bytes),
-            // A modern document with a password is a compound file that holds a stream of this name.
-            Format::Compound if holds_utf16(source.bytes, "EncryptedPackage") => Err(DocumentError::Encrypted),
+            // A modern document with a password is a compound file that holds a stream of this
+            // name.
+            Format::Compound if holds_utf16(source.bytes, "EncryptedPackage") => {
+                Err(DocumentError::Encrypted)
+            }
             Format::Compound => Err(DocumentError::Legacy),
         }
     }
@@ -114,25 +133,35 @@ enum Format {
     OpenSpreadsheet,
     OpenPresentation,
     Notebook,
-    /// Word, Excel or PowerPoint before 2007, or one of today with a password: both are compound files.
+    /// Word, Excel or PowerPoint before 2007, or one of today with a password: both are compound
+    /// files.
     Compound,
 }
 
 impl Format {
-    /// What a file is by its content, and where that does not tell, by its name; `None` if it is no document.
+    /// What a file is by its content, and where that does not tell, by its name; `None` if it is no
+    /// document.
     fn of(path: &Path, bytes: &[u8]) -> Option<Self> {
-        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+        let extension = path
+            .extension()
+            .and_then(|extension| extension.to_str())
+            .map(str::to_ascii_lowercase);
         if bytes.starts_with(b"%PDF-") {
             Some(Self::Pdf)
         } else if bytes.starts_with(b"PK\x03\x04") {
-            DocumentArchive::open(bytes)
-                .ok()
-                .and_then(|mut archive| ooxml::format(&mut archive).or_else(|| odf::format(&mut archive)))
+            DocumentArchive::open(bytes).ok().and_then(|mut archive| {
+                ooxml::format(&mut archive).or_else(|| odf::format(&mut archive))
+            })
         } else if bytes.starts_with(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1") {
-            let office = ["doc", "xls", "ppt", "docx", "xlsx", "pptx", "docm", "xlsm", "pptm"];
-            extension.is_some_and(|extension| office.contains(&extension.as_str())).then_some(Self::Compound)
+            let office = [
+                "doc", "xls", "ppt", "docx", "xlsx", "pptx", "docm", "xlsm", "pptm",
+            ];
+            extension
+                .is_some_and(|extension| office.contains(&extension.as_str()))
+                .then_some(Self::Compound)
         } else {
-            (extension.as_deref() == Some("ipynb") && notebook::looks_like_one(bytes)).then_some(Self::Notebook)
+            (extension.as_deref() == Some("ipynb") && notebook::looks_like_one(bytes))
+                .then_some(Self::Notebook)
         }
     }
 

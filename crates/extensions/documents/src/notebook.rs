@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::flow::TextFlow;
 use super::{DocumentError, DocumentText};
 
-/// Whether a file seems to be a notebook of the format everybody uses: other files may end the same way.
+/// Whether a file seems to be a notebook of the format everybody uses: other files may end the same
+/// way.
 pub(super) fn looks_like_one(bytes: &[u8]) -> bool {
     let begins = bytes.trim_ascii_start().starts_with(b"{");
     let holds = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
@@ -81,13 +82,18 @@ impl NotebookText {
 pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
     let notebook: Notebook = serde_json::from_slice(bytes)
         .map_err(|error| DocumentError::Damaged(format!("it is no valid notebook ({error})")))?;
-    let language = notebook.metadata["language_info"]["name"].as_str().unwrap_or("code").to_owned();
+    let language = notebook.metadata["language_info"]["name"]
+        .as_str()
+        .unwrap_or("code")
+        .to_owned();
     let mut flow = TextFlow::default();
     for (number, cell) in (1..).zip(&notebook.cells) {
         let source = cell.source.joined();
         match cell.kind.as_str() {
             "code" => {
-                let count = cell.execution_count.map_or_else(String::new, |count| format!(", run {count}"));
+                let count = cell
+                    .execution_count
+                    .map_or_else(String::new, |count| format!(", run {count}"));
                 flow.heading(&format!("## Cell {number} ({language}{count})"));
                 add(&mut flow, &source);
                 for output in &cell.outputs {
@@ -106,11 +112,18 @@ pub(super) fn text(bytes: &[u8]) -> Result<DocumentText, DocumentError> {
 fn show(flow: &mut TextFlow, output: &CellOutput) {
     match output.kind.as_str() {
         "stream" => {
-            flow.line(if output.name == "stderr" { "[Standard error:]" } else { "[Output:]" });
+            flow.line(if output.name == "stderr" {
+                "[Standard error:]"
+            } else {
+                "[Output:]"
+            });
             add(flow, &output.text.joined());
         }
         "error" => {
-            flow.line(&sanitise(&format!("[Error: {}: {}]", output.ename, output.evalue)));
+            flow.line(&sanitise(&format!(
+                "[Error: {}: {}]",
+                output.ename, output.evalue
+            )));
             for part in &output.traceback {
                 add(flow, part);
             }
@@ -122,7 +135,8 @@ fn show(flow: &mut TextFlow, output: &CellOutput) {
     }
 }
 
-/// What a result is besides its text is named; where there is more than a stand-in, the text is shown.
+/// What a result is besides its text is named; where there is more than a stand-in, the text is
+/// shown.
 fn show_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     let size = |value: &Value| match value {
         Value::String(text) => text.len(),
@@ -131,11 +145,17 @@ fn show_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     };
     for (kind, value) in data.iter().filter(|(kind, _)| *kind != "text/plain") {
         // Base64 takes four characters for three bytes.
-        let bytes =
-            if kind.starts_with("image/") && kind != "image/svg+xml" { size(value) / 4 * 3 } else { size(value) };
+        let bytes = if kind.starts_with("image/") && kind != "image/svg+xml" {
+            size(value) / 4 * 3
+        } else {
+            size(value)
+        };
         flow.line(&sanitise(&format!("[{kind}, {bytes} bytes]")));
     }
-    if let Some(plain) = data.get("text/plain").and_then(|value| NotebookText::deserialize(value).ok()) {
+    if let Some(plain) = data
+        .get("text/plain")
+        .and_then(|value| NotebookText::deserialize(value).ok())
+    {
         add(flow, &plain.joined());
     }
 }

@@ -27,10 +27,16 @@ pub(super) fn text(
     format: Format,
     stop: &dyn Fn() -> bool,
 ) -> Result<DocumentText, DocumentError> {
-    if archive.small("META-INF/manifest.xml").is_some_and(|manifest| manifest.contains("encryption-data")) {
+    if archive
+        .small("META-INF/manifest.xml")
+        .is_some_and(|manifest| manifest.contains("encryption-data"))
+    {
         return Err(DocumentError::Encrypted);
     }
-    let mut reading = OdfReader { sheets: format == Format::OpenSpreadsheet, ..OdfReader::default() };
+    let mut reading = OdfReader {
+        sheets: format == Format::OpenSpreadsheet,
+        ..OdfReader::default()
+    };
     if format == Format::OpenText && archive.has("styles.xml") {
         for (element, label) in [("header", "Header"), ("footer", "Footer")] {
             let words = page_text(archive, element, stop)?;
@@ -40,7 +46,9 @@ pub(super) fn text(
         }
         reading.flow.line("");
     }
-    walk(archive.part("content.xml")?, stop, |node| reading.visit(&node))?;
+    walk(archive.part("content.xml")?, stop, |node| {
+        reading.visit(&node)
+    })?;
     let mut flow = reading.flow;
     if !reading.notes.is_empty() {
         flow.line("");
@@ -112,7 +120,9 @@ impl OdfReader {
     }
 
     fn visit_aside(&mut self, node: &Node<'_>) {
-        let Some((words, depth)) = &mut self.aside else { return };
+        let Some((words, depth)) = &mut self.aside else {
+            return;
+        };
         match node {
             Node::Open(element) => {
                 // The number a note goes by is its label.
@@ -157,7 +167,9 @@ impl OdfReader {
 
     /// Notes that something of the innermost frame was seen, and says whether it is the first.
     fn first_of_frame(&mut self) -> bool {
-        self.frames.last_mut().is_none_or(|seen| !std::mem::replace(seen, true))
+        self.frames
+            .last_mut()
+            .is_none_or(|seen| !std::mem::replace(seen, true))
     }
 
     fn open(&mut self, element: &Element<'_>) {
@@ -182,7 +194,8 @@ impl OdfReader {
             }
             "notes" => self.notes_begin = true,
             "table" if self.sheets => {
-                self.flow.heading(&heading(&element.attribute("name").unwrap_or_default(), ""));
+                self.flow
+                    .heading(&heading(&element.attribute("name").unwrap_or_default(), ""));
                 self.row_number = 0;
             }
             "table-row" if self.sheets => {
@@ -195,7 +208,10 @@ impl OdfReader {
                 let formula = element.attribute("formula").unwrap_or_default();
                 let formula = formula.strip_prefix("of:").unwrap_or(&formula);
                 // `[.A1:.B2]` is what everybody else writes as `A1:B2`.
-                self.formula = formula.replace("[.", "").replace(":.", ":").replace(']', "");
+                self.formula = formula
+                    .replace("[.", "")
+                    .replace(":.", ":")
+                    .replace(']', "");
             }
             "table" => {
                 self.first_of_frame();
@@ -257,7 +273,8 @@ impl OdfReader {
                 if self.flow.go_on().is_err() {
                     break;
                 }
-                row.clone().write(self.row_number + step + 1, &mut self.flow);
+                row.clone()
+                    .write(self.row_number + step + 1, &mut self.flow);
             }
         }
         self.row_number = self.row_number.saturating_add(self.row_repeats);

@@ -1,4 +1,5 @@
-//! What Word, Excel and PowerPoint files have in common: parts with content types, and relations between them.
+//! What Word, Excel and PowerPoint files have in common: parts with content types, and relations
+//! between them.
 
 pub(super) mod dates;
 pub(super) mod excel;
@@ -19,23 +20,31 @@ pub(super) fn format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
 
 fn main_format(content_type: &str) -> Option<Format> {
     let kind = content_type.strip_suffix(".main+xml")?;
-    // `…wordprocessingml.document`, `…wordprocessingml.template`, `…ms-word.document.macroEnabled` and so on.
+    // `…wordprocessingml.document`, `…wordprocessingml.template`, `…ms-word.document.macroEnabled`
+    // and so on.
     let families = [
         (["wordprocessingml.", "ms-word."], Format::Word),
         (["spreadsheetml.", "ms-excel."], Format::Excel),
         (["presentationml.", "ms-powerpoint."], Format::PowerPoint),
     ];
-    let family = families.iter().find(|(names, _)| names.iter().any(|name| kind.contains(name)));
+    let family = families
+        .iter()
+        .find(|(names, _)| names.iter().any(|name| kind.contains(name)));
     family.map(|(_, format)| *format)
 }
 
 /// Parts and their content types, as the archive lists them.
-fn content_types(archive: &mut DocumentArchive<'_>) -> Result<Vec<(String, String)>, DocumentError> {
+fn content_types(
+    archive: &mut DocumentArchive<'_>,
+) -> Result<Vec<(String, String)>, DocumentError> {
     let mut types = Vec::new();
     walk(archive.part("[Content_Types].xml")?, &|| false, |node| {
         if let Node::Open(element) = node
             && element.name() == "Override"
-            && let (Some(part), Some(kind)) = (element.attribute("PartName"), element.attribute("ContentType"))
+            && let (Some(part), Some(kind)) = (
+                element.attribute("PartName"),
+                element.attribute("ContentType"),
+            )
         {
             types.push((part.trim_start_matches('/').to_owned(), kind));
         }
@@ -46,8 +55,11 @@ fn content_types(archive: &mut DocumentArchive<'_>) -> Result<Vec<(String, Strin
 
 /// The main part.
 fn main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError> {
-    let main = content_types(archive)?.into_iter().find(|(_, kind)| main_format(kind).is_some());
-    main.map(|(part, _)| part).ok_or_else(|| DocumentError::Damaged("its main part is missing".to_owned()))
+    let main = content_types(archive)?
+        .into_iter()
+        .find(|(_, kind)| main_format(kind).is_some());
+    main.map(|(part, _)| part)
+        .ok_or_else(|| DocumentError::Damaged("its main part is missing".to_owned()))
 }
 
 /// A part another one names.
@@ -60,17 +72,32 @@ struct Relation {
 /// What a part names, by id. A part without relations has none.
 fn relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, Relation> {
     let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
-    let name = if folder.is_empty() { format!("_rels/{file}.rels") } else { format!("{folder}/_rels/{file}.rels") };
+    let name = if folder.is_empty() {
+        format!("_rels/{file}.rels")
+    } else {
+        format!("{folder}/_rels/{file}.rels")
+    };
     let mut relations = HashMap::new();
-    let Ok(source) = archive.part(&name) else { return relations };
+    let Ok(source) = archive.part(&name) else {
+        return relations;
+    };
     let read = walk(source, &|| false, |node| {
         if let Node::Open(element) = node
             && element.name() == "Relationship"
-            && let (Some(id), Some(kind), Some(target)) =
-                (element.attribute("Id"), element.attribute("Type"), element.attribute("Target"))
+            && let (Some(id), Some(kind), Some(target)) = (
+                element.attribute("Id"),
+                element.attribute("Type"),
+                element.attribute("Target"),
+            )
         {
             let kind = kind.rsplit('/').next().unwrap_or_default().to_owned();
-            relations.insert(id, Relation { kind, part: beside(folder, &target) });
+            relations.insert(
+                id,
+                Relation {
+                    kind,
+                    part: beside(folder, &target),
+                },
+            );
         }
         Ok(())
     });
@@ -95,8 +122,11 @@ fn beside(folder: &str, target: &str) -> String {
 
 /// The parts of a kind, in order of their names, so that the same document gives the same text.
 fn parts_of_kind(relations: &HashMap<String, Relation>, kind: &str) -> Vec<String> {
-    let mut parts: Vec<String> =
-        relations.values().filter(|relation| relation.kind == kind).map(|relation| relation.part.clone()).collect();
+    let mut parts: Vec<String> = relations
+        .values()
+        .filter(|relation| relation.kind == kind)
+        .map(|relation| relation.part.clone())
+        .collect();
     parts.sort();
     parts.dedup();
     parts
@@ -108,8 +138,14 @@ mod tests {
 
     #[test]
     fn relations_are_paths_beside_their_part() {
-        assert_eq!(beside("ppt/slides", "../notesSlides/notesSlide1.xml"), "ppt/notesSlides/notesSlide1.xml");
-        assert_eq!(beside("xl", "/xl/worksheets/sheet1.xml"), "xl/worksheets/sheet1.xml");
+        assert_eq!(
+            beside("ppt/slides", "../notesSlides/notesSlide1.xml"),
+            "ppt/notesSlides/notesSlide1.xml"
+        );
+        assert_eq!(
+            beside("xl", "/xl/worksheets/sheet1.xml"),
+            "xl/worksheets/sheet1.xml"
+        );
         assert_eq!(beside("word", "header1.xml"), "word/header1.xml");
         assert_eq!(beside("", "../../../etc/passwd"), "etc/passwd");
     }
@@ -117,9 +153,18 @@ mod tests {
     #[test]
     fn templates_and_macros_are_of_the_same_format() {
         let main = "application/vnd.openxmlformats-officedocument.wordprocessingml.";
-        assert_eq!(main_format(&format!("{main}document.main+xml")), Some(Format::Word));
-        assert_eq!(main_format(&format!("{main}template.main+xml")), Some(Format::Word));
-        assert_eq!(main_format("application/vnd.ms-excel.sheet.macroEnabled.main+xml"), Some(Format::Excel));
+        assert_eq!(
+            main_format(&format!("{main}document.main+xml")),
+            Some(Format::Word)
+        );
+        assert_eq!(
+            main_format(&format!("{main}template.main+xml")),
+            Some(Format::Word)
+        );
+        assert_eq!(
+            main_format("application/vnd.ms-excel.sheet.macroEnabled.main+xml"),
+            Some(Format::Excel)
+        );
         assert_eq!(main_format("application/xml"), None);
     }
 }

@@ -1,8 +1,9 @@
 //! PDF, read by a child process.
 //!
-//! The library that reads PDF files can panic, overflow its stack, never end and ask for any amount of memory when a file is
-//! made for it. So it runs in a process of its own, under the supervisor, with limits of the system: whatever happens to it,
-//! the call fails and haft goes on. The process is the same program again, started with [`CHILD_ARG`].
+//! The library that reads PDF files can panic, overflow its stack, never end and ask for any amount
+//! of memory when a file is made for it. So it runs in a process of its own, under the supervisor,
+//! with limits of the system: whatever happens to it, the call fails and haft goes on. The process
+//! is the same program again, started with [`CHILD_ARG`].
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -21,8 +22,9 @@ use tokio::runtime::Handle;
 use super::flow::TextFlow;
 use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT};
 
-/// The first argument with which the program is started to read a PDF file; the file and where its text goes follow. No dash is
-/// in it, so that it is also the name of the test that plays this part in a test program.
+/// The first argument with which the program is started to read a PDF file; the file and where its
+/// text goes follow. No dash is in it, so that it is also the name of the test that plays this part
+/// in a test program.
 const CHILD_ARG: &str = "__haft_read_pdf";
 
 /// How long reading may take, and how much longer for each MiB of the file.
@@ -37,11 +39,17 @@ const MAX_MEMORY: u64 = 2 << 30;
 
 fn time_for(bytes: u64) -> Duration {
     let mib = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
-    TIME_PER_MIB.saturating_mul(mib).saturating_add(TIME).min(MAX_TIME)
+    TIME_PER_MIB
+        .saturating_mul(mib)
+        .saturating_add(TIME)
+        .min(MAX_TIME)
 }
 
 fn memory_for(bytes: u64) -> u64 {
-    bytes.saturating_mul(MEMORY_PER_BYTE).saturating_add(MEMORY).min(MAX_MEMORY)
+    bytes
+        .saturating_mul(MEMORY_PER_BYTE)
+        .saturating_add(MEMORY)
+        .min(MAX_MEMORY)
 }
 /// What ends a page in the text the child writes.
 const PAGE_END: char = '\u{c}';
@@ -53,12 +61,22 @@ const STATUS_ENCRYPTED: u8 = 3;
 const STATUS_DAMAGED: u8 = 4;
 
 /// The text of a PDF file. Blocks.
-pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
-    let failed = |error: io::Error| DocumentError::Unavailable(format!("no process could be started for it ({error})"));
+pub(super) fn text(
+    supervisor: &Supervisor,
+    source: &DocumentSource<'_>,
+) -> Result<DocumentText, DocumentError> {
+    let failed = |error: io::Error| {
+        DocumentError::Unavailable(format!("no process could be started for it ({error})"))
+    };
     let out = haft_files::temporary_file(source.spill, "pdf-", ".txt").map_err(failed)?;
     let time = time_for(source.bytes.len() as u64);
     let command = CommandSpec {
-        argv: vec![OF_HELPER.into(), CHILD_ARG.into(), source.path.into(), out.path().into()],
+        argv: vec![
+            OF_HELPER.into(),
+            CHILD_ARG.into(),
+            source.path.into(),
+            out.path().into(),
+        ],
         cwd: "/".into(),
         env: Vec::new(),
         timeout: time,
@@ -72,14 +90,23 @@ pub(super) fn text(supervisor: &Supervisor, source: &DocumentSource<'_>) -> Resu
         CommandExit::Code(0) => {}
         CommandExit::Cancelled => return Err(DocumentError::Cancelled),
         CommandExit::TimedOut => {
-            return Err(DocumentError::TooLarge(format!("reading it took more than {} s", time.as_secs())));
+            return Err(DocumentError::TooLarge(format!(
+                "reading it took more than {} s",
+                time.as_secs()
+            )));
         }
-        CommandExit::Code(code) if code == i32::from(STATUS_ENCRYPTED) => return Err(DocumentError::Encrypted),
+        CommandExit::Code(code) if code == i32::from(STATUS_ENCRYPTED) => {
+            return Err(DocumentError::Encrypted);
+        }
         CommandExit::Code(code) if code == i32::from(STATUS_DAMAGED) => {
-            return Err(DocumentError::Damaged("it is damaged or uses something that is not understood".to_owned()));
+            return Err(DocumentError::Damaged(
+                "it is damaged or uses something that is not understood".to_owned(),
+            ));
         }
         CommandExit::Code(_) | CommandExit::Signal(_) => {
-            return Err(DocumentError::Damaged("the process that read it crashed".to_owned()));
+            return Err(DocumentError::Damaged(
+                "the process that read it crashed".to_owned(),
+            ));
         }
     }
     let text = fs::read_to_string(out.path()).map_err(failed)?;
@@ -104,14 +131,27 @@ fn arrange(text: &str) -> DocumentText {
     flow.finish()
 }
 
-/// Letters that fonts draw as one, apart again: whoever searches for `office` writes it with five letters.
+/// Letters that fonts draw as one, apart again: whoever searches for `office` writes it with five
+/// letters.
 fn without_ligatures(line: &str) -> Cow<'_, str> {
-    const LIGATURES: [(char, &str); 7] =
-        [('ﬀ', "ff"), ('ﬁ', "fi"), ('ﬂ', "fl"), ('ﬃ', "ffi"), ('ﬄ', "ffl"), ('ﬅ', "st"), ('ﬆ', "st")];
+    const LIGATURES: [(char, &str); 7] = [
+        ('ﬀ', "ff"),
+        ('ﬁ', "fi"),
+        ('ﬂ', "fl"),
+        ('ﬃ', "ffi"),
+        ('ﬄ', "ffl"),
+        ('ﬅ', "st"),
+        ('ﬆ', "st"),
+    ];
     if !line.contains(|one| ('ﬀ'..='ﬆ').contains(&one)) {
         return Cow::Borrowed(line);
     }
-    let letters = |one| LIGATURES.iter().find(|(ligature, _)| *ligature == one).map(|(_, letters)| *letters);
+    let letters = |one| {
+        LIGATURES
+            .iter()
+            .find(|(ligature, _)| *ligature == one)
+            .map(|(_, letters)| *letters)
+    };
     let mut apart = String::with_capacity(line.len());
     for one in line.chars() {
         match letters(one) {
@@ -122,8 +162,8 @@ fn without_ligatures(line: &str) -> Cow<'_, str> {
     Cow::Owned(apart)
 }
 
-/// Reads a PDF file if the program was started for that, and says how it ended. To be called first thing in `main`, with the
-/// program's arguments.
+/// Reads a PDF file if the program was started for that, and says how it ended. To be called first
+/// thing in `main`, with the program's arguments.
 pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != CHILD_ARG {
@@ -134,7 +174,15 @@ pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<E
 }
 
 fn child(path: &Path, out: &Path) -> u8 {
-    let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    let limit = |resource, most| {
+        setrlimit(
+            resource,
+            Rlimit {
+                current: Some(most),
+                maximum: Some(most),
+            },
+        )
+    };
     let size = fs::metadata(path).map_or(0, |file| file.len());
     let limits = [
         limit(Resource::As, memory_for(size)),

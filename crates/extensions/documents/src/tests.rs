@@ -16,14 +16,20 @@ use super::*;
 fn __haft_read_pdf() {
     if let Some(code) = read_pdf_entry(std::env::args_os()) {
         // A test that returns would be a success whatever was read.
-        let code = if code == std::process::ExitCode::SUCCESS { 0 } else { status_of(code) };
+        let code = if code == std::process::ExitCode::SUCCESS {
+            0
+        } else {
+            status_of(code)
+        };
         std::process::exit(code);
     }
 }
 
 /// The number of an exit code, which has no other way of telling.
 fn status_of(code: std::process::ExitCode) -> i32 {
-    (1..=255).find(|number| code == std::process::ExitCode::from(*number)).map_or(1, i32::from)
+    (1..=255)
+        .find(|number| code == std::process::ExitCode::from(*number))
+        .map_or(1, i32::from)
 }
 
 fn fixtures() -> PathBuf {
@@ -41,8 +47,18 @@ async fn read_with(
     let bytes = bytes.as_ref().to_vec();
     fs::write(&path, &bytes).unwrap();
     let reader = FormatReaders::new(Arc::new(Supervisor::for_tests().unwrap()));
-    assert!(reader.format(&path, &bytes).is_some(), "{file} is no document");
-    let work = move || reader.read(&DocumentSource { path: &path, bytes: &bytes, spill: &spill, cancel: &cancel });
+    assert!(
+        reader.format(&path, &bytes).is_some(),
+        "{file} is no document"
+    );
+    let work = move || {
+        reader.read(&DocumentSource {
+            path: &path,
+            bytes: &bytes,
+            spill: &spill,
+            cancel: &cancel,
+        })
+    };
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
@@ -69,11 +85,23 @@ async fn documents_of_other_programs_are_read_as_a_person_reads_them() {
 
 #[tokio::test]
 async fn a_document_is_known_by_its_content_and_not_by_its_name() {
-    let text = read("renamed.bin", fs::read(fixtures().join("report.docx")).unwrap()).await.unwrap();
+    let text = read(
+        "renamed.bin",
+        fs::read(fixtures().join("report.docx")).unwrap(),
+    )
+    .await
+    .unwrap();
     assert!(text.contains("Quarterly report"), "{text}");
     let reader = FormatReaders::new(Arc::new(Supervisor::for_tests().unwrap()));
-    for (file, text) in [("plain.pdf", "no document\n"), ("other.ipynb", "{\"cells\": 1}\n")] {
-        assert_eq!(reader.format(Path::new(file), text.as_bytes()), None, "{file}");
+    for (file, text) in [
+        ("plain.pdf", "no document\n"),
+        ("other.ipynb", "{\"cells\": 1}\n"),
+    ] {
+        assert_eq!(
+            reader.format(Path::new(file), text.as_bytes()),
+            None,
+            "{file}"
+        );
     }
     assert!(reader.is_likely(Path::new("a.PDF")) && !reader.is_likely(Path::new("a.rs")));
 }
@@ -81,11 +109,16 @@ async fn a_document_is_known_by_its_content_and_not_by_its_name() {
 #[tokio::test]
 async fn passwords_are_said_to_be_there() {
     for file in ["encrypted.docx", "encrypted.ods", "encrypted.pdf"] {
-        let error = read(file, fs::read(fixtures().join(file)).unwrap()).await.unwrap_err();
+        let error = read(file, fs::read(fixtures().join(file)).unwrap())
+            .await
+            .unwrap_err();
         assert_eq!(error, DocumentError::Encrypted, "{file}");
     }
     let old = [b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".as_slice(), &[0; 600]].concat();
-    assert_eq!(read("old.doc", old).await.unwrap_err(), DocumentError::Legacy);
+    assert_eq!(
+        read("old.doc", old).await.unwrap_err(),
+        DocumentError::Legacy
+    );
 }
 
 /// An archive with these parts.
@@ -103,7 +136,10 @@ const TYPES: &[u8] = br#"<Types><Override PartName="/word/document.xml"
     ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>"#;
 
 fn word(document: &[u8]) -> Vec<u8> {
-    archive(&[("[Content_Types].xml", TYPES), ("word/document.xml", document)])
+    archive(&[
+        ("[Content_Types].xml", TYPES),
+        ("word/document.xml", document),
+    ])
 }
 
 #[tokio::test]
@@ -116,13 +152,21 @@ async fn what_unpacks_to_too_much_is_refused() {
     // The same, but it says it is small, in both places where an archive says so.
     let mut liar = bomb.clone();
     let size = (40_u32 * 1024 * 1024).to_le_bytes();
-    let places: Vec<usize> = (0..liar.len() - 4).filter(|at| liar[*at..at + 4] == size).collect();
+    let places: Vec<usize> = (0..liar.len() - 4)
+        .filter(|at| liar[*at..at + 4] == size)
+        .collect();
     assert!(!places.is_empty());
     for at in places {
         liar[at..at + 4].copy_from_slice(&1_000_u32.to_le_bytes());
     }
     let error = read("liar.docx", &liar).await.unwrap_err();
-    assert!(matches!(error, DocumentError::TooLarge(_) | DocumentError::Damaged(_)), "{error:?}");
+    assert!(
+        matches!(
+            error,
+            DocumentError::TooLarge(_) | DocumentError::Damaged(_)
+        ),
+        "{error:?}"
+    );
 
     let names: Vec<String> = (0..20_001).map(|number| format!("part{number}")).collect();
     let parts: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
@@ -152,14 +196,24 @@ async fn tables_in_tables_fallbacks_and_deletions_are_read_once_or_not_at_all() 
 type Make<'a> = &'a dyn Fn(&str) -> Vec<u8>;
 
 fn nested(depth: usize, open: &str, inside: &str, close: &str) -> String {
-    format!("<d>{}{inside}{}</d>", open.repeat(depth), close.repeat(depth))
+    format!(
+        "<d>{}{inside}{}</d>",
+        open.repeat(depth),
+        close.repeat(depth)
+    )
 }
 
-/// Every format that nests: what is deep enough to take long is refused, what is a little deep is read.
+/// Every format that nests: what is deep enough to take long is refused, what is a little deep is
+/// read.
 #[tokio::test]
 async fn what_is_nested_too_deep_is_refused() {
     let text_types: &[u8] = b"application/vnd.oasis.opendocument.text";
-    let odt = |content: &str| archive(&[("mimetype", text_types), ("content.xml", content.as_bytes())]);
+    let odt = |content: &str| {
+        archive(&[
+            ("mimetype", text_types),
+            ("content.xml", content.as_bytes()),
+        ])
+    };
     let pptx = |slide: &str| {
         let types = br#"<Types><Override PartName="/ppt/presentation.xml"
             ContentType="application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"/></Types>"#;
@@ -176,8 +230,20 @@ async fn what_is_nested_too_deep_is_refused() {
     };
     let word = |content: &str| word(content.as_bytes());
     let cases: [(&str, Make<'_>, &str, &str, &str); 6] = [
-        ("tables.docx", &word, "<w:tbl><w:tr><w:tc>", "<w:p><w:t>deep | text</w:t></w:p>", "</w:tc></w:tr></w:tbl>"),
-        ("controls.docx", &word, "<w:sdt><w:sdtContent>", "<w:p><w:t>deep</w:t></w:p>", "</w:sdtContent></w:sdt>"),
+        (
+            "tables.docx",
+            &word,
+            "<w:tbl><w:tr><w:tc>",
+            "<w:p><w:t>deep | text</w:t></w:p>",
+            "</w:tc></w:tr></w:tbl>",
+        ),
+        (
+            "controls.docx",
+            &word,
+            "<w:sdt><w:sdtContent>",
+            "<w:p><w:t>deep</w:t></w:p>",
+            "</w:sdtContent></w:sdt>",
+        ),
         (
             "tables.odt",
             &odt,
@@ -185,14 +251,39 @@ async fn what_is_nested_too_deep_is_refused() {
             "<text:p>deep | text</text:p>",
             "</table:table-cell></table:table-row></table:table>",
         ),
-        ("lists.odt", &odt, "<text:list><text:list-item>", "<text:p>deep</text:p>", "</text:list-item></text:list>"),
-        ("frames.odt", &odt, "<draw:frame><draw:text-box>", "<text:p>deep</text:p>", "</draw:text-box></draw:frame>"),
-        ("groups.pptx", &pptx, "<p:grpSp><p:sp>", "<a:p><a:r><a:t>deep</a:t></a:r></a:p>", "</p:sp></p:grpSp>"),
+        (
+            "lists.odt",
+            &odt,
+            "<text:list><text:list-item>",
+            "<text:p>deep</text:p>",
+            "</text:list-item></text:list>",
+        ),
+        (
+            "frames.odt",
+            &odt,
+            "<draw:frame><draw:text-box>",
+            "<text:p>deep</text:p>",
+            "</draw:text-box></draw:frame>",
+        ),
+        (
+            "groups.pptx",
+            &pptx,
+            "<p:grpSp><p:sp>",
+            "<a:p><a:r><a:t>deep</a:t></a:r></a:p>",
+            "</p:sp></p:grpSp>",
+        ),
     ];
     for (file, make, open, inside, close) in cases {
-        let error = read(file, make(&nested(5_000, open, inside, close))).await.unwrap_err();
-        assert!(matches!(&error, DocumentError::TooLarge(reason) if reason.contains("deep")), "{file}: {error:?}");
-        let text = read(file, make(&nested(20, open, inside, close))).await.unwrap();
+        let error = read(file, make(&nested(5_000, open, inside, close)))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, DocumentError::TooLarge(reason) if reason.contains("deep")),
+            "{file}: {error:?}"
+        );
+        let text = read(file, make(&nested(20, open, inside, close)))
+            .await
+            .unwrap();
         assert!(text.contains("deep"), "{file}: {text}");
     }
 }
@@ -208,8 +299,14 @@ async fn what_is_repeated_takes_no_more_than_a_document() {
          </table:table-row></table:table></d>"
     );
     let ods = archive(&[("mimetype", types), ("content.xml", sheet.as_bytes())]);
-    let read = read_with("repeated.ods", ods, CancellationToken::new()).await.unwrap();
-    assert!(read.cut && read.text.len() <= MAX_TEXT, "{}", read.text.len());
+    let read = read_with("repeated.ods", ods, CancellationToken::new())
+        .await
+        .unwrap();
+    assert!(
+        read.cut && read.text.len() <= MAX_TEXT,
+        "{}",
+        read.text.len()
+    );
 }
 
 /// The second time no process is started: it would have nowhere to write.
@@ -219,13 +316,29 @@ async fn a_refused_file_is_not_tried_again() {
     let path = folder.path().join("a.pdf");
     let bytes = b"%PDF-1.7\nnothing more".to_vec();
     fs::write(&path, &bytes).unwrap();
-    let reader = Arc::new(FormatReaders::new(Arc::new(Supervisor::for_tests().unwrap())));
+    let reader = Arc::new(FormatReaders::new(Arc::new(
+        Supervisor::for_tests().unwrap(),
+    )));
     for spill in ["spill", "a.pdf/nowhere"] {
-        let (reader, path, bytes, spill) =
-            (Arc::clone(&reader), path.clone(), bytes.clone(), folder.path().join(spill));
+        let (reader, path, bytes, spill) = (
+            Arc::clone(&reader),
+            path.clone(),
+            bytes.clone(),
+            folder.path().join(spill),
+        );
         let cancel = CancellationToken::new();
-        let work = move || reader.read(&DocumentSource { path: &path, bytes: &bytes, spill: &spill, cancel: &cancel });
-        let error = tokio::task::spawn_blocking(work).await.unwrap().unwrap_err();
+        let work = move || {
+            reader.read(&DocumentSource {
+                path: &path,
+                bytes: &bytes,
+                spill: &spill,
+                cancel: &cancel,
+            })
+        };
+        let error = tokio::task::spawn_blocking(work)
+            .await
+            .unwrap()
+            .unwrap_err();
         assert!(matches!(error, DocumentError::Damaged(_)), "{error:?}");
     }
 }
@@ -239,7 +352,10 @@ async fn damaged_documents_say_so() {
         ("bad.ipynb", br#"{"nbformat": 4, "cells": 3}"#.to_vec()),
     ] {
         let error = read(file, bytes).await.unwrap_err();
-        assert!(matches!(error, DocumentError::Damaged(_)), "{file}: {error:?}");
+        assert!(
+            matches!(error, DocumentError::Damaged(_)),
+            "{file}: {error:?}"
+        );
     }
 }
 
@@ -256,16 +372,26 @@ fn pdf_file(objects: &[&str]) -> Vec<u8> {
     for place in places {
         writeln!(file, "{place:010} 00000 n ").unwrap();
     }
-    write!(file, "trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n").unwrap();
+    write!(
+        file,
+        "trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n"
+    )
+    .unwrap();
     file
 }
 
 #[tokio::test]
 async fn a_pdf_file_that_draws_itself_crashes_only_the_process_that_reads_it() {
-    let stream =
-        |content: &str, more: &str| format!("<< /Length {} {more} >>\nstream\n{content}\nendstream", content.len());
-    let itself =
-        stream("/Me Do", "/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /Me 5 0 R >> >>");
+    let stream = |content: &str, more: &str| {
+        format!(
+            "<< /Length {} {more} >>\nstream\n{content}\nendstream",
+            content.len()
+        )
+    };
+    let itself = stream(
+        "/Me Do",
+        "/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /Me 5 0 R >> >>",
+    );
     let file = pdf_file(&[
         "<< /Type /Catalog /Pages 2 0 R >>",
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -274,7 +400,10 @@ async fn a_pdf_file_that_draws_itself_crashes_only_the_process_that_reads_it() {
         &itself,
     ]);
     let error = read("itself.pdf", file).await.unwrap_err();
-    assert!(matches!(&error, DocumentError::Damaged(reason) if reason.contains("crashed")), "{error:?}");
+    assert!(
+        matches!(&error, DocumentError::Damaged(reason) if reason.contains("crashed")),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -293,7 +422,12 @@ async fn a_cancelled_read_ends() {
     let cancelled = CancellationToken::new();
     cancelled.cancel();
     for (file, fixture) in [("a.pdf", "paper.pdf"), ("a.docx", "report.docx")] {
-        let read = read_with(file, fs::read(fixtures().join(fixture)).unwrap(), cancelled.clone()).await;
+        let read = read_with(
+            file,
+            fs::read(fixtures().join(fixture)).unwrap(),
+            cancelled.clone(),
+        )
+        .await;
         assert_eq!(read, Err(DocumentError::Cancelled), "{file}");
     }
 }

@@ -8,7 +8,8 @@ use std::io::BufRead;
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-/// Elements in each other; what real documents nest stays far below, and what is deeper is made to be read for long.
+/// Elements in each other; what real documents nest stays far below, and what is deeper is made to
+/// be read for long.
 const MAX_DEPTH: usize = 256;
 
 /// Why a walk ended early.
@@ -44,8 +45,19 @@ impl Element<'_> {
 
     /// An attribute by its name without a prefix, or with one where that makes a difference.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
-        let wanted = |key: &str| if name.contains(':') { key == name } else { local(key) == name };
-        let attribute = self.0.attributes().with_checks(false).flatten().find(|one| wanted(one.key.into_inner()))?;
+        let wanted = |key: &str| {
+            if name.contains(':') {
+                key == name
+            } else {
+                local(key) == name
+            }
+        };
+        let attribute = self
+            .0
+            .attributes()
+            .with_checks(false)
+            .flatten()
+            .find(|one| wanted(one.key.into_inner()))?;
         let raw: &str = &attribute.value;
         Some(quick_xml::escape::unescape(raw).map_or_else(|_| raw.to_owned(), Cow::into_owned))
     }
@@ -85,12 +97,16 @@ fn walk_all(
             return Err(XmlError::Cancelled);
         }
         buffer.clear();
-        let event = reader.read_event_into(&mut buffer).map_err(|error| failed(&error))?;
+        let event = reader
+            .read_event_into(&mut buffer)
+            .map_err(|error| failed(&error))?;
         match &event {
             Event::Start(start) => {
                 depth += 1;
                 if depth > MAX_DEPTH {
-                    return Err(XmlError::TooLarge(format!("its elements are nested more than {MAX_DEPTH} deep")));
+                    return Err(XmlError::TooLarge(format!(
+                        "its elements are nested more than {MAX_DEPTH} deep"
+                    )));
                 }
                 visit(Node::Open(Element(start)))?;
             }
@@ -113,7 +129,8 @@ fn walk_all(
 
 fn failed(error: &quick_xml::Error) -> XmlError {
     if let quick_xml::Error::Io(cause) = error
-        && let Some(XmlError::TooLarge(reason)) = cause.get_ref().and_then(|inner| inner.downcast_ref())
+        && let Some(XmlError::TooLarge(reason)) =
+            cause.get_ref().and_then(|inner| inner.downcast_ref())
     {
         return XmlError::TooLarge(reason.clone());
     }
@@ -126,5 +143,6 @@ fn resolve(entity: &BytesRef<'_>) -> String {
         return character.to_string();
     }
     let name = entity.xml10_content();
-    quick_xml::escape::resolve_predefined_entity(&name).map_or_else(|| format!("&{name};"), str::to_owned)
+    quick_xml::escape::resolve_predefined_entity(&name)
+        .map_or_else(|| format!("&{name};"), str::to_owned)
 }

@@ -1,12 +1,16 @@
-//! Conversations of auto-coder: an object with messages of text, where calls and results are metadata of them.
+//! Conversations of auto-coder: an object with messages of text, where calls and results are
+//! metadata of them.
 //!
-//! The system prompt, the tools and the notes it sends before the first message are not in the file.
+//! The system prompt, the tools and the notes it sends before the first message are not in the
+//! file.
 
 use haft_types::{Metadata, Role};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by, text_of};
+use crate::build::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, count, made_by, text_of,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
 /// What stands for the text of a reply that only calls tools; it is not sent.
@@ -16,29 +20,46 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     let conversation: Value = serde_json::from_str(source.text)?;
     let mut builder = ConversationBuilder::new(source.now);
     builder.begun(conversation.get("created_at").and_then(time::read));
-    let model = conversation.pointer("/metadata/last_execution_profile/resolved/model").and_then(Value::as_str);
-    let messages = conversation.get("messages").and_then(Value::as_array).ok_or(ImportError::Unknown)?;
+    let model = conversation
+        .pointer("/metadata/last_execution_profile/resolved/model")
+        .and_then(Value::as_str);
+    let messages = conversation
+        .get("messages")
+        .and_then(Value::as_array)
+        .ok_or(ImportError::Unknown)?;
     for (index, said) in messages.iter().enumerate() {
         let chat = as_chat(said);
         let raw = to_raw_value(&chat)?;
-        let message = chat::read_message(&builder, &raw, said.get("timestamp").and_then(time::read));
-        let mut message = message.map_err(|problem| ImportError::Message { number: index + 1, problem })?;
+        let message =
+            chat::read_message(&builder, &raw, said.get("timestamp").and_then(time::read));
+        let mut message = message.map_err(|problem| ImportError::Message {
+            number: index + 1,
+            problem,
+        })?;
         if message.role == Role::Assistant {
             let usage = said.pointer("/llm_metadata/usage_stats").map(used);
-            let named = said.pointer("/llm_metadata/model_name").and_then(Value::as_str);
+            let named = said
+                .pointer("/llm_metadata/model_name")
+                .and_then(Value::as_str);
             message.llm_metadata = made_by(named.or(model), usage);
         }
         builder.push(message);
     }
     let text = |key: &str| text_of(&conversation, key).map(str::to_owned);
-    let about = ConversationHeader { id: text("conversation_id"), name: text("name"), metadata: Metadata::default() };
+    let about = ConversationHeader {
+        id: text("conversation_id"),
+        name: text("name"),
+        metadata: Metadata::default(),
+    };
     builder.finish(ImportFormat::AutoCoder.name(), about)
 }
 
 /// The message as it is sent: calls and results are what its metadata says.
 fn as_chat(said: &Value) -> Value {
     let mut chat = json!({ "role": said.get("role"), "content": said.get("content") });
-    let wire = said.pointer("/metadata/_agentic_wire").and_then(Value::as_object);
+    let wire = said
+        .pointer("/metadata/_agentic_wire")
+        .and_then(Value::as_object);
     for (key, value) in wire.into_iter().flatten() {
         chat[key] = value.clone();
     }
@@ -60,6 +81,12 @@ fn used(usage: &Value) -> ReportedUsage {
 
 /// Whether a document is one of auto-coder's: it tells of tools or tokens as that program does.
 pub(crate) fn is_auto_coder(messages: &[Value]) -> bool {
-    let marks = ["/metadata/_agentic_wire", "/llm_metadata/usage_stats", "/metadata/token_accounting"];
-    messages.iter().any(|message| marks.iter().any(|mark| message.pointer(mark).is_some()))
+    let marks = [
+        "/metadata/_agentic_wire",
+        "/llm_metadata/usage_stats",
+        "/metadata/token_accounting",
+    ];
+    messages
+        .iter()
+        .any(|message| marks.iter().any(|mark| message.pointer(mark).is_some()))
 }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use haft_store::ConversationDocument;
 use haft_types::{
-    ContentHash, ConversationId, Envelope, Hasher, LlmMetadata, Message, MessageId, Metadata, Origin, Part, Role,
-    ShortId, Timestamp, ToolCall, ToolResult,
+    ContentHash, ConversationId, Envelope, Hasher, LlmMetadata, Message, MessageId, Metadata,
+    Origin, Part, Role, ShortId, Timestamp, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
@@ -37,18 +37,32 @@ pub(crate) struct ConversationHeader {
 impl ConversationBuilder {
     pub(crate) fn new(now: Timestamp) -> Self {
         let (short_ids, calls) = (HashSet::new(), HashMap::new());
-        Self { messages: Vec::new(), short_ids, calls, round: 0, now, skipped: 0 }
+        Self {
+            messages: Vec::new(),
+            short_ids,
+            calls,
+            round: 0,
+            now,
+            skipped: 0,
+        }
     }
 
     /// A message of these parts. Its time is that of the message before where it has none.
     pub(crate) fn message(&self, role: Role, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
-        let at = at.or_else(|| Some(self.messages.last()?.created_at)).unwrap_or(self.now);
+        let at = at
+            .or_else(|| Some(self.messages.last()?.created_at))
+            .unwrap_or(self.now);
         Message::new(MessageId::derived(ContentHash::of(b"")), role, parts, at)
     }
 
-    /// Words of the program: instructions where nothing else was said yet, in the middle a message that is not the user's.
+    /// Words of the program: instructions where nothing else was said yet, in the middle a message
+    /// that is not the user's.
     pub(crate) fn instructions(&self, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
-        if self.messages.iter().all(|message| message.role == Role::System) {
+        if self
+            .messages
+            .iter()
+            .all(|message| message.role == Role::System)
+        {
             self.message(Role::System, parts, at)
         } else {
             self.message(Role::User, parts, at).from(Origin::Engine)
@@ -60,12 +74,17 @@ impl ConversationBuilder {
         self.now = at.unwrap_or(self.now);
     }
 
-    /// Takes a message in and gives it its id. One without content is left out: every API would refuse it.
+    /// Takes a message in and gives it its id. One without content is left out: every API would
+    /// refuse it.
     pub(crate) fn push(&mut self, mut message: Message) {
         if message.content.is_empty() {
             return;
         }
-        self.calls.extend(message.tool_calls().map(|call| (call.id.clone(), call.clone())));
+        self.calls.extend(
+            message
+                .tool_calls()
+                .map(|call| (call.id.clone(), call.clone())),
+        );
         self.round += u32::from(message.opens_round());
         if let Some(made) = &mut message.llm_metadata
             && made.conversation_round == 0
@@ -91,13 +110,17 @@ impl ConversationBuilder {
 
     /// An id for a conversation from how it begins: the same when there is more of it.
     pub(crate) fn id_of_first(&self, count: usize) -> Option<String> {
-        self.messages.get(..count).map(|first| id_of(first).to_string())
+        self.messages
+            .get(..count)
+            .map(|first| id_of(first).to_string())
     }
 
     /// Takes a message in with the id it has, unless that is taken.
     pub(crate) fn push_with_id(&mut self, mut message: Message) {
         if self.short_ids.contains(&message.message_id.short()) {
-            message.metadata.insert("source_id".into(), message.message_id.to_string().into());
+            message
+                .metadata
+                .insert("source_id".into(), message.message_id.to_string().into());
             message.message_id = self.fresh_id(&message);
         }
         self.take(message);
@@ -111,7 +134,9 @@ impl ConversationBuilder {
     /// An id from place and content, free in this conversation.
     fn fresh_id(&self, message: &Message) -> MessageId {
         let mut hasher = Hasher::default();
-        hasher.update(&(self.messages.len() as u64).to_le_bytes()).update(&message.content_hash().0);
+        hasher
+            .update(&(self.messages.len() as u64).to_le_bytes())
+            .update(&message.content_hash().0);
         loop {
             let id = MessageId::derived(hasher.finish());
             if !self.short_ids.contains(&id.short()) {
@@ -123,12 +148,18 @@ impl ConversationBuilder {
 
     /// A result of a call, with the name of the tool that was called.
     pub(crate) fn result(&self, call: &str, name: Option<&str>, envelope: Envelope) -> Part {
-        let known = name.or_else(|| self.calls.get(call).map(|call| call.name.as_str())).unwrap_or("unknown");
-        Part::ToolResult(Box::new(ToolResult { tool_call_id: call.to_owned(), name: known.to_owned(), envelope }))
+        let known = name
+            .or_else(|| self.calls.get(call).map(|call| call.name.as_str()))
+            .unwrap_or("unknown");
+        Part::ToolResult(Box::new(ToolResult {
+            tool_call_id: call.to_owned(),
+            name: known.to_owned(),
+            envelope,
+        }))
     }
 
-    /// Adds to the model's reply while nothing has answered it, else begins a new one: for recordings that keep each part of a
-    /// reply apart.
+    /// Adds to the model's reply while nothing has answered it, else begins a new one: for
+    /// recordings that keep each part of a reply apart.
     pub(crate) fn reply(&mut self, part: Part) {
         if let Part::ToolCall(call) = &part {
             self.calls.insert(call.id.clone(), call.clone());
@@ -144,18 +175,31 @@ impl ConversationBuilder {
 
     /// The newest reply of the model.
     pub(crate) fn last_reply_mut(&mut self) -> Option<&mut Message> {
-        self.messages.iter_mut().rev().find(|message| message.role == Role::Assistant)
+        self.messages
+            .iter_mut()
+            .rev()
+            .find(|message| message.role == Role::Assistant)
     }
 
     /// The conversation, which must have a message.
-    pub(crate) fn finish(self, from: &str, about: ConversationHeader) -> Result<ImportedConversation, ImportError> {
+    pub(crate) fn finish(
+        self,
+        from: &str,
+        about: ConversationHeader,
+    ) -> Result<ImportedConversation, ImportError> {
         let (Some(first), Some(last)) = (self.messages.first(), self.messages.last()) else {
             return Err(ImportError::Empty);
         };
         let mut metadata = about.metadata;
         metadata.insert(IMPORTED_FROM.into(), from.into());
-        let id = about.id.filter(|id| !id.is_empty()).map_or_else(|| id_of(&self.messages), ConversationId::new);
-        let name = about.name.filter(|name| !name.trim().is_empty()).or_else(|| title(&self.messages));
+        let id = about
+            .id
+            .filter(|id| !id.is_empty())
+            .map_or_else(|| id_of(&self.messages), ConversationId::new);
+        let name = about
+            .name
+            .filter(|name| !name.trim().is_empty())
+            .or_else(|| title(&self.messages));
         let document = ConversationDocument {
             name: name.unwrap_or_else(|| format!("Conversation {}", id.short())),
             id,
@@ -165,7 +209,10 @@ impl ConversationBuilder {
             metadata,
             messages: self.messages,
         };
-        Ok(ImportedConversation { document, skipped: self.skipped })
+        Ok(ImportedConversation {
+            document,
+            skipped: self.skipped,
+        })
     }
 }
 
@@ -186,7 +233,9 @@ fn title(messages: &[Message]) -> Option<String> {
         Part::Text { text, .. } => text.lines(),
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => "".lines(),
     });
-    let line = lines.map(|line| without_tags(line).trim()).find(|line| !line.is_empty())?;
+    let line = lines
+        .map(|line| without_tags(line).trim())
+        .find(|line| !line.is_empty())?;
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
     Some(match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
@@ -196,12 +245,25 @@ fn title(messages: &[Message]) -> Option<String> {
 
 /// A line without what cline puts around the user's words.
 fn without_tags(line: &str) -> &str {
-    let inner = |tag: &str| line.trim().strip_prefix(tag)?.split_once('>')?.1.split("</").next();
-    ["<task", "<user_input"].iter().find_map(|tag| inner(tag)).unwrap_or(line)
+    let inner = |tag: &str| {
+        line.trim()
+            .strip_prefix(tag)?
+            .split_once('>')?
+            .1
+            .split("</")
+            .next()
+    };
+    ["<task", "<user_input"]
+        .iter()
+        .find_map(|tag| inner(tag))
+        .unwrap_or(line)
 }
 
 /// What is known of the reply of a model; none where nothing is.
-pub(crate) fn made_by(model: Option<&str>, usage: Option<ReportedUsage>) -> Option<Box<LlmMetadata>> {
+pub(crate) fn made_by(
+    model: Option<&str>,
+    usage: Option<ReportedUsage>,
+) -> Option<Box<LlmMetadata>> {
     if model.is_none() && usage.is_none() {
         return None;
     }
@@ -240,10 +302,18 @@ impl ReportedUsage {
     }
 }
 
-/// The lines of a file as JSON. The last one of a session that was killed may be cut: what is none is counted and left out.
+/// The lines of a file as JSON. The last one of a session that was killed may be cut: what is none
+/// is counted and left out.
 pub(crate) fn json_lines(text: &str, skipped: &mut usize) -> Vec<Value> {
-    let read = |line: &str| serde_json::from_str(line).inspect_err(|_| *skipped += 1).ok();
-    text.lines().filter(|line| !line.trim().is_empty()).filter_map(read).collect()
+    let read = |line: &str| {
+        serde_json::from_str(line)
+            .inspect_err(|_| *skipped += 1)
+            .ok()
+    };
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .filter_map(read)
+        .collect()
 }
 
 /// A text in a JSON object.
@@ -251,7 +321,8 @@ pub(crate) fn text_of<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// The JSON values of a text, one behind the other. The last one of a session that was killed may be cut.
+/// The JSON values of a text, one behind the other. The last one of a session that was killed may
+/// be cut.
 pub(crate) fn values(text: &str) -> Result<Vec<Value>, ImportError> {
     let mut all = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter() {

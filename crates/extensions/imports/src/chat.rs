@@ -26,21 +26,34 @@ struct ChatRequest<'a> {
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let text = source.text;
     let request = if text.starts_with('[') {
-        ChatRequest { id: Value::Null, model: Value::Null, messages: serde_json::from_str(text)? }
+        ChatRequest {
+            id: Value::Null,
+            model: Value::Null,
+            messages: serde_json::from_str(text)?,
+        }
     } else {
         serde_json::from_str(text)?
     };
     let mut builder = ConversationBuilder::new(source.now);
     for (index, raw) in request.messages.iter().enumerate() {
         let message = read_message(&builder, raw, None);
-        let mut message = message.map_err(|problem| ImportError::Message { number: index + 1, problem })?;
+        let mut message = message.map_err(|problem| ImportError::Message {
+            number: index + 1,
+            problem,
+        })?;
         if message.role == Role::Assistant {
             message.llm_metadata = made_by(request.model.as_str(), None);
         }
         builder.push(message);
     }
     let id = request.id.as_str().map(str::to_owned);
-    builder.finish(ImportFormat::OpenaiChat.name(), ConversationHeader { id, ..ConversationHeader::default() })
+    builder.finish(
+        ImportFormat::OpenaiChat.name(),
+        ConversationHeader {
+            id,
+            ..ConversationHeader::default()
+        },
+    )
 }
 
 /// One message.
@@ -88,23 +101,45 @@ pub(crate) fn read_message(
     raw: &RawValue,
     at: Option<Timestamp>,
 ) -> Result<Message, String> {
-    let chat: ChatLogMessage<'_> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    let chat: ChatLogMessage<'_> =
+        serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     let parts = parts(chat.content)?;
     let mut message = match chat.role.as_str() {
         "system" | "developer" => builder.instructions(parts, at),
         "user" => builder.message(Role::User, parts, at),
         "assistant" => {
             let thinking = chat.reasoning_content.filter(|text| !text.is_empty());
-            let thinking = thinking.map(|text| Part::Thinking(Thinking { text, ..Thinking::default() }));
-            let calls = chat.tool_calls.unwrap_or_default().into_iter().map(|call| (call.id, call.function));
-            let unnamed = chat.function_call.map(|function| (format!("call_{}", function.name), function));
-            let calls = calls.chain(unnamed).map(|(id, function)| call(id, &function));
-            let content = thinking.into_iter().map(Ok).chain(parts.into_iter().map(Ok)).chain(calls);
+            let thinking = thinking.map(|text| {
+                Part::Thinking(Thinking {
+                    text,
+                    ..Thinking::default()
+                })
+            });
+            let calls = chat
+                .tool_calls
+                .unwrap_or_default()
+                .into_iter()
+                .map(|call| (call.id, call.function));
+            let unnamed = chat
+                .function_call
+                .map(|function| (format!("call_{}", function.name), function));
+            let calls = calls
+                .chain(unnamed)
+                .map(|(id, function)| call(id, &function));
+            let content = thinking
+                .into_iter()
+                .map(Ok)
+                .chain(parts.into_iter().map(Ok))
+                .chain(calls);
             builder.message(Role::Assistant, content.collect::<Result<_, String>>()?, at)
         }
         "tool" | "function" => {
             let unnamed = || chat.name.as_ref().map(|name| format!("call_{name}"));
-            let id = chat.tool_call_id.clone().or_else(unnamed).ok_or("a tool message needs a `tool_call_id`")?;
+            let id = chat
+                .tool_call_id
+                .clone()
+                .or_else(unnamed)
+                .ok_or("a tool message needs a `tool_call_id`")?;
             let content = result(builder, &id, chat.name.as_deref(), parts);
             builder.message(Role::Tool, content, at)
         }
@@ -116,7 +151,10 @@ pub(crate) fn read_message(
 
 fn extras(synthetic: Option<Value>, meta: Option<Value>) -> Metadata {
     let named = [("synthetic", synthetic), ("meta", meta)];
-    named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    named
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect()
 }
 
 fn call(id: String, function: &ChatLogFunction<'_>) -> Result<Part, String> {
@@ -126,10 +164,20 @@ fn call(id: String, function: &ChatLogFunction<'_>) -> Result<Part, String> {
     } else {
         raw.to_owned()
     };
-    Ok(Part::ToolCall(ToolCall { id, name: function.name.clone(), arguments, signature: None }))
+    Ok(Part::ToolCall(ToolCall {
+        id,
+        name: function.name.clone(),
+        arguments,
+        signature: None,
+    }))
 }
 
-fn result(builder: &ConversationBuilder, call: &str, name: Option<&str>, parts: Vec<Part>) -> Vec<Part> {
+fn result(
+    builder: &ConversationBuilder,
+    call: &str,
+    name: Option<&str>,
+    parts: Vec<Part>,
+) -> Vec<Part> {
     let (mut text, mut images) = (String::new(), Vec::new());
     for part in parts {
         match part {
@@ -156,12 +204,14 @@ fn parts(content: Option<ChatLogContent>) -> Result<Vec<Part>, String> {
 fn part(part: &Value) -> Result<Part, String> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     match text("type") {
-        Some("text" | "input_text" | "output_text" | "refusal") => {
-            Ok(Part::text(text("text").or(text("refusal")).unwrap_or_default()))
-        }
+        Some("text" | "input_text" | "output_text" | "refusal") => Ok(Part::text(
+            text("text").or(text("refusal")).unwrap_or_default(),
+        )),
         Some("image_url") => {
             let image = part.get("image_url");
-            let url = image.and_then(|image| image.as_str().or_else(|| image.get("url")?.as_str())).unwrap_or_default();
+            let url = image
+                .and_then(|image| image.as_str().or_else(|| image.get("url")?.as_str()))
+                .unwrap_or_default();
             Ok(image_of(url))
         }
         Some(other) => Err(format!("unknown kind of content `{other}`")),
@@ -171,24 +221,41 @@ fn part(part: &Value) -> Result<Part, String> {
 
 /// A picture by its address: the picture itself where the address holds it.
 pub(crate) fn image_of(url: &str) -> Part {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    let inline = url
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(";base64,"));
     match inline {
-        Some((media_type, data)) => Part::Image(Image { media_type: media_type.to_owned(), data: data.to_owned() }),
+        Some((media_type, data)) => Part::Image(Image {
+            media_type: media_type.to_owned(),
+            data: data.to_owned(),
+        }),
         None => Part::text(format!("[picture at {url}]")),
     }
 }
 
-/// Tokens as the API reports them, or as a program keeps them under shorter names. What was found in the cache or written to it
-/// is part of the prompt.
+/// Tokens as the API reports them, or as a program keeps them under shorter names. What was found
+/// in the cache or written to it is part of the prompt.
 pub(crate) fn used(usage: &Value) -> ReportedUsage {
-    let first = |places: &[&str]| places.iter().find_map(|place| usage.pointer(place)?.as_u64()).unwrap_or(0);
-    let cached = first(&["/prompt_tokens_details/cached_tokens", "/cache_read_input_tokens", "/cache_read_tokens"]);
+    let first = |places: &[&str]| {
+        places
+            .iter()
+            .find_map(|place| usage.pointer(place)?.as_u64())
+            .unwrap_or(0)
+    };
+    let cached = first(&[
+        "/prompt_tokens_details/cached_tokens",
+        "/cache_read_input_tokens",
+        "/cache_read_tokens",
+    ]);
     let written = first(&["/cache_creation_input_tokens", "/cache_write_tokens"]);
     ReportedUsage {
         input: count(usage, "prompt_tokens").saturating_sub(cached + written),
         cached,
         written,
         output: count(usage, "completion_tokens"),
-        reasoning: first(&["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"]),
+        reasoning: first(&[
+            "/completion_tokens_details/reasoning_tokens",
+            "/reasoning_tokens",
+        ]),
     }
 }

@@ -1,17 +1,21 @@
 //! The session files of Claude Code: a line a piece of a message, each naming the line before it.
 //!
-//! A session that was rewound holds several ends; the newest one is read, with all that leads to it. A reply of the model
-//! stands on several lines, one a block, under one message id. Sub-agents (side chains) are conversations of their own and are
-//! left out.
+//! A session that was rewound holds several ends; the newest one is read, with all that leads to
+//! it. A reply of the model stands on several lines, one a block, under one message id. Sub-agents
+//! (side chains) are conversations of their own and are left out.
 
 use std::collections::{HashMap, HashSet};
 
-use haft_types::{Envelope, Image, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
+use haft_types::{
+    Envelope, Image, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by};
+use crate::build::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by,
+};
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, cline};
 
 #[derive(Deserialize)]
@@ -115,15 +119,29 @@ fn note(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
     }
     if about.id.is_none() && !line.is_sidechain {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
-        about.id = value.get("sessionId").and_then(Value::as_str).map(str::to_owned);
-        about.metadata = chosen(&value, &[("cwd", "cwd"), ("gitBranch", "git_branch"), ("version", "version")]);
+        about.id = value
+            .get("sessionId")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        about.metadata = chosen(
+            &value,
+            &[
+                ("cwd", "cwd"),
+                ("gitBranch", "git_branch"),
+                ("version", "version"),
+            ],
+        );
     }
 }
 
-/// The places of the lines that lead to the newest message. Where the chain is broken, the line before in the file goes on.
+/// The places of the lines that lead to the newest message. Where the chain is broken, the line
+/// before in the file goes on.
 fn newest_end(lines: &[SessionLine<'_>]) -> HashSet<usize> {
-    let places: HashMap<&str, usize> =
-        lines.iter().enumerate().filter_map(|(place, line)| Some((line.uuid.as_deref()?, place))).collect();
+    let places: HashMap<&str, usize> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(place, line)| Some((line.uuid.as_deref()?, place)))
+        .collect();
     let is_said = |line: &SessionLine<'_>| line.message.is_some() && !line.is_sidechain;
     let mut at = lines.iter().rposition(is_said);
     let mut wanted = HashSet::new();
@@ -132,10 +150,16 @@ fn newest_end(lines: &[SessionLine<'_>]) -> HashSet<usize> {
             break;
         }
         let line = &lines[place];
-        let parent = line.parent_uuid.as_deref().or(line.logical_parent_uuid.as_deref());
+        let parent = line
+            .parent_uuid
+            .as_deref()
+            .or(line.logical_parent_uuid.as_deref());
         at = match parent {
             None => None,
-            Some(parent) => places.get(parent).copied().or_else(|| lines[..place].iter().rposition(is_said)),
+            Some(parent) => places
+                .get(parent)
+                .copied()
+                .or_else(|| lines[..place].iter().rposition(is_said)),
         };
     }
     wanted
@@ -155,7 +179,14 @@ fn said<'a>(
         match serde_json::from_str::<ApiMessage<'a>>(raw.get()) {
             Ok(message) => {
                 let blocks = blocks(message.content, skipped);
-                all.push((SessionMessage { line, message, blocks }, wanted.contains(&place)));
+                all.push((
+                    SessionMessage {
+                        line,
+                        message,
+                        blocks,
+                    },
+                    wanted.contains(&place),
+                ));
             }
             Err(_) => *skipped += 1,
         }
@@ -163,10 +194,17 @@ fn said<'a>(
     all
 }
 
-fn blocks<'a>(content: Option<&'a RawValue>, skipped: &mut usize) -> Vec<(ClaudeCodeBlock<'a>, &'a str)> {
-    let Some(raw) = content.map(RawValue::get) else { return Vec::new() };
+fn blocks<'a>(
+    content: Option<&'a RawValue>,
+    skipped: &mut usize,
+) -> Vec<(ClaudeCodeBlock<'a>, &'a str)> {
+    let Some(raw) = content.map(RawValue::get) else {
+        return Vec::new();
+    };
     if raw.starts_with('"') {
-        let Ok(text) = serde_json::from_str::<String>(raw) else { return Vec::new() };
+        let Ok(text) = serde_json::from_str::<String>(raw) else {
+            return Vec::new();
+        };
         let block = ClaudeCodeBlock {
             r#type: "text".into(),
             text: Some(text),
@@ -182,7 +220,9 @@ fn blocks<'a>(content: Option<&'a RawValue>, skipped: &mut usize) -> Vec<(Claude
         };
         return vec![(block, raw)];
     }
-    let Ok(raws) = serde_json::from_str::<Vec<&'a RawValue>>(raw) else { return Vec::new() };
+    let Ok(raws) = serde_json::from_str::<Vec<&'a RawValue>>(raw) else {
+        return Vec::new();
+    };
     let mut blocks = Vec::with_capacity(raws.len());
     for raw in raws {
         match serde_json::from_str(raw.get()) {
@@ -193,29 +233,43 @@ fn blocks<'a>(content: Option<&'a RawValue>, skipped: &mut usize) -> Vec<(Claude
     blocks
 }
 
-/// What is on the way to the newest end, and what belongs to it beside the way: calls made at once have their results and their
-/// blocks on branches of their own.
+/// What is on the way to the newest end, and what belongs to it beside the way: calls made at once
+/// have their results and their blocks on branches of their own.
 fn with_their_results(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
     let (mut replies, mut calls) = (HashSet::new(), HashSet::new());
     for (said, _) in all.iter().filter(|(_, wanted)| *wanted) {
         replies.extend(said.message.id.clone());
     }
-    let of_reply = |said: &SessionMessage<'_>| said.message.id.as_ref().is_some_and(|id| replies.contains(id));
+    let of_reply = |said: &SessionMessage<'_>| {
+        said.message
+            .id
+            .as_ref()
+            .is_some_and(|id| replies.contains(id))
+    };
     for (said, wanted) in &all {
         if *wanted || of_reply(said) {
             calls.extend(said.blocks.iter().filter_map(|(block, _)| block.id.clone()));
         }
     }
     let answers = |said: &SessionMessage<'_>| {
-        said.blocks.iter().any(|(block, _)| block.tool_use_id.as_ref().is_some_and(|id| calls.contains(id)))
+        said.blocks.iter().any(|(block, _)| {
+            block
+                .tool_use_id
+                .as_ref()
+                .is_some_and(|id| calls.contains(id))
+        })
     };
-    let keep = |(said, wanted): &(SessionMessage<'_>, bool)| *wanted || of_reply(said) || answers(said);
+    let keep =
+        |(said, wanted): &(SessionMessage<'_>, bool)| *wanted || of_reply(said) || answers(said);
     let kept: Vec<bool> = all.iter().map(keep).collect();
-    all.into_iter().zip(kept).filter_map(|((said, _), keep)| keep.then_some(said)).collect()
+    all.into_iter()
+        .zip(kept)
+        .filter_map(|((said, _), keep)| keep.then_some(said))
+        .collect()
 }
 
-/// The lines of one reply together, where the first of them stands: a call that was run while the reply still arrived has its
-/// result between them.
+/// The lines of one reply together, where the first of them stands: a call that was run while the
+/// reply still arrived has its result between them.
 fn in_order(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     let mut firsts: HashMap<String, usize> = HashMap::new();
     let places: Vec<usize> = all
@@ -239,10 +293,20 @@ struct ReplyBuilder {
 
 impl ReplyBuilder {
     fn take(&mut self, builder: &mut ConversationBuilder, said: SessionMessage<'_>) {
-        let parts: Vec<Part> = said.blocks.iter().filter_map(|(block, raw)| reply_part(block, raw)).collect();
+        let parts: Vec<Part> = said
+            .blocks
+            .iter()
+            .filter_map(|(block, raw)| reply_part(block, raw))
+            .collect();
         builder.skipped += said.blocks.len() - parts.len();
         let usage = said.message.usage.as_ref().map(used);
-        let name = |model: &str| if model.contains('/') { model.to_owned() } else { format!("anthropic/{model}") };
+        let name = |model: &str| {
+            if model.contains('/') {
+                model.to_owned()
+            } else {
+                format!("anthropic/{model}")
+            }
+        };
         let made = made_by(said.message.model.as_deref().map(name).as_deref(), usage);
         match &mut self.open {
             Some((id, message)) if id.is_some() && *id == said.message.id => {
@@ -270,9 +334,16 @@ fn reply_part(block: &ClaudeCodeBlock<'_>, raw: &str) -> Option<Part> {
         "text" => Some(Part::text(block.text.clone()?)),
         "thinking" => {
             let (text, signature) = (block.thinking.clone()?, block.signature.clone());
-            Some(Part::Thinking(Thinking { text, signature, raw: None }))
+            Some(Part::Thinking(Thinking {
+                text,
+                signature,
+                raw: None,
+            }))
         }
-        "redacted_thinking" => Some(Part::Thinking(Thinking { raw: Some(raw.to_owned()), ..Thinking::default() })),
+        "redacted_thinking" => Some(Part::Thinking(Thinking {
+            raw: Some(raw.to_owned()),
+            ..Thinking::default()
+        })),
         "tool_use" => Some(Part::ToolCall(ToolCall {
             id: block.id.clone()?,
             name: block.name.clone()?,
@@ -303,7 +374,13 @@ fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
                 let message = builder.message(Role::Tool, content, said.line.timestamp);
                 builder.push(message);
             }
-            ("text", _) => words.extend(block.text.clone().filter(|text| !text.is_empty()).map(Part::text)),
+            ("text", _) => words.extend(
+                block
+                    .text
+                    .clone()
+                    .filter(|text| !text.is_empty())
+                    .map(Part::text),
+            ),
             ("image", _) => words.extend(block.source.as_ref().and_then(image)),
             _ => builder.skipped += 1,
         }
@@ -316,7 +393,10 @@ fn take_user(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
         message = message.from(Origin::Engine);
     }
     if said.line.is_compact_summary {
-        message.metadata.extend(Metadata::from_iter([("compact_summary".to_owned(), Value::Bool(true))]));
+        message.metadata.extend(Metadata::from_iter([(
+            "compact_summary".to_owned(),
+            Value::Bool(true),
+        )]));
     }
     builder.push(message);
 }
@@ -329,13 +409,22 @@ fn result(builder: &ConversationBuilder, call: &str, block: &ClaudeCodeBlock<'_>
             for piece in pieces {
                 match piece.get("type").and_then(Value::as_str) {
                     Some("image") => images.extend(piece.get("source").and_then(image)),
-                    _ => text.push_str(piece.get("text").and_then(Value::as_str).unwrap_or_default()),
+                    _ => text.push_str(
+                        piece
+                            .get("text")
+                            .and_then(Value::as_str)
+                            .unwrap_or_default(),
+                    ),
                 }
             }
         }
         Some(_) | None => {}
     }
-    let envelope = if block.is_error { Envelope::failure("failed", text) } else { Envelope::success(text) };
+    let envelope = if block.is_error {
+        Envelope::failure("failed", text)
+    } else {
+        Envelope::success(text)
+    };
     let mut content = vec![builder.result(call, None, envelope)];
     content.append(&mut images);
     content
@@ -344,9 +433,10 @@ fn result(builder: &ConversationBuilder, call: &str, block: &ClaudeCodeBlock<'_>
 fn image(source: &Value) -> Option<Part> {
     let text = |key: &str| source.get(key).and_then(Value::as_str);
     match text("type") {
-        Some("base64") => {
-            Some(Part::Image(Image { media_type: text("media_type")?.to_owned(), data: text("data")?.to_owned() }))
-        }
+        Some("base64") => Some(Part::Image(Image {
+            media_type: text("media_type")?.to_owned(),
+            data: text("data")?.to_owned(),
+        })),
         _ => text("url").map(|url| Part::text(format!("[picture at {url}]"))),
     }
 }

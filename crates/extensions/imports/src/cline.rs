@@ -1,5 +1,6 @@
-//! Sessions of cline: a list of messages as Anthropic's API takes them, which is the editor extension's
-//! `api_conversation_history.json`, or an object that holds one, which is the command line's `SESSION.messages.json`.
+//! Sessions of cline: a list of messages as Anthropic's API takes them, which is the editor
+//! extension's `api_conversation_history.json`, or an object that holds one, which is the command
+//! line's `SESSION.messages.json`.
 
 use serde_json::{Value, json};
 
@@ -8,11 +9,18 @@ use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, claude_
 /// Reads them as a session of the one agent whose file holds the same messages, a line each.
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let document: Value = serde_json::from_str(source.text)?;
-    let messages = document.get("messages").unwrap_or(&document).as_array().ok_or(ImportError::Unknown)?;
+    let messages = document
+        .get("messages")
+        .unwrap_or(&document)
+        .as_array()
+        .ok_or(ImportError::Unknown)?;
     let mut lines = String::new();
     for (index, message) in messages.iter().enumerate() {
         let parent = index.checked_sub(1).map(|before| before.to_string());
-        let at = message.get("ts").and_then(time::read).map(|at| at.to_string());
+        let at = message
+            .get("ts")
+            .and_then(time::read)
+            .map(|at| at.to_string());
         let line = json!({
             "type": message.get("role"), "uuid": index.to_string(), "parentUuid": parent, "timestamp": at,
             "sessionId": document.get("sessionId"),
@@ -21,21 +29,43 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         lines.push_str(&line.to_string());
         lines.push('\n');
     }
-    let system = document.get("system_prompt").and_then(Value::as_str).filter(|system| !system.is_empty());
-    claude_code::read_as(SourceText { text: &lines, now: source.now }, ImportFormat::Cline, system)
+    let system = document
+        .get("system_prompt")
+        .and_then(Value::as_str)
+        .filter(|system| !system.is_empty());
+    claude_code::read_as(
+        SourceText {
+            text: &lines,
+            now: source.now,
+        },
+        ImportFormat::Cline,
+        system,
+    )
 }
 
-/// The content, with results as text: the command line keeps a list of what was asked and what came of it.
+/// The content, with results as text: the command line keeps a list of what was asked and what came
+/// of it.
 fn content(message: &Value) -> Value {
     let mut content = message.get("content").cloned().unwrap_or_default();
-    for block in content.as_array_mut().into_iter().flatten().filter(|block| block["type"] == "tool_result") {
+    for block in content
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .filter(|block| block["type"] == "tool_result")
+    {
         let answers = block["content"].as_array().into_iter().flatten();
-        let answers: Vec<_> = answers.filter_map(|one| Some((one.get("result")?, one.get("success")?))).collect();
+        let answers: Vec<_> = answers
+            .filter_map(|one| Some((one.get("result")?, one.get("success")?)))
+            .collect();
         if answers.is_empty() {
             continue;
         }
         let is_error = answers.iter().all(|(_, success)| **success == false);
-        let text = |result: &Value| result.as_str().map_or_else(|| result.to_string(), str::to_owned);
+        let text = |result: &Value| {
+            result
+                .as_str()
+                .map_or_else(|| result.to_string(), str::to_owned)
+        };
         let text: Vec<_> = answers.iter().map(|(result, _)| text(result)).collect();
         block["content"] = text.join("\n").into();
         block["is_error"] = is_error.into();
@@ -45,7 +75,11 @@ fn content(message: &Value) -> Value {
 
 fn model(message: &Value) -> Option<String> {
     let info = message.get("modelInfo")?;
-    Some(format!("{}/{}", info.get("provider")?.as_str()?, info.get("id")?.as_str()?))
+    Some(format!(
+        "{}/{}",
+        info.get("provider")?.as_str()?,
+        info.get("id")?.as_str()?
+    ))
 }
 
 fn usage(message: &Value) -> Option<Value> {
@@ -57,25 +91,38 @@ fn usage(message: &Value) -> Option<Value> {
     }))
 }
 
-/// Whether a text of the user's role is cline's own: what it adds to every message, or the result of a call that the model
-/// wrote as text (`[read_file for 'a.ts'] Result:`).
+/// Whether a text of the user's role is cline's own: what it adds to every message, or the result
+/// of a call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
 pub(crate) fn is_added(text: &str) -> bool {
-    let result = || text.strip_prefix('[')?.lines().next()?.trim_end().strip_suffix("] Result:");
+    let result = || {
+        text.strip_prefix('[')?
+            .lines()
+            .next()?
+            .trim_end()
+            .strip_suffix("] Result:")
+    };
     text.starts_with("<environment_details>") || result().is_some()
 }
 
 /// Whether the user said something in answer to a call.
 pub(crate) fn is_answer(text: &str) -> bool {
-    ["<feedback>", "<answer>", "<user_message>"].iter().any(|tag| text.contains(tag))
+    ["<feedback>", "<answer>", "<user_message>"]
+        .iter()
+        .any(|tag| text.contains(tag))
 }
 
-/// Whether a list of messages is one of cline's: tools are called in blocks, or messages have times in milliseconds.
+/// Whether a list of messages is one of cline's: tools are called in blocks, or messages have times
+/// in milliseconds.
 pub(crate) fn is_cline(messages: &[Value]) -> bool {
     let is_block = |block: &Value| {
-        matches!(block.get("type").and_then(Value::as_str), Some("tool_use" | "tool_result" | "thinking"))
+        matches!(
+            block.get("type").and_then(Value::as_str),
+            Some("tool_use" | "tool_result" | "thinking")
+        )
     };
     messages.iter().any(|message| {
         let blocks = message.get("content").and_then(Value::as_array);
-        message.get("ts").is_some_and(Value::is_number) || blocks.is_some_and(|blocks| blocks.iter().any(is_block))
+        message.get("ts").is_some_and(Value::is_number)
+            || blocks.is_some_and(|blocks| blocks.iter().any(is_block))
     })
 }

@@ -1,14 +1,18 @@
-//! The rollout files of codex: a line an item of OpenAI's Responses API, in an envelope with time and kind.
+//! The rollout files of codex: a line an item of OpenAI's Responses API, in an envelope with time
+//! and kind.
 //!
-//! Only `response_item`s are what was said; events tell the same once more for people, except the token counts. Reasoning,
-//! words and calls that follow each other without a result between are one reply.
+//! Only `response_item`s are what was said; events tell the same once more for people, except the
+//! token counts. Reasoning, words and calls that follow each other without a result between are one
+//! reply.
 
 use haft_types::{Envelope, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::build::{ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by};
+use crate::build::{
+    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, made_by,
+};
 use crate::chat::image_of;
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
@@ -50,18 +54,26 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         }
     }
     reader.end_reply();
-    reader.builder.finish(ImportFormat::Codex.name(), reader.about)
+    reader
+        .builder
+        .finish(ImportFormat::Codex.name(), reader.about)
 }
 
 impl RolloutReader {
     fn take(&mut self, line: &RolloutLine<'_>, text: &str) {
         let at = time::read(&line.timestamp);
-        // Older files have neither envelope nor payload: the line is the item, the first one the session.
+        // Older files have neither envelope nor payload: the line is the item, the first one the
+        // session.
         let raw = line.payload.map_or(text, RawValue::get);
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
         match (line.type_or_session(), line.payload.is_some()) {
             ("session_meta", _) => self.session(&value),
-            ("turn_context", _) => self.model = value.get("model").and_then(Value::as_str).map(str::to_owned),
+            ("turn_context", _) => {
+                self.model = value
+                    .get("model")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+            }
             ("event_msg", _) => self.event(&value),
             ("compacted", _) => self.compacted(&value, at),
             ("response_item", true) | (_, false) => self.item(&value, raw, at),
@@ -74,8 +86,14 @@ impl RolloutReader {
             return;
         }
         self.about.id = session.get("id").and_then(Value::as_str).map(str::to_owned);
-        self.builder.begun(session.get("timestamp").and_then(time::read));
-        let keys = [("cwd", "cwd"), ("cli_version", "version"), ("originator", "originator"), ("git", "git")];
+        self.builder
+            .begun(session.get("timestamp").and_then(time::read));
+        let keys = [
+            ("cwd", "cwd"),
+            ("cli_version", "version"),
+            ("originator", "originator"),
+            ("git", "git"),
+        ];
         self.about.metadata = chosen(session, &keys);
         if let Some(provider) = session.get("model_provider").and_then(Value::as_str) {
             provider.clone_into(&mut self.provider);
@@ -87,11 +105,22 @@ impl RolloutReader {
         if event.get("type").and_then(Value::as_str) != Some("token_count") {
             return;
         }
-        let Some(usage) = self.counted(event) else { return };
-        let reply = self.reply.as_mut().or_else(|| self.builder.last_reply_mut());
+        let Some(usage) = self.counted(event) else {
+            return;
+        };
+        let reply = self
+            .reply
+            .as_mut()
+            .or_else(|| self.builder.last_reply_mut());
         if let Some(reply) = reply {
-            let model = reply.llm_metadata.as_ref().map(|made| made.model_name.clone());
-            let round = reply.llm_metadata.as_ref().map_or(0, |made| made.conversation_round);
+            let model = reply
+                .llm_metadata
+                .as_ref()
+                .map(|made| made.model_name.clone());
+            let round = reply
+                .llm_metadata
+                .as_ref()
+                .map_or(0, |made| made.conversation_round);
             reply.llm_metadata = made_by(model.as_deref(), Some(usage));
             if let Some(made) = &mut reply.llm_metadata {
                 made.conversation_round = round;
@@ -99,7 +128,8 @@ impl RolloutReader {
         }
     }
 
-    /// What the newest request took: told as such, as the difference of two sums, or by older versions without an envelope.
+    /// What the newest request took: told as such, as the difference of two sums, or by older
+    /// versions without an envelope.
     fn counted(&mut self, event: &Value) -> Option<ReportedUsage> {
         let total = event.pointer("/info/total_token_usage").map(used);
         let before = self.total;
@@ -109,7 +139,9 @@ impl RolloutReader {
         }
         match (total, before) {
             // The same sum once more says nothing of a request.
-            (Some(total), before) if Some(total) != before => Some(total.since(before.unwrap_or_default())),
+            (Some(total), before) if Some(total) != before => {
+                Some(total.since(before.unwrap_or_default()))
+            }
             (Some(_), _) => None,
             (None, _) => event.get("input_tokens").is_some().then(|| used(event)),
         }
@@ -117,11 +149,21 @@ impl RolloutReader {
 
     fn compacted(&mut self, compacted: &Value, at: Option<Timestamp>) {
         self.end_reply();
-        let Some(text) = compacted.get("message").and_then(Value::as_str).filter(|text| !text.is_empty()) else {
+        let Some(text) = compacted
+            .get("message")
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+        else {
             return;
         };
-        let mut message = self.builder.message(Role::User, vec![Part::text(text)], at).from(Origin::Engine);
-        message.metadata.extend(Metadata::from_iter([("compact_summary".to_owned(), Value::Bool(true))]));
+        let mut message = self
+            .builder
+            .message(Role::User, vec![Part::text(text)], at)
+            .from(Origin::Engine);
+        message.metadata.extend(Metadata::from_iter([(
+            "compact_summary".to_owned(),
+            Value::Bool(true),
+        )]));
         self.builder.push(message);
     }
 
@@ -130,13 +172,17 @@ impl RolloutReader {
         match text("type") {
             Some("message") => self.message(item, at),
             Some("reasoning") => self.reply_part(reasoning(item, raw), at),
-            Some("function_call" | "custom_tool_call" | "local_shell_call") => match call(item, raw) {
-                Some(call) => self.reply_part(Part::ToolCall(call), at),
-                None => self.builder.skipped += 1,
-            },
+            Some("function_call" | "custom_tool_call" | "local_shell_call") => {
+                match call(item, raw) {
+                    Some(call) => self.reply_part(Part::ToolCall(call), at),
+                    None => self.builder.skipped += 1,
+                }
+            }
             Some("function_call_output" | "custom_tool_call_output") => {
                 self.end_reply();
-                let Some(id) = text("call_id") else { return self.builder.skipped += 1 };
+                let Some(id) = text("call_id") else {
+                    return self.builder.skipped += 1;
+                };
                 let envelope = output(item.get("output").unwrap_or(&Value::Null));
                 let content = vec![self.builder.result(id, None, envelope)];
                 let message = self.builder.message(Role::Tool, content, at);
@@ -152,9 +198,14 @@ impl RolloutReader {
             Some("assistant") => parts.into_iter().for_each(|part| self.reply_part(part, at)),
             Some("user") => {
                 self.end_reply();
-                let injected = matches!(parts.first(), Some(Part::Text { text, .. }) if is_injected(text));
+                let injected =
+                    matches!(parts.first(), Some(Part::Text { text, .. }) if is_injected(text));
                 let message = self.builder.message(Role::User, parts, at);
-                self.builder.push(if injected { message.from(Origin::Engine) } else { message });
+                self.builder.push(if injected {
+                    message.from(Origin::Engine)
+                } else {
+                    message
+                });
             }
             Some("system" | "developer") => {
                 self.end_reply();
@@ -171,7 +222,10 @@ impl RolloutReader {
             return;
         }
         let mut reply = self.builder.message(Role::Assistant, vec![part], at);
-        let model = self.model.as_ref().map(|model| format!("{}/{model}", self.provider));
+        let model = self
+            .model
+            .as_ref()
+            .map(|model| format!("{}/{model}", self.provider));
         reply.llm_metadata = made_by(model.as_deref(), None);
         self.reply = Some(reply);
     }
@@ -191,18 +245,36 @@ impl RolloutLine<'_> {
 
 /// Whether a user message was put there by the program: it begins with one of its tags.
 fn is_injected(text: &str) -> bool {
-    let tags =
-        ["<user_instructions>", "<environment_context>", "<user_action>", "<turn_aborted>", "# AGENTS.md instructions"];
+    let tags = [
+        "<user_instructions>",
+        "<environment_context>",
+        "<user_action>",
+        "<turn_aborted>",
+        "# AGENTS.md instructions",
+    ];
     tags.iter().any(|tag| text.trim_start().starts_with(tag))
 }
 
 fn reasoning(item: &Value, raw: &str) -> Part {
-    let pieces = item.get("summary").and_then(Value::as_array).into_iter().flatten();
-    let text: Vec<&str> = pieces.filter_map(|piece| piece.get("text")?.as_str()).collect();
-    let signature = item.get("encrypted_content").and_then(Value::as_str).map(str::to_owned);
+    let pieces = item
+        .get("summary")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let text: Vec<&str> = pieces
+        .filter_map(|piece| piece.get("text")?.as_str())
+        .collect();
+    let signature = item
+        .get("encrypted_content")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     // The item must go back as it came, and only with what it holds encrypted.
     let raw = signature.is_some().then(|| raw.to_owned());
-    Part::Thinking(Thinking { text: text.join("\n\n"), signature, raw })
+    Part::Thinking(Thinking {
+        text: text.join("\n\n"),
+        signature,
+        raw,
+    })
 }
 
 #[derive(Deserialize)]
@@ -217,10 +289,25 @@ fn call(item: &Value, raw: &str) -> Option<ToolCall> {
     let (name, arguments) = match item.get("type").and_then(Value::as_str)? {
         "function_call" => (text("name")?, text("arguments")?),
         // Its input is free text, not JSON.
-        "custom_tool_call" => (text("name")?, json!({ "input": text("input")? }).to_string()),
-        _ => ("local_shell".to_owned(), serde_json::from_str::<RawCall<'_>>(raw).ok()?.action?.get().to_owned()),
+        "custom_tool_call" => (
+            text("name")?,
+            json!({ "input": text("input")? }).to_string(),
+        ),
+        _ => (
+            "local_shell".to_owned(),
+            serde_json::from_str::<RawCall<'_>>(raw)
+                .ok()?
+                .action?
+                .get()
+                .to_owned(),
+        ),
     };
-    Some(ToolCall { id, name, arguments, signature: None })
+    Some(ToolCall {
+        id,
+        name,
+        arguments,
+        signature: None,
+    })
 }
 
 /// What a call gave: plain text, or JSON around it that says how it went.
@@ -230,20 +317,42 @@ fn output(output: &Value) -> Envelope {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
             Ok(inner) if inner.get("output").is_some_and(Value::is_string) => {
                 exit_code = inner.pointer("/metadata/exit_code").and_then(Value::as_i64);
-                (inner["output"].as_str().unwrap_or_default().to_owned(), exit_code.is_none_or(|code| code == 0))
+                (
+                    inner["output"].as_str().unwrap_or_default().to_owned(),
+                    exit_code.is_none_or(|code| code == 0),
+                )
             }
             Ok(_) | Err(_) => (text.clone(), true),
         },
         Value::Object(object) => {
-            let text = object.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
-            (text, object.get("success").and_then(Value::as_bool).unwrap_or(true))
+            let text = object
+                .get("content")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            (
+                text,
+                object
+                    .get("success")
+                    .and_then(Value::as_bool)
+                    .unwrap_or(true),
+            )
         }
-        Value::Array(pieces) => {
-            (pieces.iter().filter_map(|piece| piece.get("text")?.as_str()).collect::<Vec<_>>().join("\n"), true)
-        }
+        Value::Array(pieces) => (
+            pieces
+                .iter()
+                .filter_map(|piece| piece.get("text")?.as_str())
+                .collect::<Vec<_>>()
+                .join("\n"),
+            true,
+        ),
         Value::Null | Value::Bool(_) | Value::Number(_) => (String::new(), true),
     };
-    let envelope = if success { Envelope::success(text) } else { Envelope::failure("failed", text) };
+    let envelope = if success {
+        Envelope::success(text)
+    } else {
+        Envelope::failure("failed", text)
+    };
     match exit_code {
         Some(code) => envelope.with_data(json!({ "exit_code": code })),
         None => envelope,
@@ -266,7 +375,10 @@ fn content(content: &Value) -> Vec<Part> {
 
 /// Cached input is part of the input here, and reasoning part of the output.
 pub(crate) fn used(usage: &Value) -> ReportedUsage {
-    let (cached, written) = (count(usage, "cached_input_tokens"), count(usage, "cache_write_input_tokens"));
+    let (cached, written) = (
+        count(usage, "cached_input_tokens"),
+        count(usage, "cache_write_input_tokens"),
+    );
     ReportedUsage {
         input: count(usage, "input_tokens").saturating_sub(cached + written),
         cached,

@@ -1,7 +1,8 @@
-//! The stream of `codex exec --json`: events of a thread, of which the items that are completed are what was done.
+//! The stream of `codex exec --json`: events of a thread, of which the items that are completed are
+//! what was done.
 //!
-//! The stream does not hold the prompt; a message of the program's stands in its place and says so. Commands, changes of files
-//! and calls of servers are items that hold call and result at once.
+//! The stream does not hold the prompt; a message of the program's stands in its place and says so.
+//! Commands, changes of files and calls of servers are items that hold call and result at once.
 
 use haft_types::{Envelope, Origin, Part, Role, Thinking, ToolCall};
 use serde_json::{Value, json};
@@ -18,7 +19,9 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         match text_of(&event, "type") {
             Some("thread.started") => about.id = text_of(&event, "thread_id").map(str::to_owned),
             Some("turn.started") => {
-                let prompt = builder.message(Role::User, vec![Part::text(PROMPT)], None).from(Origin::Engine);
+                let prompt = builder
+                    .message(Role::User, vec![Part::text(PROMPT)], None)
+                    .from(Origin::Engine);
                 builder.push(prompt);
             }
             Some("item.completed") => item(&mut builder, event.get("item").unwrap_or(&Value::Null)),
@@ -29,7 +32,9 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
                     reply.llm_metadata = made_by(None, usage);
                 }
             }
-            Some("item.started" | "item.updated") => plan(&mut builder, event.get("item").unwrap_or(&Value::Null)),
+            Some("item.started" | "item.updated") => {
+                plan(&mut builder, event.get("item").unwrap_or(&Value::Null))
+            }
             Some("turn.failed" | "error") => {}
             _ => builder.skipped += 1,
         }
@@ -41,22 +46,38 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
     let text = |key: &str| text_of(item, key).unwrap_or_default();
     let part = match text("type") {
         "agent_message" | "plan" => Part::text(text("text")),
-        "reasoning" => Part::Thinking(Thinking { text: text("text").to_owned(), ..Thinking::default() }),
+        "reasoning" => Part::Thinking(Thinking {
+            text: text("text").to_owned(),
+            ..Thinking::default()
+        }),
         "command_execution" => {
             let code = item.get("exit_code").and_then(Value::as_i64);
             let refused = code.is_none() && matches!(text("status"), "failed" | "declined");
-            let output = Some(text("aggregated_output")).filter(|output| !refused || !output.is_empty());
+            let output =
+                Some(text("aggregated_output")).filter(|output| !refused || !output.is_empty());
             let output = output.unwrap_or(text("status"));
             let done = if code.map_or(!refused, |code| code == 0) {
                 Envelope::success(output)
             } else {
                 Envelope::failure("failed", output)
             };
-            let done = code.into_iter().fold(done, |done, code| done.with_data(json!({ "exit_code": code })));
-            return step(builder, item, "shell", &json!({ "command": text("command") }), done);
+            let done = code.into_iter().fold(done, |done, code| {
+                done.with_data(json!({ "exit_code": code }))
+            });
+            return step(
+                builder,
+                item,
+                "shell",
+                &json!({ "command": text("command") }),
+                done,
+            );
         }
         "file_change" => {
-            let changes = item.get("changes").and_then(Value::as_array).into_iter().flatten();
+            let changes = item
+                .get("changes")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             let line = |change: &Value| {
                 let mark = match text_of(change, "kind")? {
                     "add" => "Add",
@@ -67,16 +88,32 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
             };
             let patch: String = changes.filter_map(line).collect();
             let failed = text("status") == "failed";
-            let done = if failed { Envelope::failure("failed", "failed") } else { Envelope::success("Success.") };
-            return step(builder, item, "apply_patch", &json!({ "input": patch }), done);
+            let done = if failed {
+                Envelope::failure("failed", "failed")
+            } else {
+                Envelope::success("Success.")
+            };
+            return step(
+                builder,
+                item,
+                "apply_patch",
+                &json!({ "input": patch }),
+                done,
+            );
         }
         "mcp_tool_call" => {
             let result = item.get("result").unwrap_or(&Value::Null);
-            let pieces = result.get("content").and_then(Value::as_array).into_iter().flatten();
+            let pieces = result
+                .get("content")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             let said: Vec<&str> = pieces.filter_map(|piece| text_of(piece, "text")).collect();
             let name = format!("mcp__{}__{}", text("server"), text("tool"));
             let arguments = item.get("arguments").cloned().unwrap_or_else(|| json!({}));
-            let problem = item.get("error").and_then(|error| text_of(error, "message"));
+            let problem = item
+                .get("error")
+                .and_then(|error| text_of(error, "message"));
             let done = match problem.or((text("status") == "failed").then_some("failed")) {
                 Some(problem) => Envelope::failure("failed", problem),
                 None => Envelope::success(said.join("\n")),
@@ -85,7 +122,13 @@ fn item(builder: &mut ConversationBuilder, item: &Value) {
         }
         // What was found is not in the stream.
         "web_search" => {
-            return step(builder, item, "web_search", &json!({ "query": text("query") }), Envelope::success(""));
+            return step(
+                builder,
+                item,
+                "web_search",
+                &json!({ "query": text("query") }),
+                Envelope::success(""),
+            );
         }
         // It is completed with the turn; what it says was said when it began or was updated.
         "todo_list" => return,
@@ -100,19 +143,50 @@ fn plan(builder: &mut ConversationBuilder, item: &Value) {
         return;
     }
     let step_of = |item: &Value| {
-        let status = if item.get("completed") == Some(&true.into()) { "completed" } else { "pending" };
+        let status = if item.get("completed") == Some(&true.into()) {
+            "completed"
+        } else {
+            "pending"
+        };
         json!({ "step": item.get("text"), "status": status })
     };
-    let steps = item.get("items").and_then(Value::as_array).into_iter().flatten();
+    let steps = item
+        .get("items")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let plan = json!({ "plan": steps.map(step_of).collect::<Vec<_>>() });
-    let id = format!("{}_{}", text_of(item, "id").unwrap_or_default(), builder.count());
-    step(builder, &json!({ "id": id }), "update_plan", &plan, Envelope::success(""));
+    let id = format!(
+        "{}_{}",
+        text_of(item, "id").unwrap_or_default(),
+        builder.count()
+    );
+    step(
+        builder,
+        &json!({ "id": id }),
+        "update_plan",
+        &plan,
+        Envelope::success(""),
+    );
 }
 
 /// A call and its result.
-fn step(builder: &mut ConversationBuilder, item: &Value, name: &str, arguments: &Value, done: Envelope) {
-    let Some(id) = text_of(item, "id").map(str::to_owned) else { return builder.skipped += 1 };
-    let call = ToolCall { id: id.clone(), name: name.to_owned(), arguments: arguments.to_string(), signature: None };
+fn step(
+    builder: &mut ConversationBuilder,
+    item: &Value,
+    name: &str,
+    arguments: &Value,
+    done: Envelope,
+) {
+    let Some(id) = text_of(item, "id").map(str::to_owned) else {
+        return builder.skipped += 1;
+    };
+    let call = ToolCall {
+        id: id.clone(),
+        name: name.to_owned(),
+        arguments: arguments.to_string(),
+        signature: None,
+    };
     builder.reply(Part::ToolCall(call));
     let content = vec![builder.result(&id, Some(name), done)];
     let message = builder.message(Role::Tool, content, None);

@@ -1,5 +1,6 @@
-//! Documents: haft's own export, and the layout of one JSON file a conversation that spells a few things otherwise
-//! (`conversation_id`, times as seconds, `timestamp` for a message's time, content that is not text).
+//! Documents: haft's own export, and the layout of one JSON file a conversation that spells a few
+//! things otherwise (`conversation_id`, times as seconds, `timestamp` for a message's time, content
+//! that is not text).
 
 use haft_store::ConversationDocument;
 use haft_types::{LlmMetadata, Message, MessageId, Metadata, Part, Role, Timestamp};
@@ -17,20 +18,30 @@ const FILES: &str = "files";
 pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
     let whole = read_one(source.text, source.now);
     // Several documents: one that is cut or wrong in itself must not be told as a wrong line.
-    let lines: Vec<&str> = source.text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = source
+        .text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let each_is_one = |line: &&str| line.starts_with('{') && line.trim_end().ends_with('}');
     if whole.is_ok() || lines.len() < 2 || !lines.iter().all(each_is_one) {
         return whole.map(|one| vec![one]);
     }
     let read = |(index, line): (usize, &&str)| {
-        read_one(line, source.now).map_err(|error| ImportError::Line { line: index + 1, problem: error.to_string() })
+        read_one(line, source.now).map_err(|error| ImportError::Line {
+            line: index + 1,
+            problem: error.to_string(),
+        })
     };
     lines.iter().enumerate().map(read).collect()
 }
 
 fn read_one(text: &str, now: Timestamp) -> Result<ImportedConversation, ImportError> {
     match serde_json::from_str::<ConversationDocument>(text) {
-        Ok(document) => Ok(ImportedConversation { document, skipped: 0 }),
+        Ok(document) => Ok(ImportedConversation {
+            document,
+            skipped: 0,
+        }),
         // What is wrong with it as another layout says more than what keeps it from being ours.
         Err(_) => read_loose(serde_json::from_str(text)?, now),
     }
@@ -64,14 +75,24 @@ struct LooseMessage<'a> {
     llm_metadata: Option<Value>,
 }
 
-fn read_loose(loose: LooseDocument<'_>, now: Timestamp) -> Result<ImportedConversation, ImportError> {
+fn read_loose(
+    loose: LooseDocument<'_>,
+    now: Timestamp,
+) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(now);
     for (index, raw) in loose.messages.iter().enumerate() {
-        read_message(&mut builder, raw).map_err(|problem| ImportError::Message { number: index + 1, problem })?;
+        read_message(&mut builder, raw).map_err(|problem| ImportError::Message {
+            number: index + 1,
+            problem,
+        })?;
     }
     let created_at = given_time("created_at", &loose.created_at)?;
     let updated_at = given_time("updated_at", &loose.updated_at)?;
-    let about = ConversationHeader { id: loose.id, name: loose.name, metadata: loose.metadata.unwrap_or_default() };
+    let about = ConversationHeader {
+        id: loose.id,
+        name: loose.name,
+        metadata: loose.metadata.unwrap_or_default(),
+    };
     let mut read = builder.finish(FILES, about)?;
     let document = &mut read.document;
     document.description = loose.description.unwrap_or_default();
@@ -85,12 +106,17 @@ fn given_time(key: &'static str, value: &Value) -> Result<Option<Timestamp>, Imp
     match (value, time::read(value)) {
         (Value::Null, _) => Ok(None),
         (_, Some(time)) => Ok(Some(time)),
-        (value, None) => Err(ImportError::Value { key, value: value.to_string(), expected: "a time" }),
+        (value, None) => Err(ImportError::Value {
+            key,
+            value: value.to_string(),
+            expected: "a time",
+        }),
     }
 }
 
 fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(), String> {
-    let loose: LooseMessage<'_> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    let loose: LooseMessage<'_> =
+        serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     let role = match loose.role.as_str() {
         "system" | "developer" => Role::System,
         "user" => Role::User,
@@ -102,13 +128,21 @@ fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(),
     let at = given_time("created_at", &loose.created_at).map_err(|error| error.to_string())?;
     let mut message = builder.message(role, content(loose.content)?, at);
     message.metadata = loose.metadata.unwrap_or_default();
-    message.llm_metadata =
-        loose.llm_metadata.as_ref().filter(|made| made.is_object()).map(|made| llm_metadata(made).into());
+    message.llm_metadata = loose
+        .llm_metadata
+        .as_ref()
+        .filter(|made| made.is_object())
+        .map(|made| llm_metadata(made).into());
     match loose.message_id.as_deref().map(str::parse::<MessageId>) {
-        Some(Ok(id)) => builder.push_with_id(Message { message_id: id, ..message }),
+        Some(Ok(id)) => builder.push_with_id(Message {
+            message_id: id,
+            ..message
+        }),
         // Short ids and other names are kept for who knows the message by them.
         Some(Err(_)) => {
-            message.metadata.insert("source_id".into(), loose.message_id.into());
+            message
+                .metadata
+                .insert("source_id".into(), loose.message_id.into());
             builder.push(message);
         }
         None => builder.push(message),
@@ -118,7 +152,9 @@ fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(),
 
 /// Text, haft's own parts, or any other JSON as its text.
 fn content(raw: Option<&RawValue>) -> Result<Vec<Part>, String> {
-    let Some(raw) = raw.map(RawValue::get).filter(|raw| *raw != "null") else { return Ok(Vec::new()) };
+    let Some(raw) = raw.map(RawValue::get).filter(|raw| *raw != "null") else {
+        return Ok(Vec::new());
+    };
     if raw.starts_with('"') {
         let text: String = serde_json::from_str(raw).map_err(|error| error.to_string())?;
         return Ok(vec![Part::text(text)]);
@@ -133,7 +169,11 @@ fn content(raw: Option<&RawValue>) -> Result<Vec<Part>, String> {
 fn llm_metadata(made: &Value) -> LlmMetadata {
     let cost = |key: &str| made.get(key).and_then(Value::as_f64);
     LlmMetadata {
-        model_name: made.get("model_name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        model_name: made
+            .get("model_name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
         input_tokens: count(made, "input_tokens"),
         output_tokens: count(made, "output_tokens"),
         cached_input_tokens: count(made, "cached_input_tokens"),

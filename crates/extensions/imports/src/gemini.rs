@@ -1,13 +1,15 @@
-//! Sessions of gemini-cli: an object with a list of messages, or from version 0.40 on a line for each change of one.
+//! Sessions of gemini-cli: an object with a list of messages, or from version 0.40 on a line for
+//! each change of one.
 //!
-//! A call stands in the model's message together with its result; newer versions write the result once more as a message.
-//! Neither the system prompt nor the tools are in the file.
+//! A call stands in the model's message together with its result; newer versions write the result
+//! once more as a message. Neither the system prompt nor the tools are in the file.
 
 use haft_types::{Envelope, Image, Message, Origin, Part, Role, Thinking, Timestamp, ToolCall};
 use serde_json::{Value, json};
 
 use crate::build::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, json_lines, made_by, text_of,
+    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, json_lines, made_by,
+    text_of,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
@@ -15,7 +17,10 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     let mut builder = ConversationBuilder::new(source.now);
     let (session, messages) = match serde_json::from_str::<Value>(source.text) {
         Ok(mut session) => {
-            let messages = session.get_mut("messages").and_then(Value::as_array_mut).map(std::mem::take);
+            let messages = session
+                .get_mut("messages")
+                .and_then(Value::as_array_mut)
+                .map(std::mem::take);
             (session, messages.unwrap_or_default())
         }
         Err(_) => replayed(source.text, &mut builder.skipped),
@@ -27,15 +32,20 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
     let about = ConversationHeader {
         id: text_of(&session, "sessionId").map(str::to_owned),
         name: text_of(&session, "summary").map(str::to_owned),
-        metadata: chosen(&session, &[("projectHash", "project_hash"), ("kind", "kind")]),
+        metadata: chosen(
+            &session,
+            &[("projectHash", "project_hash"), ("kind", "kind")],
+        ),
     };
     builder.finish(ImportFormat::Gemini.name(), about)
 }
 
-/// The session that lines of changes lead to: messages are added or replaced by id, set all at once, or taken back.
+/// The session that lines of changes lead to: messages are added or replaced by id, set all at
+/// once, or taken back.
 fn replayed(text: &str, skipped: &mut usize) -> (Value, Vec<Value>) {
     let (mut session, mut messages) = (json!({}), Vec::<Value>::new());
-    let place = |messages: &[Value], id: &Value| messages.iter().position(|one| one.get("id") == Some(id));
+    let place =
+        |messages: &[Value], id: &Value| messages.iter().position(|one| one.get("id") == Some(id));
     for change in json_lines(text, skipped) {
         if let Some(set) = change.get("$set").and_then(Value::as_object) {
             for (key, value) in set {
@@ -68,12 +78,21 @@ fn take(builder: &mut ConversationBuilder, said: &Value) {
             let results = parts.iter().any(|part| matches!(part, Part::ToolResult(_)));
             let added = matches!(parts.first(), Some(Part::Text { text, .. }) if text.starts_with("<session_context>"));
             let message = builder.message(if results { Role::Tool } else { Role::User }, parts, at);
-            builder.push(if added { message.from(Origin::Engine) } else { message });
+            builder.push(if added {
+                message.from(Origin::Engine)
+            } else {
+                message
+            });
         }
         Some("gemini") => {
             let reply = reply(builder, said, content, at);
             builder.push(reply);
-            for call in said.get("toolCalls").and_then(Value::as_array).into_iter().flatten() {
+            for call in said
+                .get("toolCalls")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
                 let at = call.get("timestamp").and_then(time::read);
                 let parts = parts(builder, call.get("result").unwrap_or(&Value::Null));
                 let result = builder.message(Role::Tool, parts, at);
@@ -86,23 +105,54 @@ fn take(builder: &mut ConversationBuilder, said: &Value) {
     }
 }
 
-fn reply(builder: &ConversationBuilder, said: &Value, content: &Value, at: Option<Timestamp>) -> Message {
-    let list = |key: &str| said.get(key).and_then(Value::as_array).into_iter().flatten();
+fn reply(
+    builder: &ConversationBuilder,
+    said: &Value,
+    content: &Value,
+    at: Option<Timestamp>,
+) -> Message {
+    let list = |key: &str| {
+        said.get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
     let thought = |thought: &Value| {
-        let text: Vec<_> = ["subject", "description"].iter().filter_map(|key| text_of(thought, key)).collect();
-        Part::Thinking(Thinking { text: text.join("\n"), ..Thinking::default() })
+        let text: Vec<_> = ["subject", "description"]
+            .iter()
+            .filter_map(|key| text_of(thought, key))
+            .collect();
+        Part::Thinking(Thinking {
+            text: text.join("\n"),
+            ..Thinking::default()
+        })
     };
     let call = |call: &Value| {
-        let arguments = call.get("args").map_or_else(|| "{}".to_owned(), Value::to_string);
-        let (id, name) = (text_of(call, "id")?.to_owned(), text_of(call, "name")?.to_owned());
-        Some(Part::ToolCall(ToolCall { id, name, arguments, signature: None }))
+        let arguments = call
+            .get("args")
+            .map_or_else(|| "{}".to_owned(), Value::to_string);
+        let (id, name) = (
+            text_of(call, "id")?.to_owned(),
+            text_of(call, "name")?.to_owned(),
+        );
+        Some(Part::ToolCall(ToolCall {
+            id,
+            name,
+            arguments,
+            signature: None,
+        }))
     };
     let mut all: Vec<_> = list("thoughts").map(thought).collect();
     all.extend(parts(builder, content));
     all.extend(list("toolCalls").filter_map(call));
     let mut reply = builder.message(Role::Assistant, all, at);
     let model = text_of(said, "model").map(|model| format!("gemini/{model}"));
-    reply.llm_metadata = made_by(model.as_deref(), said.get("tokens").filter(|tokens| tokens.is_object()).map(used));
+    reply.llm_metadata = made_by(
+        model.as_deref(),
+        said.get("tokens")
+            .filter(|tokens| tokens.is_object())
+            .map(used),
+    );
     reply
 }
 
@@ -120,10 +170,16 @@ fn parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
             return Some(builder.result(id, text_of(result, "name"), envelope));
         }
         if let Some(data) = piece.get("inlineData") {
-            let (media_type, data) = (text_of(data, "mimeType")?.to_owned(), text_of(data, "data")?.to_owned());
+            let (media_type, data) = (
+                text_of(data, "mimeType")?.to_owned(),
+                text_of(data, "data")?.to_owned(),
+            );
             return Some(Part::Image(Image { media_type, data }));
         }
-        text_of(piece, "text").or(piece.as_str()).filter(|text| !text.is_empty()).map(Part::text)
+        text_of(piece, "text")
+            .or(piece.as_str())
+            .filter(|text| !text.is_empty())
+            .map(Part::text)
     };
     match content {
         Value::Array(pieces) => pieces.iter().filter_map(part).collect(),
@@ -136,5 +192,11 @@ fn parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
 fn used(tokens: &Value) -> ReportedUsage {
     let (cached, reasoning) = (count(tokens, "cached"), count(tokens, "thoughts"));
     let input = (count(tokens, "input") + count(tokens, "tool")).saturating_sub(cached);
-    ReportedUsage { input, cached, written: 0, output: count(tokens, "output") + reasoning, reasoning }
+    ReportedUsage {
+        input,
+        cached,
+        written: 0,
+        output: count(tokens, "output") + reasoning,
+        reasoning,
+    }
 }

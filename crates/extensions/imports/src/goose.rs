@@ -1,10 +1,11 @@
-//! Sessions of goose as `goose session export --format json` prints them, and the files of versions before its database: a
-//! line about the session, then a line a message.
+//! Sessions of goose as `goose session export --format json` prints them, and the files of versions
+//! before its database: a line about the session, then a line a message.
 //!
 //! Neither the system prompt nor the tools are recorded, and tokens only as a sum of the session.
 
 use haft_types::{
-    ContentHash, ConversationId, Envelope, Image, MessageId, Metadata, Origin, Part, Role, Thinking, ToolCall,
+    ContentHash, ConversationId, Envelope, Image, MessageId, Metadata, Origin, Part, Role,
+    Thinking, ToolCall,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +19,12 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, 
             read_session(source, session, messages).map(|one| vec![one])
         }
         _ => {
-            let messages = |session: &Value| session.get("conversation").and_then(Value::as_array).cloned();
+            let messages = |session: &Value| {
+                session
+                    .get("conversation")
+                    .and_then(Value::as_array)
+                    .cloned()
+            };
             let read = |one: &Value| read_session(source, one, &messages(one).unwrap_or_default());
             all.iter().map(read).collect()
         }
@@ -32,28 +38,55 @@ fn read_session(
 ) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     builder.begun(session.get("created_at").and_then(time::read));
-    let model = session.pointer("/model_config/model_name").and_then(Value::as_str);
-    let model = text_of(session, "provider_name").zip(model).map(|(provider, model)| format!("{provider}/{model}"));
+    let model = session
+        .pointer("/model_config/model_name")
+        .and_then(Value::as_str);
+    let model = text_of(session, "provider_name")
+        .zip(model)
+        .map(|(provider, model)| format!("{provider}/{model}"));
     for message in messages {
         take(&mut builder, message, model.as_deref());
     }
-    let name = ["name", "description"].iter().find_map(|key| text_of(session, key).filter(|name| !name.is_empty()));
-    let mut metadata = chosen(session, &[("working_dir", "cwd"), ("id", "session_id"), ("session_type", "kind")]);
-    metadata.extend(chosen(session, &[("accumulated_input_tokens", "input_tokens")]));
+    let name = ["name", "description"]
+        .iter()
+        .find_map(|key| text_of(session, key).filter(|name| !name.is_empty()));
+    let mut metadata = chosen(
+        session,
+        &[
+            ("working_dir", "cwd"),
+            ("id", "session_id"),
+            ("session_type", "kind"),
+        ],
+    );
+    metadata.extend(chosen(
+        session,
+        &[("accumulated_input_tokens", "input_tokens")],
+    ));
     // Its own ids are a day and a number, the same on every machine.
     let id = text_of(session, "id").map(|id| format!("goose {id} {}", session["created_at"]));
-    let id = id.map(|id| ConversationId::from(MessageId::derived(ContentHash::of(id.as_bytes())).0).to_string());
-    let about = ConversationHeader { id, name: name.map(str::to_owned), metadata };
+    let id = id.map(|id| {
+        ConversationId::from(MessageId::derived(ContentHash::of(id.as_bytes())).0).to_string()
+    });
+    let about = ConversationHeader {
+        id,
+        name: name.map(str::to_owned),
+        metadata,
+    };
     builder.finish(ImportFormat::Goose.name(), about)
 }
 
 fn take(builder: &mut ConversationBuilder, said: &Value, model: Option<&str>) {
     let at = said.get("created").and_then(time::read);
-    let content = said.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let content = said
+        .get("content")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
     let mut parts = Vec::new();
     for piece in content {
         if text_of(piece, "type") == Some("toolResponse") {
-            let Some((call, result)) = text_of(piece, "id").zip(piece.get("toolResult")) else { continue };
+            let Some((call, result)) = text_of(piece, "id").zip(piece.get("toolResult")) else {
+                continue;
+            };
             let content = vec![builder.result(call, None, envelope(result))];
             let message = builder.message(Role::Tool, content, at);
             builder.push(message);
@@ -71,10 +104,16 @@ fn take(builder: &mut ConversationBuilder, said: &Value, model: Option<&str>) {
     }
     let mut message = builder.message(Role::User, parts, at);
     // What its user never sees is the summary of what was before.
-    let is_hidden = said.pointer("/metadata/userVisible").and_then(Value::as_bool) == Some(false);
+    let is_hidden = said
+        .pointer("/metadata/userVisible")
+        .and_then(Value::as_bool)
+        == Some(false);
     if is_hidden {
         message = message.from(Origin::Engine);
-        message.metadata.extend(Metadata::from_iter([("compact_summary".to_owned(), Value::Bool(true))]));
+        message.metadata.extend(Metadata::from_iter([(
+            "compact_summary".to_owned(),
+            Value::Bool(true),
+        )]));
     }
     builder.push(message);
 }
@@ -83,13 +122,27 @@ fn part(piece: &Value) -> Option<Part> {
     let text = |key: &str| text_of(piece, key).map(str::to_owned);
     Some(match text_of(piece, "type")? {
         "text" => Part::text(text("text").filter(|text| !text.is_empty())?),
-        "image" => Part::Image(Image { media_type: text("mimeType")?, data: text("data")? }),
-        "thinking" => Part::Thinking(Thinking { text: text("thinking")?, signature: text("signature"), raw: None }),
+        "image" => Part::Image(Image {
+            media_type: text("mimeType")?,
+            data: text("data")?,
+        }),
+        "thinking" => Part::Thinking(Thinking {
+            text: text("thinking")?,
+            signature: text("signature"),
+            raw: None,
+        }),
         "toolRequest" => {
             let call = piece.pointer("/toolCall/value")?;
-            let arguments = call.get("arguments").map_or_else(|| "{}".to_owned(), Value::to_string);
+            let arguments = call
+                .get("arguments")
+                .map_or_else(|| "{}".to_owned(), Value::to_string);
             let name = text_of(call, "name")?.to_owned();
-            Part::ToolCall(ToolCall { id: text("id")?, name, arguments, signature: None })
+            Part::ToolCall(ToolCall {
+                id: text("id")?,
+                name,
+                arguments,
+                signature: None,
+            })
         }
         _ => return None,
     })
@@ -101,15 +154,36 @@ fn envelope(result: &Value) -> Envelope {
         return Envelope::failure("failed", error);
     }
     let value = result.get("value").unwrap_or(&Value::Null);
-    let pieces = value.get("content").unwrap_or(value).as_array().into_iter().flatten();
+    let pieces = value
+        .get("content")
+        .unwrap_or(value)
+        .as_array()
+        .into_iter()
+        .flatten();
     let is_for_model = |piece: &&Value| {
-        let audience = piece.pointer("/annotations/audience").and_then(Value::as_array);
+        let audience = piece
+            .pointer("/annotations/audience")
+            .and_then(Value::as_array);
         audience.is_none_or(|audience| audience.iter().any(|one| one == "assistant"))
     };
-    let text = pieces.filter(is_for_model).filter_map(|piece| text_of(piece, "text")).collect::<Vec<_>>().join("\n");
-    let is_error = value.get("isError").and_then(Value::as_bool).unwrap_or(false);
-    let envelope = if is_error { Envelope::failure("failed", text) } else { Envelope::success(text) };
-    match value.pointer("/structuredContent/exit_code").and_then(Value::as_i64) {
+    let text = pieces
+        .filter(is_for_model)
+        .filter_map(|piece| text_of(piece, "text"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let is_error = value
+        .get("isError")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    let envelope = if is_error {
+        Envelope::failure("failed", text)
+    } else {
+        Envelope::success(text)
+    };
+    match value
+        .pointer("/structuredContent/exit_code")
+        .and_then(Value::as_i64)
+    {
         Some(code) => envelope.with_data(json!({ "exit_code": code })),
         None => envelope,
     }

@@ -1,6 +1,8 @@
-//! The `context.jsonl` of kimi-cli: what it sends, a chat message a line, and lines of its own whose role begins with `_`.
+//! The `context.jsonl` of kimi-cli: what it sends, a chat message a line, and lines of its own
+//! whose role begins with `_`.
 //!
-//! It holds the system prompt, but neither tools, nor the model, nor times; of tokens only how full the window is.
+//! It holds the system prompt, but neither tools, nor the model, nor times; of tokens only how full
+//! the window is.
 
 use haft_types::{Envelope, Message, Origin, Part, Role};
 use serde_json::value::to_raw_value;
@@ -31,7 +33,10 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
         }
     }
     // The prompt says the time of its session, so that the beginning is enough for an id.
-    let about = ConversationHeader { id: builder.id_of_first(2), ..ConversationHeader::default() };
+    let about = ConversationHeader {
+        id: builder.id_of_first(2),
+        ..ConversationHeader::default()
+    };
     builder.finish(ImportFormat::Kimi.name(), about)
 }
 
@@ -52,7 +57,9 @@ fn thoughts(said: &mut Value) -> String {
 
 /// A result of several texts as one, a line each.
 fn join_texts(said: &mut Value) {
-    let Some(parts) = said.get("content").and_then(Value::as_array) else { return };
+    let Some(parts) = said.get("content").and_then(Value::as_array) else {
+        return;
+    };
     let texts: Option<Vec<_>> = parts.iter().map(|part| text_of(part, "text")).collect();
     if let Some(texts) = texts {
         said["content"] = texts.join("\n").into();
@@ -66,13 +73,23 @@ fn as_known(mut message: Message) -> Message {
         return message.from(Origin::Engine);
     }
     for part in &mut message.content {
-        let Part::ToolResult(result) = part else { continue };
-        let Some(rest) = result.envelope.text.strip_prefix("<system>") else { continue };
+        let Part::ToolResult(result) = part else {
+            continue;
+        };
+        let Some(rest) = result.envelope.text.strip_prefix("<system>") else {
+            continue;
+        };
         let (said, _) = rest.split_once("</system>").unwrap_or((rest, ""));
-        let code = said.split_once("exit code: ").and_then(|(_, code)| code.trim_end_matches('.').parse::<i64>().ok());
-        let code = code.or_else(|| said.starts_with("Command executed successfully").then_some(0));
+        let code = said
+            .split_once("exit code: ")
+            .and_then(|(_, code)| code.trim_end_matches('.').parse::<i64>().ok());
+        let code = code.or_else(|| {
+            said.starts_with("Command executed successfully")
+                .then_some(0)
+        });
         if said.starts_with("ERROR:") && code.is_none() {
-            result.envelope = Envelope::failure("failed", std::mem::take(&mut result.envelope.text));
+            result.envelope =
+                Envelope::failure("failed", std::mem::take(&mut result.envelope.text));
         }
         if let Some(code) = code {
             result.envelope.data = json!({ "exit_code": code });

@@ -1,15 +1,18 @@
-//! Conversations of other agents, read as documents of the store: session files, request bodies and recordings of programs
-//! that are not haft, and haft's own exports.
+//! Conversations of other agents, read as documents of the store: session files, request bodies and
+//! recordings of programs that are not haft, and haft's own exports.
 //!
-//! One module per format, all of them pure functions of the text: nothing here reads a clock or a store, and nothing is
-//! written; the caller gives the text and hands the documents to [`Store::import`](haft_store::Store::import). Where a session
-//! is no text, [`stored_text`] makes one of the agent's database or folder, and that module alone reads files.
+//! One module per format, all of them pure functions of the text: nothing here reads a clock or a
+//! store, and nothing is written; the caller gives the text and hands the documents to
+//! [`Store::import`](haft_store::Store::import). Where a session is no text, [`stored_text`] makes
+//! one of the agent's database or folder, and that module alone reads files.
 //!
-//! Invariant: the same text gives the same ids, and a text that only grew gives the same messages and then more. What a format
-//! says and haft has no place for is kept in metadata or counted as skipped, never guessed.
+//! Invariant: the same text gives the same ids, and a text that only grew gives the same messages
+//! and then more. What a format says and haft has no place for is kept in metadata or counted as
+//! skipped, never guessed.
 //!
-//! Read first: [`read_conversations`], [`ImportFormat`], [`ImportedConversation`]; then `claude_code.rs`, the longest of the
-//! formats, and `tool_data.rs`, which gives results the shapes of haft's own tools.
+//! Read first: [`read_conversations`], [`ImportFormat`], [`ImportedConversation`]; then
+//! `claude_code.rs`, the longest of the formats, and `tool_data.rs`, which gives results the shapes
+//! of haft's own tools.
 
 mod auto_coder;
 mod build;
@@ -44,7 +47,8 @@ pub use stored::{StoredSession, is_database, stored_sessions, stored_text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ImportFormat {
-    /// One JSON document a conversation, as haft exports it, or with `conversation_id` and times in seconds.
+    /// One JSON document a conversation, as haft exports it, or with `conversation_id` and times in
+    /// seconds.
     Document,
     /// Messages as OpenAI's Chat Completions takes them: a list, or an object with `messages`.
     OpenaiChat,
@@ -94,8 +98,16 @@ impl FromStr for ImportFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let format = Self::ALL.iter().copied().find(|format| format.name() == text);
-        format.ok_or_else(|| format!("`{text}` is not a format; the formats are {}", Self::NAMES.join(", ")))
+        let format = Self::ALL
+            .iter()
+            .copied()
+            .find(|format| format.name() == text);
+        format.ok_or_else(|| {
+            format!(
+                "`{text}` is not a format; the formats are {}",
+                Self::NAMES.join(", ")
+            )
+        })
     }
 }
 
@@ -165,7 +177,10 @@ pub fn read_conversations(
     source: SourceText<'_>,
     format: Option<ImportFormat>,
 ) -> Result<Vec<ImportedConversation>, ImportError> {
-    let source = SourceText { text: source.text.trim_start_matches('\u{feff}').trim(), ..source };
+    let source = SourceText {
+        text: source.text.trim_start_matches('\u{feff}').trim(),
+        ..source
+    };
     let format = match format {
         Some(format) => format,
         None => recognise(source.text)?,
@@ -203,7 +218,11 @@ fn recognise(text: &str) -> Result<ImportFormat, ImportError> {
     }
     // The whole of it where it is one value, else its first line that is one.
     let whole = serde_json::from_str::<Value>(text);
-    let lines = || text.lines().take(20).filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = || {
+        text.lines()
+            .take(20)
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+    };
     match whole {
         Ok(value) => recognise_value(&value).ok_or(ImportError::Unknown),
         Err(error) => match lines().find_map(|value| recognise_value(&value)) {
@@ -228,31 +247,44 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
         return Some(ImportFormat::SweAgent);
     }
     if let Some(messages) = value.get("messages").and_then(Value::as_array) {
-        if has("info") && messages.iter().all(|message| message.get("parts").is_some()) {
+        if has("info")
+            && messages
+                .iter()
+                .all(|message| message.get("parts").is_some())
+        {
             return Some(ImportFormat::Opencode);
         }
         if has("conversation_id") && auto_coder::is_auto_coder(messages) {
             return Some(ImportFormat::AutoCoder);
         }
         let own = |message: &Value| message.get("message_id").is_some();
-        return Some(if has("conversation_id") || (has("id") && has("name")) || messages.iter().any(own) {
-            ImportFormat::Document
-        } else if has("source") && has("licence") {
-            ImportFormat::Trajectory
-        } else if is_text("sessionId") && cline::is_cline(messages) {
-            ImportFormat::Cline
-        } else {
-            ImportFormat::OpenaiChat
-        });
+        return Some(
+            if has("conversation_id") || (has("id") && has("name")) || messages.iter().any(own) {
+                ImportFormat::Document
+            } else if has("source") && has("licence") {
+                ImportFormat::Trajectory
+            } else if is_text("sessionId") && cline::is_cline(messages) {
+                ImportFormat::Cline
+            } else {
+                ImportFormat::OpenaiChat
+            },
+        );
     }
     if is_text("type") && (is_text("sessionId") || has("leafUuid") || has("parentUuid")) {
         return Some(ImportFormat::ClaudeCode);
     }
-    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+    let kind = value
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if kind.starts_with("thread.") || kind.starts_with("turn.") || kind.starts_with("item.") {
         return Some(ImportFormat::CodexExec);
     }
-    if value.get("role").and_then(Value::as_str).is_some_and(|role| role.starts_with('_')) {
+    if value
+        .get("role")
+        .and_then(Value::as_str)
+        .is_some_and(|role| role.starts_with('_'))
+    {
         return Some(ImportFormat::Kimi);
     }
     if kind == "session" && is_text("id") {
@@ -263,7 +295,10 @@ fn recognise_value(value: &Value) -> Option<ImportFormat> {
         if history.iter().any(is_said) {
             return Some(ImportFormat::SweAgent);
         }
-        return history.iter().any(openhands::is_event).then_some(ImportFormat::Openhands);
+        return history
+            .iter()
+            .any(openhands::is_event)
+            .then_some(ImportFormat::Openhands);
     }
     // Older files of codex hold bare items after a first line with the session's id.
     let payload = is_text("type") && has("payload");

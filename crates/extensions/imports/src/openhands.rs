@@ -1,4 +1,5 @@
-//! The conversations of `OpenHands`: events, each an action of somebody or an observation that an action caused.
+//! The conversations of `OpenHands`: events, each an action of somebody or an observation that an
+//! action caused.
 //!
 //! ```text
 //! [{"action": …}, {"observation": …}, …]                  a trajectory
@@ -6,8 +7,9 @@
 //! {"history": [{"kind": "ActionEvent", …}, …]}            since 1.0, read in `sdk.rs`
 //! ```
 //!
-//! Whoever writes such a file may leave out who spoke and what an observation answers. Then the place says it: the first message
-//! is the user's, and an observation answers the newest call that has no result yet.
+//! Whoever writes such a file may leave out who spoke and what an observation answers. Then the
+//! place says it: the first message is the user's, and an observation answers the newest call that
+//! has no result yet.
 
 mod sdk;
 
@@ -19,22 +21,45 @@ use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, t
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let file: Value = serde_json::from_str(source.text)?;
-    let events = file.as_array().or_else(|| file.get("history")?.as_array()).into_iter().flatten();
-    let mut reader = EventReader { builder: ConversationBuilder::new(source.now), open: Vec::new(), is_begun: false };
+    let events = file
+        .as_array()
+        .or_else(|| file.get("history")?.as_array())
+        .into_iter()
+        .flatten();
+    let mut reader = EventReader {
+        builder: ConversationBuilder::new(source.now),
+        open: Vec::new(),
+        is_begun: false,
+    };
     let mut sdk = sdk::SdkState::new(&file);
-    for event in events.flat_map(|one| one.as_array().map_or(std::slice::from_ref(one), Vec::as_slice)) {
+    for event in events.flat_map(|one| {
+        one.as_array()
+            .map_or(std::slice::from_ref(one), Vec::as_slice)
+    }) {
         match text_of(event, "kind") {
             Some(kind) => sdk.take(&mut reader, event, kind),
             None => reader.take(event),
         }
     }
-    let id = ["instance_id", "id"].iter().find_map(|key| text_of(&file, key)).map(str::to_owned);
-    reader.builder.finish(ImportFormat::Openhands.name(), ConversationHeader { id, ..ConversationHeader::default() })
+    let id = ["instance_id", "id"]
+        .iter()
+        .find_map(|key| text_of(&file, key))
+        .map(str::to_owned);
+    reader.builder.finish(
+        ImportFormat::Openhands.name(),
+        ConversationHeader {
+            id,
+            ..ConversationHeader::default()
+        },
+    )
 }
 
 /// Whether a value is an event, or a pair of them.
 pub(crate) fn is_event(value: &Value) -> bool {
-    let first = value.as_array().and_then(|pair| pair.first()).unwrap_or(value);
+    let first = value
+        .as_array()
+        .and_then(|pair| pair.first())
+        .unwrap_or(value);
     let is_sdk = text_of(first, "kind").is_some() && text_of(first, "source").is_some();
     is_sdk || first.get("action").or(first.get("observation")).is_some()
 }
@@ -50,23 +75,40 @@ struct EventReader {
 impl EventReader {
     fn take(&mut self, event: &Value) {
         let at = event.get("timestamp").and_then(time::read);
-        let said = |key: &str| event.pointer(&format!("/args/{key}")).and_then(Value::as_str);
-        let first = |keys: &[&str]| keys.iter().find_map(|key| said(key).filter(|text| !text.is_empty()));
+        let said = |key: &str| {
+            event
+                .pointer(&format!("/args/{key}"))
+                .and_then(Value::as_str)
+        };
+        let first = |keys: &[&str]| {
+            keys.iter()
+                .find_map(|key| said(key).filter(|text| !text.is_empty()))
+        };
         let is_user = text_of(event, "source") == Some("user");
         match text_of(event, "action") {
             Some("message") => {
-                let text = first(&["content"]).or_else(|| text_of(event, "message")).unwrap_or_default();
+                let text = first(&["content"])
+                    .or_else(|| text_of(event, "message"))
+                    .unwrap_or_default();
                 let (role, origin) = self.speaker(event);
                 self.say(role, origin, vec![Part::text(text)], at);
             }
-            Some("system") => self.instruct(vec![Part::text(said("content").unwrap_or_default())], at),
+            Some("system") => {
+                self.instruct(vec![Part::text(said("content").unwrap_or_default())], at)
+            }
             Some("condensation") => self.summarise(said("summary"), at),
             // What the program does with itself.
             Some("change_agent_state" | "recall" | "null" | "condensation_request") => {}
             // Nothing answers it: what it says is the answer.
             Some("finish" | "reject") => {
-                let text = first(&["final_thought", "thought"]).or_else(|| text_of(event, "message"));
-                self.say(Role::Assistant, None, text.map(Part::text).into_iter().collect(), at);
+                let text =
+                    first(&["final_thought", "thought"]).or_else(|| text_of(event, "message"));
+                self.say(
+                    Role::Assistant,
+                    None,
+                    text.map(Part::text).into_iter().collect(),
+                    at,
+                );
             }
             Some("run") if is_user => {
                 let text = format!("Ran `{}`", said("command").unwrap_or_default());
@@ -79,7 +121,10 @@ impl EventReader {
                 let parts = thought.into_iter().chain([Part::ToolCall(call)]).collect();
                 let mut message = self.builder.message(Role::Assistant, parts, at);
                 if let Some(response) = event.pointer("/tool_call_metadata/model_response") {
-                    message.llm_metadata = made_by(text_of(response, "model"), response.get("usage").map(chat::used));
+                    message.llm_metadata = made_by(
+                        text_of(response, "model"),
+                        response.get("usage").map(chat::used),
+                    );
                 }
                 self.is_begun = true;
                 self.builder.push(message);
@@ -90,7 +135,9 @@ impl EventReader {
 
     /// Who said a message. The agent waits for an answer to what it says, and nobody else does.
     fn speaker(&self, event: &Value) -> (Role, Option<Origin>) {
-        let waits = event.pointer("/args/wait_for_response").and_then(Value::as_bool);
+        let waits = event
+            .pointer("/args/wait_for_response")
+            .and_then(Value::as_bool);
         match (text_of(event, "source"), waits) {
             (Some("user"), _) | (None, Some(false)) => (Role::User, None),
             (Some("environment"), _) => (Role::User, Some(Origin::Engine)),
@@ -100,7 +147,9 @@ impl EventReader {
     }
 
     fn observe(&mut self, event: &Value, at: Option<Timestamp>) {
-        let Some(kind) = text_of(event, "observation") else { return self.builder.skipped += 1 };
+        let Some(kind) = text_of(event, "observation") else {
+            return self.builder.skipped += 1;
+        };
         if matches!(kind, "agent_state_changed" | "recall" | "null") {
             return;
         }
@@ -109,7 +158,8 @@ impl EventReader {
         let call = call_id(event, cause).or_else(|| self.open.last().cloned());
         match call.filter(|id| self.open.contains(id)) {
             Some(id) => {
-                let failed = matches!(kind, "error" | "user_rejected") || event.get("success") == Some(&false.into());
+                let failed = matches!(kind, "error" | "user_rejected")
+                    || event.get("success") == Some(&false.into());
                 let done = result(text, failed, event.get("extras"));
                 self.answer(&id, done, at);
             }
@@ -120,7 +170,8 @@ impl EventReader {
     fn say(&mut self, role: Role, origin: Option<Origin>, parts: Vec<Part>, at: Option<Timestamp>) {
         let message = self.builder.message(role, parts, at);
         self.is_begun = true;
-        self.builder.push(origin.into_iter().fold(message, haft_types::Message::from));
+        self.builder
+            .push(origin.into_iter().fold(message, haft_types::Message::from));
     }
 
     fn instruct(&mut self, parts: Vec<Part>, at: Option<Timestamp>) {
@@ -129,9 +180,17 @@ impl EventReader {
     }
 
     fn summarise(&mut self, summary: Option<&str>, at: Option<Timestamp>) {
-        let Some(summary) = summary.filter(|summary| !summary.is_empty()) else { return };
-        let mut message = self.builder.message(Role::User, vec![Part::text(summary)], at).from(Origin::Engine);
-        message.metadata.extend(Metadata::from_iter([("compact_summary".to_owned(), Value::Bool(true))]));
+        let Some(summary) = summary.filter(|summary| !summary.is_empty()) else {
+            return;
+        };
+        let mut message = self
+            .builder
+            .message(Role::User, vec![Part::text(summary)], at)
+            .from(Origin::Engine);
+        message.metadata.extend(Metadata::from_iter([(
+            "compact_summary".to_owned(),
+            Value::Bool(true),
+        )]));
         self.builder.push(message);
     }
 
@@ -144,13 +203,20 @@ impl EventReader {
 
     /// The call as the model made it where that is kept, else as the action says.
     fn call(&self, event: &Value, action: &str) -> ToolCall {
-        let id = call_id(event, event.get("id")).unwrap_or_else(|| format!("call_at_{}", self.builder.count()));
-        let calls = event.pointer("/tool_call_metadata/model_response/choices/0/message/tool_calls");
+        let id = call_id(event, event.get("id"))
+            .unwrap_or_else(|| format!("call_at_{}", self.builder.count()));
+        let calls =
+            event.pointer("/tool_call_metadata/model_response/choices/0/message/tool_calls");
         let calls = calls.and_then(Value::as_array).into_iter().flatten();
-        let made = calls.filter(|call| text_of(call, "id") == Some(id.as_str())).find_map(|call| {
-            let function = call.get("function")?;
-            Some((text_of(function, "name")?.to_owned(), text_of(function, "arguments")?.to_owned()))
-        });
+        let made = calls
+            .filter(|call| text_of(call, "id") == Some(id.as_str()))
+            .find_map(|call| {
+                let function = call.get("function")?;
+                Some((
+                    text_of(function, "name")?.to_owned(),
+                    text_of(function, "arguments")?.to_owned(),
+                ))
+            });
         let (name, arguments) = made.unwrap_or_else(|| {
             let name = match action {
                 "run" => "execute_bash",
@@ -159,23 +225,45 @@ impl EventReader {
                 "edit" => "str_replace",
                 other => other,
             };
-            (name.to_owned(), event.get("args").map_or_else(|| "{}".to_owned(), Value::to_string))
+            (
+                name.to_owned(),
+                event
+                    .get("args")
+                    .map_or_else(|| "{}".to_owned(), Value::to_string),
+            )
         });
-        ToolCall { id, name, arguments, signature: None }
+        ToolCall {
+            id,
+            name,
+            arguments,
+            signature: None,
+        }
     }
 }
 
 /// The id of a call: the model's own, else one from the number of the action.
 fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
-    let own = event.pointer("/tool_call_metadata/tool_call_id").and_then(Value::as_str);
-    own.map(str::to_owned).or_else(|| Some(format!("call_{}", number?)))
+    let own = event
+        .pointer("/tool_call_metadata/tool_call_id")
+        .and_then(Value::as_str);
+    own.map(str::to_owned)
+        .or_else(|| Some(format!("call_{}", number?)))
 }
 
-/// What came of a call. `about` says how a command exited, itself or in its metadata; -1 is one that still runs.
+/// What came of a call. `about` says how a command exited, itself or in its metadata; -1 is one
+/// that still runs.
 fn result(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
-    let code = ["/exit_code", "/metadata/exit_code"].iter().find_map(|place| about?.pointer(place)?.as_i64());
+    let code = ["/exit_code", "/metadata/exit_code"]
+        .iter()
+        .find_map(|place| about?.pointer(place)?.as_i64());
     let code = code.filter(|code| *code >= 0);
     let failed = failed || code.is_some_and(|code| code != 0);
-    let done = if failed { Envelope::failure("failed", text) } else { Envelope::success(text) };
-    code.into_iter().fold(done, |done, code| done.with_data(json!({ "exit_code": code })))
+    let done = if failed {
+        Envelope::failure("failed", text)
+    } else {
+        Envelope::success(text)
+    };
+    code.into_iter().fold(done, |done, code| {
+        done.with_data(json!({ "exit_code": code }))
+    })
 }

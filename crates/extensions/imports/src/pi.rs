@@ -1,15 +1,19 @@
-//! The session files of pi: a line an entry, each naming the one before it, messages in the shape of pi's own library.
+//! The session files of pi: a line an entry, each naming the one before it, messages in the shape
+//! of pi's own library.
 //!
-//! A session that went back to an earlier entry holds several branches; the one that leads to the newest entry is read. Files
-//! of the first version are one line of entries without ids.
+//! A session that went back to an earlier entry holds several branches; the one that leads to the
+//! newest entry is read. Files of the first version are one line of entries without ids.
 
 use std::collections::{HashMap, HashSet};
 
-use haft_types::{Envelope, Image, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall};
+use haft_types::{
+    Envelope, Image, Message, Metadata, Origin, Part, Role, Thinking, Timestamp, ToolCall,
+};
 use serde_json::{Value, json};
 
 use crate::build::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, json_lines, made_by, text_of,
+    ConversationBuilder, ConversationHeader, ReportedUsage, chosen, count, json_lines, made_by,
+    text_of,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
@@ -39,17 +43,26 @@ pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, Impor
 
 /// Which entries lead to the newest one: all of them where they have no ids.
 fn newest_branch(entries: &[Value]) -> Vec<bool> {
-    let places: HashMap<&str, usize> =
-        entries.iter().enumerate().filter_map(|(place, entry)| Some((text_of(entry, "id")?, place))).collect();
+    let places: HashMap<&str, usize> = entries
+        .iter()
+        .enumerate()
+        .filter_map(|(place, entry)| Some((text_of(entry, "id")?, place)))
+        .collect();
     if places.is_empty() {
         return vec![true; entries.len()];
     }
     let mut wanted = HashSet::new();
-    let mut at = entries.iter().rposition(|entry| text_of(entry, "id").is_some());
+    let mut at = entries
+        .iter()
+        .rposition(|entry| text_of(entry, "id").is_some());
     while let Some(place) = at.filter(|place| wanted.insert(*place)) {
-        at = text_of(&entries[place], "parentId").and_then(|parent| places.get(parent)).copied();
+        at = text_of(&entries[place], "parentId")
+            .and_then(|parent| places.get(parent))
+            .copied();
     }
-    (0..entries.len()).map(|place| wanted.contains(&place)).collect()
+    (0..entries.len())
+        .map(|place| wanted.contains(&place))
+        .collect()
 }
 
 fn take(builder: &mut ConversationBuilder, entry: &Value) {
@@ -58,8 +71,13 @@ fn take(builder: &mut ConversationBuilder, entry: &Value) {
         (Some("message"), Some(message)) => take_message(builder, message, at),
         (Some("compaction" | "branch_summary"), _) => {
             let text = text_of(entry, "summary").unwrap_or_default();
-            let mut message = builder.message(Role::User, vec![Part::text(text)], at).from(Origin::Engine);
-            message.metadata.extend(Metadata::from_iter([("compact_summary".to_owned(), Value::Bool(true))]));
+            let mut message = builder
+                .message(Role::User, vec![Part::text(text)], at)
+                .from(Origin::Engine);
+            message.metadata.extend(Metadata::from_iter([(
+                "compact_summary".to_owned(),
+                Value::Bool(true),
+            )]));
             builder.push(message);
         }
         // What an extension adds for the model.
@@ -69,7 +87,10 @@ fn take(builder: &mut ConversationBuilder, entry: &Value) {
             builder.push(message);
         }
         // Settings: nothing was said.
-        (Some("model_change" | "thinking_level_change" | "label" | "session_info" | "custom"), _) => {}
+        (
+            Some("model_change" | "thinking_level_change" | "label" | "session_info" | "custom"),
+            _,
+        ) => {}
         _ => builder.skipped += 1,
     }
 }
@@ -89,33 +110,57 @@ fn take_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Time
             reply
         }
         Some("toolResult") => {
-            let Some(call) = text_of(said, "toolCallId") else { return builder.skipped += 1 };
+            let Some(call) = text_of(said, "toolCallId") else {
+                return builder.skipped += 1;
+            };
             result(builder, call, said, content, at)
         }
-        // A command of the user's own, which the model sees as its output unless the user keeps it from it.
+        // A command of the user's own, which the model sees as its output unless the user keeps it
+        // from it.
         Some("bashExecution") if said.get("excludeFromContext") == Some(&true.into()) => return,
         Some("bashExecution") => {
             let text = |key: &str| text_of(said, key).unwrap_or_default();
-            let failed = said.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
-            let end = failed.map_or_else(String::new, |code| format!("\n\nCommand exited with code {code}"));
+            let failed = said
+                .get("exitCode")
+                .and_then(Value::as_i64)
+                .filter(|code| *code != 0);
+            let end = failed.map_or_else(String::new, |code| {
+                format!("\n\nCommand exited with code {code}")
+            });
             let shown = format!("Ran `{}`\n{}{end}", text("command"), text("output"));
-            builder.message(Role::User, vec![Part::text(shown)], at).from(Origin::Engine)
+            builder
+                .message(Role::User, vec![Part::text(shown)], at)
+                .from(Origin::Engine)
         }
         _ => return builder.skipped += 1,
     };
     builder.push(message);
 }
 
-fn result(builder: &ConversationBuilder, call: &str, said: &Value, content: &Value, at: Option<Timestamp>) -> Message {
-    let (texts, images): (Vec<_>, Vec<_>) =
-        parts(content).into_iter().partition(|part| matches!(part, Part::Text { .. }));
+fn result(
+    builder: &ConversationBuilder,
+    call: &str,
+    said: &Value,
+    content: &Value,
+    at: Option<Timestamp>,
+) -> Message {
+    let (texts, images): (Vec<_>, Vec<_>) = parts(content)
+        .into_iter()
+        .partition(|part| matches!(part, Part::Text { .. }));
     let texts = texts.iter().map(|part| match part {
         Part::Text { text, .. } => text.as_str(),
         Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => "",
     });
     let text = texts.collect::<Vec<_>>().join("\n");
-    let failed = said.get("isError").and_then(Value::as_bool).unwrap_or(false);
-    let envelope = if failed { Envelope::failure("failed", text) } else { Envelope::success(text) };
+    let failed = said
+        .get("isError")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    let envelope = if failed {
+        Envelope::failure("failed", text)
+    } else {
+        Envelope::success(text)
+    };
     let mut all = vec![builder.result(call, text_of(said, "toolName"), envelope)];
     all.extend(images);
     builder.message(Role::Tool, all, at)
@@ -123,21 +168,46 @@ fn result(builder: &ConversationBuilder, call: &str, said: &Value, content: &Val
 
 fn parts(content: &Value) -> Vec<Part> {
     let Some(pieces) = content.as_array() else {
-        return content.as_str().filter(|text| !text.is_empty()).map(Part::text).into_iter().collect();
+        return content
+            .as_str()
+            .filter(|text| !text.is_empty())
+            .map(Part::text)
+            .into_iter()
+            .collect();
     };
     let part = |piece: &Value| match text_of(piece, "type")? {
-        "text" => text_of(piece, "text").filter(|text| !text.is_empty()).map(Part::text),
+        "text" => text_of(piece, "text")
+            .filter(|text| !text.is_empty())
+            .map(Part::text),
         "thinking" => {
-            let (text, signature) = (text_of(piece, "thinking")?.to_owned(), text_of(piece, "thinkingSignature"));
-            Some(Part::Thinking(Thinking { text, signature: signature.map(str::to_owned), raw: None }))
+            let (text, signature) = (
+                text_of(piece, "thinking")?.to_owned(),
+                text_of(piece, "thinkingSignature"),
+            );
+            Some(Part::Thinking(Thinking {
+                text,
+                signature: signature.map(str::to_owned),
+                raw: None,
+            }))
         }
         "toolCall" => {
             let arguments = piece.get("arguments").cloned().unwrap_or_else(|| json!({}));
-            let (id, name) = (text_of(piece, "id")?.to_owned(), text_of(piece, "name")?.to_owned());
-            Some(Part::ToolCall(ToolCall { id, name, arguments: arguments.to_string(), signature: None }))
+            let (id, name) = (
+                text_of(piece, "id")?.to_owned(),
+                text_of(piece, "name")?.to_owned(),
+            );
+            Some(Part::ToolCall(ToolCall {
+                id,
+                name,
+                arguments: arguments.to_string(),
+                signature: None,
+            }))
         }
         "image" => {
-            let (media_type, data) = (text_of(piece, "mimeType")?.to_owned(), text_of(piece, "data")?.to_owned());
+            let (media_type, data) = (
+                text_of(piece, "mimeType")?.to_owned(),
+                text_of(piece, "data")?.to_owned(),
+            );
             Some(Part::Image(Image { media_type, data }))
         }
         _ => None,

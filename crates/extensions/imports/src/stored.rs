@@ -1,8 +1,9 @@
-//! Sessions that are no text of their own: the databases of goose and opencode, the folders of older opencodes and those of
-//! `OpenHands`. They are put together as the program itself would export them, and read on as that text.
+//! Sessions that are no text of their own: the databases of goose and opencode, the folders of
+//! older opencodes and those of `OpenHands`. They are put together as the program itself would
+//! export them, and read on as that text.
 //!
-//! Nothing is written: a database is opened for reading, and where no writer has left a log beside it, as a file that nobody
-//! writes to.
+//! Nothing is written: a database is opened for reading, and where no writer has left a log beside
+//! it, as a file that nobody writes to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +29,9 @@ pub struct StoredSession {
     pub changed: Option<Timestamp>,
 }
 
-/// The text of a file that is none itself: the sessions of a database, or the one with this id, or the session of which an
-/// opencode or `OpenHands` folder holds the messages elsewhere. `None` where the file is its own text.
+/// The text of a file that is none itself: the sessions of a database, or the one with this id, or
+/// the session of which an opencode or `OpenHands` folder holds the messages elsewhere. `None`
+/// where the file is its own text.
 pub fn stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>, ImportError> {
     if is_database(path) {
         let database = Database::open(path)?;
@@ -43,16 +45,33 @@ pub fn stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>,
 /// The sessions of a database, in no particular order.
 pub fn stored_sessions(path: &Path) -> Result<Vec<StoredSession>, ImportError> {
     let database = Database::open(path)?;
-    let size =
-        format!("SELECT coalesce(sum(length({})), 0) FROM {} WHERE session_id = ?1", database.text, database.table);
+    let size = format!(
+        "SELECT coalesce(sum(length({})), 0) FROM {} WHERE session_id = ?1",
+        database.text, database.table
+    );
     let mut all = Vec::new();
     for session in database.sessions(None)? {
-        let Some(id) = text_of(&session, "id") else { continue };
+        let Some(id) = text_of(&session, "id") else {
+            continue;
+        };
         let names = ["title", "name", "description"];
-        let name = names.iter().find_map(|key| text_of(&session, key).filter(|name| !name.is_empty())).unwrap_or(id);
-        let changed = session.get("updated_at").or(session.get("time_updated")).and_then(time::read);
-        let bytes: i64 = database.connection.query_row(&size, [id], |row| row.get(0))?;
-        all.push(StoredSession { id: id.into(), name: name.into(), bytes: bytes.unsigned_abs(), changed });
+        let name = names
+            .iter()
+            .find_map(|key| text_of(&session, key).filter(|name| !name.is_empty()))
+            .unwrap_or(id);
+        let changed = session
+            .get("updated_at")
+            .or(session.get("time_updated"))
+            .and_then(time::read);
+        let bytes: i64 = database
+            .connection
+            .query_row(&size, [id], |row| row.get(0))?;
+        all.push(StoredSession {
+            id: id.into(),
+            name: name.into(),
+            bytes: bytes.unsigned_abs(),
+            changed,
+        });
     }
     all.retain(|session| session.bytes > 0);
     Ok(all)
@@ -63,7 +82,10 @@ pub fn is_database(path: &Path) -> bool {
     use std::io::Read as _;
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let mut begin = [0; MAGIC.len()];
-    fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == *MAGIC
+    fs::File::open(path)
+        .and_then(|mut file| file.read_exact(&mut begin))
+        .is_ok()
+        && begin == *MAGIC
 }
 
 /// An open database, and where it has its sessions.
@@ -79,8 +101,15 @@ struct Database {
 impl Database {
     fn open(path: &Path) -> Result<Self, ImportError> {
         let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
-        let name = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-        let address = format!("file:{name}?{}", if has_log { "mode=ro" } else { "immutable=1" });
+        let name = path
+            .to_string_lossy()
+            .replace('%', "%25")
+            .replace('?', "%3f")
+            .replace('#', "%23");
+        let address = format!(
+            "file:{name}?{}",
+            if has_log { "mode=ro" } else { "immutable=1" }
+        );
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(address, flags)?;
         let has = |table: &str| connection.table_exists(None, table);
@@ -91,19 +120,34 @@ impl Database {
         } else {
             return Err(ImportError::Unknown);
         };
-        Ok(Self { connection, sessions, table, text })
+        Ok(Self {
+            connection,
+            sessions,
+            table,
+            text,
+        })
     }
 
     /// The rows of a query as objects, by the names of their columns.
     fn rows(&self, query: &str, argument: Option<&str>) -> Result<Vec<Value>, ImportError> {
         let mut statement = self.connection.prepare(query)?;
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement
+            .column_names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         let rows = statement.query_map([argument], |row| object(row, &names))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     fn sessions(&self, id: Option<&str>) -> Result<Vec<Value>, ImportError> {
-        self.rows(&format!("SELECT * FROM {} WHERE ?1 IS NULL OR id = ?1 ORDER BY id", self.sessions), id)
+        self.rows(
+            &format!(
+                "SELECT * FROM {} WHERE ?1 IS NULL OR id = ?1 ORDER BY id",
+                self.sessions
+            ),
+            id,
+        )
     }
 
     /// One session as its program exports it.
@@ -111,7 +155,10 @@ impl Database {
         let id = text_of(session, "id");
         let mut session = session.clone();
         if self.sessions == "sessions" {
-            let rows = self.rows("SELECT * FROM messages WHERE session_id = ?1 ORDER BY id", id)?;
+            let rows = self.rows(
+                "SELECT * FROM messages WHERE session_id = ?1 ORDER BY id",
+                id,
+            )?;
             let message = |row: &Value| {
                 json!({ "role": row.get("role"), "created": row.get("created_timestamp"),
                     "content": row.get("content_json"), "metadata": row.get("metadata_json") })
@@ -120,10 +167,19 @@ impl Database {
             session["model_config"] = session["model_config_json"].take();
             return Ok(session.to_string());
         }
-        let messages = self.rows("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id", id)?;
-        let parts = self.rows("SELECT message_id, data FROM part WHERE session_id = ?1 ORDER BY id", id)?;
+        let messages = self.rows(
+            "SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id",
+            id,
+        )?;
+        let parts = self.rows(
+            "SELECT message_id, data FROM part WHERE session_id = ?1 ORDER BY id",
+            id,
+        )?;
         let message = |row: &Value| {
-            let own = parts.iter().filter(|part| part["message_id"] == row["id"]).map(|part| &part["data"]);
+            let own = parts
+                .iter()
+                .filter(|part| part["message_id"] == row["id"])
+                .map(|part| &part["data"]);
             json!({ "info": row["data"], "parts": own.collect::<Vec<_>>() })
         };
         session["time"] = json!({ "created": session["time_created"] });
@@ -142,7 +198,8 @@ fn object(row: &Row<'_>, names: &[String]) -> rusqlite::Result<Value> {
             ValueRef::Real(number) => number.into(),
             ValueRef::Text(text) => {
                 let text = String::from_utf8_lossy(text);
-                let read = (name == "data" || name.ends_with("_json")).then(|| serde_json::from_str(&text).ok());
+                let read = (name == "data" || name.ends_with("_json"))
+                    .then(|| serde_json::from_str(&text).ok());
                 read.flatten().unwrap_or_else(|| text.into())
             }
         };
@@ -158,27 +215,48 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// A session of opencode before its database: `session/PROJECT/ID.json`, `message/ID/*.json`, `part/MESSAGE/*.json`.
+/// A session of opencode before its database: `session/PROJECT/ID.json`, `message/ID/*.json`,
+/// `part/MESSAGE/*.json`.
 fn in_folder(path: &Path) -> Option<String> {
     let values = |folder: PathBuf| {
-        let mut files: Vec<_> = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let mut files: Vec<_> = fs::read_dir(folder)
+            .ok()?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
         files.retain(|file| file.extension().is_some_and(|end| end == "json"));
         files.sort();
-        let read = |file: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(file).ok()?).ok();
+        let read =
+            |file: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(file).ok()?).ok();
         // What cannot be read is nothing, which is counted with what is not imported.
-        Some(files.iter().map(|file| read(file).unwrap_or_default()).collect::<Vec<_>>())
+        Some(
+            files
+                .iter()
+                .map(|file| read(file).unwrap_or_default())
+                .collect::<Vec<_>>(),
+        )
     };
-    let id = path.file_stem()?.to_str().filter(|id| id.starts_with("ses_") || *id == "base_state")?;
+    let id = path
+        .file_stem()?
+        .to_str()
+        .filter(|id| id.starts_with("ses_") || *id == "base_state")?;
     let info: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
     if id == "base_state" {
         let events = values(path.parent()?.join("events"))?;
-        return Some(json!({ "id": info.get("id"), "stats": info.get("stats"), "history": events }).to_string());
+        return Some(
+            json!({ "id": info.get("id"), "stats": info.get("stats"), "history": events })
+                .to_string(),
+        );
     }
     let root = path.ancestors().nth(3)?;
     let message = |info: Value| {
-        let parts = text_of(&info, "id").and_then(|id| values(root.join("part").join(id))).unwrap_or_default();
+        let parts = text_of(&info, "id")
+            .and_then(|id| values(root.join("part").join(id)))
+            .unwrap_or_default();
         json!({ "info": info, "parts": parts })
     };
-    let messages: Vec<_> = values(root.join("message").join(id))?.into_iter().map(message).collect();
+    let messages: Vec<_> = values(root.join("message").join(id))?
+        .into_iter()
+        .map(message)
+        .collect();
     Some(json!({ "info": info, "messages": messages }).to_string())
 }

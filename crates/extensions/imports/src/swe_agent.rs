@@ -1,10 +1,11 @@
 //! The `.traj` files of SWE-agent: one JSON object with the messages of the run under `history`.
 //!
-//! With function calling the messages are OpenAI's, but for results that name their calls in a list; without it every
-//! observation is a message of the user's role. The first of that role that belongs to no demonstration is the task, whatever
-//! type it is said to be; no other is a person's.
+//! With function calling the messages are OpenAI's, but for results that name their calls in a
+//! list; without it every observation is a message of the user's role. The first of that role that
+//! belongs to no demonstration is the task, whatever type it is said to be; no other is a person's.
 //!
-//! mini-swe-agent has the same under `messages`, with time, model and tokens of each message beside it in `extra`.
+//! mini-swe-agent has the same under `messages`, with time, model and tokens of each message beside
+//! it in `extra`.
 
 use haft_types::{Metadata, Origin, Role};
 use serde_json::value::RawValue;
@@ -16,27 +17,49 @@ use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, t
 pub(crate) fn read(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let file: Value = serde_json::from_str(source.text)?;
     let mut builder = ConversationBuilder::new(source.now);
-    let history = file.get("history").or(file.get("messages")).and_then(Value::as_array).into_iter().flatten();
+    let history = file
+        .get("history")
+        .or(file.get("messages"))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let mut has_task = false;
     // How the run ended is no message of it.
     let history = history.filter(|said| said.get("role").is_none_or(|role| role != "exit"));
     for (index, said) in history.enumerate() {
-        let failed = |problem: String| ImportError::Message { number: index + 1, problem };
+        let failed = |problem: String| ImportError::Message {
+            number: index + 1,
+            problem,
+        };
         let raw = RawValue::from_string(as_chat(said).to_string())?;
         let at = said.pointer("/extra/timestamp").and_then(time::read);
         let mut message = chat::read_message(&builder, &raw, at).map_err(failed)?;
-        if let Some(response) = said.pointer("/extra/response").filter(|_| message.role == Role::Assistant) {
-            message.llm_metadata = made_by(text_of(response, "model"), response.get("usage").map(chat::used));
+        if let Some(response) = said
+            .pointer("/extra/response")
+            .filter(|_| message.role == Role::Assistant)
+        {
+            message.llm_metadata = made_by(
+                text_of(response, "model"),
+                response.get("usage").map(chat::used),
+            );
         }
         let is_user = message.role == Role::User;
         let is_task = is_user && !has_task && !is_demonstration(said);
         has_task |= is_task;
-        builder.push(if is_user && !is_task { message.from(Origin::Engine) } else { message });
+        builder.push(if is_user && !is_task {
+            message.from(Origin::Engine)
+        } else {
+            message
+        });
     }
     let text = |key: &str| file.get(key).and_then(Value::as_str).map(str::to_owned);
     let mut metadata = Metadata::new();
     metadata.extend(text("environment").map(|name| ("environment".to_owned(), name.into())));
-    let about = ConversationHeader { id: text("instance_id"), name: None, metadata };
+    let about = ConversationHeader {
+        id: text("instance_id"),
+        name: None,
+        metadata,
+    };
     builder.finish(ImportFormat::SweAgent.name(), about)
 }
 
@@ -48,9 +71,18 @@ fn is_demonstration(said: &Value) -> bool {
 /// The message with the keys that OpenAI has for it.
 fn as_chat(said: &Value) -> Value {
     let mut chat = json!({ "role": said["role"], "content": said["content"] });
-    let blocks = said.get("thinking_blocks").and_then(Value::as_array).into_iter().flatten();
-    let thoughts: Vec<_> = blocks.filter_map(|block| text_of(block, "thinking")).collect();
-    chat["reasoning_content"] = match said.get("reasoning_content").filter(|text| text.is_string()) {
+    let blocks = said
+        .get("thinking_blocks")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let thoughts: Vec<_> = blocks
+        .filter_map(|block| text_of(block, "thinking"))
+        .collect();
+    chat["reasoning_content"] = match said
+        .get("reasoning_content")
+        .filter(|text| text.is_string())
+    {
         Some(text) => text.clone(),
         None => thoughts.join("\n").into(),
     };
@@ -58,7 +90,11 @@ fn as_chat(said: &Value) -> Value {
     if let Some(calls) = said.get("tool_calls").filter(|calls| calls.is_array()) {
         chat["tool_calls"] = calls.clone();
     }
-    if let Some(id) = said.get("tool_call_ids").and_then(|ids| ids.get(0)).or_else(|| said.get("tool_call_id")) {
+    if let Some(id) = said
+        .get("tool_call_ids")
+        .and_then(|ids| ids.get(0))
+        .or_else(|| said.get("tool_call_id"))
+    {
         chat["tool_call_id"] = id.clone();
     }
     chat

@@ -5,11 +5,17 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// A time: RFC 3339, the same without a zone (then UTC), or seconds since 1970 with or without decimals.
+/// A time: RFC 3339, the same without a zone (then UTC), or seconds since 1970 with or without
+/// decimals.
 pub(crate) fn read(value: &Value) -> Option<Timestamp> {
     match value {
         Value::String(text) => text.parse().ok().or_else(|| {
-            let zoned = text.replacen(' ', "T", 1).parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?;
+            let zoned = text
+                .replacen(' ', "T", 1)
+                .parse::<DateTime>()
+                .ok()?
+                .to_zoned(TimeZone::UTC)
+                .ok()?;
             Some(zoned.timestamp())
         }),
         Value::Number(number) => from_seconds(number),
@@ -31,7 +37,8 @@ fn from_seconds(number: &serde_json::Number) -> Option<Timestamp> {
     // A double holds microseconds of this century and no more; its last digits would be noise.
     let microseconds = (number.as_f64()? * 1e6).round();
     let fits = microseconds.is_finite() && microseconds.abs() < 1e17;
-    fits.then(|| Timestamp::from_microsecond(microseconds as i64).ok()).flatten()
+    fits.then(|| Timestamp::from_microsecond(microseconds as i64).ok())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -52,7 +59,10 @@ mod tests {
         ] {
             assert_eq!(read(&spelling), Some(moment), "{spelling}");
         }
-        assert_eq!(read(&json!(1_794_736_800)), Some("2026-11-15T10:00:00Z".parse().unwrap()));
+        assert_eq!(
+            read(&json!(1_794_736_800)),
+            Some("2026-11-15T10:00:00Z".parse().unwrap())
+        );
         for wrong in [json!("yesterday"), json!(null), json!(1e300), json!([])] {
             assert_eq!(read(&wrong), None, "{wrong}");
         }

@@ -4,12 +4,13 @@
 //! Read {"file_path":"/p/a.rs"} ─► "     1→fn main() {}"  ─►  read_file, {path, start_line, end_line, content}
 //! ```
 //!
-//! haft compresses a result, finds the copies that a newer one replaces and lists what was changed from `data`, by the name of
-//! the tool. A recorded result is text alone, so its data is made here from the call's arguments and from marks in the text that
-//! the agent is known to write. The text itself stays as it was: it is what that model read.
+//! haft compresses a result, finds the copies that a newer one replaces and lists what was changed
+//! from `data`, by the name of the tool. A recorded result is text alone, so its data is made here
+//! from the call's arguments and from marks in the text that the agent is known to write. The text
+//! itself stays as it was: it is what that model read.
 //!
-//! Invariant: what neither call nor text says is left out of the data, never guessed. A result of a tool that is not known
-//! here keeps no data and is compressed by the rule for any other.
+//! Invariant: what neither call nor text says is left out of the data, never guessed. A result of a
+//! tool that is not known here keeps no data and is compressed by the rule for any other.
 
 mod commands;
 mod files;
@@ -20,7 +21,8 @@ use haft_context::TOOL;
 use haft_types::{Envelope, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
-/// Gives the results of a message the data that haft's own tool would have given them, and notes which tool that is.
+/// Gives the results of a message the data that haft's own tool would have given them, and notes
+/// which tool that is.
 pub(crate) fn add(message: &mut Message, calls: &HashMap<String, ToolCall>) {
     if message.role != Role::Tool {
         return;
@@ -28,8 +30,12 @@ pub(crate) fn add(message: &mut Message, calls: &HashMap<String, ToolCall>) {
     let single = message.tool_results().count() == 1;
     let mut tool = None;
     for part in &mut message.content {
-        let Part::ToolResult(result) = part else { continue };
-        tool = calls.get(&result.tool_call_id).and_then(|call| shape(call, result));
+        let Part::ToolResult(result) = part else {
+            continue;
+        };
+        tool = calls
+            .get(&result.tool_call_id)
+            .and_then(|call| shape(call, result));
     }
     // The key names one tool, so it says nothing for several results.
     if let Some(tool) = tool.filter(|_| single) {
@@ -46,7 +52,9 @@ fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
     if !envelope.data.is_null() && code.is_none() {
         return None;
     }
-    if envelope.status == ToolStatus::Success && envelope.text.trim_start().starts_with("<tool_use_error>") {
+    if envelope.status == ToolStatus::Success
+        && envelope.text.trim_start().starts_with("<tool_use_error>")
+    {
         *envelope = Envelope::failure("failed", std::mem::take(&mut envelope.text));
     }
     let tool = tool_of(&call.name, &arguments)?;
@@ -77,33 +85,35 @@ fn shape(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
 fn tool_of(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
     Some(match name {
         "Read" | "read" | "read_file" | "view" | "open" | "read_files" | "ReadFile" => "read_file",
-        "Edit" | "edit" | "MultiEdit" | "multi_edit" | "str_replace" | "replace_in_file" | "replace" | "editor"
-        | "StrReplaceFile" => "replace_in_file",
-        "Write" | "write" | "write_file" | "write_to_file" | "create_file" | "new_file" | "WriteFile" => {
-            "write_to_file"
-        }
-        "Bash" | "bash" | "shell" | "execute_bash" | "execute_command" | "exec_command" | "shell_command"
-        | "local_shell" | "run_shell_command" | "Shell" | "developer__shell" | "container.exec" | "run_commands"
-        | "terminal" => "execute_command",
+        "Edit" | "edit" | "MultiEdit" | "multi_edit" | "str_replace" | "replace_in_file"
+        | "replace" | "editor" | "StrReplaceFile" => "replace_in_file",
+        "Write" | "write" | "write_file" | "write_to_file" | "create_file" | "new_file"
+        | "WriteFile" => "write_to_file",
+        "Bash" | "bash" | "shell" | "execute_bash" | "execute_command" | "exec_command"
+        | "shell_command" | "local_shell" | "run_shell_command" | "Shell" | "developer__shell"
+        | "container.exec" | "run_commands" | "terminal" => "execute_command",
         "Grep" | "grep" | "search_files" | "search_file_content" | "grep_search" => "search_files",
         "Glob" | "glob" | "find" | "find_file" => "glob",
         "LS" | "ls" | "list_dir" | "list_directory" | "list_files" => "list_files",
-        "TodoWrite" | "todowrite" | "todo_write" | "update_plan" | "write_todos" | "task_tracker" => "todo_write",
+        "TodoWrite" | "todowrite" | "todo_write" | "update_plan" | "write_todos"
+        | "task_tracker" => "todo_write",
         "apply_patch" => "apply_patch",
         // One tool of which the command is an argument.
-        "str_replace_editor" | "str_replace_based_edit_tool" | "file_editor" | "developer__text_editor" => {
-            match arguments.text(&["command"])? {
-                "view" => "read_file",
-                "create" | "write" => "write_to_file",
-                "str_replace" | "insert" => "replace_in_file",
-                _ => return None,
-            }
-        }
+        "str_replace_editor"
+        | "str_replace_based_edit_tool"
+        | "file_editor"
+        | "developer__text_editor" => match arguments.text(&["command"])? {
+            "view" => "read_file",
+            "create" | "write" => "write_to_file",
+            "str_replace" | "insert" => "replace_in_file",
+            _ => return None,
+        },
         _ => return None,
     })
 }
 
-/// Whether a text is what agents write when nothing was done, in recordings that do not say so otherwise.
+/// Whether a text is what agents write when nothing was done, in recordings that do not say so
+/// otherwise.
 fn is_refused(text: &str) -> bool {
     const MARKS: [&str; 9] = [
         "The user doesn't want to",
@@ -146,12 +156,20 @@ impl ForeignArguments {
 
     /// The file it names, alone or as the only one of a list.
     fn path(&self) -> Option<&str> {
-        const NAMES: [&str; 7] =
-            ["path", "file_path", "filePath", "absolute_path", "filename", "target_file", "notebook_path"];
-        self.text(&NAMES).or_else(|| match self.list(&["files"])?.as_slice() {
-            [one] => one.get("path")?.as_str(),
-            _ => None,
-        })
+        const NAMES: [&str; 7] = [
+            "path",
+            "file_path",
+            "filePath",
+            "absolute_path",
+            "filename",
+            "target_file",
+            "notebook_path",
+        ];
+        self.text(&NAMES)
+            .or_else(|| match self.list(&["files"])?.as_slice() {
+                [one] => one.get("path")?.as_str(),
+                _ => None,
+            })
     }
 }
 

@@ -1,4 +1,5 @@
-//! Recorded trajectories: one conversation a line, in OpenAI's chat messages, with times and usage beside them.
+//! Recorded trajectories: one conversation a line, in OpenAI's chat messages, with times and usage
+//! beside them.
 
 use haft_types::{Metadata, Role};
 use serde::Deserialize;
@@ -24,31 +25,51 @@ struct TrajectoryLine<'a> {
 }
 
 pub(crate) fn read(source: SourceText<'_>) -> Result<Vec<ImportedConversation>, ImportError> {
-    let lines = source.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let lines = source
+        .text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty());
     let read = |(index, line): (usize, &str)| {
-        let failed = |problem: String| ImportError::Line { line: index + 1, problem };
+        let failed = |problem: String| ImportError::Line {
+            line: index + 1,
+            problem,
+        };
         let line = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
         read_line(line, source).map_err(|error| failed(error.to_string()))
     };
     lines.map(read).collect()
 }
 
-fn read_line(line: TrajectoryLine<'_>, source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
+fn read_line(
+    line: TrajectoryLine<'_>,
+    source: SourceText<'_>,
+) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
     builder.begun(line.ts.iter().find_map(time::read));
     for (index, raw) in line.messages.iter().enumerate() {
         let at = line.ts.get(index).and_then(time::read);
         let message = chat::read_message(&builder, raw, at);
-        let mut message = message.map_err(|problem| ImportError::Message { number: index + 1, problem })?;
+        let mut message = message.map_err(|problem| ImportError::Message {
+            number: index + 1,
+            problem,
+        })?;
         if message.role == Role::Assistant {
-            let usage = line.usage.iter().find(|usage| usage.get("at").and_then(Value::as_u64) == Some(index as u64));
+            let usage = line
+                .usage
+                .iter()
+                .find(|usage| usage.get("at").and_then(Value::as_u64) == Some(index as u64));
             message.llm_metadata = made_by(line.model.as_deref(), usage.map(used));
         }
         builder.push(message);
     }
     builder.finish(
         ImportFormat::Trajectory.name(),
-        ConversationHeader { id: Some(line.id), name: None, metadata: line.rest },
+        ConversationHeader {
+            id: Some(line.id),
+            name: None,
+            metadata: line.rest,
+        },
     )
 }
 

@@ -1,7 +1,7 @@
 //! What a replay assumes where nobody says which model it is about.
 //!
-//! The assumption has a name and is printed with every figure that rests on it. The tables of `docs/context-lab.md` are made
-//! with it, so that the same command gives the same figures.
+//! The assumption has a name and is printed with every figure that rests on it. The tables of
+//! `docs/context-lab.md` are made with it, so that the same command gives the same figures.
 
 use haft_text::grouped;
 use haft_types::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, Price, ToolProtocol};
@@ -9,7 +9,8 @@ use haft_types::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, Price, Tool
 /// The name by which the assumed model can be asked for.
 pub const ASSUMED: &str = "assumed";
 
-/// What reading and writing a cache costs, in times of the input price, and the cache these prices belong to.
+/// What reading and writing a cache costs, in times of the input price, and the cache these prices
+/// belong to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PriceTable {
     /// The price of a token found in the cache.
@@ -22,9 +23,21 @@ pub struct PriceTable {
 
 /// The prices that policies are compared at.
 pub const PRICE_TABLES: [PriceTable; 3] = [
-    PriceTable { read: 0.1, write: 1.25, rule: CacheKind::Anthropic },
-    PriceTable { read: 0.1, write: 1.0, rule: CacheKind::Openai },
-    PriceTable { read: 0.02, write: 1.0, rule: CacheKind::Deepseek },
+    PriceTable {
+        read: 0.1,
+        write: 1.25,
+        rule: CacheKind::Anthropic,
+    },
+    PriceTable {
+        read: 0.1,
+        write: 1.0,
+        rule: CacheKind::Openai,
+    },
+    PriceTable {
+        read: 0.02,
+        write: 1.0,
+        rule: CacheKind::Deepseek,
+    },
 ];
 
 /// Where a model comes from that a replay is about.
@@ -58,7 +71,13 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
         api: Api::Anthropic,
         context_window: 200_000,
         max_output_tokens: Some(8_192),
-        price: Some(Price { input: 1.0, cached_input, cache_write, output: 0.0, long: None }),
+        price: Some(Price {
+            input: 1.0,
+            cached_input,
+            cache_write,
+            output: 0.0,
+            long: None,
+        }),
         cache: usual_cache(table.rule),
         tool_protocol: ToolProtocol::Native,
         capabilities: Capabilities::default(),
@@ -69,11 +88,24 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
 
 /// A cache with what its provider documents.
 pub fn usual_cache(rule: CacheKind) -> CacheRule {
-    let usual = CacheRule { rule, ..CacheRule::default() };
+    let usual = CacheRule {
+        rule,
+        ..CacheRule::default()
+    };
     match rule {
-        CacheKind::Anthropic => CacheRule { look_back: Some(20), ..usual },
-        CacheKind::OpenaiBreakpoints => CacheRule { ttl: "30m".into(), ..usual },
-        CacheKind::Deepseek => CacheRule { min: 64, ttl: "1h".into(), ..usual },
+        CacheKind::Anthropic => CacheRule {
+            look_back: Some(20),
+            ..usual
+        },
+        CacheKind::OpenaiBreakpoints => CacheRule {
+            ttl: "30m".into(),
+            ..usual
+        },
+        CacheKind::Deepseek => CacheRule {
+            min: 64,
+            ttl: "1h".into(),
+            ..usual
+        },
         CacheKind::Automatic
         | CacheKind::Openai
         | CacheKind::Gemini
@@ -88,10 +120,16 @@ pub fn model_line(model: &ModelSpec, source: ModelSource) -> String {
     let why = match source {
         ModelSource::Named => String::new(),
         ModelSource::Recorded => ", as recorded".to_owned(),
-        ModelSource::Assumed => ", because none is declared or recorded; `--model` names one".to_owned(),
+        ModelSource::Assumed => {
+            ", because none is declared or recorded; `--model` names one".to_owned()
+        }
     };
-    let reply =
-        model.max_output_tokens.map_or_else(String::new, |tokens| format!(", {} for the reply", grouped(tokens)));
+    let reply = model.max_output_tokens.map_or_else(String::new, |tokens| {
+        format!(", {} for the reply", grouped(tokens))
+    });
     let (name, window) = (model.full_name(), grouped(model.context_window));
-    format!("model {name}{why}: window {window}{reply}, {} tokens for each one counted", model.tokenizer_factor)
+    format!(
+        "model {name}{why}: window {window}{reply}, {} tokens for each one counted",
+        model.tokenizer_factor
+    )
 }

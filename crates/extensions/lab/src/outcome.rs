@@ -54,8 +54,8 @@ impl PolicyOutcome {
 
     /// The conversations under a policy, one after another, each with a cache of its own.
     ///
-    /// `sees` is shown every request with the body that was really sent in its place, where one is known, and tells whether the
-    /// request would be sent as that very body.
+    /// `sees` is shown every request with the body that was really sent in its place, where one is
+    /// known, and tells whether the request would be sent as that very body.
     pub fn replayed(
         variant: &Variant,
         conversations: &[RecordedConversation],
@@ -66,7 +66,11 @@ impl PolicyOutcome {
         let mut outcome = Self::new(&variant.name);
         for one in conversations {
             let beside = |step: usize| one.surroundings(step);
-            let recording = Recording { history: &one.history, steps: &one.steps, beside: &beside };
+            let recording = Recording {
+                history: &one.history,
+                steps: &one.steps,
+                beside: &beside,
+            };
             let mut same = 0;
             let replay = replay(&recording, variant, model, counter, |step, request| {
                 same += usize::from(sees(request, one.bodies.get(step).map(Vec::as_slice)));
@@ -82,20 +86,32 @@ impl PolicyOutcome {
             outcome.kept.kept += kept.kept;
             outcome.kept.all += kept.all;
             let requests = replay.requests.iter();
-            outcome.requests.extend(requests.map(|one| RequestOutcome { usage: one.usage, cost: one.cost }));
+            outcome.requests.extend(requests.map(|one| RequestOutcome {
+                usage: one.usage,
+                cost: one.cost,
+            }));
         }
         outcome
     }
 
-    /// What the provider counted of the requests that were really sent. Compare it with replays of the same conversations only:
-    /// [`RecordedConversation::is_counted`] tells which have counts.
+    /// What the provider counted of the requests that were really sent. Compare it with replays of
+    /// the same conversations only: [`RecordedConversation::is_counted`] tells which have
+    /// counts.
     pub fn counted(name: &str, conversations: &[RecordedConversation], model: &ModelSpec) -> Self {
         let mut outcome = Self::new(name);
         let usages = conversations.iter().flat_map(|one| &one.counted);
         outcome.requests.extend(usages.map(|usage| RequestOutcome {
             usage: *usage,
             // What was answered is the same under every policy.
-            cost: model.price.map(|price| price.cost(Usage { output: 0, reasoning: 0, ..*usage }).total),
+            cost: model.price.map(|price| {
+                price
+                    .cost(Usage {
+                        output: 0,
+                        reasoning: 0,
+                        ..*usage
+                    })
+                    .total
+            }),
         }));
         outcome
     }
@@ -109,11 +125,19 @@ impl PolicyOutcome {
 
     /// What all input costs in USD; absent without prices or requests.
     pub fn cost(&self) -> Option<f64> {
-        self.requests.iter().map(|one| one.cost).sum::<Option<f64>>().filter(|_| !self.requests.is_empty())
+        self.requests
+            .iter()
+            .map(|one| one.cost)
+            .sum::<Option<f64>>()
+            .filter(|_| !self.requests.is_empty())
     }
 
     /// The tokens of the largest request.
     pub fn peak(&self) -> u64 {
-        self.requests.iter().map(|one| one.usage.all_input()).max().unwrap_or(0)
+        self.requests
+            .iter()
+            .map(|one| one.usage.all_input())
+            .max()
+            .unwrap_or(0)
     }
 }

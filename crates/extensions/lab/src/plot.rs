@@ -1,8 +1,8 @@
-//! A replay as a picture: for each policy a panel of columns, what was read, written and fresh of every request, and below them
-//! what all of it cost so far, a line a policy.
+//! A replay as a picture: for each policy a panel of columns, what was read, written and fresh of
+//! every request, and below them what all of it cost so far, a line a policy.
 //!
-//! Plain SVG without scripts, fonts or anything from elsewhere; the same outcomes give the same bytes. Many requests share a
-//! column, which then shows their mean.
+//! Plain SVG without scripts, fonts or anything from elsewhere; the same outcomes give the same
+//! bytes. Many requests share a column, which then shows their mean.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,9 @@ const BOTTOM: f64 = 64.0;
 const MOST_COLUMNS: usize = 220;
 
 /// Colours that people who see few colours can tell apart, on light and on dark.
-const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195"];
+const PALETTE: [&str; 7] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195",
+];
 
 /// The style sheet of the picture, for a page that may hold none of its own.
 pub const PLOT_STYLE: &str = "\
@@ -56,7 +58,11 @@ impl PlotColumn {
         let mut sum = Usage::default();
         usages.for_each(|usage| sum += usage);
         let each = |tokens: u64| tokens as f64 / count;
-        Self { read: each(sum.cached_input), written: each(sum.cache_write), fresh: each(sum.input) }
+        Self {
+            read: each(sum.cached_input),
+            written: each(sum.cache_write),
+            fresh: each(sum.input),
+        }
     }
 
     fn total(self) -> f64 {
@@ -64,32 +70,68 @@ impl PlotColumn {
     }
 }
 
-/// Says a sentence of the lab in the reader's language; titles and names of policies stay as they are.
+/// Says a sentence of the lab in the reader's language; titles and names of policies stay as they
+/// are.
 pub type Wording<'a> = &'a dyn Fn(&str) -> String;
 
 /// Draws the outcomes as SVG.
 pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) -> String {
-    let longest = outcomes.iter().map(|outcome| outcome.requests.len()).max().unwrap_or(0).max(1);
+    let longest = outcomes
+        .iter()
+        .map(|outcome| outcome.requests.len())
+        .max()
+        .unwrap_or(0)
+        .max(1);
     let share = longest.div_ceil(MOST_COLUMNS);
     let columns: Vec<Vec<PlotColumn>> = outcomes
         .iter()
         .map(|outcome| {
-            outcome.requests.chunks(share).map(|some| PlotColumn::mean(some.iter().map(|one| one.usage))).collect()
+            outcome
+                .requests
+                .chunks(share)
+                .map(|some| PlotColumn::mean(some.iter().map(|one| one.usage)))
+                .collect()
         })
         .collect();
-    let peak = columns.iter().flatten().map(|column| column.total()).fold(1.0, f64::max);
+    let peak = columns
+        .iter()
+        .flatten()
+        .map(|column| column.total())
+        .fold(1.0, f64::max);
     let height = TOP + outcomes.len() as f64 * (PANEL + GAP) + LINES + BOTTOM;
     let mut svg = Svg::new(WIDTH, height, &[("role", "img")]);
-    svg.element("title").text(&format!("{title}: {}", words("what each policy reads, writes and costs")));
+    svg.element("title").text(&format!(
+        "{title}: {}",
+        words("what each policy reads, writes and costs")
+    ));
     svg.style(PLOT_STYLE);
     let ground = svg.element("rect").attribute("class", "ground");
-    ground.number("width", WIDTH).number("height", height).number("rx", 6.0).empty();
-    svg.label("title", (LEFT, 28.0), Anchor::Start, &haft_text::truncate_to_width(title, 80));
+    ground
+        .number("width", WIDTH)
+        .number("height", height)
+        .number("rx", 6.0)
+        .empty();
+    svg.label(
+        "title",
+        (LEFT, 28.0),
+        Anchor::Start,
+        &haft_text::truncate_to_width(title, 80),
+    );
     legend(&mut svg, share, words);
     let slot = (WIDTH - LEFT - RIGHT) / longest.div_ceil(share) as f64;
     for (index, (outcome, columns)) in outcomes.iter().zip(&columns).enumerate() {
         let floor = TOP + index as f64 * (PANEL + GAP) + GAP / 2.0 + PANEL;
-        panel(&mut svg, outcome, columns, &PlotPanel { floor, slot, peak, words });
+        panel(
+            &mut svg,
+            outcome,
+            columns,
+            &PlotPanel {
+                floor,
+                slot,
+                peak,
+                words,
+            },
+        );
     }
     let floor = height - BOTTOM;
     lines(&mut svg, outcomes, floor, longest, words);
@@ -98,14 +140,23 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) ->
 
 fn legend(svg: &mut Svg, share: usize, words: Wording<'_>) {
     let mut x = LEFT;
-    for (class, meaning) in [("read", "read from the cache"), ("written", "written to it"), ("fresh", "neither")] {
+    for (class, meaning) in [
+        ("read", "read from the cache"),
+        ("written", "written to it"),
+        ("fresh", "neither"),
+    ] {
         svg.rect(class, (x, 40.0), (12.0, 12.0));
         let meaning = words(meaning);
         svg.label("", (x + 18.0, 51.0), Anchor::Start, &meaning);
         x += 40.0 + 6.6 * haft_text::width(&meaning) as f64;
     }
     if share > 1 {
-        svg.label("faint", (x, 51.0), Anchor::Start, &words(&format!("a column is the mean of {share} requests")));
+        svg.label(
+            "faint",
+            (x, 51.0),
+            Anchor::Start,
+            &words(&format!("a column is the mean of {share} requests")),
+        );
     }
 }
 
@@ -118,13 +169,32 @@ struct PlotPanel<'a> {
 }
 
 fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: &PlotPanel<'_>) {
-    let PlotPanel { floor, slot, peak, words } = *frame;
+    let PlotPanel {
+        floor,
+        slot,
+        peak,
+        words,
+    } = *frame;
     let usage = outcome.usage();
-    let cost = outcome.cost().map_or_else(String::new, |cost| format!(", {}", money(cost)));
-    let sums = format!("{} tokens, {} read{cost}", grouped(usage.all_input()), percent(usage.cached_share()));
-    svg.element("text").number("x", LEFT).number("y", floor - PANEL - 6.0).open();
-    svg.element("tspan").attribute("class", "name").text(&outcome.name);
-    svg.element("tspan").attribute("class", "faint").number("dx", 8.0).text(&words(&sums));
+    let cost = outcome
+        .cost()
+        .map_or_else(String::new, |cost| format!(", {}", money(cost)));
+    let sums = format!(
+        "{} tokens, {} read{cost}",
+        grouped(usage.all_input()),
+        percent(usage.cached_share())
+    );
+    svg.element("text")
+        .number("x", LEFT)
+        .number("y", floor - PANEL - 6.0)
+        .open();
+    svg.element("tspan")
+        .attribute("class", "name")
+        .text(&outcome.name);
+    svg.element("tspan")
+        .attribute("class", "faint")
+        .number("dx", 8.0)
+        .text(&words(&sums));
     svg.close();
     for (share, label) in [(0.0, "0".to_owned()), (1.0, grouped(peak.round() as u64))] {
         grid_line(svg, floor - PANEL * share, &label);
@@ -135,7 +205,10 @@ fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: 
     for (index, column) in columns.iter().enumerate() {
         let x = LEFT + slot * index as f64;
         let mut y = floor;
-        for (path, tokens) in paths.iter_mut().zip([column.read, column.written, column.fresh]) {
+        for (path, tokens) in paths
+            .iter_mut()
+            .zip([column.read, column.written, column.fresh])
+        {
             let height = PANEL * tokens / peak;
             if height >= 0.05 {
                 y -= height;
@@ -146,7 +219,10 @@ fn panel(svg: &mut Svg, outcome: &PolicyOutcome, columns: &[PlotColumn], frame: 
     }
     for (class, path) in ["read", "written", "fresh"].into_iter().zip(paths) {
         if !path.is_empty() {
-            svg.element("path").attribute("class", class).attribute("d", &path).empty();
+            svg.element("path")
+                .attribute("class", class)
+                .attribute("d", &path)
+                .empty();
         }
     }
 }
@@ -158,13 +234,40 @@ fn grid_line(svg: &mut Svg, y: f64, label: &str) {
 }
 
 /// What was paid so far, or what was not read where nothing is known to cost anything.
-fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize, words: Wording<'_>) {
+fn lines(
+    svg: &mut Svg,
+    outcomes: &[PolicyOutcome],
+    floor: f64,
+    longest: usize,
+    words: Wording<'_>,
+) {
     let priced = outcomes.iter().any(|outcome| outcome.cost().is_some());
-    let sums: Vec<Vec<f64>> = outcomes.iter().map(|outcome| running(outcome, priced)).collect();
-    let top = sums.iter().filter_map(|sum| sum.last()).fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
-    let amount = |value: f64| if priced { money(value) } else { grouped(value.round() as u64) };
-    let drawn = if priced { "cost of the input so far" } else { "tokens so far that were not read from the cache" };
-    svg.label("name", (LEFT, floor - LINES + 22.0), Anchor::Start, &words(drawn));
+    let sums: Vec<Vec<f64>> = outcomes
+        .iter()
+        .map(|outcome| running(outcome, priced))
+        .collect();
+    let top = sums
+        .iter()
+        .filter_map(|sum| sum.last())
+        .fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
+    let amount = |value: f64| {
+        if priced {
+            money(value)
+        } else {
+            grouped(value.round() as u64)
+        }
+    };
+    let drawn = if priced {
+        "cost of the input so far"
+    } else {
+        "tokens so far that were not read from the cache"
+    };
+    svg.label(
+        "name",
+        (LEFT, floor - LINES + 22.0),
+        Anchor::Start,
+        &words(drawn),
+    );
     let height = LINES - 40.0;
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
         grid_line(svg, floor - height * share, &amount(top * share));
@@ -176,14 +279,27 @@ fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize, 
         let every = sum.len().div_ceil(MOST_COLUMNS).max(1);
         for (number, value) in sum.iter().enumerate() {
             if (number + 1) % every == 0 || number + 1 == sum.len() {
-                let (x, y) = (LEFT + scale * (number + 1) as f64, floor - height * value / top);
+                let (x, y) = (
+                    LEFT + scale * (number + 1) as f64,
+                    floor - height * value / top,
+                );
                 let _ = write!(points, " {x:.1},{y:.1}");
             }
         }
-        let line = svg.element("polyline").attribute("class", "line").attribute("stroke", colour(index));
-        let line = if index < PALETTE.len() { line } else { line.attribute("stroke-dasharray", "5 4") };
+        let line = svg
+            .element("polyline")
+            .attribute("class", "line")
+            .attribute("stroke", colour(index));
+        let line = if index < PALETTE.len() {
+            line
+        } else {
+            line.attribute("stroke-dasharray", "5 4")
+        };
         line.attribute("points", &points).empty();
-        ends.push((floor - height * sum.last().copied().unwrap_or(0.0) / top, index));
+        ends.push((
+            floor - height * sum.last().copied().unwrap_or(0.0) / top,
+            index,
+        ));
     }
     // Names stand beside the ends of their lines, pushed apart where they would overlap.
     ends.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -191,12 +307,25 @@ fn lines(svg: &mut Svg, outcomes: &[PolicyOutcome], floor: f64, longest: usize, 
     for (end, index) in ends {
         let y = end.min(below - 15.0);
         below = y;
-        let name = svg.element("text").number("x", WIDTH - RIGHT + 8.0).number("y", y + 4.0);
+        let name = svg
+            .element("text")
+            .number("x", WIDTH - RIGHT + 8.0)
+            .number("y", y + 4.0);
         let name = name.attribute("class", &format!("c{}", index % PALETTE.len()));
         name.text(&haft_text::truncate_to_width(&outcomes[index].name, 34));
     }
-    svg.label("faint", (LEFT, floor + 20.0), Anchor::Start, &words("request 1"));
-    svg.label("faint", (WIDTH - RIGHT, floor + 20.0), Anchor::End, &longest.to_string());
+    svg.label(
+        "faint",
+        (LEFT, floor + 20.0),
+        Anchor::Start,
+        &words("request 1"),
+    );
+    svg.label(
+        "faint",
+        (WIDTH - RIGHT, floor + 20.0),
+        Anchor::End,
+        &longest.to_string(),
+    );
 }
 
 /// The colour of the policy with this index.
@@ -208,7 +337,11 @@ fn running(outcome: &PolicyOutcome, priced: bool) -> Vec<f64> {
     let mut sum = 0.0;
     let value = |one: &RequestOutcome| {
         let unread = (one.usage.input + one.usage.cache_write) as f64;
-        sum += if priced { one.cost.unwrap_or(0.0) } else { unread };
+        sum += if priced {
+            one.cost.unwrap_or(0.0)
+        } else {
+            unread
+        };
         sum
     };
     outcome.requests.iter().map(value).collect()
@@ -221,7 +354,12 @@ mod tests {
     fn outcome(name: &str, requests: usize) -> PolicyOutcome {
         let mut outcome = PolicyOutcome::new(name);
         let one = |number: u64| RequestOutcome {
-            usage: Usage { input: 10, cached_input: 100 * number, cache_write: 50, ..Usage::default() },
+            usage: Usage {
+                input: 10,
+                cached_input: 100 * number,
+                cache_write: 50,
+                ..Usage::default()
+            },
             cost: Some(0.01),
         };
         outcome.requests.extend((0..requests as u64).map(one));
@@ -230,12 +368,23 @@ mod tests {
 
     #[test]
     fn every_policy_has_a_panel_and_a_line() {
-        let svg = draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)], &str::to_owned);
+        let svg = draw_plot(
+            "<talk> & more",
+            &[outcome("none", 3), outcome("tail", 3)],
+            &str::to_owned,
+        );
         assert!(svg.contains("&lt;talk&gt; &amp; more") && !svg.contains("<talk>"));
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(!svg.contains("style="), "a page may forbid it");
         assert_eq!(svg.matches("class=\"written\" d=").count(), 2);
-        assert_eq!(svg, draw_plot("<talk> & more", &[outcome("none", 3), outcome("tail", 3)], &str::to_owned));
+        assert_eq!(
+            svg,
+            draw_plot(
+                "<talk> & more",
+                &[outcome("none", 3), outcome("tail", 3)],
+                &str::to_owned
+            )
+        );
     }
 
     #[test]

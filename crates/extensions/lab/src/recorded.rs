@@ -1,19 +1,21 @@
 //! Recorded conversations, and what is made up where a recording lacks something.
 //!
-//! Recordings of other programs hold no reminders of haft's, and often neither system prompt nor tools: a TODO list that was
-//! kept with a tool is the reminder haft would have sent, elsewhere one is imagined; a recorded system prompt becomes the role in
-//! haft's own, and every tool that is called is offered without a description.
+//! Recordings of other programs hold no reminders of haft's, and often neither system prompt nor
+//! tools: a TODO list that was kept with a tool is the reminder haft would have sent, elsewhere one
+//! is imagined; a recorded system prompt becomes the role in haft's own, and every tool that is
+//! called is offered without a description.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    ContextError, Documents, ListOwner, Reminders, RoleText, SystemInput, TOOL, Todo, TodoProgress, render_system,
-    system_entry, todo_text,
+    ContextError, Documents, ListOwner, Reminders, RoleText, SystemInput, TOOL, Todo, TodoProgress,
+    render_system, system_entry, todo_text,
 };
 use haft_types::{
-    Entry, LlmMetadata, Message, Part, PromptLanguage, Role, TokenCounter, ToolSet, ToolSpec, ToolStatus, Usage,
+    Entry, LlmMetadata, Message, Part, PromptLanguage, Role, TokenCounter, ToolSet, ToolSpec,
+    ToolStatus, Usage,
 };
 use serde_json::{Value, json};
 
@@ -59,7 +61,8 @@ pub struct RecordedAside {
 pub struct ImaginedReminders {
     /// About how long they are; none with 0.
     pub tokens: u32,
-    /// The share of requests that change them, the first of which makes them; with 0 they are there from the beginning.
+    /// The share of requests that change them, the first of which makes them; with 0 they are
+    /// there from the beginning.
     pub changes: f64,
 }
 
@@ -71,24 +74,62 @@ impl RecordedConversation {
         imagined: ImaginedReminders,
         counter: &dyn TokenCounter,
     ) -> Result<Option<Self>, ContextError> {
-        let made = || messages.iter().filter_map(|message| message.llm_metadata.as_deref());
-        let models = made().map(|made| made.model_name.clone()).filter(|name| !name.is_empty()).collect();
-        let (system, said): (Vec<_>, Vec<_>) = messages.into_iter().partition(|one| one.role == Role::System);
-        let prompt = system.iter().map(Message::joined_text).collect::<Vec<_>>().join("\n\n");
+        let made = || {
+            messages
+                .iter()
+                .filter_map(|message| message.llm_metadata.as_deref())
+        };
+        let models = made()
+            .map(|made| made.model_name.clone())
+            .filter(|name| !name.is_empty())
+            .collect();
+        let (system, said): (Vec<_>, Vec<_>) = messages
+            .into_iter()
+            .partition(|one| one.role == Role::System);
+        let prompt = system
+            .iter()
+            .map(Message::joined_text)
+            .collect::<Vec<_>>()
+            .join("\n\n");
         let steps = steps(&said);
         if steps.is_empty() {
             return Ok(None);
         }
-        let answer = |step: &RecordedStep| said.get(step.messages)?.llm_metadata.as_deref().map(LlmMetadata::usage);
-        let counted = steps.iter().filter_map(answer).filter(|usage| usage.all_input() > 0).collect();
-        let specs: BTreeSet<_> = said.iter().flat_map(Message::tool_calls).map(|call| call.name.clone()).collect();
+        let answer = |step: &RecordedStep| {
+            said.get(step.messages)?
+                .llm_metadata
+                .as_deref()
+                .map(LlmMetadata::usage)
+        };
+        let counted = steps
+            .iter()
+            .filter_map(answer)
+            .filter(|usage| usage.all_input() > 0)
+            .collect();
+        let specs: BTreeSet<_> = said
+            .iter()
+            .flat_map(Message::tool_calls)
+            .map(|call| call.name.clone())
+            .collect();
         let spec = |name: String| {
             let parameters: Value = json!({"type": "object", "properties": {}});
-            ToolSpec { name, description: "A recorded tool.".into(), parameters }
+            ToolSpec {
+                name,
+                description: "A recorded tool.".into(),
+                parameters,
+            }
         };
         let tools = ToolSet::new(specs.into_iter().map(spec).collect(), counter);
-        let role = if prompt.trim().is_empty() { RoleText::BuiltIn } else { RoleText::Custom(&prompt) };
-        let input = SystemInput { role, tools: &tools.specs, ..SystemInput::default() };
+        let role = if prompt.trim().is_empty() {
+            RoleText::BuiltIn
+        } else {
+            RoleText::Custom(&prompt)
+        };
+        let input = SystemInput {
+            role,
+            tools: &tools.specs,
+            ..SystemInput::default()
+        };
         let system = system_entry(render_system(&input)?, counter);
         let mut list = None;
         let lists: Vec<Option<String>> = said
@@ -100,19 +141,31 @@ impl RecordedConversation {
             .collect();
         let is_kept = list.is_some() && imagined.tokens > 0;
         let kept = |step: usize| {
-            lists[steps[step].messages - 1].clone().map(|todo| Reminders { todo: Some(todo), ..Reminders::default() })
+            lists[steps[step].messages - 1]
+                .clone()
+                .map(|todo| Reminders {
+                    todo: Some(todo),
+                    ..Reminders::default()
+                })
         };
         let aside = |step: usize| RecordedAside {
             system: Arc::clone(&system),
             tools: Arc::clone(&tools),
             documents: None,
-            reminders: if is_kept { kept(step) } else { imagined.at(step, counter) },
+            reminders: if is_kept {
+                kept(step)
+            } else {
+                imagined.at(step, counter)
+            },
             cache_key: None,
         };
         Ok(Some(Self {
             name,
             asides: (0..steps.len()).map(aside).collect(),
-            history: said.into_iter().map(|message| counted_entry(message, counter)).collect(),
+            history: said
+                .into_iter()
+                .map(|message| counted_entry(message, counter))
+                .collect(),
             steps,
             counted,
             models,
@@ -120,7 +173,8 @@ impl RecordedConversation {
         }))
     }
 
-    /// Whether the provider's counts of it are known well enough to be compared with: those of nine requests in ten.
+    /// Whether the provider's counts of it are known well enough to be compared with: those of nine
+    /// requests in ten.
     pub fn is_counted(&self) -> bool {
         !self.counted.is_empty() && self.counted.len() * 10 >= self.steps.len() * 9
     }
@@ -143,7 +197,11 @@ impl RecordedConversation {
 /// The TODO list that was written with a tool, as a reminder says it.
 fn written_list(message: &Message) -> Option<String> {
     let result = message.tool_results().find(|result| {
-        let tool = message.metadata.get(TOOL).and_then(Value::as_str).unwrap_or(&result.name);
+        let tool = message
+            .metadata
+            .get(TOOL)
+            .and_then(Value::as_str)
+            .unwrap_or(&result.name);
         tool == "todo_write" && result.envelope.status != ToolStatus::Error
     })?;
     let item = |item: &'_ Value| -> Option<(String, TodoProgress)> {
@@ -154,15 +212,34 @@ fn written_list(message: &Message) -> Option<String> {
         };
         Some((item["content"].as_str()?.to_owned(), progress))
     };
-    let items: Vec<_> = result.envelope.data.get("items")?.as_array()?.iter().filter_map(item).collect();
-    let items: Vec<_> = items.iter().map(|(content, progress)| Todo { content, progress: *progress }).collect();
-    Some(todo_text(&items, ListOwner::Reader, PromptLanguage::English))
+    let items: Vec<_> = result
+        .envelope
+        .data
+        .get("items")?
+        .as_array()?
+        .iter()
+        .filter_map(item)
+        .collect();
+    let items: Vec<_> = items
+        .iter()
+        .map(|(content, progress)| Todo {
+            content,
+            progress: *progress,
+        })
+        .collect();
+    Some(todo_text(
+        &items,
+        ListOwner::Reader,
+        PromptLanguage::English,
+    ))
 }
 
-/// A message with its tokens. Encrypted reasoning is billed by the tokens that were thought, not by the letters it is written in:
-/// the provider's count is taken where there is one, else what can be read of it.
+/// A message with its tokens. Encrypted reasoning is billed by the tokens that were thought, not by
+/// the letters it is written in: the provider's count is taken where there is one, else what can be
+/// read of it.
 fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
-    let is_encrypted = |part: &Part| matches!(part, Part::Thinking(thinking) if thinking.raw.is_some());
+    let is_encrypted =
+        |part: &Part| matches!(part, Part::Thinking(thinking) if thinking.raw.is_some());
     let entry = Entry::new(message, counter);
     if !entry.message.content.iter().any(is_encrypted) {
         return entry;
@@ -173,7 +250,11 @@ fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
             thinking.raw = None;
         }
     }
-    let reasoning = entry.message.llm_metadata.as_ref().map_or(0, |made| made.reasoning_tokens);
+    let reasoning = entry
+        .message
+        .llm_metadata
+        .as_ref()
+        .map_or(0, |made| made.reasoning_tokens);
     let thought: u32 = readable
         .content
         .iter()
@@ -182,24 +263,39 @@ fn counted_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
             Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => 0,
         })
         .sum();
-    let more = u32::try_from(reasoning).unwrap_or(u32::MAX).saturating_sub(thought);
+    let more = u32::try_from(reasoning)
+        .unwrap_or(u32::MAX)
+        .saturating_sub(thought);
     let tokens = counter.message(&readable).saturating_add(more);
-    Arc::new(Entry { message: entry.message.clone(), hash: entry.hash, tokens })
+    Arc::new(Entry {
+        message: entry.message.clone(),
+        hash: entry.hash,
+        tokens,
+    })
 }
 
 /// A request is made whenever the assistant is to speak.
 fn steps(said: &[Message]) -> Vec<RecordedStep> {
     let role = |index: usize| said.get(index).map(|message| message.role);
     let asks = |end: &usize| {
-        matches!(role(end - 1), Some(Role::User | Role::Tool)) && matches!(role(*end), Some(Role::Assistant))
+        matches!(role(end - 1), Some(Role::User | Role::Tool))
+            && matches!(role(*end), Some(Role::Assistant))
     };
     let begun = said.first().map(|message| message.created_at);
     let timed = said.iter().any(|message| Some(message.created_at) != begun);
     let mut clock = Duration::ZERO;
     let step = |messages: usize| {
-        let at = begun.and_then(|begun| Duration::try_from(said[messages - 1].created_at.duration_since(begun)).ok());
-        clock = at.filter(|_| timed).unwrap_or(clock + USUAL_PAUSE).max(clock);
-        RecordedStep { messages, at: clock }
+        let at = begun.and_then(|begun| {
+            Duration::try_from(said[messages - 1].created_at.duration_since(begun)).ok()
+        });
+        clock = at
+            .filter(|_| timed)
+            .unwrap_or(clock + USUAL_PAUSE)
+            .max(clock);
+        RecordedStep {
+            messages,
+            at: clock,
+        }
     };
     (1..=said.len()).filter(asks).map(step).collect()
 }
@@ -207,12 +303,19 @@ fn steps(said: &[Message]) -> Vec<RecordedStep> {
 impl ImaginedReminders {
     /// The reminders of this step: a TODO list, begun by the first change.
     fn at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
-        const LINE: &str = "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";
+        const LINE: &str =
+            "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";
         let lines = self.tokens / counter.text(LINE).max(1);
         let version = (step as f64 * self.changes) as usize;
-        let todo = format!("{}- [x] {version} steps are done\n", LINE.repeat(lines as usize));
+        let todo = format!(
+            "{}- [x] {version} steps are done\n",
+            LINE.repeat(lines as usize)
+        );
         let is_begun = version > 0 || self.changes == 0.0;
-        (self.tokens > 0 && is_begun).then(|| Reminders { todo: Some(todo), ..Reminders::default() })
+        (self.tokens > 0 && is_begun).then(|| Reminders {
+            todo: Some(todo),
+            ..Reminders::default()
+        })
     }
 }
 
@@ -226,18 +329,35 @@ mod tests {
     /// A question and a reply whose reasoning is encrypted.
     fn encrypted(reasoning_tokens: u64, input_tokens: u64) -> Vec<Message> {
         let raw = Some("x".repeat(40_000));
-        let thinking = Thinking { text: "Short.".into(), signature: raw.clone(), raw };
-        let mut reply =
-            Message::new(id(1), Role::Assistant, vec![Part::Thinking(thinking), Part::text("Done.")], at(1));
-        let made =
-            LlmMetadata { model_name: "openai/gpt-5".into(), reasoning_tokens, input_tokens, ..LlmMetadata::default() };
+        let thinking = Thinking {
+            text: "Short.".into(),
+            signature: raw.clone(),
+            raw,
+        };
+        let mut reply = Message::new(
+            id(1),
+            Role::Assistant,
+            vec![Part::Thinking(thinking), Part::text("Done.")],
+            at(1),
+        );
+        let made = LlmMetadata {
+            model_name: "openai/gpt-5".into(),
+            reasoning_tokens,
+            input_tokens,
+            ..LlmMetadata::default()
+        };
         reply.llm_metadata = Some(made.into());
         vec![Message::text(id(0), Role::User, "Do it.", at(0)), reply]
     }
 
     fn recorded(messages: Vec<Message>) -> RecordedConversation {
-        let imagined = ImaginedReminders { tokens: 0, changes: 0.0 };
-        RecordedConversation::of_messages("a".into(), messages, imagined, &Quarter).unwrap().unwrap()
+        let imagined = ImaginedReminders {
+            tokens: 0,
+            changes: 0.0,
+        };
+        RecordedConversation::of_messages("a".into(), messages, imagined, &Quarter)
+            .unwrap()
+            .unwrap()
     }
 
     #[test]
@@ -259,16 +379,36 @@ mod tests {
     #[test]
     fn a_list_kept_with_a_tool_is_the_reminder() {
         let mut messages = encrypted(0, 0);
-        for (number, name, status) in
-            [(2, "todo_write", "pending"), (4, "TodoWrite", "in_progress"), (6, "other", "completed")]
-        {
-            let call = ToolCall { id: number.to_string(), name: name.into(), arguments: "{}".into(), signature: None };
-            messages.push(Message::new(id(number), Role::Assistant, vec![Part::ToolCall(call)], at(number)));
+        for (number, name, status) in [
+            (2, "todo_write", "pending"),
+            (4, "TodoWrite", "in_progress"),
+            (6, "other", "completed"),
+        ] {
+            let call = ToolCall {
+                id: number.to_string(),
+                name: name.into(),
+                arguments: "{}".into(),
+                signature: None,
+            };
+            messages.push(Message::new(
+                id(number),
+                Role::Assistant,
+                vec![Part::ToolCall(call)],
+                at(number),
+            ));
             let data = json!({"items": [{"content": "it", "status": status}]});
             let envelope = Envelope::success("Kept.").with_data(data);
-            let result = ToolResult { tool_call_id: number.to_string(), name: name.into(), envelope };
-            let mut message =
-                Message::new(id(number + 1), Role::Tool, vec![Part::ToolResult(Box::new(result))], at(number + 1));
+            let result = ToolResult {
+                tool_call_id: number.to_string(),
+                name: name.into(),
+                envelope,
+            };
+            let mut message = Message::new(
+                id(number + 1),
+                Role::Tool,
+                vec![Part::ToolResult(Box::new(result))],
+                at(number + 1),
+            );
             if name == "TodoWrite" {
                 message.metadata.insert(TOOL.into(), "todo_write".into());
             }
@@ -276,28 +416,79 @@ mod tests {
         }
         messages.push(Message::text(id(8), Role::Assistant, "Done.", at(8)));
         let lists = |tokens: u32| -> Vec<Option<String>> {
-            let imagined = ImaginedReminders { tokens, changes: 0.0 };
+            let imagined = ImaginedReminders {
+                tokens,
+                changes: 0.0,
+            };
             let recorded =
-                RecordedConversation::of_messages("a".into(), messages.clone(), imagined, &Quarter).unwrap().unwrap();
-            recorded.asides.iter().map(|aside| aside.reminders.as_ref()?.todo.clone()).collect()
+                RecordedConversation::of_messages("a".into(), messages.clone(), imagined, &Quarter)
+                    .unwrap()
+                    .unwrap();
+            recorded
+                .asides
+                .iter()
+                .map(|aside| aside.reminders.as_ref()?.todo.clone())
+                .collect()
         };
         let written = lists(1_000);
-        let marks: Vec<_> =
-            written.iter().map(|list| list.as_ref().and_then(|list| list.find("[~]")).is_some()).collect();
-        assert_eq!(written[0], None, "nothing is written yet, and none is imagined beside it");
-        assert!(written[1].as_ref().unwrap().contains("- [ ] it"), "{written:?}");
-        assert_eq!(marks, [false, false, true, true], "the newest one counts: {written:?}");
+        let marks: Vec<_> = written
+            .iter()
+            .map(|list| list.as_ref().and_then(|list| list.find("[~]")).is_some())
+            .collect();
+        assert_eq!(
+            written[0], None,
+            "nothing is written yet, and none is imagined beside it"
+        );
+        assert!(
+            written[1].as_ref().unwrap().contains("- [ ] it"),
+            "{written:?}"
+        );
+        assert_eq!(
+            marks,
+            [false, false, true, true],
+            "the newest one counts: {written:?}"
+        );
         assert!(lists(0).iter().all(Option::is_none));
     }
 
     #[test]
     fn imagined_reminders_have_the_size_and_change_as_told() {
-        let imagined = ImaginedReminders { tokens: 1_000, changes: 0.05 };
-        let at = |step| imagined.at(step, &Quarter).and_then(|reminders| reminders.todo).unwrap();
-        assert_eq!(imagined.at(19, &Quarter), None, "there is no list before one is written");
-        assert!((900..1_100).contains(&Quarter.text(&at(20))), "{}", Quarter.text(&at(20)));
+        let imagined = ImaginedReminders {
+            tokens: 1_000,
+            changes: 0.05,
+        };
+        let at = |step| {
+            imagined
+                .at(step, &Quarter)
+                .and_then(|reminders| reminders.todo)
+                .unwrap()
+        };
+        assert_eq!(
+            imagined.at(19, &Quarter),
+            None,
+            "there is no list before one is written"
+        );
+        assert!(
+            (900..1_100).contains(&Quarter.text(&at(20))),
+            "{}",
+            Quarter.text(&at(20))
+        );
         assert!(at(20) == at(39) && at(39) != at(40));
-        assert_eq!(ImaginedReminders { tokens: 0, changes: 1.0 }.at(3, &Quarter), None);
-        assert!(ImaginedReminders { tokens: 1_000, changes: 0.0 }.at(0, &Quarter).is_some());
+        assert_eq!(
+            ImaginedReminders {
+                tokens: 0,
+                changes: 1.0
+            }
+            .at(3, &Quarter),
+            None
+        );
+        assert!(
+            ImaginedReminders {
+                tokens: 1_000,
+                changes: 0.0
+            }
+            .at(0, &Quarter)
+            .is_some()
+        );
     }
 }

@@ -43,19 +43,30 @@ struct Gone<'a> {
 impl Gone<'_> {
     fn holds(&self, id: MessageId) -> bool {
         self.cleared.is_some_and(|cleared| cleared.contains(&id))
-            || self.places.get(&id).is_some_and(|place| *place < self.before)
+            || self
+                .places
+                .get(&id)
+                .is_some_and(|place| *place < self.before)
     }
 }
 
 impl Regrets {
-    /// Takes in the messages that are new since the last request, and tells how many of their calls ask for what it left out.
+    /// Takes in the messages that are new since the last request, and tells how many of their calls
+    /// ask for what it left out.
     pub(crate) fn take(&mut self, new: &[Arc<Entry>], cleared: Option<&Cleared>) -> usize {
         let mut regretted = 0;
         for entry in new {
             let message = &entry.message;
-            regretted += message.tool_calls().filter(|call| self.asks_for_what_is_gone(call, cleared)).count();
+            regretted += message
+                .tool_calls()
+                .filter(|call| self.asks_for_what_is_gone(call, cleared))
+                .count();
             self.places.insert(message.message_id, self.places.len());
-            self.waiting.extend(message.tool_calls().map(|call| (call.id.clone(), call.clone())));
+            self.waiting.extend(
+                message
+                    .tool_calls()
+                    .map(|call| (call.id.clone(), call.clone())),
+            );
             if message.role == Role::Tool {
                 for result in message.tool_results() {
                     let call = self.waiting.remove(&result.tool_call_id);
@@ -70,13 +81,21 @@ impl Regrets {
 
     /// Notes that everything before this message is archived.
     pub(crate) fn archived(&mut self, first_kept: MessageId) {
-        self.archived = self.places.get(&first_kept).copied().unwrap_or(self.archived);
+        self.archived = self
+            .places
+            .get(&first_kept)
+            .copied()
+            .unwrap_or(self.archived);
     }
 
     fn note(&mut self, subject: CallSubject, id: MessageId, status: ToolStatus) {
         match subject {
-            CallSubject::Read { path, from, to } => self.reads.entry(path).or_default().push((from, to, id)),
-            CallSubject::Run { command, cwd } => self.runs.entry((command, cwd)).or_default().push(id),
+            CallSubject::Read { path, from, to } => {
+                self.reads.entry(path).or_default().push((from, to, id))
+            }
+            CallSubject::Run { command, cwd } => {
+                self.runs.entry((command, cwd)).or_default().push(id)
+            }
             // What was read before is not what the file holds.
             CallSubject::Edit { paths } if status != ToolStatus::Error => {
                 self.reads.retain(|path, _| !paths.contains(path));
@@ -86,19 +105,33 @@ impl Regrets {
     }
 
     fn asks_for_what_is_gone(&self, call: &ToolCall, cleared: Option<&Cleared>) -> bool {
-        let first = cleared.and_then(|cleared| self.places.get(&cleared.first_kept?)).copied().unwrap_or(0);
+        let first = cleared
+            .and_then(|cleared| self.places.get(&cleared.first_kept?))
+            .copied()
+            .unwrap_or(0);
         let before = first.max(self.archived);
-        let gone = Gone { cleared: cleared.map(|cleared| &cleared.ids), before, places: &self.places };
+        let gone = Gone {
+            cleared: cleared.map(|cleared| &cleared.ids),
+            before,
+            places: &self.places,
+        };
         if call.name == RECALL {
-            return recalled(call).any(|short| self.places.keys().any(|id| id.short() == short && gone.holds(*id)));
+            return recalled(call).any(|short| {
+                self.places
+                    .keys()
+                    .any(|id| id.short() == short && gone.holds(*id))
+            });
         }
         match CallSubject::of(call) {
-            Some(CallSubject::Read { path, from, to }) => self.reads.get(&path).is_some_and(|reads| {
-                // Whoever still sees the lines does not ask because they are gone.
-                let overlap = |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
-                let mut read = reads.iter().filter(overlap).peekable();
-                read.peek().is_some() && read.all(|(_, _, id)| gone.holds(*id))
-            }),
+            Some(CallSubject::Read { path, from, to }) => {
+                self.reads.get(&path).is_some_and(|reads| {
+                    // Whoever still sees the lines does not ask because they are gone.
+                    let overlap =
+                        |(first, last, _): &&(u64, u64, MessageId)| *first <= to && from <= *last;
+                    let mut read = reads.iter().filter(overlap).peekable();
+                    read.peek().is_some() && read.all(|(_, _, id)| gone.holds(*id))
+                })
+            }
             Some(CallSubject::Run { command, cwd }) => {
                 let newest = self.runs.get(&(command, cwd)).and_then(|runs| runs.last());
                 newest.is_some_and(|id| gone.holds(*id))
@@ -110,7 +143,9 @@ impl Regrets {
 
 /// The ids in the arguments of a call that asks for messages again.
 fn recalled(call: &ToolCall) -> impl Iterator<Item = ShortId> {
-    call.arguments.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(|word| word.parse().ok())
+    call.arguments
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter_map(|word| word.parse().ok())
 }
 
 #[cfg(test)]

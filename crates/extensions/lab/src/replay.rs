@@ -1,9 +1,10 @@
 //! A recorded conversation, built request by request under another policy. No model is called.
 //!
-//! Every request is what [`assemble`] makes of the messages there were, and carries over what it carries over; the
-//! cache is [simulated](CacheSimulator). The same recording and policy give the same figures and the same bytes; under the policy
-//! it was recorded with they are the recorded ones. Where the window fills, older rounds and steps are [archived](archive) as a
-//! session would archive them, with a summary made without a model.
+//! Every request is what [`assemble`] makes of the messages there were, and carries over what it
+//! carries over; the cache is [simulated](CacheSimulator). The same recording and policy give the
+//! same figures and the same bytes; under the policy it was recorded with they are the recorded
+//! ones. Where the window fills, older rounds and steps are [archived](archive) as a session would
+//! archive them, with a summary made without a model.
 
 mod archive;
 
@@ -12,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Account, CachePiece, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo, OpenWork, Reminders,
-    Sent, Snapshot, SystemInput, assemble, is_cold, ledger, missing, pieces,
+    Account, CachePiece, CacheSimulator, Carried, Cause, Cleared, CompactionPlan, Documents, Memo,
+    OpenWork, Reminders, Sent, Snapshot, SystemInput, assemble, is_cold, ledger, missing, pieces,
 };
 use haft_types::{Entry, Layer, ModelSpec, Part, Request, Role, TokenCounter, ToolSet, Usage};
 use serde_json::Value;
@@ -23,7 +24,8 @@ use archive::Archives;
 use crate::regret::Regrets;
 use crate::variant::Variant;
 
-/// A request of the recording: how many messages there were, and when it was sent, counted from any beginning.
+/// A request of the recording: how many messages there were, and when it was sent, counted from any
+/// beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedStep {
     /// The messages of the history that it could hold.
@@ -71,7 +73,8 @@ pub struct Replayed {
     pub cause: Option<Cause>,
     /// Tokens that pruning left out.
     pub pruned_tokens: u64,
-    /// How many messages lie behind that reminder whose newest copy is furthest from the end; absent without reminders.
+    /// How many messages lie behind that reminder whose newest copy is furthest from the end;
+    /// absent without reminders.
     pub reminder_distance: Option<usize>,
 }
 
@@ -88,7 +91,8 @@ pub struct Replay {
     pub last: Option<Request>,
     /// How many messages of the recording there were when it was made.
     pub last_messages: usize,
-    /// How often older rounds or steps were archived. Each time a summary was asked for, which is one of the requests.
+    /// How often older rounds or steps were archived. Each time a summary was asked for, which is
+    /// one of the requests.
     pub archives: usize,
 }
 
@@ -105,7 +109,9 @@ impl Replay {
     /// All input, by class.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();
-        self.requests.iter().for_each(|request| sum += request.usage);
+        self.requests
+            .iter()
+            .for_each(|request| sum += request.usage);
         sum
     }
 
@@ -116,33 +122,56 @@ impl Replay {
 
     /// The tokens of the largest request.
     pub fn peak(&self) -> u64 {
-        self.requests.iter().map(|request| request.usage.all_input()).max().unwrap_or(0)
+        self.requests
+            .iter()
+            .map(|request| request.usage.all_input())
+            .max()
+            .unwrap_or(0)
     }
 
-    /// How much of what must be kept the last request holds, of what had been said when it was made.
+    /// How much of what must be kept the last request holds, of what had been said when it was
+    /// made.
     pub fn coverage(&self, history: &[Arc<Entry>]) -> Coverage {
         let said = history.get(..self.last_messages).unwrap_or(history);
-        self.last.as_ref().map(|last| coverage(said, last)).unwrap_or_default()
+        self.last
+            .as_ref()
+            .map(|last| coverage(said, last))
+            .unwrap_or_default()
     }
 
     /// How many requests broke the prefix.
     pub fn breaks(&self) -> usize {
-        self.requests.iter().filter(|request| request.cause.is_some()).count()
+        self.requests
+            .iter()
+            .filter(|request| request.cause.is_some())
+            .count()
     }
 }
 
 /// How much of what these messages say must be kept a request holds.
 pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     let times = || history.iter().map(|entry| entry.message.created_at);
-    let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max()) else {
+    let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max())
+    else {
         return Coverage::default();
     };
     let first_kept = first.message.message_id;
-    let plan =
-        CompactionPlan { messages: history.to_vec(), rounds: 0, steps: 0, first_kept, users_from: None, from, to };
+    let plan = CompactionPlan {
+        messages: history.to_vec(),
+        rounds: 0,
+        steps: 0,
+        first_kept,
+        users_from: None,
+        from,
+        to,
+    };
     let ledger = ledger(&plan, OpenWork::default());
     let mut text = String::new();
-    for part in request.segments.iter().flat_map(|segment| &segment.entry.message.content) {
+    for part in request
+        .segments
+        .iter()
+        .flat_map(|segment| &segment.entry.message.content)
+    {
         let piece = match part {
             Part::Text { text, .. } => text,
             // A command is asked for as it was meant, not with the escapes of JSON.
@@ -156,7 +185,10 @@ pub fn coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
         text.push_str(piece);
         text.push('\n');
     }
-    Coverage { kept: ledger.len() - missing(&ledger, &text).len(), all: ledger.len() }
+    Coverage {
+        kept: ledger.len() - missing(&ledger, &text).len(),
+        all: ledger.len(),
+    }
 }
 
 /// The texts of a JSON value, a line each.
@@ -169,7 +201,8 @@ fn strings(value: &Value) -> String {
     }
 }
 
-/// Replays a recording. `see` is shown every request as it would be sent, with its step; requests for summaries are not shown.
+/// Replays a recording. `see` is shown every request as it would be sent, with its step; requests
+/// for summaries are not shown.
 pub fn replay(
     recording: &Recording<'_>,
     variant: &Variant,
@@ -192,7 +225,10 @@ pub fn replay(
         let idle = carry.at.map(|at| step.at.saturating_sub(at));
         let is_cold = is_cold(model, carry.last.as_ref(), idle);
         if let Some(archived) = archives.archive(end, is_cold, policy, model, counter) {
-            let usage = Usage { input: archived.asked_tokens, ..Usage::default() };
+            let usage = Usage {
+                input: archived.asked_tokens,
+                ..Usage::default()
+            };
             replay.requests.push(Replayed {
                 usage,
                 cost: model.price.map(|price| price.cost(usage).total),
@@ -205,7 +241,14 @@ pub fn replay(
         }
         let history = archives.history(end);
         let beside = (recording.beside)(number);
-        let plain = Snapshot::new(model, policy, beside.system, beside.tools, &history, counter);
+        let plain = Snapshot::new(
+            model,
+            policy,
+            beside.system,
+            beside.tools,
+            &history,
+            counter,
+        );
         let assembly = assemble(&Snapshot {
             system_input: beside.system_input,
             documents: beside.documents,
@@ -224,16 +267,27 @@ pub fn replay(
         };
         see(number, &assembly.request);
         let usage = cache.send(step.at, &pieces(&assembly.request, model.tokenizer_factor));
-        let reply = recording.history.get(end).filter(|entry| entry.message.role == Role::Assistant);
+        let reply = recording
+            .history
+            .get(end)
+            .filter(|entry| entry.message.role == Role::Assistant);
         let reply = reply.map(|reply| CachePiece::reply(reply, model));
         if let Some(reply) = &reply {
             cache.reply(step.at, reply);
         }
-        archives.sent(Usage { output: reply.map_or(0, |reply| reply.tokens), ..usage });
+        archives.sent(Usage {
+            output: reply.map_or(0, |reply| reply.tokens),
+            ..usage
+        });
         replay.requests.push(Replayed {
             usage,
             cost: model.price.map(|price| price.cost(usage).total),
-            cause: assembly.account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()).map(|one| one.cause),
+            cause: assembly
+                .account
+                .prefix
+                .as_ref()
+                .and_then(|prefix| prefix.broken.as_ref())
+                .map(|one| one.cause),
             pruned_tokens: assembly.account.pruned_tokens,
             reminder_distance: reminder_distance(&assembly.request),
         });
@@ -244,7 +298,8 @@ pub fn replay(
     replay
 }
 
-/// How many messages lie behind the newest copy of that kind of reminder that is furthest from the end.
+/// How many messages lie behind the newest copy of that kind of reminder that is furthest from the
+/// end.
 fn reminder_distance(request: &Request) -> Option<usize> {
     let mut newest: HashMap<&str, usize> = HashMap::new();
     for (behind, segment) in request.segments.iter().rev().enumerate() {

@@ -10,8 +10,19 @@ use crate::plot::{Wording, draw_plot};
 
 /// The headings of [`outcome_rows`].
 pub const OUTCOME_HEADINGS: [&str; 13] = [
-    "POLICY", "REQUESTS", "TOKENS", "READ", "WRITTEN", "FRESH", "COST", "AGAINST FIRST", "PEAK", "BREAKS", "ARCHIVES",
-    "REGRET", "MUST-KEEP",
+    "POLICY",
+    "REQUESTS",
+    "TOKENS",
+    "READ",
+    "WRITTEN",
+    "FRESH",
+    "COST",
+    "AGAINST FIRST",
+    "PEAK",
+    "BREAKS",
+    "ARCHIVES",
+    "REGRET",
+    "MUST-KEEP",
 ];
 
 /// The cells of one policy. `first` is what the first one costs.
@@ -39,7 +50,11 @@ fn cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
         outcome.breaks.to_string(),
         outcome.archives.to_string(),
         outcome.regret.to_string(),
-        if kept.all == 0 { unknown() } else { format!("{} of {}", kept.kept, kept.all) },
+        if kept.all == 0 {
+            unknown()
+        } else {
+            format!("{} of {}", kept.kept, kept.all)
+        },
     ]
 }
 
@@ -52,16 +67,23 @@ pub fn pricing_line(model: &ModelSpec) -> String {
         |price| {
             let read = price.cached_input.unwrap_or(price.input);
             let write = price.cache_write.unwrap_or(price.input);
-            format!("input ${}, read ${read}, written ${write} per million tokens", price.input)
+            format!(
+                "input ${}, read ${read}, written ${write} per million tokens",
+                price.input
+            )
         },
     );
     format!("cache {cache} ({}), {price}", model.cache.ttl)
 }
 
-/// The cells of every policy, under [`OUTCOME_HEADINGS`]. Costs are compared with those of the first one.
+/// The cells of every policy, under [`OUTCOME_HEADINGS`]. Costs are compared with those of the
+/// first one.
 pub fn outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
     let first = outcomes.first().and_then(PolicyOutcome::cost);
-    outcomes.iter().map(|outcome| cells(outcome, first)).collect()
+    outcomes
+        .iter()
+        .map(|outcome| cells(outcome, first))
+        .collect()
 }
 
 /// Everything, for programs.
@@ -74,7 +96,10 @@ pub fn outcome_json(
 ) -> Value {
     let usage = |usage: Usage| json!({"input": usage.input, "cached_input": usage.cached_input, "cache_write": usage.cache_write});
     let one = |outcome: &PolicyOutcome| {
-        let requests = outcome.requests.iter().map(|one| json!({"usage": usage(one.usage), "cost": one.cost}));
+        let requests = outcome
+            .requests
+            .iter()
+            .map(|one| json!({"usage": usage(one.usage), "cost": one.cost}));
         json!({
             "policy": outcome.name,
             "requests": outcome.requests.len(),
@@ -120,19 +145,32 @@ th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #888
 th:first-child, td:first-child { text-align: left }
 svg { max-width: 100%; height: auto; margin-top: 1.5rem }";
     let row = |tag: &str, cells: &[String]| {
-        let cells: Vec<_> = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape_markup(cell))).collect();
+        let cells: Vec<_> = cells
+            .iter()
+            .map(|cell| format!("<{tag}>{}</{tag}>", escape_markup(cell)))
+            .collect();
         format!("<tr>{}</tr>\n", cells.concat())
     };
     let picture = draw_plot(title, outcomes, words);
-    let head = row("th", &OUTCOME_HEADINGS.map(|heading| words(heading).to_lowercase()));
-    let rows: String = outcome_rows(outcomes).iter().map(|cells| row("td", cells)).collect();
+    let head = row(
+        "th",
+        &OUTCOME_HEADINGS.map(|heading| words(heading).to_lowercase()),
+    );
+    let rows: String = outcome_rows(outcomes)
+        .iter()
+        .map(|cells| row("td", cells))
+        .collect();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{name}: {replay}</title>\n<style>{STYLE}</style>\n<h1>{name}</h1>\n<p>{about}</p>\n\
          <table>\n{head}{rows}</table>\n{picture}</html>\n",
         name = escape_markup(title),
         replay = escape_markup(&words("what-if replay")),
-        about = escape_markup(&format!("{}; {}", words(&model_line(model, source)), words(&pricing_line(model)))),
+        about = escape_markup(&format!(
+            "{}; {}",
+            words(&model_line(model, source)),
+            words(&pricing_line(model))
+        )),
     )
 }
 
@@ -143,5 +181,9 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// Money, with as many digits as it takes to see it.
 pub(crate) fn money(usd: f64) -> String {
-    if usd.abs() < 1.0 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+    if usd.abs() < 1.0 {
+        format!("${usd:.4}")
+    } else {
+        format!("${usd:.2}")
+    }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_context::{SystemInput, render_system, system_entry};
 use haft_types::{
-    Api, CacheRule, Capabilities, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec, Part, Role, Timestamp,
-    TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet, ToolSpec,
+    Api, CacheRule, Capabilities, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec,
+    Part, Role, Timestamp, TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet, ToolSpec,
 };
 
 /// One token for four bytes: easy to reason about in tests.
@@ -34,12 +34,31 @@ pub(crate) fn text(number: usize, role: Role, text: &str) -> Arc<Entry> {
 }
 
 pub(crate) fn call(call: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall { id: call.into(), name: name.into(), arguments: arguments.into(), signature: None })
+    Part::ToolCall(ToolCall {
+        id: call.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+        signature: None,
+    })
 }
 
-pub(crate) fn named_result(number: usize, call: &str, name: &str, envelope: Envelope) -> Arc<Entry> {
-    let result = ToolResult { tool_call_id: call.into(), name: name.into(), envelope };
-    entry(Message::new(id(number), Role::Tool, vec![Part::ToolResult(Box::new(result))], at(number)))
+pub(crate) fn named_result(
+    number: usize,
+    call: &str,
+    name: &str,
+    envelope: Envelope,
+) -> Arc<Entry> {
+    let result = ToolResult {
+        tool_call_id: call.into(),
+        name: name.into(),
+        envelope,
+    };
+    entry(Message::new(
+        id(number),
+        Role::Tool,
+        vec![Part::ToolResult(Box::new(result))],
+        at(number),
+    ))
 }
 
 pub(crate) fn model() -> ModelSpec {

@@ -38,20 +38,28 @@ pub struct UnknownVariant {
 }
 
 impl Variant {
-    /// The policy of this name; what the name leaves open is as in `base` for requests to this model.
+    /// The policy of this name; what the name leaves open is as in `base` for requests to this
+    /// model.
     pub fn parse(name: &str, base: &Policy, model: &ModelSpec) -> Result<Self, UnknownVariant> {
         let name = name.trim();
-        let wrong = |problem: String| UnknownVariant { name: name.to_owned(), problem };
+        let wrong = |problem: String| UnknownVariant {
+            name: name.to_owned(),
+            problem,
+        };
         let mut parts = name.split('+');
         let place = parts.next().unwrap_or_default();
         let mut policy = base.for_model(model);
         let mut archives = true;
         let reminders = place != "none";
         if !matches!(place, "none" | "default") {
-            policy.reminders = place.parse().map_err(|_| wrong(format!("`{place}` is no place of reminders")))?;
+            policy.reminders = place
+                .parse()
+                .map_err(|_| wrong(format!("`{place}` is no place of reminders")))?;
         }
         for part in parts {
-            let (key, value) = part.split_once(':').ok_or_else(|| wrong(format!("`+{part}` has no value")))?;
+            let (key, value) = part
+                .split_once(':')
+                .ok_or_else(|| wrong(format!("`+{part}` has no value")))?;
             match key {
                 "prune" => prune(&mut policy, value).map_err(wrong)?,
                 "compress" => {
@@ -64,8 +72,9 @@ impl Variant {
                 }
                 "archive" if value == "off" => archives = false,
                 "archive" => {
-                    policy.compact_at =
-                        value.parse().map_err(|_| wrong(format!("`{value}` is no share of the window")))?;
+                    policy.compact_at = value
+                        .parse()
+                        .map_err(|_| wrong(format!("`{value}` is no share of the window")))?;
                 }
                 "view" => {
                     policy.view = match value {
@@ -78,7 +87,12 @@ impl Variant {
             }
         }
         policy.check().map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { name: name.to_owned(), policy, reminders, archives })
+        Ok(Self {
+            name: name.to_owned(),
+            policy,
+            reminders,
+            archives,
+        })
     }
 }
 
@@ -88,10 +102,12 @@ impl fmt::Display for Variant {
     }
 }
 
-/// `off`, or the safe zone, the share of it that pruning stops at, and how many of the newest messages it leaves alone.
+/// `off`, or the safe zone, the share of it that pruning stops at, and how many of the newest
+/// messages it leaves alone.
 fn prune(policy: &mut Policy, text: &str) -> Result<(), String> {
     if text == "off" {
-        // Nothing is cleared while anything can be left alone: whole rounds go when a request is too large.
+        // Nothing is cleared while anything can be left alone: whole rounds go when a request is
+        // too large.
         policy.prune_keep = Some(u32::MAX);
         return Ok(());
     }
@@ -99,10 +115,16 @@ fn prune(policy: &mut Policy, text: &str) -> Result<(), String> {
     let zone = values.next().unwrap_or_default();
     policy.safe_zone = Some(zone.parse().map_err(|error| format!("{error}"))?);
     if let Some(to) = values.next() {
-        policy.prune_to = Some(to.parse().map_err(|_| format!("`{to}` is no share of the safe zone"))?);
+        policy.prune_to = Some(
+            to.parse()
+                .map_err(|_| format!("`{to}` is no share of the safe zone"))?,
+        );
     }
     if let Some(keep) = values.next() {
-        policy.prune_keep = Some(keep.parse().map_err(|_| format!("`{keep}` is no number of messages"))?);
+        policy.prune_keep = Some(
+            keep.parse()
+                .map_err(|_| format!("`{keep}` is no number of messages"))?,
+        );
     }
     match values.next() {
         Some(more) => Err(format!("`:{more}` is one value too many")),
@@ -118,17 +140,31 @@ mod tests {
     use crate::{PRICE_TABLES, assumed_model};
 
     fn parse(name: &str) -> Result<Variant, UnknownVariant> {
-        Variant::parse(name, &Policy { prune_keep: Some(3), ..Policy::default() }, &assumed_model(PRICE_TABLES[0]))
+        Variant::parse(
+            name,
+            &Policy {
+                prune_keep: Some(3),
+                ..Policy::default()
+            },
+            &assumed_model(PRICE_TABLES[0]),
+        )
     }
 
     #[test]
     fn names_say_what_changes() {
-        let plain = Policy { prune_keep: Some(3), ..Policy::default() }.for_model(&assumed_model(PRICE_TABLES[0]));
+        let plain = Policy {
+            prune_keep: Some(3),
+            ..Policy::default()
+        }
+        .for_model(&assumed_model(PRICE_TABLES[0]));
         assert_eq!(parse("default").unwrap().policy, plain);
         let none = parse("none").unwrap();
         assert!(!none.reminders && none.policy.prune_keep == Some(3));
         let much = parse(" cache-aware+prune:64k:0.5:9+compress:when-free ").unwrap();
-        assert_eq!((much.name.as_str(), much.reminders), ("cache-aware+prune:64k:0.5:9+compress:when-free", true));
+        assert_eq!(
+            (much.name.as_str(), much.reminders),
+            ("cache-aware+prune:64k:0.5:9+compress:when-free", true)
+        );
         let expected = Policy {
             reminders: Placement::CacheAware,
             safe_zone: Some(SafeZone::Tokens(65_536)),
@@ -138,8 +174,14 @@ mod tests {
             ..Policy::default()
         };
         assert_eq!(much.policy, expected);
-        assert_eq!(parse("tail+prune:off").unwrap().policy.prune_keep, Some(u32::MAX));
-        assert_eq!(parse("none+view:execute").unwrap().policy.view, View::Execute);
+        assert_eq!(
+            parse("tail+prune:off").unwrap().policy.prune_keep,
+            Some(u32::MAX)
+        );
+        assert_eq!(
+            parse("none+view:execute").unwrap().policy.view,
+            View::Execute
+        );
         assert!(none.archives && !parse("none+archive:off").unwrap().archives);
         assert!((parse("none+archive:0.5").unwrap().policy.compact_at - 0.5).abs() < 1e-9);
     }
@@ -161,7 +203,10 @@ mod tests {
             ("none+view:wide", "`wide` is no view"),
         ] {
             let error = parse(name).unwrap_err().to_string();
-            assert!(error.contains(problem) && error.contains("cache-aware"), "{error}");
+            assert!(
+                error.contains(problem) && error.contains("cache-aware"),
+                "{error}"
+            );
         }
     }
 }

@@ -1,8 +1,12 @@
 //! The client of the official conformance suite: it does what a scenario wants with what haft has.
 //!
-//! `conformance_client URL`, with the scenario, the revision and further knowledge in the environment, as the suite gives
-//! them. A visit to a page is made at once, as if a person had agreed.
-#![expect(clippy::print_stderr, reason = "what went wrong is for the suite's log")]
+//! `conformance_client URL`, with the scenario, the revision and further knowledge in the
+//! environment, as the suite gives them. A visit to a page is made at once, as if a person had
+//! agreed.
+#![expect(
+    clippy::print_stderr,
+    reason = "what went wrong is for the suite's log"
+)]
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,8 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_mcp::{
-    Cache, Elicitor, McpError, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost, ServerOrigin, Servers,
-    ToolFilter, ToolInfo, login,
+    Cache, Elicitor, McpError, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost,
+    ServerOrigin, Servers, ToolFilter, ToolInfo, login,
 };
 use haft_sandbox::{OwnProgram, Supervisor};
 use haft_tool::CallProgress;
@@ -41,12 +45,17 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().next_back().unwrap_or_default();
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let scenario = variable("MCP_CONFORMANCE_SCENARIO");
-    let context: Value = serde_json::from_str(&variable("MCP_CONFORMANCE_CONTEXT")).unwrap_or_default();
+    let context: Value =
+        serde_json::from_str(&variable("MCP_CONFORMANCE_CONTEXT")).unwrap_or_default();
     let text = |key: &str| context[key].as_str().map(str::to_owned);
     let server = ServerDefinition {
         name: "suite".into(),
         origin: ServerOrigin::User,
-        reach: ServerEndpoint::Http { url, headers: Vec::new(), bearer: None },
+        reach: ServerEndpoint::Http {
+            url,
+            headers: Vec::new(),
+            bearer: None,
+        },
         confinement: haft_mcp::ServerConfinement::Default,
         asks: haft_mcp::ServerReach::default(),
         timeout: Duration::from_secs(20),
@@ -76,16 +85,31 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         sandbox: None,
     };
     let tokens = host.tokens.clone();
-    let client = Client { servers: Servers::new(vec![server.clone()], host), server, tokens };
-    let listing = client.with_login(async || client.servers.listing("suite", &CancellationToken::new()).await).await?;
+    let client = Client {
+        servers: Servers::new(vec![server.clone()], host),
+        server,
+        tokens,
+    };
+    let listing = client
+        .with_login(async || {
+            client
+                .servers
+                .listing("suite", &CancellationToken::new())
+                .await
+        })
+        .await?;
     for (tool, arguments) in calls(&scenario, &context, &listing.tools) {
-        let answer = client.with_login(async || client.call(&tool, arguments.clone()).await).await;
+        let answer = client
+            .with_login(async || client.call(&tool, arguments.clone()).await)
+            .await;
         // What a scenario refuses on purpose is no failure of the client.
         if let Err(error @ McpError::Login { .. }) = answer {
             return Err(error.into());
         }
         if scenario == "auth/authorization-server-migration" {
-            client.with_login(async || client.call(&tool, arguments.clone()).await).await?;
+            client
+                .with_login(async || client.call(&tool, arguments.clone()).await)
+                .await?;
         }
     }
     client.servers.close().await;
@@ -105,14 +129,29 @@ fn calls(scenario: &str, context: &Value, tools: &[ToolInfo]) -> Vec<(String, Ma
         return Vec::new();
     }
     // What was understood of another tool's schema.
-    let other = tools.iter().find(|tool| tool.name != ECHO).map(|tool| tool.schema.clone());
+    let other = tools
+        .iter()
+        .find(|tool| tool.name != ECHO)
+        .map(|tool| tool.schema.clone());
     let arguments = |tool: &str| match tool {
         "add_numbers" => json!({"a": 5, "b": 3}),
         ECHO => json!({"schema": other}),
         _ => json!({}),
     };
-    let called = tools.iter().filter(|tool| scenario != "json-schema-2020-12-preservation" || tool.name == ECHO);
-    called.map(|tool| (tool.name.clone(), arguments(&tool.name).as_object().cloned().unwrap_or_default())).collect()
+    let called = tools
+        .iter()
+        .filter(|tool| scenario != "json-schema-2020-12-preservation" || tool.name == ECHO);
+    called
+        .map(|tool| {
+            (
+                tool.name.clone(),
+                arguments(&tool.name)
+                    .as_object()
+                    .cloned()
+                    .unwrap_or_default(),
+            )
+        })
+        .collect()
 }
 
 struct Client {
@@ -123,16 +162,33 @@ struct Client {
 
 impl Client {
     async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<(), McpError> {
-        self.servers.call("suite", tool, arguments, Arc::new(Quiet), &CancellationToken::new()).await.map(drop)
+        self.servers
+            .call(
+                "suite",
+                tool,
+                arguments,
+                Arc::new(Quiet),
+                &CancellationToken::new(),
+            )
+            .await
+            .map(drop)
     }
 
     /// Does something, and logs in first where that is wanted, but not for ever.
-    async fn with_login<T>(&self, mut work: impl AsyncFnMut() -> Result<T, McpError>) -> Result<T, McpError> {
+    async fn with_login<T>(
+        &self,
+        mut work: impl AsyncFnMut() -> Result<T, McpError>,
+    ) -> Result<T, McpError> {
         for _ in 0..LOGINS {
             match work().await {
                 Err(McpError::Login { challenge, .. }) => {
-                    let wrong = |reason| McpError::Start { server: "suite".into(), reason };
-                    let login = login(&self.server, self.tokens.clone(), challenge.as_deref()).await.map_err(wrong)?;
+                    let wrong = |reason| McpError::Start {
+                        server: "suite".into(),
+                        reason,
+                    };
+                    let login = login(&self.server, self.tokens.clone(), challenge.as_deref())
+                        .await
+                        .map_err(wrong)?;
                     let page = login.url().to_owned();
                     // The redirect leads back to where the login waits.
                     let visit = tokio::spawn(async move { reqwest::get(page).await.map(drop) });
@@ -152,7 +208,12 @@ struct Defaults;
 #[async_trait]
 impl Elicitor for Defaults {
     async fn fill(&self, form: Form) -> Filled {
-        Filled::Accepted(form.fields.into_iter().filter_map(|field| Some((field.name, field.default?))).collect())
+        Filled::Accepted(
+            form.fields
+                .into_iter()
+                .filter_map(|field| Some((field.name, field.default?)))
+                .collect(),
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! What servers offer, kept on disk: one private file for each server as it is declared.
 //!
-//! Invariant: a list is found only for the declaration it was made with. A file that is missing or broken is no list, and
-//! one that cannot be written is none next time; neither is an error.
+//! Invariant: a list is found only for the declaration it was made with. A file that is missing or
+//! broken is no list, and one that cannot be written is none next time; neither is an error.
 
 use std::io;
 use std::path::PathBuf;
@@ -32,7 +32,9 @@ struct CachedListing {
 impl Cache {
     /// The lists in this folder; it is made when the first one is kept.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self {
+            folder: folder.into(),
+        }
     }
 
     /// What the server offered when it was last asked.
@@ -56,7 +58,10 @@ impl Cache {
     }
 
     fn write(&self, server: &ServerDefinition, listing: &ServerListing) -> io::Result<()> {
-        let kept = serde_json::to_vec(&CachedListing { form: FORM, listing: listing.clone() })?;
+        let kept = serde_json::to_vec(&CachedListing {
+            form: FORM,
+            listing: listing.clone(),
+        })?;
         if kept.len() as u64 > LARGEST {
             return Err(io::Error::other("it is too large"));
         }
@@ -64,17 +69,22 @@ impl Cache {
     }
 
     fn file(&self, server: &ServerDefinition) -> PathBuf {
-        self.folder.join(format!("{}-{}.json", haft_types::file_name(&server.name), &declaration(server)[..32]))
+        self.folder.join(format!(
+            "{}-{}.json",
+            haft_types::file_name(&server.name),
+            &declaration(server)[..32]
+        ))
     }
 }
 
-/// Whether nothing but a name is known of a server: another one of that name may offer anything else.
+/// Whether nothing but a name is known of a server: another one of that name may offer anything
+/// else.
 fn is_linked(server: &ServerDefinition) -> bool {
     matches!(server.reach, ServerEndpoint::Linked(_))
 }
 
-/// A hash of everything that decides what a server may offer. Who declared it, its permission, its times and which of its
-/// tools are shown do not.
+/// A hash of everything that decides what a server may offer. Who declared it, its permission, its
+/// times and which of its tools are shown do not.
 fn declaration(server: &ServerDefinition) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut field = |text: &str| {
@@ -83,7 +93,13 @@ fn declaration(server: &ServerDefinition) -> String {
     };
     field(&server.name);
     match &server.reach {
-        ServerEndpoint::Command { program, args, env, cwd, starts_apart: _ } => {
+        ServerEndpoint::Command {
+            program,
+            args,
+            env,
+            cwd,
+            starts_apart: _,
+        } => {
             field("command");
             field(program);
             field(&cwd.to_string_lossy());
@@ -91,14 +107,23 @@ fn declaration(server: &ServerDefinition) -> String {
             for arg in args {
                 field(arg);
             }
-            env.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
+            env.iter()
+                .flat_map(|(name, value)| [name, value])
+                .for_each(|text| field(text));
         }
         // A token changes by itself; what is declared is where it comes from.
         ServerEndpoint::Linked(_) => field("linked"),
-        ServerEndpoint::Http { url, headers, bearer: _ } => {
+        ServerEndpoint::Http {
+            url,
+            headers,
+            bearer: _,
+        } => {
             field("http");
             field(url);
-            headers.iter().flat_map(|(name, value)| [name, value]).for_each(|text| field(text));
+            headers
+                .iter()
+                .flat_map(|(name, value)| [name, value])
+                .for_each(|text| field(text));
         }
     }
     hasher.finalize().to_hex().to_string()
@@ -143,7 +168,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path().join("lists"));
         let listing = ServerListing {
-            tools: vec![ToolInfo { name: "t".into(), ..ToolInfo::default() }],
+            tools: vec![ToolInfo {
+                name: "t".into(),
+                ..ToolInfo::default()
+            }],
             ..ServerListing::default()
         };
         assert_eq!(cache.load(&server(&["a"])), None);
@@ -151,8 +179,15 @@ mod tests {
         assert_eq!(cache.load(&server(&["a"])), Some(listing.clone()));
         assert_eq!(cache.load(&server(&["a", "b"])), None);
         assert_eq!(cache.load(&server(&["ab"])), None);
-        let slower = ServerDefinition { timeout: Duration::from_secs(9), ..server(&["a"]) };
-        assert_eq!(cache.load(&slower), Some(listing), "its times do not matter");
+        let slower = ServerDefinition {
+            timeout: Duration::from_secs(9),
+            ..server(&["a"])
+        };
+        assert_eq!(
+            cache.load(&slower),
+            Some(listing),
+            "its times do not matter"
+        );
     }
 
     #[test]
@@ -161,7 +196,8 @@ mod tests {
         let cache = Cache::at(folder.path().join("lists"));
         cache.keep(&server(&[]), &ServerListing::default());
         let file = cache.file(&server(&[]));
-        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let mode =
+            |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&file), mode(&cache.folder)), (0o600, 0o700));
         assert!(!fs::read_to_string(&file).unwrap().contains("s3cret"));
         fs::write(&file, "{").unwrap();

@@ -25,7 +25,10 @@ pub struct ServerCatalogue {
 impl ServerCatalogue {
     /// Everything these servers offer.
     pub fn new(servers: Arc<Servers>) -> Self {
-        Self { servers, scope: ToolScope::default() }
+        Self {
+            servers,
+            scope: ToolScope::default(),
+        }
     }
 }
 
@@ -42,7 +45,10 @@ impl ToolCatalogue for ServerCatalogue {
     /// The servers of which something can be found. No other one is started.
     fn sources(&self) -> Vec<String> {
         let names = self.servers.names().into_iter();
-        names.filter(|name| self.scope.reaches(name)).map(str::to_owned).collect()
+        names
+            .filter(|name| self.scope.reaches(name))
+            .map(str::to_owned)
+            .collect()
     }
 
     fn heading(&self, source: &str) -> String {
@@ -68,8 +74,13 @@ impl ToolCatalogue for ServerCatalogue {
             }
         };
         let listing = listing.map_err(|error| error.to_string())?;
-        let Some(server) = self.servers.iter().find(|server| server.name == source) else { return Ok(Vec::new()) };
-        let offered = listing.tools.iter().filter(|tool| self.scope.offers(server, &tool.name));
+        let Some(server) = self.servers.iter().find(|server| server.name == source) else {
+            return Ok(Vec::new());
+        };
+        let offered = listing
+            .tools
+            .iter()
+            .filter(|tool| self.scope.offers(server, &tool.name));
         Ok(offered.map(ToolInfo::spec).collect())
     }
 
@@ -79,6 +90,9 @@ impl ToolCatalogue for ServerCatalogue {
 
     fn narrowed(&self, names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
         let scope = self.scope.narrowed(names, &self.servers.names())?;
-        Some(Arc::new(Self { servers: Arc::clone(&self.servers), scope }))
+        Some(Arc::new(Self {
+            servers: Arc::clone(&self.servers),
+            scope,
+        }))
     }
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use haft_types::Decision;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// One server as the user declares it: `command` for a program that is started, `url` for one that runs elsewhere.
+/// One server as the user declares it: `command` for a program that is started, `url` for one that
+/// runs elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
@@ -17,17 +18,23 @@ pub struct ServerConfig {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// What it gets in its environment beside what every child gets.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", serialize_with = "without_values")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        serialize_with = "without_values"
+    )]
     pub env: BTreeMap<String, String>,
-    /// The folder it runs in, `project` for the project. Absent, a server of the user's own that names nothing of the project
-    /// starts in a private folder.
+    /// The folder it runs in, `project` for the project. Absent, a server of the user's own that
+    /// names nothing of the project starts in a private folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Where it answers over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Headers of every request to it.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", serialize_with = "without_values")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        serialize_with = "without_values"
+    )]
     pub headers: BTreeMap<String, String>,
     /// The variable that holds its bearer token.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +61,8 @@ pub struct ServerConfig {
     pub oauth: OauthConfig,
 }
 
-/// How haft introduces itself to a server that wants a login. Without a word of it haft registers itself.
+/// How haft introduces itself to a server that wants a login. Without a word of it haft registers
+/// itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OauthConfig {
@@ -102,7 +110,10 @@ impl Default for ServerConfig {
 
 /// What `sandbox` says of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "`sandbox` is true, false, or a table of `network` and `writable`")]
+#[serde(
+    untagged,
+    expecting = "`sandbox` is true, false, or a table of `network` and `writable`"
+)]
 pub enum ServerSandbox {
     /// That it runs in one, or that it does not.
     Switch(bool),
@@ -148,7 +159,8 @@ pub struct ToolFilter {
 }
 
 impl ToolFilter {
-    /// Whether a tool of this name is offered. A `*` at the end of an entry stands for any further letters.
+    /// Whether a tool of this name is offered. A `*` at the end of an entry stands for any further
+    /// letters.
     pub fn admits(&self, tool: &str) -> bool {
         let names = |list: &[String]| {
             list.iter().any(|entry| match entry.strip_suffix('*') {
@@ -165,7 +177,10 @@ impl ToolFilter {
 }
 
 /// Environments and headers hold keys, which are never shown.
-fn without_values<S: Serializer>(map: &BTreeMap<String, String>, serializer: S) -> Result<S::Ok, S::Error> {
+fn without_values<S: Serializer>(
+    map: &BTreeMap<String, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_map(map.keys().map(|name| (name, "[masked]")))
 }
 
@@ -175,9 +190,16 @@ mod tests {
 
     #[test]
     fn a_filter_takes_names_and_beginnings_and_deny_wins() {
-        let filter =
-            ToolFilter { allow: vec!["read_*".into(), "list".into()], deny: vec!["read_secret".into(), "x*".into()] };
-        for (tool, offered) in [("read_file", true), ("list", true), ("lists", false), ("read_secret", false)] {
+        let filter = ToolFilter {
+            allow: vec!["read_*".into(), "list".into()],
+            deny: vec!["read_secret".into(), "x*".into()],
+        };
+        for (tool, offered) in [
+            ("read_file", true),
+            ("list", true),
+            ("lists", false),
+            ("read_secret", false),
+        ] {
             assert_eq!(filter.admits(tool), offered, "{tool}");
         }
         assert!(ToolFilter::default().admits("anything"));
@@ -191,6 +213,9 @@ mod tests {
             ..ServerConfig::default()
         };
         let shown = serde_json::to_string(&config).unwrap();
-        assert!(shown.contains("API_KEY") && !shown.contains("s3cret"), "{shown}");
+        assert!(
+            shown.contains("API_KEY") && !shown.contains("s3cret"),
+            "{shown}"
+        );
     }
 }

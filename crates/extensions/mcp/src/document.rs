@@ -1,7 +1,8 @@
 //! What a model is told of the servers before it uses one.
 //!
-//! Invariant: the text depends on nothing but what servers were last known to offer and the tokens it may have, so that the
-//! same knowledge gives the same bytes. What servers say of themselves is sanitised and cut.
+//! Invariant: the text depends on nothing but what servers were last known to offer and the tokens
+//! it may have, so that the same knowledge gives the same bytes. What servers say of themselves is
+//! sanitised and cut.
 
 use std::fmt::Write as _;
 
@@ -33,15 +34,25 @@ pub struct ServerDocument {
 }
 
 impl ServerDocument {
-    /// Tells as much as fits into this many tokens: every tool with its arguments, else their names, else how many.
+    /// Tells as much as fits into this many tokens: every tool with its arguments, else their
+    /// names, else how many.
     pub fn of(servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
         Self::within(&ToolScope::default(), servers, budget, count)
     }
 
     /// The same of what is within a scope.
-    pub(crate) fn within(scope: &ToolScope, servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
-        let (detail, text) = ToolDetail::fitting(budget, count, |detail| text(servers, scope, detail));
-        Self { text, deferred: detail != ToolDetail::Whole }
+    pub(crate) fn within(
+        scope: &ToolScope,
+        servers: &Servers,
+        budget: usize,
+        count: &dyn Fn(&str) -> usize,
+    ) -> Self {
+        let (detail, text) =
+            ToolDetail::fitting(budget, count, |detail| text(servers, scope, detail));
+        Self {
+            text,
+            deferred: detail != ToolDetail::Whole,
+        }
     }
 }
 
@@ -54,10 +65,15 @@ fn text(servers: &Servers, scope: &ToolScope, detail: ToolDetail) -> String {
         let name = &server.name;
         let _ = write!(text, "\n\n## {name}\n");
         let Some(listing) = servers.known(name) else {
-            text.push_str("Its tools are not known yet: `tool_search` with this `server_name` lists them.");
+            text.push_str(
+                "Its tools are not known yet: `tool_search` with this `server_name` lists them.",
+            );
             continue;
         };
-        let offered = listing.tools.iter().filter(|tool| scope.offers(server, &tool.name));
+        let offered = listing
+            .tools
+            .iter()
+            .filter(|tool| scope.offers(server, &tool.name));
         let offered: Vec<_> = offered.map(ToolInfo::spec).collect();
         tell(&mut text, &listing, &offered, detail);
         if scope.offers(server, READ_RESOURCE) {
@@ -75,13 +91,22 @@ fn tell_resources(text: &mut String, listing: &ServerListing, detail: ToolDetail
     }
     match detail {
         ToolDetail::Whole if all.len() <= RESOURCES => {
-            let named: Vec<_> = all.iter().map(|one| format!("`{}` ({})", one.uri, one.name)).collect();
+            let named: Vec<_> = all
+                .iter()
+                .map(|one| format!("`{}` ({})", one.uri, one.name))
+                .collect();
             let named = shorten(&named.join(", "), DESCRIPTION);
-            let _ = write!(text, "\n- `{READ_RESOURCE}`: reads a resource: {named}\n  arguments: {{\"uri\": …}}");
+            let _ = write!(
+                text,
+                "\n- `{READ_RESOURCE}`: reads a resource: {named}\n  arguments: {{\"uri\": …}}"
+            );
         }
         ToolDetail::Whole | ToolDetail::Names | ToolDetail::Counts => {
             let count = all.len();
-            let _ = write!(text, "\n- `{READ_RESOURCE}`: {count} resources; without a `uri` it lists them");
+            let _ = write!(
+                text,
+                "\n- `{READ_RESOURCE}`: {count} resources; without a `uri` it lists them"
+            );
         }
     }
 }
@@ -89,11 +114,23 @@ fn tell_resources(text: &mut String, listing: &ServerListing, detail: ToolDetail
 /// All resources, as an answer of the server.
 pub(crate) fn resources(listing: &ServerListing) -> ServerAnswer {
     let line = |one: &ResourceInfo| {
-        let of = if one.media_type.is_empty() { String::new() } else { format!(", {}", one.media_type) };
-        format!("`{}` ({}{of}): {}", one.uri, one.name, shorten(&one.description, DESCRIPTION))
+        let of = if one.media_type.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", one.media_type)
+        };
+        format!(
+            "`{}` ({}{of}): {}",
+            one.uri,
+            one.name,
+            shorten(&one.description, DESCRIPTION)
+        )
     };
     let lines: Vec<_> = listing.resources.iter().map(line).collect();
-    ServerAnswer { content: vec![AnswerContent::Text(lines.join("\n"))], ..ServerAnswer::default() }
+    ServerAnswer {
+        content: vec![AnswerContent::Text(lines.join("\n"))],
+        ..ServerAnswer::default()
+    }
 }
 
 fn tell(text: &mut String, listing: &ServerListing, offered: &[ToolSpec], detail: ToolDetail) {
@@ -101,5 +138,9 @@ fn tell(text: &mut String, listing: &ServerListing, offered: &[ToolSpec], detail
     if detail != ToolDetail::Counts && !instructions.is_empty() {
         let _ = writeln!(text, "{instructions}");
     }
-    text.push_str(&if offered.is_empty() { "It has no tools.".to_owned() } else { detail.list(offered) });
+    text.push_str(&if offered.is_empty() {
+        "It has no tools.".to_owned()
+    } else {
+        detail.list(offered)
+    });
 }

@@ -22,7 +22,9 @@ pub enum McpError {
         hint: String,
     },
     /// The choice of tools does not have it.
-    #[error("`{name}` is not among the tools you were given; of MCP servers you can use only {only}")]
+    #[error(
+        "`{name}` is not among the tools you were given; of MCP servers you can use only {only}"
+    )]
     NotOffered {
         /// What was given, as `mcp__server__tool`.
         name: String,
@@ -38,7 +40,9 @@ pub enum McpError {
         reason: String,
     },
     /// It wants to know who asks.
-    #[error("the MCP server `{server}` wants a login; the user can log in with `haft mcp login {server}`")]
+    #[error(
+        "the MCP server `{server}` wants a login; the user can log in with `haft mcp login {server}`"
+    )]
     Login {
         /// The server.
         server: String,
@@ -80,7 +84,9 @@ pub enum McpError {
         seconds: u64,
     },
     /// It is gone.
-    #[error("the MCP server `{server}` ended in the middle of the call; whether it took effect is not known{said}")]
+    #[error(
+        "the MCP server `{server}` ended in the middle of the call; whether it took effect is not known{said}"
+    )]
     Gone {
         /// The server.
         server: String,

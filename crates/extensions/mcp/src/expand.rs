@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 pub(crate) struct Unset(pub(crate) String);
 
 /// The text with its variables in place. What is no well-formed reference stays as it is.
-pub(crate) fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, Unset> {
+pub(crate) fn expand(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, Unset> {
     let mut expanded = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -37,7 +40,9 @@ pub(crate) fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> R
 
 fn is_variable(name: &str) -> bool {
     let mut letters = name.chars();
-    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && letters.all(|one| one.is_ascii_alphanumeric() || one == '_')
 }
 

@@ -3,8 +3,8 @@
 use haft_types::{Choice, Field, FieldKind, Form};
 use serde_json::Value;
 
-/// The form that a server wants to have filled in. Only the flat schemas the protocol has are understood; whatever else a field
-/// is, it is asked for as text.
+/// The form that a server wants to have filled in. Only the flat schemas the protocol has are
+/// understood; whatever else a field is, it is asked for as text.
 pub(crate) fn form(server: &str, message: &str, schema: &Value) -> Form {
     let required = |name: &str| {
         let names = schema["required"].as_array();
@@ -21,7 +21,12 @@ pub(crate) fn form(server: &str, message: &str, schema: &Value) -> Form {
     Form {
         from: format!("the MCP server `{server}`"),
         message: message.to_owned(),
-        fields: schema["properties"].as_object().into_iter().flatten().map(field).collect(),
+        fields: schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(field)
+            .collect(),
     }
 }
 
@@ -44,10 +49,27 @@ fn choices(field: &Value) -> Option<Vec<Choice>> {
             None => value.to_owned(),
         };
         let named = values.iter().map(text).enumerate();
-        return Some(named.map(|(index, value)| Choice { title: title(index, &value), value }).collect());
+        return Some(
+            named
+                .map(|(index, value)| Choice {
+                    title: title(index, &value),
+                    value,
+                })
+                .collect(),
+        );
     }
-    let titled = field["oneOf"].as_array().or_else(|| field["anyOf"].as_array())?;
-    Some(titled.iter().map(|one| Choice { value: text(&one["const"]), title: text(&one["title"]) }).collect())
+    let titled = field["oneOf"]
+        .as_array()
+        .or_else(|| field["anyOf"].as_array())?;
+    Some(
+        titled
+            .iter()
+            .map(|one| Choice {
+                value: text(&one["const"]),
+                title: text(&one["title"]),
+            })
+            .collect(),
+    )
 }
 
 fn text(value: &Value) -> String {
@@ -72,8 +94,15 @@ mod tests {
             "strange": {"type": "object"}
         }});
         let form = form("s", "Who?", &schema);
-        let choice = |value: &str, title: &str| Choice { value: value.into(), title: title.into() };
-        let kinds: Vec<_> = form.fields.iter().map(|field| (field.name.as_str(), field.kind.clone())).collect();
+        let choice = |value: &str, title: &str| Choice {
+            value: value.into(),
+            title: title.into(),
+        };
+        let kinds: Vec<_> = form
+            .fields
+            .iter()
+            .map(|field| (field.name.as_str(), field.kind.clone()))
+            .collect();
         assert_eq!(
             kinds,
             [
@@ -81,7 +110,10 @@ mod tests {
                 ("age", FieldKind::Integer),
                 ("size", FieldKind::Number),
                 ("sure", FieldKind::Boolean),
-                ("old", FieldKind::One(vec![choice("r", "Red"), choice("g", "g")])),
+                (
+                    "old",
+                    FieldKind::One(vec![choice("r", "Red"), choice("g", "g")])
+                ),
                 ("new", FieldKind::One(vec![choice("r", "Red")])),
                 ("many", FieldKind::Some(vec![choice("r", "Red")])),
                 ("plain", FieldKind::Some(vec![choice("r", "r")])),
@@ -89,7 +121,10 @@ mod tests {
             ]
         );
         let who = &form.fields[0];
-        assert_eq!((who.label(), who.required, &who.default), ("Name", true, &Some(json!("Ada"))));
+        assert_eq!(
+            (who.label(), who.required, &who.default),
+            ("Name", true, &Some(json!("Ada")))
+        );
         assert!(!form.fields[1].required);
     }
 }

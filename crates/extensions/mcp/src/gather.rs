@@ -12,7 +12,8 @@ use haft_text::NameRule;
 use crate::config::{ServerConfig, ServerReach, ServerSandbox};
 use crate::project;
 use crate::server::{
-    Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink, ServerOrigin, ServerProblem,
+    Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink, ServerOrigin,
+    ServerProblem,
 };
 
 /// The `.mcp.json` of a project that is trusted.
@@ -37,8 +38,8 @@ pub struct Gathered {
     pub warnings: Vec<String>,
 }
 
-/// Brings the declarations together. The user's win by name; `root` is where programs run that name no folder, and where
-/// relative folders start; `variable` tells the environment.
+/// Brings the declarations together. The user's win by name; `root` is where programs run that name
+/// no folder, and where relative folders start; `variable` tells the environment.
 pub fn gather(
     user: &BTreeMap<String, ServerConfig>,
     user_file: &Path,
@@ -48,35 +49,67 @@ pub fn gather(
 ) -> Gathered {
     let mut gathered = Gathered::default();
     for (name, config) in user {
-        let place = DeclarationPlace { file: user_file, section: format!("mcp_servers.{name}") };
+        let place = DeclarationPlace {
+            file: user_file,
+            section: format!("mcp_servers.{name}"),
+        };
         gathered.add(name, config, ServerOrigin::User, &place, root, variable);
     }
-    let Some(ProjectFile { path, text }) = project else { return gathered };
+    let Some(ProjectFile { path, text }) = project else {
+        return gathered;
+    };
     let entries = match project::read(text, variable) {
         Ok(entries) => entries,
         Err((key, reason)) => {
-            let place = DeclarationPlace { file: path, section: String::new() };
-            gathered.problems.push(ServerProblem { server: "*".into(), place: place.key(&key), reason });
+            let place = DeclarationPlace {
+                file: path,
+                section: String::new(),
+            };
+            gathered.problems.push(ServerProblem {
+                server: "*".into(),
+                place: place.key(&key),
+                reason,
+            });
             return gathered;
         }
     };
     let taken: BTreeSet<String> = user.keys().cloned().collect();
-    for (name, entry) in entries.into_iter().filter(|(name, _)| !taken.contains(name)) {
-        let place = DeclarationPlace { file: path, section: format!("mcpServers.{name}") };
+    for (name, entry) in entries
+        .into_iter()
+        .filter(|(name, _)| !taken.contains(name))
+    {
+        let place = DeclarationPlace {
+            file: path,
+            section: format!("mcpServers.{name}"),
+        };
         match entry {
-            Ok(config) => gathered.add(&name, &config, ServerOrigin::Project, &place, root, variable),
+            Ok(config) => gathered.add(
+                &name,
+                &config,
+                ServerOrigin::Project,
+                &place,
+                root,
+                variable,
+            ),
             Err((key, reason)) => {
-                gathered.problems.push(ServerProblem { server: name, place: place.key(&key), reason });
+                gathered.problems.push(ServerProblem {
+                    server: name,
+                    place: place.key(&key),
+                    reason,
+                });
             }
         }
     }
-    gathered.servers.sort_by(|one, other| one.name.cmp(&other.name));
+    gathered
+        .servers
+        .sort_by(|one, other| one.name.cmp(&other.name));
     gathered.disabled.sort();
     gathered
 }
 
-/// Adds the servers that a command line declares in the shape of `.mcp.json`, in place of those of the same name; `link` speaks
-/// with those of the type `sdk`. What is wrong with one is a problem of its own.
+/// Adds the servers that a command line declares in the shape of `.mcp.json`, in place of those of
+/// the same name; `link` speaks with those of the type `sdk`. What is wrong with one is a problem
+/// of its own.
 pub fn gather_given(
     gathered: &mut Gathered,
     given: ProjectFile<'_>,
@@ -84,12 +117,19 @@ pub fn gather_given(
     root: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
 ) {
-    let place = |section: String| DeclarationPlace { file: given.path, section };
+    let place = |section: String| DeclarationPlace {
+        file: given.path,
+        section,
+    };
     let (ours, linked) = match project::read_given(given.text, variable) {
         Ok(read) => read,
         Err((key, reason)) => {
             let place = place(String::new()).key(&key);
-            gathered.problems.push(ServerProblem { server: "*".into(), place, reason });
+            gathered.problems.push(ServerProblem {
+                server: "*".into(),
+                place,
+                reason,
+            });
             return;
         }
     };
@@ -97,7 +137,9 @@ pub fn gather_given(
         gathered.servers.retain(|server| server.name != name);
         match link {
             Some(link) if NameRule::Server.allows(&name) => {
-                gathered.servers.push(ServerDefinition::linked(&name, Arc::clone(link)));
+                gathered
+                    .servers
+                    .push(ServerDefinition::linked(&name, Arc::clone(link)));
             }
             _ => gathered.problems.push(ServerProblem {
                 place: place(format!("mcpServers.{name}")).key("type"),
@@ -112,11 +154,17 @@ pub fn gather_given(
         match entry {
             Ok(config) => gathered.add(&name, &config, ServerOrigin::User, &place, root, variable),
             Err((key, reason)) => {
-                gathered.problems.push(ServerProblem { server: name, place: place.key(&key), reason });
+                gathered.problems.push(ServerProblem {
+                    server: name,
+                    place: place.key(&key),
+                    reason,
+                });
             }
         }
     }
-    gathered.servers.sort_by(|one, other| one.name.cmp(&other.name));
+    gathered
+        .servers
+        .sort_by(|one, other| one.name.cmp(&other.name));
 }
 
 /// Where a server is declared.
@@ -127,7 +175,10 @@ struct DeclarationPlace<'a> {
 
 impl DeclarationPlace<'_> {
     fn key(&self, key: &str) -> String {
-        let dotted: Vec<_> = [self.section.as_str(), key].into_iter().filter(|part| !part.is_empty()).collect();
+        let dotted: Vec<_> = [self.section.as_str(), key]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
         match dotted.as_slice() {
             [] => format!("`{}`", self.file.display()),
             parts => format!("`{}`, key `{}`", self.file.display(), parts.join(".")),
@@ -150,15 +201,21 @@ impl Gathered {
             return;
         }
         let made = if NameRule::Server.allows(name) {
-            reach(config, origin, root, variable).and_then(|reach| Ok((reach, oauth(config, variable)?)))
+            reach(config, origin, root, variable)
+                .and_then(|reach| Ok((reach, oauth(config, variable)?)))
         } else {
-            let reason = "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
+            let reason =
+                "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
             Err((String::new(), reason.to_owned()))
         };
         let (confinement, asks) = confinement(config.sandbox.as_ref(), origin);
-        if config.sandbox == Some(ServerSandbox::Switch(false)) && confinement != ServerConfinement::Never {
+        if config.sandbox == Some(ServerSandbox::Switch(false))
+            && confinement != ServerConfinement::Never
+        {
             let place = place.key("sandbox");
-            self.warnings.push(format!("{place}: only your own configuration can say `false`; `{name}` runs confined"));
+            self.warnings.push(format!(
+                "{place}: only your own configuration can say `false`; `{name}` runs confined"
+            ));
         }
         match made {
             Ok((reach, oauth)) => self.servers.push(ServerDefinition {
@@ -175,14 +232,21 @@ impl Gathered {
                 oauth,
             }),
             Err((key, reason)) => {
-                self.problems.push(ServerProblem { server: name.to_owned(), place: place.key(&key), reason });
+                self.problems.push(ServerProblem {
+                    server: name.to_owned(),
+                    place: place.key(&key),
+                    reason,
+                });
             }
         }
     }
 }
 
 /// Whether a program is confined, and what it asks for. A project can ask, and never refuse.
-fn confinement(said: Option<&ServerSandbox>, origin: ServerOrigin) -> (ServerConfinement, ServerReach) {
+fn confinement(
+    said: Option<&ServerSandbox>,
+    origin: ServerOrigin,
+) -> (ServerConfinement, ServerReach) {
     let asks = match said {
         Some(ServerSandbox::With(reach)) => reach.clone(),
         Some(ServerSandbox::Switch(_)) | None => ServerReach::default(),
@@ -190,7 +254,9 @@ fn confinement(said: Option<&ServerSandbox>, origin: ServerOrigin) -> (ServerCon
     let confinement = match (origin, said) {
         (ServerOrigin::Project, _) | (ServerOrigin::User, None) => ServerConfinement::Default,
         (ServerOrigin::User, Some(ServerSandbox::Switch(false))) => ServerConfinement::Never,
-        (ServerOrigin::User, Some(ServerSandbox::Switch(true) | ServerSandbox::With(_))) => ServerConfinement::Always,
+        (ServerOrigin::User, Some(ServerSandbox::Switch(true) | ServerSandbox::With(_))) => {
+            ServerConfinement::Always
+        }
     };
     (confinement, asks)
 }
@@ -198,7 +264,8 @@ fn confinement(said: Option<&ServerSandbox>, origin: ServerOrigin) -> (ServerCon
 /// The value of `cwd` that names the project's root.
 const PROJECT_FOLDER: &str = "project";
 
-/// True if a word of the entry is a relative path of something in the project: the server needs the project as its folder.
+/// True if a word of the entry is a relative path of something in the project: the server needs the
+/// project as its folder.
 fn names_project_entry(program: &str, config: &ServerConfig, root: &Path) -> bool {
     let is_entry = |word: &str| {
         let path = Path::new(word);
@@ -212,13 +279,25 @@ fn names_project_entry(program: &str, config: &ServerConfig, root: &Path) -> boo
     program.contains('/') && is_entry(program) || words.into_iter().any(is_entry)
 }
 
-fn oauth(config: &ServerConfig, variable: &dyn Fn(&str) -> Option<String>) -> Result<Oauth, (String, String)> {
+fn oauth(
+    config: &ServerConfig,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Oauth, (String, String)> {
     let given = &config.oauth;
     let client_secret = match &given.client_secret_env {
         None => None,
         Some(name) => {
-            let unset = || ("oauth.client_secret_env".to_owned(), format!("the variable `{name}` is not set; set it"));
-            Some(variable(name).filter(|secret| !secret.is_empty()).ok_or_else(unset)?)
+            let unset = || {
+                (
+                    "oauth.client_secret_env".to_owned(),
+                    format!("the variable `{name}` is not set; set it"),
+                )
+            };
+            Some(
+                variable(name)
+                    .filter(|secret| !secret.is_empty())
+                    .ok_or_else(unset)?,
+            )
         }
     };
     Ok(Oauth {
@@ -242,9 +321,16 @@ fn reach(
         (Some(_), Some(_)) => wrong("url", "it has both `command` and `url`; give one of them"),
         (Some(program), None) => {
             if !config.headers.is_empty() || config.bearer_token_env.is_some() {
-                return wrong("headers", "headers and tokens are for servers with a `url`; use `env`");
+                return wrong(
+                    "headers",
+                    "headers and tokens are for servers with a `url`; use `env`",
+                );
             }
-            if let Some(name) = config.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            if let Some(name) = config
+                .env
+                .keys()
+                .find(|name| name.is_empty() || name.contains(['=', '\0']))
+            {
                 return wrong("env", &format!("`{name}` is not the name of a variable"));
             }
             let home = || variable("HOME").map(PathBuf::from);
@@ -255,14 +341,28 @@ fn reach(
                     (Some(_) | None, _) => root.join(cwd),
                 },
             };
-            let env = config.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-            let starts_apart =
-                origin == ServerOrigin::User && config.cwd.is_none() && !names_project_entry(&program, config, root);
-            Ok(ServerEndpoint::Command { program, args: config.args.clone(), env, cwd, starts_apart })
+            let env = config
+                .env
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            let starts_apart = origin == ServerOrigin::User
+                && config.cwd.is_none()
+                && !names_project_entry(&program, config, root);
+            Ok(ServerEndpoint::Command {
+                program,
+                args: config.args.clone(),
+                env,
+                cwd,
+                starts_apart,
+            })
         }
         (None, Some(url)) => {
             if !matches!(config.sandbox, None | Some(ServerSandbox::Switch(false))) {
-                return wrong("sandbox", "a sandbox is for servers with a `command`; take it out");
+                return wrong(
+                    "sandbox",
+                    "a sandbox is for servers with a `command`; take it out",
+                );
             }
             if !url.starts_with("http://") && !url.starts_with("https://") {
                 return wrong("url", "it must begin with `http://` or `https://`");
@@ -271,11 +371,24 @@ fn reach(
                 None => None,
                 Some(name) => match variable(name).filter(|token| !token.trim().is_empty()) {
                     Some(token) => Some(token.trim().to_owned()),
-                    None => return wrong("bearer_token_env", &format!("the variable `{name}` is not set; set it")),
+                    None => {
+                        return wrong(
+                            "bearer_token_env",
+                            &format!("the variable `{name}` is not set; set it"),
+                        );
+                    }
                 },
             };
-            let headers = config.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-            Ok(ServerEndpoint::Http { url, headers, bearer })
+            let headers = config
+                .headers
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            Ok(ServerEndpoint::Http {
+                url,
+                headers,
+                bearer,
+            })
         }
     }
 }

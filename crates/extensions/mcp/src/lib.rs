@@ -1,12 +1,14 @@
-//! MCP servers behind a tool and a catalogue of deferred tools: their configuration, their life, and what they offer.
+//! MCP servers behind a tool and a catalogue of deferred tools: their configuration, their life,
+//! and what they offer.
 //!
-//! A server is started when something of it is first used, never before. What it offers is kept on disk, so that a model
-//! can be told of it without a server. This crate decides nothing about permission, reads no environment and asks nobody
-//! anything: values, folders and the one who answers a server's questions are given to it. The official SDK is used in
-//! `sdk` alone; none of its types leave that module.
+//! A server is started when something of it is first used, never before. What it offers is kept on
+//! disk, so that a model can be told of it without a server. This crate decides nothing about
+//! permission, reads no environment and asks nobody anything: values, folders and the one who
+//! answers a server's questions are given to it. The official SDK is used in `sdk` alone; none of
+//! its types leave that module.
 //!
-//! Read first: [`gather`] (which servers there are), [`Servers`] (their life), [`UseMcpTool`] (what the model
-//! calls), [`ServerCatalogue`] (what it can find).
+//! Read first: [`gather`] (which servers there are), [`Servers`] (their life), [`UseMcpTool`] (what
+//! the model calls), [`ServerCatalogue`] (what it can find).
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -51,7 +53,8 @@ pub use login::{Login, login};
 pub use output::{AnswerContent, ServerAnswer};
 pub use sdk::Elicitor;
 pub use server::{
-    LinkedServer, Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink, ServerOrigin, ServerProblem,
+    LinkedServer, Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink,
+    ServerOrigin, ServerProblem,
 };
 pub use servers::{Confines, ServerHost, ServerState, Servers};
 pub use use_mcp_tool::UseMcpTool;

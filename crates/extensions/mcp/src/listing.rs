@@ -35,8 +35,16 @@ pub struct ToolInfo {
 
 impl ToolInfo {
     pub(crate) fn spec(&self) -> ToolSpec {
-        let Self { name, description, schema } = self.clone();
-        ToolSpec { name, description, parameters: schema.into() }
+        let Self {
+            name,
+            description,
+            schema,
+        } = self.clone();
+        ToolSpec {
+            name,
+            description,
+            parameters: schema.into(),
+        }
     }
 }
 

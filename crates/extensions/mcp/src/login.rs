@@ -1,7 +1,8 @@
 //! Logging in to a server: the user visits a page, and comes back to an address of this machine.
 //!
-//! Everybody on this machine can visit that address. Invariant: only who brings the state that this login was begun with ends it,
-//! and nobody holds it up, however many come and however little they say.
+//! Everybody on this machine can visit that address. Invariant: only who brings the state that this
+//! login was begun with ends it, and nobody holds it up, however many come and however little they
+//! say.
 
 use std::collections::VecDeque;
 use std::io;
@@ -33,18 +34,29 @@ pub struct Login {
     redirect: String,
 }
 
-/// Begins to log in: finds the authorization server, registers haft there if needed, and makes the page's address. Tokens
-/// will be kept in `tokens`. `challenge` is what came with [`McpError::Login`](crate::McpError::Login). The error is a reason
-/// as text.
-pub async fn login(server: &ServerDefinition, tokens: PathBuf, challenge: Option<&str>) -> Result<Login, String> {
+/// Begins to log in: finds the authorization server, registers haft there if needed, and makes the
+/// page's address. Tokens will be kept in `tokens`. `challenge` is what came with
+/// [`McpError::Login`](crate::McpError::Login). The error is a reason as text.
+pub async fn login(
+    server: &ServerDefinition,
+    tokens: PathBuf,
+    challenge: Option<&str>,
+) -> Result<Login, String> {
     let listen = async {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
         Ok::<_, io::Error>((listener, format!("http://127.0.0.1:{port}/callback")))
     };
-    let (listener, redirect) = listen.await.map_err(|error| format!("cannot listen on this machine: {error}"))?;
-    let authorization = Authorization::begin(server, &TokenStore::at(tokens), &redirect, challenge).await?;
-    Ok(Login { authorization, listener, redirect })
+    let (listener, redirect) = listen
+        .await
+        .map_err(|error| format!("cannot listen on this machine: {error}"))?;
+    let authorization =
+        Authorization::begin(server, &TokenStore::at(tokens), &redirect, challenge).await?;
+    Ok(Login {
+        authorization,
+        listener,
+        redirect,
+    })
 }
 
 impl Login {
@@ -83,9 +95,16 @@ impl Login {
     }
 
     async fn came_back(&self, query: &str) -> Result<(), String> {
-        let given = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+        let given = |key: &str| {
+            query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+        };
         if let Some(error) = given("error") {
-            return Err(format!("the server refused: {}", haft_text::sanitise(error)));
+            return Err(format!(
+                "the server refused: {}",
+                haft_text::sanitise(error)
+            ));
         }
         self.authorization.finish(&self.callback(query)).await
     }
@@ -132,7 +151,8 @@ impl Drop for Visits {
 /// The query of a request for the callback; none for any other.
 async fn callback(visitor: &mut TcpStream) -> io::Result<Option<String>> {
     let mut head = Vec::new();
-    // All of it: a connection that is closed with something unread in it is broken off, answer and all.
+    // All of it: a connection that is closed with something unread in it is broken off, answer and
+    // all.
     while !head.ends_with(b"\r\n\r\n") && head.len() < LONGEST {
         let mut chunk = [0; 1024];
         match visitor.read(&mut chunk).await? {
@@ -141,7 +161,10 @@ async fn callback(visitor: &mut TcpStream) -> io::Result<Option<String>> {
         }
     }
     let head = String::from_utf8_lossy(&head);
-    let target = head.strip_prefix("GET ").and_then(|rest| rest.split_ascii_whitespace().next()).unwrap_or_default();
+    let target = head
+        .strip_prefix("GET ")
+        .and_then(|rest| rest.split_ascii_whitespace().next())
+        .unwrap_or_default();
     Ok(target.strip_prefix("/callback?").map(str::to_owned))
 }
 

@@ -1,6 +1,7 @@
 //! What a server answered, and what the model reads of it.
 //!
-//! Invariant: the text is sanitised and within the limits; when anything is left out it says where the whole is.
+//! Invariant: the text is sanitised and within the limits; when anything is left out it says where
+//! the whole is.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -12,7 +13,10 @@ use haft_types::{Envelope, Image, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
 /// What is kept as data; later rounds keep fewer lines still.
-const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
+const DATA: CutLimits = CutLimits {
+    lines: 200,
+    bytes: 8 * 1024,
+};
 
 /// What a server answered.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,23 +58,38 @@ impl ServerAnswer {
     /// What the model reads.
     pub(crate) fn output(&self, context: &ToolContext, server: &str, tool: &str) -> ToolOutput {
         let whole = sanitise(&self.text()).into_owned();
-        let limits = CutLimits { lines: context.limits.lines.saturating_sub(1), bytes: context.limits.bytes };
+        let limits = CutLimits {
+            lines: context.limits.lines.saturating_sub(1),
+            bytes: context.limits.bytes,
+        };
         let cut = cut_lines(&whole, limits);
         let mut text = cut.text.clone();
-        let mut data = json!({ "server": server, "tool": tool, "text": cut_lines(&whole, DATA).text });
+        let mut data =
+            json!({ "server": server, "tool": tool, "text": cut_lines(&whole, DATA).text });
         if cut.is_cut() {
             data["truncated"] = true.into();
-            let size = format!("The whole answer has {} lines and {} bytes", cut.total_lines, cut.total_bytes);
+            let size = format!(
+                "The whole answer has {} lines and {} bytes",
+                cut.total_lines, cut.total_bytes
+            );
             let note = match spill(&whole, &context.workspace.spill) {
                 Ok(path) => {
                     data["spill"] = json!([path.display().to_string()]);
-                    format!("{size}. It is in `{}`: read it by range, or search it.", path.display())
+                    format!(
+                        "{size}. It is in `{}`: read it by range, or search it.",
+                        path.display()
+                    )
                 }
                 Err(error) => format!("{size}; it could not be written to a file: {error}."),
             };
             let _ = write!(text, "\n[{note}]");
         }
-        let images: Vec<Image> = self.content.iter().filter_map(AnswerContent::image).cloned().collect();
+        let images: Vec<Image> = self
+            .content
+            .iter()
+            .filter_map(AnswerContent::image)
+            .cloned()
+            .collect();
         if text.trim().is_empty() {
             text = match images.len() {
                 0 => "The tool answered without a word.".to_owned(),
@@ -81,9 +100,15 @@ impl ServerAnswer {
         if self.is_error {
             envelope.status = ToolStatus::Error;
             let message = whole.lines().next().unwrap_or("the tool failed").to_owned();
-            envelope.error = Some(ToolError { code: "tool_error".into(), message });
+            envelope.error = Some(ToolError {
+                code: "tool_error".into(),
+                message,
+            });
         }
-        ToolOutput { images, ..envelope.into() }
+        ToolOutput {
+            images,
+            ..envelope.into()
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The `.mcp.json` of a project, as other agents write it. Keys it has for them and not for us are passed over.
+//! The `.mcp.json` of a project, as other agents write it. Keys it has for them and not for us are
+//! passed over.
 
 use std::collections::BTreeMap;
 
@@ -37,40 +38,58 @@ pub(crate) fn read(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<(String, Entry)>, (String, String)> {
-    let whole: Value =
-        serde_json::from_str(text).map_err(|error| (String::new(), format!("it is not JSON: {error}")))?;
+    let whole: Value = serde_json::from_str(text)
+        .map_err(|error| (String::new(), format!("it is not JSON: {error}")))?;
     let servers = match whole.get("mcpServers") {
         Some(Value::Object(servers)) => servers.clone(),
-        Some(_) => return Err(("mcpServers".into(), "it must be an object of servers".into())),
+        Some(_) => {
+            return Err((
+                "mcpServers".into(),
+                "it must be an object of servers".into(),
+            ));
+        }
         None => Map::new(),
     };
-    Ok(servers.into_iter().map(|(name, entry)| (name, read_entry(entry, variable))).collect())
+    Ok(servers
+        .into_iter()
+        .map(|(name, entry)| (name, read_entry(entry, variable)))
+        .collect())
 }
 
-/// The same of what a command line declares, and the names of those that its writer brings (type `sdk`).
+/// The same of what a command line declares, and the names of those that its writer brings (type
+/// `sdk`).
 pub(crate) fn read_given(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(NamedEntries, Vec<String>), (String, String)> {
     let whole: Value = serde_json::from_str(text).unwrap_or_default();
     let is_linked = |name: &str| whole["mcpServers"][name]["type"] == "sdk";
-    let (linked, ours): (Vec<_>, Vec<_>) = read(text, variable)?.into_iter().partition(|(name, _)| is_linked(name));
+    let (linked, ours): (Vec<_>, Vec<_>) = read(text, variable)?
+        .into_iter()
+        .partition(|(name, _)| is_linked(name));
     Ok((ours, linked.into_iter().map(|(name, _)| name).collect()))
 }
 
 fn read_entry(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Entry {
-    let fields: Fields = serde_json::from_value(entry).map_err(|error| (String::new(), error.to_string()))?;
+    let fields: Fields =
+        serde_json::from_value(entry).map_err(|error| (String::new(), error.to_string()))?;
     match fields.kind.as_deref() {
         None | Some("stdio" | "http" | "streamable-http" | "streamableHttp") => {}
         Some("sse") => {
-            let reason = "the transport `sse` is not spoken any more; ask the server for its `http` address";
+            let reason =
+                "the transport `sse` is not spoken any more; ask the server for its `http` address";
             return Err(("type".into(), reason.into()));
         }
         Some(other) => return Err(("type".into(), format!("`{other}` is not `stdio` or `http`"))),
     }
     let one = |key: &str, text: String| {
         expand(&text, variable).map_err(|Unset(name)| {
-            (key.to_owned(), format!("the variable `{name}` is not set; set it, or write `${{{name}:-default}}`"))
+            (
+                key.to_owned(),
+                format!(
+                    "the variable `{name}` is not set; set it, or write `${{{name}:-default}}`"
+                ),
+            )
         })
     };
     let optional = |key: &str, text: Option<String>| text.map(|text| one(key, text)).transpose();
@@ -83,7 +102,11 @@ fn read_entry(entry: Value, variable: &dyn Fn(&str) -> Option<String>) -> Entry 
     };
     Ok(ServerConfig {
         command: optional("command", fields.command)?,
-        args: fields.args.into_iter().map(|arg| one("args", arg)).collect::<Result<_, _>>()?,
+        args: fields
+            .args
+            .into_iter()
+            .map(|arg| one("args", arg))
+            .collect::<Result<_, _>>()?,
         env: map("env", fields.env)?,
         cwd: optional("cwd", fields.cwd)?,
         url: optional("url", fields.url)?,

@@ -1,6 +1,7 @@
 //! The one place where the official SDK is used: a connection to a server, in our own types.
 //!
-//! Invariant: no type of the SDK leaves this module, and a [`Connection`] that is dropped takes its process with it.
+//! Invariant: no type of the SDK leaves this module, and a [`Connection`] that is dropped takes its
+//! process with it.
 
 mod auth;
 mod convert;
@@ -12,21 +13,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor, find_program, search_path_outside,
+    Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor, find_program,
+    search_path_outside,
 };
 use haft_text::CutLimits;
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
-    CallToolRequestParams, GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams, ServerNotification,
-    SubscriptionFilter,
+    CallToolRequestParams, GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ServerNotification, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService, ServiceError, serve_client_with_lifecycle,
+    ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService, ServiceError,
+    serve_client_with_lifecycle,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig, StreamableHttpError,
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+    StreamableHttpError,
 };
 use serde_json::{Map, Value};
 
@@ -47,8 +51,12 @@ const REDIRECTS: usize = 5;
 /// The largest message a server may send.
 const LARGEST: usize = 64 << 20;
 /// What is kept of a server's errors.
-const LAST_WORDS: CutLimits = CutLimits { lines: 20, bytes: 2 * 1024 };
-/// How long a server that closed its connection may take to end, so that the cause of its end and its last output are known.
+const LAST_WORDS: CutLimits = CutLimits {
+    lines: 20,
+    bytes: 2 * 1024,
+};
+/// How long a server that closed its connection may take to end, so that the cause of its end and
+/// its last output are known.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same for a server that refused, which need not end.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(200);
@@ -83,15 +91,25 @@ pub(crate) struct Launch<'a> {
 
 impl Connection {
     /// Starts or reaches a server and agrees on a protocol. Whoever waits must set the limit.
-    pub(crate) async fn open(server: &ServerDefinition, launch: &Launch<'_>) -> Result<Self, McpError> {
+    pub(crate) async fn open(
+        server: &ServerDefinition,
+        launch: &Launch<'_>,
+    ) -> Result<Self, McpError> {
         let notifications = Arc::new(ServerNotifications::default());
-        let handler = Handler::new(&server.name, Arc::clone(&notifications), launch.elicitor.clone());
+        let handler = Handler::new(
+            &server.name,
+            Arc::clone(&notifications),
+            launch.elicitor.clone(),
+        );
         let (service, process) = match &server.reach {
             ServerEndpoint::Command { .. } => {
                 let (process, socket) = start(server, launch)?;
                 let (hear, say) = socket.into_split();
-                let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
-                let service = serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol)).await;
+                let transport =
+                    AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
+                let service =
+                    serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol))
+                        .await;
                 match service {
                     Ok(service) => (service, Some(process)),
                     Err(error) => {
@@ -106,33 +124,57 @@ impl Connection {
             }
             ServerEndpoint::Linked(link) => {
                 let (hear, say) = tokio::io::split(link.0.connect(&server.name));
-                let transport = AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
-                let served = serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol)).await;
-                (served.map_err(|error| failed_start(server, &error, ""))?, None)
+                let transport =
+                    AsyncRwTransport::new_client(hear, say).with_max_line_length(LARGEST);
+                let served =
+                    serve_client_with_lifecycle(handler, transport, lifecycle(server.protocol))
+                        .await;
+                (
+                    served.map_err(|error| failed_start(server, &error, ""))?,
+                    None,
+                )
             }
             ServerEndpoint::Http { .. } => (reach(server, launch, handler).await?, None),
         };
         let unconfined = process.is_some() && launch.confined.is_none();
-        let connection = Self { service, notifications, process, unconfined, server: server.name.clone() };
+        let connection = Self {
+            service,
+            notifications,
+            process,
+            unconfined,
+            server: server.name.clone(),
+        };
         connection.listen();
         Ok(connection)
     }
 
     /// Hears of changed lists where the revision in use wants a subscription for that.
     fn listen(&self) {
-        let Some(info) = self.service.peer_info() else { return };
-        let changes = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed) == Some(true);
+        let Some(info) = self.service.peer_info() else {
+            return;
+        };
+        let changes = info
+            .capabilities
+            .tools
+            .as_ref()
+            .and_then(|tools| tools.list_changed)
+            == Some(true);
         if info.protocol_version.has_initialize() || !changes {
             return;
         }
         let (peer, notifications) = (self.service.peer().clone(), Arc::clone(&self.notifications));
         tokio::spawn(async move {
-            let Ok(mut subscription) = peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await
+            let Ok(mut subscription) = peer
+                .listen(SubscriptionFilter::builder().tools_list_changed().build())
+                .await
             else {
                 return;
             };
             while let Ok(Some(notification)) = subscription.next().await {
-                if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
+                if matches!(
+                    notification,
+                    ServerNotification::ToolListChangedNotification(_)
+                ) {
                     notifications.list_changed();
                 }
             }
@@ -143,7 +185,10 @@ impl Connection {
     pub(crate) fn is_alive(&self) -> bool {
         !self.service.is_closed()
             && !self.service.peer().is_transport_closed()
-            && self.process.as_ref().is_none_or(|process| process.ending().is_none())
+            && self
+                .process
+                .as_ref()
+                .is_none_or(|process| process.ending().is_none())
     }
 
     /// Whether it is a program that runs outside of a sandbox.
@@ -159,18 +204,31 @@ impl Connection {
     /// Asks for everything it offers. Resources and prompts that cannot be listed are none.
     pub(crate) async fn list(&self) -> Result<ServerListing, McpError> {
         let info = self.service.peer_info();
-        let capabilities = info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default();
+        let capabilities = info
+            .as_ref()
+            .map(|info| info.capabilities.clone())
+            .unwrap_or_default();
         let mut listing = info.as_deref().map(convert::about).unwrap_or_default();
         self.service.peer().clear_response_cache().await;
         if capabilities.tools.is_some() {
             let tools = self.service.list_all_tools().await;
-            listing.tools = tools.map_err(|error| self.failed(&error))?.into_iter().map(convert::tool).collect();
+            listing.tools = tools
+                .map_err(|error| self.failed(&error))?
+                .into_iter()
+                .map(convert::tool)
+                .collect();
         }
         if capabilities.resources.is_some() {
             let resources = self.service.list_all_resources().await.unwrap_or_default();
-            let templates = self.service.list_all_resource_templates().await.unwrap_or_default();
+            let templates = self
+                .service
+                .list_all_resource_templates()
+                .await
+                .unwrap_or_default();
             listing.resources = resources.into_iter().map(convert::resource).collect();
-            listing.resources.extend(templates.into_iter().map(convert::template));
+            listing
+                .resources
+                .extend(templates.into_iter().map(convert::template));
         }
         if capabilities.prompts.is_some() {
             let prompts = self.service.list_all_prompts().await.unwrap_or_default();
@@ -180,21 +238,41 @@ impl Connection {
     }
 
     /// Calls a tool. Dropping the future tells the server to stop.
-    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<ServerAnswer, McpError> {
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<ServerAnswer, McpError> {
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        self.service.call_tool(request).await.map(convert::answer).map_err(|error| self.failed(&error))
+        self.service
+            .call_tool(request)
+            .await
+            .map(convert::answer)
+            .map_err(|error| self.failed(&error))
     }
 
     /// Reads a resource.
     pub(crate) async fn read(&self, uri: &str) -> Result<ServerAnswer, McpError> {
-        let read = self.service.read_resource(ReadResourceRequestParams::new(uri)).await;
-        read.map(convert::contents).map_err(|error| self.failed(&error))
+        let read = self
+            .service
+            .read_resource(ReadResourceRequestParams::new(uri))
+            .await;
+        read.map(convert::contents)
+            .map_err(|error| self.failed(&error))
     }
 
     /// Fills in a prompt.
-    pub(crate) async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<ServerAnswer, McpError> {
+    pub(crate) async fn prompt(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<ServerAnswer, McpError> {
         let request = GetPromptRequestParams::new(name).with_arguments(arguments);
-        self.service.get_prompt(request).await.map(convert::messages).map_err(|error| self.failed(&error))
+        self.service
+            .get_prompt(request)
+            .await
+            .map(convert::messages)
+            .map_err(|error| self.failed(&error))
     }
 
     /// Says goodbye and ends what was started.
@@ -217,18 +295,31 @@ impl Connection {
     fn failed(&self, error: &ServiceError) -> McpError {
         let server = self.server.clone();
         match error {
-            ServiceError::McpError(error) => McpError::Refused { server, message: error.message.to_string() },
+            ServiceError::McpError(error) => McpError::Refused {
+                server,
+                message: error.message.to_string(),
+            },
             ServiceError::TransportSend(error) if challenge_in(error.error.as_ref()).is_some() => {
-                McpError::Login { server, challenge: challenge_in(error.error.as_ref()) }
+                McpError::Login {
+                    server,
+                    challenge: challenge_in(error.error.as_ref()),
+                }
             }
-            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                McpError::Gone { server, said: String::new() }
-            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => McpError::Gone {
+                server,
+                said: String::new(),
+            },
             ServiceError::Cancelled { reason } => {
                 let reason = reason.as_deref().unwrap_or("no reason given");
-                McpError::Refused { server, message: format!("it cancelled the call ({reason})") }
+                McpError::Refused {
+                    server,
+                    message: format!("it cancelled the call ({reason})"),
+                }
             }
-            other => McpError::Refused { server, message: other.to_string() },
+            other => McpError::Refused {
+                server,
+                message: other.to_string(),
+            },
         }
     }
 }
@@ -251,40 +342,68 @@ fn challenge_in(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 fn lifecycle(protocol: Protocol) -> ClientLifecycleMode {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     match protocol {
-        Protocol::Auto => {
-            ClientLifecycleMode::Auto { preferred_versions, legacy_version: Some(ProtocolVersion::V_2025_11_25) }
-        }
+        Protocol::Auto => ClientLifecycleMode::Auto {
+            preferred_versions,
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        },
         Protocol::Current => ClientLifecycleMode::Discover { preferred_versions },
         Protocol::Previous => ClientLifecycleMode::Initialize,
     }
 }
 
-/// What holds a server in that is about to start. Somebody may be asked, for as long as it takes them.
+/// What holds a server in that is about to start. Somebody may be asked, for as long as it takes
+/// them.
 pub(crate) async fn confinement(
     server: &ServerDefinition,
     sandbox: Option<&dyn Confines>,
 ) -> Result<Option<Arc<ConfinementSpec>>, McpError> {
-    let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
-    if matches!(server.reach, ServerEndpoint::Http { .. } | ServerEndpoint::Linked(_)) {
+    let failed = |reason: String| McpError::Start {
+        server: server.name.clone(),
+        reason,
+    };
+    if matches!(
+        server.reach,
+        ServerEndpoint::Http { .. } | ServerEndpoint::Linked(_)
+    ) {
         return Ok(None);
     }
     match (sandbox, server.confinement, server.origin) {
         (Some(sandbox), _, _) => sandbox.confined(server).await.map_err(failed),
-        (None, ServerConfinement::Never, _) | (None, ServerConfinement::Default, ServerOrigin::User) => Ok(None),
-        (None, _, _) => Err(failed("it is to run in a sandbox, and there is none here".into())),
+        (None, ServerConfinement::Never, _)
+        | (None, ServerConfinement::Default, ServerOrigin::User) => Ok(None),
+        (None, _, _) => Err(failed(
+            "it is to run in a sandbox, and there is none here".into(),
+        )),
     }
 }
 
-fn start(server: &ServerDefinition, launch: &Launch<'_>) -> Result<(Background, tokio::net::UnixStream), McpError> {
-    let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
-    let ServerEndpoint::Command { program, args, env, cwd, starts_apart } = &server.reach else {
+fn start(
+    server: &ServerDefinition,
+    launch: &Launch<'_>,
+) -> Result<(Background, tokio::net::UnixStream), McpError> {
+    let failed = |reason: String| McpError::Start {
+        server: server.name.clone(),
+        reason,
+    };
+    let ServerEndpoint::Command {
+        program,
+        args,
+        env,
+        cwd,
+        starts_apart,
+    } = &server.reach
+    else {
         return Err(failed("it is not a program".into()));
     };
     let mut cwd = cwd.clone();
     if *starts_apart && launch.confined.is_none() {
         cwd = launch.folders.join(&server.name);
-        haft_files::create_folder(&cwd)
-            .map_err(|error| failed(format!("its folder `{}` cannot be created: {error}", cwd.display())))?;
+        haft_files::create_folder(&cwd).map_err(|error| {
+            failed(format!(
+                "its folder `{}` cannot be created: {error}",
+                cwd.display()
+            ))
+        })?;
     }
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
@@ -295,44 +414,78 @@ fn start(server: &ServerDefinition, launch: &Launch<'_>) -> Result<(Background, 
         program = own_program(&program, &environment, launch.writable).map_err(failed)?;
     }
     let command = CommandSpec {
-        argv: std::iter::once(&program).chain(args).map(Into::into).collect(),
+        argv: std::iter::once(&program)
+            .chain(args)
+            .map(Into::into)
+            .collect(),
         cwd,
         env: environment,
         timeout: Duration::MAX,
         stdin: Stdin::default(),
         confined: launch.confined.clone(),
     };
-    let capture = Capture { limits: LAST_WORDS, ..Capture::default() };
-    launch.supervisor.connect(command, capture).map_err(|error| failed(error.to_string()))
+    let capture = Capture {
+        limits: LAST_WORDS,
+        ..Capture::default()
+    };
+    launch
+        .supervisor
+        .connect(command, capture)
+        .map_err(|error| failed(error.to_string()))
 }
 
 /// Variables that name folders in which interpreters and linkers look for code.
-const CODE_PATHS: [&str; 6] = ["GEM_PATH", "LD_LIBRARY_PATH", "NODE_PATH", "PERL5LIB", "PYTHONPATH", "RUBYLIB"];
+const CODE_PATHS: [&str; 6] = [
+    "GEM_PATH",
+    "LD_LIBRARY_PATH",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PYTHONPATH",
+    "RUBYLIB",
+];
 
-/// Takes the folders that the model can write out of the inherited `PATH`, and drops inherited variables that name folders
-/// with code. Variables that the server's own entry sets stay as they are.
-fn keep_outside(environment: &mut Vec<(String, String)>, own: &[(String, String)], writable: &[PathBuf]) {
+/// Takes the folders that the model can write out of the inherited `PATH`, and drops inherited
+/// variables that name folders with code. Variables that the server's own entry sets stay as they
+/// are.
+fn keep_outside(
+    environment: &mut Vec<(String, String)>,
+    own: &[(String, String)],
+    writable: &[PathBuf],
+) {
     let is_own = |name: &str| own.iter().any(|(own, _)| own == name);
     environment.retain(|(name, _)| is_own(name) || !CODE_PATHS.contains(&name.as_str()));
-    for (_, value) in environment.iter_mut().filter(|(name, _)| name == "PATH" && !is_own(name)) {
+    for (_, value) in environment
+        .iter_mut()
+        .filter(|(name, _)| name == "PATH" && !is_own(name))
+    {
         *value = search_path_outside(value, writable);
     }
 }
 
-/// Resolves the program of a user's own server outside the folders that the model can write. A program that is named by its
-/// path stays as it is: one in the project is confined.
-fn own_program(program: &str, environment: &[(String, String)], writable: &[PathBuf]) -> Result<String, String> {
+/// Resolves the program of a user's own server outside the folders that the model can write. A
+/// program that is named by its path stays as it is: one in the project is confined.
+fn own_program(
+    program: &str,
+    environment: &[(String, String)],
+    writable: &[PathBuf],
+) -> Result<String, String> {
     if program.contains('/') {
         return Ok(program.to_owned());
     }
-    let path = environment.iter().find(|(name, _)| name == "PATH").map_or("", |(_, value)| value.as_str());
+    let path = environment
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map_or("", |(_, value)| value.as_str());
     let found = find_program(program, path, writable).ok_or_else(|| {
         format!(
             "there is no program `{program}` in `PATH` outside the project; folders of the project are skipped, because the \
              model can write them. Install it elsewhere, or name it by its path, which runs it in the sandbox"
         )
     })?;
-    found.into_os_string().into_string().map_err(|path| format!("`{}` is not UTF-8", path.display()))
+    found
+        .into_os_string()
+        .into_string()
+        .map_err(|path| format!("`{}` is not UTF-8", path.display()))
 }
 
 async fn reach(
@@ -340,20 +493,33 @@ async fn reach(
     launch: &Launch<'_>,
     handler: Handler,
 ) -> Result<RunningService<RoleClient, Handler>, McpError> {
-    let failed = |reason: String| McpError::Start { server: server.name.clone(), reason };
-    let ServerEndpoint::Http { url, headers, bearer } = &server.reach else {
+    let failed = |reason: String| McpError::Start {
+        server: server.name.clone(),
+        reason,
+    };
+    let ServerEndpoint::Http {
+        url,
+        headers,
+        bearer,
+    } = &server.reach
+    else {
         return Err(failed("it has no address".into()));
     };
     let mut named = HashMap::new();
     for (name, value) in headers {
-        let wrong = || failed(format!("`{name}` is not a header that can be sent; see `headers`"));
+        let wrong = || {
+            failed(format!(
+                "`{name}` is not a header that can be sent; see `headers`"
+            ))
+        };
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         value.set_sensitive(true);
         named.insert(header, value);
     }
-    let mut config =
-        StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(named).max_sse_event_size(LARGEST);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .custom_headers(named)
+        .max_sse_event_size(LARGEST);
     if let Some(bearer) = bearer {
         config = config.auth_header(bearer);
     }
@@ -371,20 +537,28 @@ async fn reach(
 
 fn client() -> reqwest::Result<reqwest::Client> {
     provide();
-    reqwest::Client::builder().connect_timeout(Duration::from_secs(15)).redirect(redirects()).build()
+    reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(15))
+        .redirect(redirects())
+        .build()
 }
 
-/// What is sent holds keys and the user's text, and is for the server that was declared: nobody else is given it because that one
-/// says so.
+/// What is sent holds keys and the user's text, and is for the server that was declared: nobody
+/// else is given it because that one says so.
 fn redirects() -> reqwest::redirect::Policy {
     reqwest::redirect::Policy::custom(|attempt| {
-        let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+        let stays = attempt
+            .previous()
+            .first()
+            .is_some_and(|first| first.origin() == attempt.url().origin());
         match (stays, attempt.previous().len()) {
             (true, ..=REDIRECTS) => attempt.follow(),
             (true, _) => attempt.error("it leads from one address to the next without end"),
             (false, _) => {
                 let to = attempt.url().origin().ascii_serialization();
-                attempt.error(format!("it leads to another host (`{to}`); declare that address if it is meant"))
+                attempt.error(format!(
+                    "it leads to another host (`{to}`); declare that address if it is meant"
+                ))
             }
         }
     })
@@ -400,7 +574,10 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
     let name = server.name.clone();
     let challenge = error.auth_challenge().map(str::to_owned);
     if challenge.is_some() || error.is_authorization_required() {
-        return McpError::Login { server: name, challenge };
+        return McpError::Login {
+            server: name,
+            challenge,
+        };
     }
     let reason = match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it answered".to_owned(),
@@ -411,13 +588,20 @@ fn failed_start(server: &ServerDefinition, error: &ClientInitializeError, said: 
         }
         other => other.to_string(),
     };
-    McpError::Start { server: name, reason: format!("`{}`: {reason}{said}", server.reach) }
+    McpError::Start {
+        server: name,
+        reason: format!("`{}`: {reason}{said}", server.reach),
+    }
 }
 
 /// The innermost cause of a failure. The library hides that of a request that could not be sent.
-fn root_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+fn root_cause<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> &'a (dyn std::error::Error + 'static) {
     let inner = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        Some(StreamableHttpError::Client(request)) => Some(request as &(dyn std::error::Error + 'static)),
+        Some(StreamableHttpError::Client(request)) => {
+            Some(request as &(dyn std::error::Error + 'static))
+        }
         Some(_) | None => error.source(),
     };
     inner.map_or(error, root_cause)
@@ -425,13 +609,18 @@ fn root_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std:
 
 /// The end of what a process wrote to its errors, or why it did not run.
 async fn last_words(process: &Background, limit: Duration) -> String {
-    let ended = tokio::time::timeout(limit, process.ended()).await.ok().flatten();
+    let ended = tokio::time::timeout(limit, process.ended())
+        .await
+        .ok()
+        .flatten();
     let hidden = match ended.as_deref() {
         Some(Err(error)) => return format!(" ({error})"),
         Some(Ok(finished)) => finished.hidden.as_ref(),
         None => None,
     };
-    let note = hidden.map_or_else(String::new, |hidden| format!("; {hidden}; {}", hidden.remedy()));
+    let note = hidden.map_or_else(String::new, |hidden| {
+        format!("; {hidden}; {}", hidden.remedy())
+    });
     let text = process.live().stderr().text(LAST_WORDS).text;
     match text.trim() {
         "" => note,

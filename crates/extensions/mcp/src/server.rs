@@ -117,8 +117,9 @@ pub enum ServerEndpoint {
         env: Vec<(String, String)>,
         /// The folder it runs in.
         cwd: PathBuf,
-        /// True for a user's own server whose entry names no folder and nothing of the project. Unconfined, it starts in a
-        /// private folder: many programs run code that they find in their working directory.
+        /// True for a user's own server whose entry names no folder and nothing of the project.
+        /// Unconfined, it starts in a private folder: many programs run code that they
+        /// find in their working directory.
         starts_apart: bool,
     },
     /// It answers over HTTP.

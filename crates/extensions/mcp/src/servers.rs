@@ -1,7 +1,9 @@
-//! The life of all servers: each is started when it is first used, and again when it ended, but not for ever.
+//! The life of all servers: each is started when it is first used, and again when it ended, but not
+//! for ever.
 //!
-//! Invariant: making [`Servers`] and looking at what they offer starts nothing and waits for nothing; a server that hangs or
-//! dies holds up only whoever uses it, and no longer than its own limits.
+//! Invariant: making [`Servers`] and looking at what they offer starts nothing and waits for
+//! nothing; a server that hangs or dies holds up only whoever uses it, and no longer than its own
+//! limits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -38,7 +40,8 @@ pub struct ServerHost {
     pub supervisor: Arc<Supervisor>,
     /// The environment of every child.
     pub environment: Arc<Vec<(String, String)>>,
-    /// Folders that the model can write. Programs of the user's own servers are not looked up in them.
+    /// Folders that the model can write. Programs of the user's own servers are not looked up in
+    /// them.
     pub writable: Vec<std::path::PathBuf>,
     /// The folder that holds the private folders of the user's own servers.
     pub folders: std::path::PathBuf,
@@ -55,8 +58,12 @@ pub struct ServerHost {
 /// Decides on the start of servers that are programs.
 #[async_trait]
 pub trait Confines: Send + Sync {
-    /// What holds this one in; nothing where it may run without. The error says why it must not start.
-    async fn confined(&self, server: &ServerDefinition) -> Result<Option<Arc<ConfinementSpec>>, String>;
+    /// What holds this one in; nothing where it may run without. The error says why it must not
+    /// start.
+    async fn confined(
+        &self,
+        server: &ServerDefinition,
+    ) -> Result<Option<Arc<ConfinementSpec>>, String>;
 
     /// Whether this one may not run without by now, however it was started.
     fn must_be_confined(&self, server: &ServerDefinition) -> bool;
@@ -103,9 +110,16 @@ impl Servers {
     pub fn new(servers: Vec<ServerDefinition>, host: ServerHost) -> Self {
         let slot = |server: ServerDefinition| {
             let listing = host.cache.load(&server).map(Arc::new);
-            ServerSlot { server, life: Mutex::default(), listing: RwLock::new(listing) }
+            ServerSlot {
+                server,
+                life: Mutex::default(),
+                listing: RwLock::new(listing),
+            }
         };
-        Self { slots: servers.into_iter().map(slot).collect(), host }
+        Self {
+            slots: servers.into_iter().map(slot).collect(),
+            host,
+        }
     }
 
     /// The servers, by name.
@@ -118,11 +132,16 @@ impl Servers {
         self.iter().map(|server| server.name.as_str()).collect()
     }
 
-    /// A hash of what the user declares: which servers there are, how they are reached and which tools are offered. What is
-    /// secret of it, and may change by itself, is left out.
+    /// A hash of what the user declares: which servers there are, how they are reached and which
+    /// tools are offered. What is secret of it, and may change by itself, is left out.
     pub fn declaration(&self) -> String {
-        let declared: Vec<_> = self.iter().map(|server| format!("{server:?} {:?}", server.filter)).collect();
-        blake3::hash(declared.join("\n").as_bytes()).to_hex().to_string()
+        let declared: Vec<_> = self
+            .iter()
+            .map(|server| format!("{server:?} {:?}", server.filter))
+            .collect();
+        blake3::hash(declared.join("\n").as_bytes())
+            .to_hex()
+            .to_string()
     }
 
     /// What a server offers, as far as it is known; nothing is started.
@@ -130,7 +149,8 @@ impl Servers {
         self.slot(name).ok()?.known()
     }
 
-    /// Takes over what a server offers from who has asked it; without this a model is told only that there is one.
+    /// Takes over what a server offers from who has asked it; without this a model is told only
+    /// that there is one.
     pub fn note_listing(&self, name: &str, listing: Arc<ServerListing>) {
         if let Ok(slot) = self.slot(name) {
             *slot.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(listing);
@@ -141,18 +161,29 @@ impl Servers {
     pub fn state(&self, name: &str) -> ServerState {
         let running = self.slot(name).is_ok_and(|slot| {
             // Whoever holds it is just starting it.
-            slot.life.try_lock().is_ok_and(|life| life.connection.as_ref().is_some_and(|one| one.is_alive()))
+            slot.life
+                .try_lock()
+                .is_ok_and(|life| life.connection.as_ref().is_some_and(|one| one.is_alive()))
         });
-        if running { ServerState::Running } else { ServerState::Idle }
+        if running {
+            ServerState::Running
+        } else {
+            ServerState::Idle
+        }
     }
 
     /// Whether the user has logged in to a server.
     pub fn has_login(&self, name: &str) -> bool {
-        self.slot(name).is_ok_and(|slot| self.tokens().has(&slot.server))
+        self.slot(name)
+            .is_ok_and(|slot| self.tokens().has(&slot.server))
     }
 
     /// What a server offers now. It is started if it is not.
-    pub async fn listing(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<ServerListing>, McpError> {
+    pub async fn listing(
+        &self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<ServerListing>, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
         if connection.notifications().take_stale() || slot.known().is_none() {
@@ -162,7 +193,11 @@ impl Servers {
     }
 
     /// What a server offers, from its own mouth even when it is known.
-    pub async fn ask_anew(&self, name: &str, cancel: &CancellationToken) -> Result<Arc<ServerListing>, McpError> {
+    pub async fn ask_anew(
+        &self,
+        name: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<ServerListing>, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
         self.refresh(slot, &connection).await?;
@@ -178,7 +213,8 @@ impl Servers {
         futures::future::join_all(names.iter().map(|name| self.ask_anew(name, cancel))).await
     }
 
-    /// Calls a tool of a server, which is started if it is not. Progress extends the time it may take.
+    /// Calls a tool of a server, which is started if it is not. Progress extends the time it may
+    /// take.
     pub async fn call(
         &self,
         name: &str,
@@ -188,7 +224,8 @@ impl Servers {
         cancel: &CancellationToken,
     ) -> Result<ServerAnswer, McpError> {
         let called = CalledTool { server: name, tool };
-        self.call_within(&ToolScope::default(), called, arguments, progress, cancel).await
+        self.call_within(&ToolScope::default(), called, arguments, progress, cancel)
+            .await
     }
 
     /// The same, of what is within a scope.
@@ -204,12 +241,18 @@ impl Servers {
         let slot = self.slot(name)?;
         if !slot.server.filter.admits(tool) {
             let hint = "; the configuration does not offer it".to_owned();
-            return Err(McpError::UnknownTool { server: name.to_owned(), tool: tool.to_owned(), hint });
+            return Err(McpError::UnknownTool {
+                server: name.to_owned(),
+                tool: tool.to_owned(),
+                hint,
+            });
         }
         let connection = self.connection(slot, cancel).await?;
-        let has =
-            |listing: Arc<ServerListing>| tool == READ_RESOURCE || listing.tools.iter().any(|known| known.name == tool);
-        // The word that a list has changed may come after the answer it came with: before a tool is unknown, its server is asked.
+        let has = |listing: Arc<ServerListing>| {
+            tool == READ_RESOURCE || listing.tools.iter().any(|known| known.name == tool)
+        };
+        // The word that a list has changed may come after the answer it came with: before a tool is
+        // unknown, its server is asked.
         if connection.notifications().take_stale() || !slot.known().is_none_or(has) {
             self.refresh(slot, &connection).await?;
         }
@@ -217,8 +260,13 @@ impl Servers {
             && !listing.tools.iter().any(|known| known.name == tool)
         {
             return match (tool, arguments.get("uri").and_then(Value::as_str)) {
-                (READ_RESOURCE, _) if listing.resources.is_empty() => Err(slot.unknown_tool(tool, &listing, scope)),
-                (READ_RESOURCE, Some(uri)) => self.wait(slot, &connection, connection.read(uri), cancel).await,
+                (READ_RESOURCE, _) if listing.resources.is_empty() => {
+                    Err(slot.unknown_tool(tool, &listing, scope))
+                }
+                (READ_RESOURCE, Some(uri)) => {
+                    self.wait(slot, &connection, connection.read(uri), cancel)
+                        .await
+                }
                 (READ_RESOURCE, None) => Ok(document::resources(&listing)),
                 (_, _) => Err(slot.unknown_tool(tool, &listing, scope)),
             };
@@ -229,10 +277,16 @@ impl Servers {
     }
 
     /// Reads a resource of a server.
-    pub async fn read(&self, name: &str, uri: &str, cancel: &CancellationToken) -> Result<ServerAnswer, McpError> {
+    pub async fn read(
+        &self,
+        name: &str,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Result<ServerAnswer, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
-        self.wait(slot, &connection, connection.read(uri), cancel).await
+        self.wait(slot, &connection, connection.read(uri), cancel)
+            .await
     }
 
     /// Fills in a prompt of a server.
@@ -245,7 +299,13 @@ impl Servers {
     ) -> Result<ServerAnswer, McpError> {
         let slot = self.slot(name)?;
         let connection = self.connection(slot, cancel).await?;
-        self.wait(slot, &connection, connection.prompt(prompt, arguments), cancel).await
+        self.wait(
+            slot,
+            &connection,
+            connection.prompt(prompt, arguments),
+            cancel,
+        )
+        .await
     }
 
     /// Ends all servers and waits until nothing of them is left.
@@ -258,7 +318,11 @@ impl Servers {
 
     /// Whether a server runs that would not be started like that any more.
     pub fn has_outgrown(&self) -> bool {
-        self.slots.iter().any(|slot| slot.life.try_lock().is_ok_and(|life| self.is_outgrown(slot, &life)))
+        self.slots.iter().any(|slot| {
+            slot.life
+                .try_lock()
+                .is_ok_and(|life| self.is_outgrown(slot, &life))
+        })
     }
 
     /// Ends the servers that would not be started like that any more.
@@ -272,8 +336,16 @@ impl Servers {
     }
 
     fn is_outgrown(&self, slot: &ServerSlot, life: &Life) -> bool {
-        let unconfined = life.connection.as_ref().is_some_and(|connection| connection.is_unconfined());
-        unconfined && self.host.sandbox.as_ref().is_some_and(|sandbox| sandbox.must_be_confined(&slot.server))
+        let unconfined = life
+            .connection
+            .as_ref()
+            .is_some_and(|connection| connection.is_unconfined());
+        unconfined
+            && self
+                .host
+                .sandbox
+                .as_ref()
+                .is_some_and(|sandbox| sandbox.must_be_confined(&slot.server))
     }
 
     /// Waits for an answer as long as the server shows signs of life.
@@ -286,7 +358,10 @@ impl Servers {
     ) -> Result<T, McpError> {
         let mut answer = std::pin::pin!(answer);
         let mut signs = connection.notifications().signs();
-        let silent = || McpError::Silent { server: slot.server.name.clone(), seconds: slot.server.timeout.as_secs() };
+        let silent = || McpError::Silent {
+            server: slot.server.name.clone(),
+            seconds: slot.server.timeout.as_secs(),
+        };
         loop {
             tokio::select! {
                 answered = &mut answer => {
@@ -321,13 +396,21 @@ impl Servers {
     }
 
     /// The connection to a server; it is started if there is none.
-    async fn connection(&self, slot: &ServerSlot, cancel: &CancellationToken) -> Result<Arc<Connection>, McpError> {
+    async fn connection(
+        &self,
+        slot: &ServerSlot,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Connection>, McpError> {
         let starting = async {
             let mut life = slot.life.lock().await;
             if self.is_outgrown(slot, &life) {
                 life.end().await;
             }
-            if let Some(alive) = life.connection.as_ref().filter(|connection| connection.is_alive()) {
+            if let Some(alive) = life
+                .connection
+                .as_ref()
+                .filter(|connection| connection.is_alive())
+            {
                 return Ok(Arc::clone(alive));
             }
             life.connection = None;
@@ -365,14 +448,19 @@ impl Servers {
             self.refresh(slot, &connection).await?;
             Ok(Arc::new(connection))
         };
-        tokio::time::timeout(*startup, opening).await.unwrap_or_else(|_elapsed| {
-            let reason = format!(
-                "`{}` did not answer within {} s; `startup_timeout` gives it more",
-                slot.server.reach,
-                startup.as_secs()
-            );
-            Err(McpError::Start { server: name.clone(), reason })
-        })
+        tokio::time::timeout(*startup, opening)
+            .await
+            .unwrap_or_else(|_elapsed| {
+                let reason = format!(
+                    "`{}` did not answer within {} s; `startup_timeout` gives it more",
+                    slot.server.reach,
+                    startup.as_secs()
+                );
+                Err(McpError::Start {
+                    server: name.clone(),
+                    reason,
+                })
+            })
     }
 
     async fn refresh(&self, slot: &ServerSlot, connection: &Connection) -> Result<(), McpError> {
@@ -387,15 +475,24 @@ impl Servers {
     }
 
     fn slot(&self, name: &str) -> Result<&ServerSlot, McpError> {
-        self.slots.iter().find(|slot| slot.server.name == name).ok_or_else(|| {
-            let names: Vec<_> = self.iter().map(|server| format!("`{}`", server.name)).collect();
-            let known = match names.as_slice() {
-                [] => "is none".to_owned(),
-                [one] => format!("is only {one}"),
-                several => format!("are {}", several.join(", ")),
-            };
-            McpError::UnknownServer { name: name.to_owned(), known }
-        })
+        self.slots
+            .iter()
+            .find(|slot| slot.server.name == name)
+            .ok_or_else(|| {
+                let names: Vec<_> = self
+                    .iter()
+                    .map(|server| format!("`{}`", server.name))
+                    .collect();
+                let known = match names.as_slice() {
+                    [] => "is none".to_owned(),
+                    [one] => format!("is only {one}"),
+                    several => format!("are {}", several.join(", ")),
+                };
+                McpError::UnknownServer {
+                    name: name.to_owned(),
+                    known,
+                }
+            })
     }
 }
 
@@ -413,7 +510,10 @@ fn log_start(slot: &ServerSlot, error: Option<&McpError>, took: Duration) {
 
 impl ServerSlot {
     fn known(&self) -> Option<Arc<ServerListing>> {
-        self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.listing
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn unknown_tool(&self, tool: &str, listing: &ServerListing, scope: &ToolScope) -> McpError {
@@ -428,7 +528,11 @@ impl ServerSlot {
             few if few.len() <= 30 => format!("; it has {}", few.join(", ")),
             many => format!("; it has {} tools", many.len()),
         };
-        McpError::UnknownTool { server: self.server.name.clone(), tool: tool.to_owned(), hint }
+        McpError::UnknownTool {
+            server: self.server.name.clone(),
+            tool: tool.to_owned(),
+            hint,
+        }
     }
 }
 
@@ -443,20 +547,35 @@ impl Life {
     /// Takes note of one more start, if there may be one.
     fn note_start(&mut self, server: &str) -> Result<(), McpError> {
         let now = Instant::now();
-        while self.starts.front().is_some_and(|start| now.duration_since(*start) >= PERIOD) {
+        while self
+            .starts
+            .front()
+            .is_some_and(|start| now.duration_since(*start) >= PERIOD)
+        {
             self.starts.pop_front();
         }
         if let Some((failures, last)) = self.failed.filter(|(failures, _)| *failures >= FAILURES) {
             let left = PERIOD.saturating_sub(now.duration_since(last));
             if !left.is_zero() {
                 let seconds = left.as_secs().max(1);
-                return Err(McpError::Failing { server: server.to_owned(), failures, seconds });
+                return Err(McpError::Failing {
+                    server: server.to_owned(),
+                    failures,
+                    seconds,
+                });
             }
             self.failed = None;
         }
         if let (true, Some(last)) = (self.starts.len() >= STARTS, self.starts.front()) {
-            let seconds = PERIOD.saturating_sub(now.duration_since(*last)).as_secs().max(1);
-            return Err(McpError::Resting { server: server.to_owned(), starts: STARTS, seconds });
+            let seconds = PERIOD
+                .saturating_sub(now.duration_since(*last))
+                .as_secs()
+                .max(1);
+            return Err(McpError::Resting {
+                server: server.to_owned(),
+                starts: STARTS,
+                seconds,
+            });
         }
         self.starts.push_back(now);
         Ok(())

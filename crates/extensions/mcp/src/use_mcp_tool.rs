@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_tool::{
-    Access, CaseDocument, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments, schema_of,
+    Access, CaseDocument, Group, Intent, Manual, Tool, ToolContext, ToolOutput, parse_arguments,
+    schema_of,
 };
 use haft_types::{Envelope, TokenCounter, ToolSpec};
 use schemars::JsonSchema;
@@ -48,23 +49,47 @@ pub struct UseMcpTool {
 }
 
 impl UseMcpTool {
-    /// Calls tools of these servers; what the model is told of them takes at most so many tokens, where that is possible.
+    /// Calls tools of these servers; what the model is told of them takes at most so many tokens,
+    /// where that is possible.
     pub fn new(servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
         Self::within(ToolScope::default(), servers, budget, counter)
     }
 
-    fn within(scope: ToolScope, servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
+    fn within(
+        scope: ToolScope,
+        servers: Arc<Servers>,
+        budget: usize,
+        counter: Arc<dyn TokenCounter>,
+    ) -> Self {
         let prompt = include_str!("use_mcp_tool/prompt.md").trim_end();
-        let document = ServerDocument::within(&scope, &servers, budget, &|text| counter.text(text) as usize);
-        let list = CaseDocument { name: LIST.into(), text: document.text, tools: vec![NAME.into()] };
-        let spec =
-            ToolSpec { name: NAME.into(), description: prompt.into(), parameters: schema_of::<UseMcpToolParameters>() };
-        // A conversation that goes on with other names must not be told what it was told under the old ones.
+        let document = ServerDocument::within(&scope, &servers, budget, &|text| {
+            counter.text(text) as usize
+        });
+        let list = CaseDocument {
+            name: LIST.into(),
+            text: document.text,
+            tools: vec![NAME.into()],
+        };
+        let spec = ToolSpec {
+            name: NAME.into(),
+            description: prompt.into(),
+            parameters: schema_of::<UseMcpToolParameters>(),
+        };
+        // A conversation that goes on with other names must not be told what it was told under the
+        // old ones.
         let declared_by = match scope.told() {
             None => servers.declaration(),
             Some(only) => format!("{} {only}", servers.declaration()),
         };
-        Self { spec, list, declared_by, servers, scope, budget, counter }
+        Self {
+            spec,
+            list,
+            declared_by,
+            servers,
+            scope,
+            budget,
+            counter,
+        }
     }
 }
 
@@ -88,13 +113,21 @@ impl Tool for UseMcpTool {
 
     /// Models that know other agents call `mcp__server__tool` as if it were a tool of its own.
     fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
-        let (server, tool) = self.servers.iter().find_map(|server| scope::tool_of(name, &server.name))?;
+        let (server, tool) = self
+            .servers
+            .iter()
+            .find_map(|server| scope::tool_of(name, &server.name))?;
         Some(json!({ "server_name": server, "tool_name": tool, "arguments": arguments }))
     }
 
     fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
         let scope = self.scope.narrowed(names, &self.servers.names())?;
-        Some(Arc::new(Self::within(scope, Arc::clone(&self.servers), self.budget, Arc::clone(&self.counter))))
+        Some(Arc::new(Self::within(
+            scope,
+            Arc::clone(&self.servers),
+            self.budget,
+            Arc::clone(&self.counter),
+        )))
     }
 
     fn refusal(&self, arguments: &Value) -> Option<Envelope> {
@@ -109,7 +142,12 @@ impl Tool for UseMcpTool {
     }
 
     fn intent(&self, arguments: &Value) -> Intent {
-        let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
+        let text = |key: &str| {
+            arguments
+                .get(key)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
         match (text("server_name"), text("tool_name")) {
             (Some(server), Some(tool)) => Intent::Server { server, tool },
             // The call itself says what is missing.
@@ -122,24 +160,41 @@ impl Tool for UseMcpTool {
             Ok(parameters) => parameters,
             Err(error) => return error.into(),
         };
-        let UseMcpToolParameters { server_name, tool_name, arguments } = parameters;
+        let UseMcpToolParameters {
+            server_name,
+            tool_name,
+            arguments,
+        } = parameters;
         let Some(arguments) = object(arguments) else {
-            let message = format!("invalid arguments for `{NAME}`: `arguments` must be a JSON object");
+            let message =
+                format!("invalid arguments for `{NAME}`: `arguments` must be a JSON object");
             return Envelope::failure("invalid_arguments", message).into();
         };
         let progress = Arc::clone(&context.progress);
-        let called = CalledTool { server: &server_name, tool: &tool_name };
-        // The scope is looked at once more: whoever is asked, and hooks, may have changed the arguments.
-        match self.servers.call_within(&self.scope, called, arguments, progress, &context.cancel).await {
+        let called = CalledTool {
+            server: &server_name,
+            tool: &tool_name,
+        };
+        // The scope is looked at once more: whoever is asked, and hooks, may have changed the
+        // arguments.
+        match self
+            .servers
+            .call_within(&self.scope, called, arguments, progress, &context.cancel)
+            .await
+        {
             Ok(answer) => answer.output(context, &server_name, &tool_name),
-            // A dead server is left alone by its own limits: the others still work, and so does the tool.
+            // A dead server is left alone by its own limits: the others still work, and so does the
+            // tool.
             Err(error) => failure(&error).into(),
         }
     }
 }
 
 fn failure(error: &McpError) -> Envelope {
-    Envelope::failure(error.code(), haft_text::sanitise(&error.to_string()).into_owned())
+    Envelope::failure(
+        error.code(),
+        haft_text::sanitise(&error.to_string()).into_owned(),
+    )
 }
 
 /// The arguments as an object; models also write it as text, or leave it out.

@@ -1,8 +1,9 @@
 //! The large tables of a grammar that is linked into the build script.
 //!
-//! This is the only `unsafe` of the script. The structure is the one that every `parser.c` of the versions 14 and 15 returns
-//! (`struct TSLanguage` in its `tree_sitter/parser.h`; what follows in version 15 is not read); the lengths of the tables follow
-//! from its counts, or from where the tables point to.
+//! This is the only `unsafe` of the script. The structure is the one that every `parser.c` of the
+//! versions 14 and 15 returns (`struct TSLanguage` in its `tree_sitter/parser.h`; what follows in
+//! version 15 is not read); the lengths of the tables follow from its counts, or from where the
+//! tables point to.
 
 use tree_sitter_language::LanguageFn;
 
@@ -39,11 +40,21 @@ struct LinkedGrammar {
 
 /// The tables of a grammar, in the order in which they are packed.
 pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
-    // SAFETY: the function comes from a grammar crate and returns a constant structure, whose beginning is the one above.
+    // SAFETY: the function comes from a grammar crate and returns a constant structure, whose
+    // beginning is the one above.
     let grammar = unsafe { &*language.into_raw()().cast::<LinkedGrammar>() };
-    assert!([14, 15].contains(&grammar.version), "grammars of version {} are not known here", grammar.version);
-    let [symbols, tokens, states, large_states] =
-        [grammar.symbols, grammar.tokens, grammar.states, grammar.large_states].map(|count| count as usize);
+    assert!(
+        [14, 15].contains(&grammar.version),
+        "grammars of version {} are not known here",
+        grammar.version
+    );
+    let [symbols, tokens, states, large_states] = [
+        grammar.symbols,
+        grammar.tokens,
+        grammar.states,
+        grammar.large_states,
+    ]
+    .map(|count| count as usize);
     // SAFETY: the lengths are those that `parser.c` declares these tables with.
     let (large, small_map, lex_modes, primary_states) = unsafe {
         let of_mode = if grammar.version == 14 { 2 } else { 3 };
@@ -55,33 +66,53 @@ pub(crate) fn read(language: LanguageFn) -> [GrammarTable; 6] {
         )
     };
     // For a terminal symbol a table holds where its actions are, for others a state.
-    let mut used: Vec<u16> = large.chunks(symbols).flat_map(|row| &row[..tokens]).copied().collect();
+    let mut used: Vec<u16> = large
+        .chunks(symbols)
+        .flat_map(|row| &row[..tokens])
+        .copied()
+        .collect();
     let mut small = 0;
     for begin in small_map {
         small = small.max(end_of_small_state(grammar, *begin as usize, &mut used));
     }
     let last = usize::from(used.into_iter().max().unwrap_or_default());
-    // SAFETY: the last entry that is pointed to is followed by as many actions as its first byte says.
+    // SAFETY: the last entry that is pointed to is followed by as many actions as its first byte
+    // says.
     let (small, actions) = unsafe {
         let actions = last + 1 + usize::from((*grammar.actions.add(last))[0]);
-        (std::slice::from_raw_parts(grammar.small, small), std::slice::from_raw_parts(grammar.actions, actions))
+        (
+            std::slice::from_raw_parts(grammar.small, small),
+            std::slice::from_raw_parts(grammar.actions, actions),
+        )
     };
     [
         table("ts_parse_table", large, |number| number.to_ne_bytes()),
         table("ts_small_parse_table", small, |number| number.to_ne_bytes()),
-        table("ts_small_parse_table_map", small_map, |number| number.to_ne_bytes()),
+        table("ts_small_parse_table_map", small_map, |number| {
+            number.to_ne_bytes()
+        }),
         table("ts_parse_actions", actions, |action| *action),
         table("ts_lex_modes", lex_modes, |number| number.to_ne_bytes()),
-        table("ts_primary_state_ids", primary_states, |number| number.to_ne_bytes()),
+        table("ts_primary_state_ids", primary_states, |number| {
+            number.to_ne_bytes()
+        }),
     ]
 }
 
-fn table<T, const N: usize>(name: &'static str, elements: &[T], bytes: impl Fn(&T) -> [u8; N]) -> GrammarTable {
-    GrammarTable { name, length: elements.len(), bytes: elements.iter().flat_map(bytes).collect() }
+fn table<T, const N: usize>(
+    name: &'static str,
+    elements: &[T],
+    bytes: impl Fn(&T) -> [u8; N],
+) -> GrammarTable {
+    GrammarTable {
+        name,
+        length: elements.len(),
+        bytes: elements.iter().flat_map(bytes).collect(),
+    }
 }
 
-/// Where the entry of a state ends in the small table: a count of groups, each of a value, a count of symbols and these. Keeps the
-/// values that point to actions.
+/// Where the entry of a state ends in the small table: a count of groups, each of a value, a count
+/// of symbols and these. Keeps the values that point to actions.
 fn end_of_small_state(grammar: &LinkedGrammar, begin: usize, used: &mut Vec<u16>) -> usize {
     // SAFETY: the map points to entries of this form, and only what belongs to them is read.
     let at = |index: usize| unsafe { *grammar.small.add(index) };

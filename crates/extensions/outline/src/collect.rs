@@ -1,8 +1,9 @@
 //! From a source text to its definitions.
 //!
-//! A query of a language captures a whole definition under the word of its kind, and its name as `@name`. Two more captures
-//! make names that say more: `@of` (the trait an `impl` is of) and `@receiver` (the type a method outside of it belongs to).
-//! So does `(#set! prefix "…")`. Where several patterns fit one name, the pattern that stands first in the query decides.
+//! A query of a language captures a whole definition under the word of its kind, and its name as
+//! `@name`. Two more captures make names that say more: `@of` (the trait an `impl` is of) and
+//! `@receiver` (the type a method outside of it belongs to). So does `(#set! prefix "…")`. Where
+//! several patterns fit one name, the pattern that stands first in the query decides.
 //!
 //! Invariant: the work is bounded by the limits whatever the text is, and so is what comes out.
 
@@ -12,7 +13,10 @@ use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use tree_sitter::{Node, ParseOptions, Parser, QueryCursor, QueryCursorOptions, QueryMatch, StreamingIterator, Tree};
+use tree_sitter::{
+    Node, ParseOptions, Parser, QueryCursor, QueryCursorOptions, QueryMatch, StreamingIterator,
+    Tree,
+};
 
 use crate::languages::CompiledGrammar;
 use crate::{DefinitionKind, SourceLanguage};
@@ -36,7 +40,11 @@ pub struct OutlineLimits {
 
 impl Default for OutlineLimits {
     fn default() -> Self {
-        Self { bytes: 1024 * 1024, time: Duration::from_secs(3), definitions: 5_000 }
+        Self {
+            bytes: 1024 * 1024,
+            time: Duration::from_secs(3),
+            definitions: 5_000,
+        }
     }
 }
 
@@ -60,7 +68,8 @@ pub struct Definition {
 pub struct Outline {
     /// In order of their beginnings.
     pub definitions: Vec<Definition>,
-    /// Whether parts of the text are no valid code of the language, so that definitions may be missing.
+    /// Whether parts of the text are no valid code of the language, so that definitions may be
+    /// missing.
     pub damaged: bool,
     /// How many definitions there were beyond the limit.
     pub left_out: usize,
@@ -107,16 +116,30 @@ pub fn outline(
     stop: &dyn Fn() -> bool,
 ) -> Result<Outline, OutlineError> {
     if source.len() > limits.bytes {
-        return Err(OutlineError::TooLarge { size: source.len(), limit: limits.bytes });
+        return Err(OutlineError::TooLarge {
+            size: source.len(),
+            limit: limits.bytes,
+        });
     }
     let ready = language
         .grammar()
         .ready()
-        .map_err(|reason| OutlineError::Grammar { language: language.name(), reason: reason.to_owned() })?;
-    let watch = OutlineWatch { started: Instant::now(), limit: limits.time, stop };
+        .map_err(|reason| OutlineError::Grammar {
+            language: language.name(),
+            reason: reason.to_owned(),
+        })?;
+    let watch = OutlineWatch {
+        started: Instant::now(),
+        limit: limits.time,
+        stop,
+    };
     let tree = parse(ready, source, &watch)?;
     let found = search(ready, &tree, source, &watch)?;
-    Ok(arrange(found, tree.root_node().has_error(), limits.definitions))
+    Ok(arrange(
+        found,
+        tree.root_node().has_error(),
+        limits.definitions,
+    ))
 }
 
 /// Says when it is time to give up, and why.
@@ -136,18 +159,28 @@ impl OutlineWatch<'_> {
     }
 
     fn reason(&self) -> OutlineError {
-        if (self.stop)() { OutlineError::Stopped } else { OutlineError::TimedOut { limit: self.limit } }
+        if (self.stop)() {
+            OutlineError::Stopped
+        } else {
+            OutlineError::TimedOut { limit: self.limit }
+        }
     }
 }
 
-fn parse(ready: &CompiledGrammar, source: &str, watch: &OutlineWatch<'_>) -> Result<Tree, OutlineError> {
+fn parse(
+    ready: &CompiledGrammar,
+    source: &str,
+    watch: &OutlineWatch<'_>,
+) -> Result<Tree, OutlineError> {
     let mut parser = Parser::new();
     // Can't fail: the query was compiled for this very grammar. If it did, there would be no tree.
     let _ = parser.set_language(&ready.language);
     let mut read = |offset: usize, _| source.as_bytes().get(offset..).unwrap_or_default();
     let mut progress = |_: &_| watch.over();
     let options = ParseOptions::new().progress_callback(&mut progress);
-    parser.parse_with_options(&mut read, None, Some(options)).ok_or_else(|| watch.reason())
+    parser
+        .parse_with_options(&mut read, None, Some(options))
+        .ok_or_else(|| watch.reason())
 }
 
 /// A definition before it is known what lies in what.
@@ -178,9 +211,12 @@ fn search(
     };
     let options = QueryCursorOptions::new().progress_callback(&mut progress);
     let mut by_name: HashMap<usize, DefinitionSpan> = HashMap::new();
-    let mut matches = cursor.matches_with_options(&ready.query, tree.root_node(), source.as_bytes(), options);
+    let mut matches =
+        cursor.matches_with_options(&ready.query, tree.root_node(), source.as_bytes(), options);
     while let Some(found) = matches.next() {
-        let Some(one) = definition(ready, found, source) else { continue };
+        let Some(one) = definition(ready, found, source) else {
+            continue;
+        };
         match by_name.entry(one.name_at) {
             Entry::Vacant(free) => {
                 free.insert(one);
@@ -193,18 +229,35 @@ fn search(
         }
     }
     drop(matches);
-    if given_up { Err(watch.reason()) } else { Ok(by_name.into_values().collect()) }
+    if given_up {
+        Err(watch.reason())
+    } else {
+        Ok(by_name.into_values().collect())
+    }
 }
 
 /// The definition a match stands for.
-fn definition(ready: &CompiledGrammar, found: &QueryMatch<'_, '_>, source: &str) -> Option<DefinitionSpan> {
+fn definition(
+    ready: &CompiledGrammar,
+    found: &QueryMatch<'_, '_>,
+    source: &str,
+) -> Option<DefinitionSpan> {
     let (mut name, mut of_trait, mut receiver, mut whole) = (None, None, None, None);
     for capture in found.captures() {
-        match ready.query.capture_names().get(capture.index as usize).copied() {
+        match ready
+            .query
+            .capture_names()
+            .get(capture.index as usize)
+            .copied()
+        {
             Some("name") => name = Some(capture.node),
             Some("of") => of_trait = Some(capture.node),
             Some("receiver") => receiver = Some(capture.node),
-            Some(word) => whole = DefinitionKind::of_word(word).map(|kind| (kind, capture.node)).or(whole),
+            Some(word) => {
+                whole = DefinitionKind::of_word(word)
+                    .map(|kind| (kind, capture.node))
+                    .or(whole)
+            }
             None => {}
         }
     }
@@ -223,8 +276,22 @@ fn definition(ready: &CompiledGrammar, found: &QueryMatch<'_, '_>, source: &str)
     let last = source.as_bytes().get(range.clone()).and_then(<[u8]>::last);
     let end_line = whole.end_position().row + usize::from(last != Some(&b'\n'));
     let start_line = whole.start_position().row + 1;
-    let (name_at, start, end, pattern) = (name.start_byte(), range.start, range.end, found.pattern_index);
-    Some(DefinitionSpan { kind, name: shown, name_at, start, end, start_line, end_line, pattern })
+    let (name_at, start, end, pattern) = (
+        name.start_byte(),
+        range.start,
+        range.end,
+        found.pattern_index,
+    );
+    Some(DefinitionSpan {
+        kind,
+        name: shown,
+        name_at,
+        start,
+        end,
+        start_line,
+        end_line,
+        pattern,
+    })
 }
 
 /// What a pattern puts before the names it finds.
@@ -239,7 +306,11 @@ fn prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str
 
 /// A name on one line, cut if it is very long.
 fn text(node: Node<'_>, source: &str) -> String {
-    let words: Vec<&str> = source.get(node.byte_range()).unwrap_or_default().split_whitespace().collect();
+    let words: Vec<&str> = source
+        .get(node.byte_range())
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
     let joined = words.join(" ");
     match joined.char_indices().nth(MAX_NAME) {
         Some((cut, _)) => format!("{}…", joined.get(..cut).unwrap_or_default()),
@@ -257,17 +328,31 @@ fn arrange(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outli
     let mut definitions = Vec::with_capacity(found.len());
     for one in found {
         // Two names of one statement, such as `a, b = 1, 2`, lie side by side.
-        let holds = |start, end| end >= one.end && end > one.start && (start, end) != (one.start, one.end);
-        while open.last().is_some_and(|(_, start, end)| !holds(*start, *end)) {
+        let holds =
+            |start, end| end >= one.end && end > one.start && (start, end) != (one.start, one.end);
+        while open
+            .last()
+            .is_some_and(|(_, start, end)| !holds(*start, *end))
+        {
             open.pop();
         }
         let kind = one.kind.inside(open.last().map(|(kind, _, _)| *kind));
         let (start_line, end_line, depth) = (one.start_line, one.end_line, open.len());
-        definitions.push(Definition { kind, name: one.name, start_line, end_line, depth });
+        definitions.push(Definition {
+            kind,
+            name: one.name,
+            start_line,
+            end_line,
+            depth,
+        });
         // `typedef struct a { … } b;` names a type and a structure side by side.
         if kind != DefinitionKind::Type {
             open.push((kind, one.start, one.end));
         }
     }
-    Outline { definitions, damaged, left_out }
+    Outline {
+        definitions,
+        damaged,
+        left_out,
+    }
 }

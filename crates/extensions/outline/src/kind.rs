@@ -96,7 +96,9 @@ impl DefinitionKind {
     /// What a definition of this kind is directly inside another.
     pub(crate) fn inside(self, outer: Option<Self>) -> Self {
         match self {
-            Self::Function | Self::Prototype if outer.is_some_and(Self::has_methods) => Self::Method,
+            Self::Function | Self::Prototype if outer.is_some_and(Self::has_methods) => {
+                Self::Method
+            }
             other => other,
         }
     }

@@ -52,7 +52,11 @@ impl SourceLanguage {
     pub fn of(path: &Path, source: &str) -> Option<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension {
-            Some("h") => Some(if looks_like_cpp(source) { Self::Cpp } else { Self::C }),
+            Some("h") => Some(if looks_like_cpp(source) {
+                Self::Cpp
+            } else {
+                Self::C
+            }),
             Some(extension) => Self::of_extension(extension),
             None => match path.file_name().and_then(|name| name.to_str()) {
                 Some("Gemfile" | "Rakefile" | "Vagrantfile") => Some(Self::Ruby),
@@ -73,7 +77,8 @@ impl SourceLanguage {
         Some(match extension {
             "bash" | "sh" | "zsh" | "ksh" | "bats" => Self::Bash,
             "c" => Self::C,
-            "cc" | "cpp" | "cxx" | "c++" | "hh" | "hpp" | "hxx" | "h++" | "ipp" | "tpp" | "cu" | "cuh" => Self::Cpp,
+            "cc" | "cpp" | "cxx" | "c++" | "hh" | "hpp" | "hxx" | "h++" | "ipp" | "tpp" | "cu"
+            | "cuh" => Self::Cpp,
             "cs" | "csx" => Self::CSharp,
             "go" => Self::Go,
             "java" => Self::Java,
@@ -114,16 +119,30 @@ impl SourceLanguage {
 
 /// Whether a header says something that C has no word for.
 fn looks_like_cpp(source: &str) -> bool {
-    const WORDS: [&str; 8] =
-        ["class ", "namespace ", "template", "public:", "private:", "protected:", "using ", "constexpr "];
-    source.lines().any(|line| WORDS.iter().any(|word| line.trim_start().starts_with(word)))
+    const WORDS: [&str; 8] = [
+        "class ",
+        "namespace ",
+        "template",
+        "public:",
+        "private:",
+        "protected:",
+        "using ",
+        "constexpr ",
+    ];
+    source
+        .lines()
+        .any(|line| WORDS.iter().any(|word| line.trim_start().starts_with(word)))
 }
 
 /// The language of a script, by its `#!` line.
 fn of_interpreter(line: &str) -> Option<SourceLanguage> {
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let first = words.next()?.rsplit('/').next()?;
-    let program = if first == "env" { words.find(|word| !word.starts_with('-'))? } else { first };
+    let program = if first == "env" {
+        words.find(|word| !word.starts_with('-'))?
+    } else {
+        first
+    };
     match program.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.') {
         "sh" | "bash" | "dash" | "zsh" | "ksh" => Some(SourceLanguage::Bash),
         "python" | "pypy" => Some(SourceLanguage::Python),
@@ -144,16 +163,39 @@ mod tests {
             ("src/main.rs", "", Some(SourceLanguage::Rust)),
             ("a/b.test.tsx", "", Some(SourceLanguage::Tsx)),
             ("Rakefile", "", Some(SourceLanguage::Ruby)),
-            ("run", "#!/usr/bin/env -S python3.12 -u\n", Some(SourceLanguage::Python)),
+            (
+                "run",
+                "#!/usr/bin/env -S python3.12 -u\n",
+                Some(SourceLanguage::Python),
+            ),
             ("run", "#!/bin/sh\n", Some(SourceLanguage::Bash)),
             ("run", "plain words\n", None),
             ("notes.md", "#!/bin/sh\n", None),
-            ("list.h", "struct list { int n; };\n", Some(SourceLanguage::C)),
-            ("list.h", "#pragma once\nnamespace a {\n}\n", Some(SourceLanguage::Cpp)),
-            ("list.h", "#pragma once\n  template <class T>\n", Some(SourceLanguage::Cpp)),
+            (
+                "list.h",
+                "struct list { int n; };\n",
+                Some(SourceLanguage::C),
+            ),
+            (
+                "list.h",
+                "#pragma once\nnamespace a {\n}\n",
+                Some(SourceLanguage::Cpp),
+            ),
+            (
+                "list.h",
+                "#pragma once\n  template <class T>\n",
+                Some(SourceLanguage::Cpp),
+            ),
         ] {
-            assert_eq!(SourceLanguage::of(Path::new(path), source), language, "{path}");
+            assert_eq!(
+                SourceLanguage::of(Path::new(path), source),
+                language,
+                "{path}"
+            );
         }
-        assert!(!SourceLanguage::may_be(Path::new("photo.png")) && SourceLanguage::may_be(Path::new("bin/tool")));
+        assert!(
+            !SourceLanguage::may_be(Path::new("photo.png"))
+                && SourceLanguage::may_be(Path::new("bin/tool"))
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! A language: its grammar, and its query in a file of its own.
 //!
-//! To add a language: its grammar crate in the manifest, its line in `build.rs` and in `packed.rs`, `NAME.scm` here, its variant, names
-//! and extensions in `SourceLanguage`, and a folder with a real source and the list of its definitions in `tests/fixtures/`.
+//! To add a language: its grammar crate in the manifest, its line in `build.rs` and in `packed.rs`,
+//! `NAME.scm` here, its variant, names and extensions in `SourceLanguage`, and a folder with a real
+//! source and the list of its definitions in `tests/fixtures/`.
 
 use std::sync::OnceLock;
 
@@ -9,7 +10,8 @@ use tree_sitter::{Language, Query};
 
 use crate::packed::PackedGrammar;
 
-/// A grammar and the query for its definitions. When it is first used, its tables are unpacked and the query is compiled.
+/// A grammar and the query for its definitions. When it is first used, its tables are unpacked and
+/// the query is compiled.
 pub(crate) struct Grammar {
     language: PackedGrammar,
     query: &'static str,
@@ -24,7 +26,11 @@ pub(crate) struct CompiledGrammar {
 
 impl Grammar {
     pub(crate) const fn new(language: PackedGrammar, query: &'static str) -> Self {
-        Self { language, query, ready: OnceLock::new() }
+        Self {
+            language,
+            query,
+            ready: OnceLock::new(),
+        }
     }
 
     /// The grammar with its compiled query, or what is wrong with it.
@@ -34,7 +40,10 @@ impl Grammar {
             let query = Query::new(&language, self.query).map_err(|error| error.to_string())?;
             Ok(CompiledGrammar { language, query })
         };
-        self.ready.get_or_init(compile).as_ref().map_err(String::as_str)
+        self.ready
+            .get_or_init(compile)
+            .as_ref()
+            .map_err(String::as_str)
     }
 }
 
@@ -53,29 +62,52 @@ mod tests {
 
     /// The first bytes of the real file in this language.
     fn source(language: SourceLanguage, length: usize) -> String {
-        let folder = language.name().to_lowercase().replace("++", "pp").replace('#', "sharp");
-        let mut entries = fs::read_dir(fixtures().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        let path = entries.find(|path| path.file_stem().is_some_and(|stem| stem == "source")).unwrap();
-        str::from_utf8(&fs::read(path).unwrap()[..length]).unwrap().to_owned()
+        let folder = language
+            .name()
+            .to_lowercase()
+            .replace("++", "pp")
+            .replace('#', "sharp");
+        let mut entries = fs::read_dir(fixtures().join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let path = entries
+            .find(|path| path.file_stem().is_some_and(|stem| stem == "source"))
+            .unwrap();
+        str::from_utf8(&fs::read(path).unwrap()[..length])
+            .unwrap()
+            .to_owned()
     }
 
-    /// `tests/fixtures/trees` was written with the grammar crates linked as they are: language, bytes of its file that are parsed
-    /// (all, and two thirds, which ends within something), nodes, and the FNV-1a digest of the tree as text.
+    /// `tests/fixtures/trees` was written with the grammar crates linked as they are: language,
+    /// bytes of its file that are parsed (all, and two thirds, which ends within something),
+    /// nodes, and the FNV-1a digest of the tree as text.
     #[test]
     fn unpacked_grammars_make_the_trees_of_the_grammar_crates() {
         let expected = fs::read_to_string(fixtures().join("trees")).unwrap();
         assert_eq!(expected.lines().count(), 2 * SourceLanguage::ALL.len());
         for row in expected.lines() {
-            let [name, length, nodes, digest] = row.split(' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
-            let language = *SourceLanguage::ALL.iter().find(|language| language.name() == name).unwrap();
+            let [name, length, nodes, digest] = row.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("{row}")
+            };
+            let language = *SourceLanguage::ALL
+                .iter()
+                .find(|language| language.name() == name)
+                .unwrap();
             let mut parser = Parser::new();
-            parser.set_language(&language.grammar().ready().unwrap().language).unwrap();
-            let tree = parser.parse(source(language, length.parse().unwrap()), None).unwrap();
+            parser
+                .set_language(&language.grammar().ready().unwrap().language)
+                .unwrap();
+            let tree = parser
+                .parse(source(language, length.parse().unwrap()), None)
+                .unwrap();
             let text = tree.root_node().to_sexp();
             let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
             let found = text.bytes().fold(0xcbf2_9ce4_8422_2325, fnv);
             assert_eq!(
-                (tree.root_node().descendant_count().to_string().as_str(), format!("{found:016x}").as_str()),
+                (
+                    tree.root_node().descendant_count().to_string().as_str(),
+                    format!("{found:016x}").as_str()
+                ),
                 (nodes, digest),
                 "{row}"
             );
@@ -85,7 +117,8 @@ mod tests {
     /// All grammars together take less room than the tables of one of them took.
     #[test]
     fn packed_tables_are_small() {
-        let size = |language: &SourceLanguage| (language.name(), language.grammar().language.size());
+        let size =
+            |language: &SourceLanguage| (language.name(), language.grammar().language.size());
         let sizes: Vec<_> = SourceLanguage::ALL.iter().map(size).collect();
         let sum: usize = sizes.iter().map(|(_, size)| size).sum();
         assert!(sum <= 1_300_000, "{sum}: {sizes:?}");
@@ -94,9 +127,13 @@ mod tests {
     #[test]
     fn every_query_compiles_and_captures_only_what_is_known() {
         for &language in SourceLanguage::ALL {
-            let ready = language.grammar().ready().unwrap_or_else(|error| panic!("{}: {error}", language.name()));
+            let ready = language
+                .grammar()
+                .ready()
+                .unwrap_or_else(|error| panic!("{}: {error}", language.name()));
             for name in ready.query.capture_names() {
-                let known = DefinitionKind::of_word(name).is_some() || ["name", "of", "receiver"].contains(name);
+                let known = DefinitionKind::of_word(name).is_some()
+                    || ["name", "of", "receiver"].contains(name);
                 assert!(known, "{}: @{name}", language.name());
             }
         }

@@ -1,11 +1,12 @@
 //! Names, kinds and lines of the definitions in a source file.
 //!
-//! A source text goes in, a flat list of definitions in order of their lines comes out, each with how deep it lies in others.
-//! The tree-sitter grammars live here and nowhere else, so that nothing else is compiled again with them. [`tool`]
-//! is what a program registers: `list_code_definition_names`. It reads files only through the scope of its call.
+//! A source text goes in, a flat list of definitions in order of their lines comes out, each with
+//! how deep it lies in others. The tree-sitter grammars live here and nowhere else, so that nothing
+//! else is compiled again with them. [`tool`] is what a program registers:
+//! `list_code_definition_names`. It reads files only through the scope of its call.
 //!
-//! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`SourceLanguage`] (for which files), and one of the
-//! queries in `languages/`, such as `rust.scm`.
+//! Read first: [`outline`] (the one function), [`Definition`] (what comes out), [`SourceLanguage`]
+//! (for which files), and one of the queries in `languages/`, such as `rust.scm`.
 //!
 //! ```
 //! use haft_outline::{DefinitionKind, OutlineLimits, SourceLanguage, outline};

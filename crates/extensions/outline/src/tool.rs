@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use haft_tool::{Access, Group, Intent, Manual, OutputLimits, Set, Tool, ToolDefinition, ToolOutput};
+use haft_tool::{
+    Access, Group, Intent, Manual, OutputLimits, Set, Tool, ToolDefinition, ToolOutput,
+};
 use haft_tools::{FileScope, OnFiles, ToolFailure, visible_line};
 use haft_types::{Envelope, prompt};
 use schemars::JsonSchema;
@@ -14,7 +16,10 @@ use crate::{Outline, OutlineError, OutlineLimits, SourceLanguage, outline};
 
 const NAME: &str = "list_code_definition_names";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,17 +30,28 @@ struct ListCodeDefinitionNamesParameters {
 
 /// The tool `list_code_definition_names`.
 pub fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("tool/prompt"), &MANUAL, Access::Read, |arguments| {
-        Intent::reads(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("tool/prompt"),
+        &MANUAL,
+        Access::Read,
+        |arguments| Intent::reads(arguments, "path"),
+    )
     .on_files(list)
 }
 
-fn list(scope: &FileScope, parameters: &ListCodeDefinitionNamesParameters) -> Result<ToolOutput, ToolFailure> {
+fn list(
+    scope: &FileScope,
+    parameters: &ListCodeDefinitionNamesParameters,
+) -> Result<ToolOutput, ToolFailure> {
     let (path, name) = scope.resolve(&parameters.path)?;
     let mut listing = DefinitionListing::new(scope.limits);
     if path.is_dir() {
-        for (file, shown) in scope.files_of(&path)?.iter().filter(|(file, _)| SourceLanguage::may_be(file)) {
+        for (file, shown) in scope
+            .files_of(&path)?
+            .iter()
+            .filter(|(file, _)| SourceLanguage::may_be(file))
+        {
             if scope.cancel.is_cancelled() {
                 let message = format!("listing the definitions of `{name}` was cancelled");
                 return Err(ToolFailure::new("cancelled", message));
@@ -49,8 +65,9 @@ fn list(scope: &FileScope, parameters: &ListCodeDefinitionNamesParameters) -> Re
             Parsed::Foreign => {
                 let languages = SourceLanguage::NAMES.join(", ");
                 let hint = "read it, or search it";
-                let message =
-                    format!("`{name}` is not written in a language that is understood here ({languages}); {hint}");
+                let message = format!(
+                    "`{name}` is not written in a language that is understood here ({languages}); {hint}"
+                );
                 return Err(ToolFailure::new("unknown_language", message));
             }
             parsed @ Parsed::Source(_) => parsed,
@@ -68,7 +85,10 @@ fn no_outline(name: &str, error: &OutlineError) -> ToolFailure {
         OutlineError::Grammar { .. } => "internal",
         OutlineError::Stopped => "cancelled",
     };
-    ToolFailure::new(code, format!("cannot list the definitions of `{name}`: {error}; search it instead"))
+    ToolFailure::new(
+        code,
+        format!("cannot list the definitions of `{name}`: {error}; search it instead"),
+    )
 }
 
 /// What became of a file.
@@ -82,16 +102,23 @@ enum Parsed {
 
 fn parse(scope: &FileScope, path: &Path, name: &str) -> Parsed {
     let limits = OutlineLimits::default();
-    let size = fs::metadata(path).map_or(0, |metadata| usize::try_from(metadata.len()).unwrap_or(usize::MAX));
+    let size = fs::metadata(path).map_or(0, |metadata| {
+        usize::try_from(metadata.len()).unwrap_or(usize::MAX)
+    });
     if size > limits.bytes && SourceLanguage::may_be(path) {
-        return Parsed::Failed(OutlineError::TooLarge { size, limit: limits.bytes });
+        return Parsed::Failed(OutlineError::TooLarge {
+            size,
+            limit: limits.bytes,
+        });
     }
     let text = match scope.text_of(path, name) {
         Ok(Some(text)) => text,
         Ok(None) => return Parsed::Foreign,
         Err(error) => return Parsed::Unreadable(error),
     };
-    let Some(language) = SourceLanguage::of(path, &text) else { return Parsed::Foreign };
+    let Some(language) = SourceLanguage::of(path, &text) else {
+        return Parsed::Foreign;
+    };
     match outline(language, &text, limits, &|| scope.cancel.is_cancelled()) {
         Ok(outline) => Parsed::Source(outline),
         Err(error) => Parsed::Failed(error),
@@ -110,7 +137,14 @@ struct DefinitionListing {
 
 impl DefinitionListing {
     fn new(limits: OutputLimits) -> Self {
-        Self { limits, lines: Vec::new(), bytes: 0, files: 0, definitions: 0, full: false }
+        Self {
+            limits,
+            lines: Vec::new(),
+            bytes: 0,
+            files: 0,
+            definitions: 0,
+            full: false,
+        }
     }
 
     fn add(&mut self, name: &str, parsed: Parsed) {
@@ -135,7 +169,12 @@ impl DefinitionListing {
         for one in &outline.definitions {
             let indent = "  ".repeat(one.depth + 1);
             let name = visible_line(&one.name);
-            self.line(&format!("{indent}{}-{} {} {name}", one.start_line, one.end_line, one.kind.word()));
+            self.line(&format!(
+                "{indent}{}-{} {} {name}",
+                one.start_line,
+                one.end_line,
+                one.kind.word()
+            ));
         }
         if outline.definitions.is_empty() {
             self.line("  [No definitions.]");
@@ -149,7 +188,8 @@ impl DefinitionListing {
     }
 
     fn line(&mut self, line: &str) {
-        self.full |= self.lines.len() >= self.limits.lines || self.bytes + line.len() + 1 > self.limits.bytes;
+        self.full |= self.lines.len() >= self.limits.lines
+            || self.bytes + line.len() + 1 > self.limits.bytes;
         if !self.full {
             self.bytes += line.len() + 1;
             self.lines.push(line.to_owned());
@@ -159,8 +199,9 @@ impl DefinitionListing {
     fn show(self, name: &str) -> Envelope {
         let mut text = self.lines.join("\n");
         if text.is_empty() {
-            text =
-                format!("`{name}` holds no source files that are understood here; its subfolders were not looked at.");
+            text = format!(
+                "`{name}` holds no source files that are understood here; its subfolders were not looked at."
+            );
         }
         if self.full {
             let (definitions, files) = (self.definitions, self.files);
@@ -168,7 +209,8 @@ impl DefinitionListing {
                 "{text}\n[Not everything is shown: {definitions} definitions in {files} files. List one file.]"
             );
         }
-        let mut data = json!({ "path": name, "files": self.files, "definitions": self.definitions });
+        let mut data =
+            json!({ "path": name, "files": self.files, "definitions": self.definitions });
         if self.full {
             data["truncated"] = true.into();
         }

@@ -13,9 +13,12 @@ use crate::failure::PostgresFailure;
 use crate::queue::{self, TaskLease};
 use crate::session;
 
-/// Numbered changes of the format. A released one is never edited: the next change is the next number.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_conversations.sql"), include_str!("migrations/0002_many.sql")];
+/// Numbered changes of the format. A released one is never edited: the next change is the next
+/// number.
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_conversations.sql"),
+    include_str!("migrations/0002_many.sql"),
+];
 
 /// The format this version writes.
 const FORMAT: i32 = (MIGRATIONS.len() as u32).cast_signed();
@@ -31,25 +34,37 @@ pub(crate) struct PostgresServer {
 
 impl PostgresServer {
     pub(crate) fn new(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url)
-            .map_err(|error| StoreError::BadAddress { address: hide_password(url), problem: error.to_string() })?;
+        let options = PgConnectOptions::from_str(url).map_err(|error| StoreError::BadAddress {
+            address: hide_password(url),
+            problem: error.to_string(),
+        })?;
         let milliseconds = lock_timeout.as_millis().to_string();
-        let options = options.application_name("haft").disable_statement_logging().options([
-            // What the server acknowledges must be on its disk, whatever its default is.
-            ("synchronous_commit", "on"),
-            ("lock_timeout", milliseconds.as_str()),
-            // A host that died without a word gives its locks back within a minute.
-            ("tcp_keepalives_idle", "20"),
-            ("tcp_keepalives_interval", "10"),
-            ("tcp_keepalives_count", "3"),
-            // A host that stops in the middle of a transaction keeps no row from others for longer.
-            ("idle_in_transaction_session_timeout", "20000"),
-            ("client_min_messages", "warning"),
-        ]);
-        Ok(Self { options, name: PathBuf::from(hide_password(url)), lock_timeout, lease: None })
+        let options = options
+            .application_name("haft")
+            .disable_statement_logging()
+            .options([
+                // What the server acknowledges must be on its disk, whatever its default is.
+                ("synchronous_commit", "on"),
+                ("lock_timeout", milliseconds.as_str()),
+                // A host that died without a word gives its locks back within a minute.
+                ("tcp_keepalives_idle", "20"),
+                ("tcp_keepalives_interval", "10"),
+                ("tcp_keepalives_count", "3"),
+                // A host that stops in the middle of a transaction keeps no row from others for
+                // longer.
+                ("idle_in_transaction_session_timeout", "20000"),
+                ("client_min_messages", "warning"),
+            ]);
+        Ok(Self {
+            options,
+            name: PathBuf::from(hide_password(url)),
+            lock_timeout,
+            lease: None,
+        })
     }
 
-    /// The same for one run of a task: its connections have a name by which the next worker has them ended.
+    /// The same for one run of a task: its connections have a name by which the next worker has
+    /// them ended.
     pub(crate) fn leased(self, lease: Option<TaskLease>) -> Self {
         Self { lease, ..self }
     }
@@ -65,7 +80,9 @@ impl PostgresServer {
         };
         match tokio::time::timeout(PATIENCE, connect).await {
             Ok(connected) => connected,
-            Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))),
+            Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(
+                std::io::ErrorKind::TimedOut.into(),
+            ))),
         }
     }
 
@@ -74,17 +91,30 @@ impl PostgresServer {
         let path = self.name.clone();
         match failure {
             PostgresFailure::Store(error) => error,
-            PostgresFailure::NewerFormat(found) => {
-                StoreError::NewerFormat { path, found, known: FORMAT.unsigned_abs() }
-            }
+            PostgresFailure::NewerFormat(found) => StoreError::NewerFormat {
+                path,
+                found,
+                known: FORMAT.unsigned_abs(),
+            },
             PostgresFailure::Damaged(detail) => StoreError::Damaged { path, detail },
-            PostgresFailure::Sqlx(sqlx::Error::Io(source)) => {
-                StoreError::Io { action: "reach the server", path, source }
+            PostgresFailure::Sqlx(sqlx::Error::Io(source)) => StoreError::Io {
+                action: "reach the server",
+                path,
+                source,
+            },
+            PostgresFailure::Sqlx(sqlx::Error::Database(error))
+                if error.code().as_deref() == Some("55P03") =>
+            {
+                StoreError::LockTimeout {
+                    what: Locked::Database(path),
+                    holder: None,
+                    waited: self.lock_timeout,
+                }
             }
-            PostgresFailure::Sqlx(sqlx::Error::Database(error)) if error.code().as_deref() == Some("55P03") => {
-                StoreError::LockTimeout { what: Locked::Database(path), holder: None, waited: self.lock_timeout }
-            }
-            PostgresFailure::Sqlx(error) => StoreError::Database { path, source: Box::new(error) },
+            PostgresFailure::Sqlx(error) => StoreError::Database {
+                path,
+                source: Box::new(error),
+            },
         }
     }
 }
@@ -99,9 +129,12 @@ async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFail
     sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' format'::text, 0::bigint))")
         .execute(&mut *connection)
         .await?;
-    sqlx::raw_sql("CREATE TABLE IF NOT EXISTS haft_format (format INTEGER NOT NULL)").execute(&mut *connection).await?;
-    let found: Option<i32> =
-        sqlx::query_scalar("SELECT format FROM haft_format").fetch_optional(&mut *connection).await?;
+    sqlx::raw_sql("CREATE TABLE IF NOT EXISTS haft_format (format INTEGER NOT NULL)")
+        .execute(&mut *connection)
+        .await?;
+    let found: Option<i32> = sqlx::query_scalar("SELECT format FROM haft_format")
+        .fetch_optional(&mut *connection)
+        .await?;
     let format = found.unwrap_or(0);
     if format >= FORMAT {
         return check_format(format);
@@ -109,16 +142,26 @@ async fn migrate_alone(connection: &mut PgConnection) -> Result<(), PostgresFail
     for migration in MIGRATIONS.iter().skip(format.unsigned_abs() as usize) {
         sqlx::raw_sql(*migration).execute(&mut *connection).await?;
     }
-    let set =
-        if found.is_some() { "UPDATE haft_format SET format = $1" } else { "INSERT INTO haft_format VALUES ($1)" };
-    sqlx::query(set).bind(FORMAT).execute(&mut *connection).await?;
+    let set = if found.is_some() {
+        "UPDATE haft_format SET format = $1"
+    } else {
+        "INSERT INTO haft_format VALUES ($1)"
+    };
+    sqlx::query(set)
+        .bind(FORMAT)
+        .execute(&mut *connection)
+        .await?;
     Ok(())
 }
 
-/// Refuses a format that a newer haft made. It may have done so since this process connected, and what is written the old way
-/// would be lost to it.
+/// Refuses a format that a newer haft made. It may have done so since this process connected, and
+/// what is written the old way would be lost to it.
 pub(crate) fn check_format(found: i32) -> Result<(), PostgresFailure> {
-    if found > FORMAT { Err(PostgresFailure::NewerFormat(found.unsigned_abs())) } else { Ok(()) }
+    if found > FORMAT {
+        Err(PostgresFailure::NewerFormat(found.unsigned_abs()))
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -127,8 +170,14 @@ mod tests {
 
     #[test]
     fn a_wrong_address_is_told_without_its_password() {
-        let error = PostgresServer::new("postgres://me:secret@host:port/db", Duration::ZERO).err().unwrap().to_string();
-        assert!(error.contains("me@host:port") && !error.contains("secret"), "{error}");
+        let error = PostgresServer::new("postgres://me:secret@host:port/db", Duration::ZERO)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("me@host:port") && !error.contains("secret"),
+            "{error}"
+        );
         for address in [
             "postgres://me:secret@host:99999/db",
             "postgres://me:sec/secret@host/db",

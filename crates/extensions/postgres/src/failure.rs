@@ -23,7 +23,9 @@ impl PostgresFailure {
         match self {
             Self::Sqlx(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_)) => true,
             // The server says that it goes.
-            Self::Sqlx(sqlx::Error::Database(error)) => error.code().is_some_and(|code| code.starts_with("57P")),
+            Self::Sqlx(sqlx::Error::Database(error)) => {
+                error.code().is_some_and(|code| code.starts_with("57P"))
+            }
             Self::Sqlx(_) | Self::NewerFormat(_) | Self::Damaged(_) | Self::Store(_) => false,
         }
     }
@@ -48,6 +50,9 @@ impl From<StoreError> for PostgresFailure {
 }
 
 /// A value from the JSON form we wrote; `what` names it in the error.
-pub(crate) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, PostgresFailure> {
+pub(crate) fn decode<T: DeserializeOwned>(
+    what: impl FnOnce() -> String,
+    text: &str,
+) -> Result<T, PostgresFailure> {
     Ok(backend::decode(what, text)?)
 }

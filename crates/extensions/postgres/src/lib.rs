@@ -1,16 +1,19 @@
-//! Conversations of a team on a PostgreSQL server: several hosts, the same promises as the embedded store.
+//! Conversations of a team on a PostgreSQL server: several hosts, the same promises as the embedded
+//! store.
 //!
-//! This crate reads no environment, home folder or wall clock: the address comes in as text, the time through
-//! [`haft_types::Clock`]. What it has in common with other stores is in [`haft_store::backend`]; it adds statements,
-//! connections and locks, and no promise of its own.
+//! This crate reads no environment, home folder or wall clock: the address comes in as text, the
+//! time through [`haft_types::Clock`]. What it has in common with other stores is in
+//! [`haft_store::backend`]; it adds statements, connections and locks, and no promise of its own.
 //!
-//! As in the embedded store one thread with one connection does all writing, in order, and another all reading; a third keeps
-//! the rights to write, which are locks of the server's session and so given back when the process or its host dies. Each
-//! thread has a small runtime of its own, so that what was asked for is done whatever becomes of the caller's.
+//! As in the embedded store one thread with one connection does all writing, in order, and another
+//! all reading; a third keeps the rights to write, which are locks of the server's session and so
+//! given back when the process or its host dies. Each thread has a small runtime of its own, so
+//! that what was asked for is done whatever becomes of the caller's.
 //!
 //! [`TaskQueue`] holds the tasks of workers in the same database.
 //!
-//! Read first: [`PostgresStore`], then `session.rs` (a connection and its transactions) and `locks.rs` (who may write).
+//! Read first: [`PostgresStore`], then `session.rs` (a connection and its transactions) and
+//! `locks.rs` (who may write).
 
 mod connect;
 mod failure;
@@ -29,13 +32,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_store::backend::{
-    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow, WorkerThread, check_name,
-    encode, namespace_name, parse_query,
+    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow,
+    WorkerThread, check_name, encode, namespace_name, parse_query,
 };
 use haft_store::{
-    Conversation, ConversationDocument, ConversationMatch, ConversationRow, ConversationScope, Fact, LoggedRequest,
-    MessagePage, Namespace, NewConversation, NewFork, PageEnd, PendingWrite, RequestOutline, RequestSummary, Revision,
-    SearchHit, SearchQuery, SentRequest, Store, StoreConfig, StoreError, StoreStatistics, Swap, Totals, WriteLock,
+    Conversation, ConversationDocument, ConversationMatch, ConversationRow, ConversationScope,
+    Fact, LoggedRequest, MessagePage, Namespace, NewConversation, NewFork, PageEnd, PendingWrite,
+    RequestOutline, RequestSummary, Revision, SearchHit, SearchQuery, SentRequest, Store,
+    StoreConfig, StoreError, StoreStatistics, Swap, Totals, WriteLock,
 };
 use haft_types::{Clock, ConversationId, Message, MessageId, Timestamp};
 use serde_json::Value;
@@ -47,8 +51,9 @@ use self::session::PostgresSession;
 
 pub use self::names::ProjectName;
 pub use self::queue::{
-    AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask, SpendingLimit,
-    TASK_RECORD, Taker, TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending, TaskState, TaskTakenOver, WorkerRow,
+    AddedTask, GivenBack, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask,
+    SpendingLimit, TASK_RECORD, Taker, TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending,
+    TaskState, TaskTakenOver, WorkerRow,
 };
 
 /// What the writing thread owns.
@@ -84,7 +89,9 @@ impl PostgresStore {
     /// The name under which something of a namespace is kept.
     fn stored(&self, namespace: &str) -> String {
         let namespace = namespace_name(namespace);
-        self.name.as_ref().map_or_else(|| namespace.to_owned(), |name| name.stored(namespace))
+        self.name
+            .as_ref()
+            .map_or_else(|| namespace.to_owned(), |name| name.stored(namespace))
     }
 
     /// Names what was read as it is called here.
@@ -99,13 +106,19 @@ impl PostgresStore {
         conversation
     }
 
-    /// Connects to a server by its address, such as `postgres://user@host/database`. Missing tables are made in the schema the
-    /// connection uses; an older format is brought up to date. Blocks for as long as that takes.
-    pub fn connect(url: &str, config: &StoreConfig, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+    /// Connects to a server by its address, such as `postgres://user@host/database`. Missing tables
+    /// are made in the schema the connection uses; an older format is brought up to date.
+    /// Blocks for as long as that takes.
+    pub fn connect(
+        url: &str,
+        config: &StoreConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
         Self::connect_for(url, config, clock, None)
     }
 
-    /// The same for one run of a task: nothing is written once another worker has taken the task over.
+    /// The same for one run of a task: nothing is written once another worker has taken the task
+    /// over.
     pub fn connect_for(
         url: &str,
         config: &StoreConfig,
@@ -115,8 +128,13 @@ impl PostgresStore {
         // The caller may be within a runtime, where another one can neither wait nor be dropped.
         let (url, config) = (url.to_owned(), config.clone());
         let connect = move || Self::connect_here(&url, &config, clock, lease);
-        let thread = std::thread::Builder::new().name("haft-store-connect".to_owned()).spawn(connect);
-        let thread = thread.map_err(|source| StoreError::Thread { name: "haft-store-connect".to_owned(), source })?;
+        let thread = std::thread::Builder::new()
+            .name("haft-store-connect".to_owned())
+            .spawn(connect);
+        let thread = thread.map_err(|source| StoreError::Thread {
+            name: "haft-store-connect".to_owned(),
+            source,
+        })?;
         thread.join().unwrap_or(Err(StoreError::Closed))
     }
 
@@ -126,17 +144,31 @@ impl PostgresStore {
         clock: Arc<dyn Clock>,
         lease: Option<TaskLease>,
     ) -> Result<Self, StoreError> {
-        let server = Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?.leased(lease));
+        let server =
+            Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?.leased(lease));
         let explain: Explain<PostgresFailure> = {
             let server = Arc::clone(&server);
             Arc::new(move |failure| server.explain(failure))
         };
         let mut session = PostgresSession::new(&server)?;
-        session.run(connect::migrate).map_err(|failure| explain(failure))?;
-        let keeper = WorkerThread::start("haft-store-lock", Arc::clone(&explain), PostgresSession::new(&server)?)?;
+        session
+            .run(connect::migrate)
+            .map_err(|failure| explain(failure))?;
+        let keeper = WorkerThread::start(
+            "haft-store-lock",
+            Arc::clone(&explain),
+            PostgresSession::new(&server)?,
+        )?;
         let locks = Arc::new(PostgresLocks::new(keeper, config.lock_timeout()));
-        let writer = PostgresWriter { session, last_requests: LastRequests::default(), locks: Arc::clone(&locks) };
-        let idle_work = IdleWork { after: INDEX_DELAY, work: index_a_little };
+        let writer = PostgresWriter {
+            session,
+            last_requests: LastRequests::default(),
+            locks: Arc::clone(&locks),
+        };
+        let idle_work = IdleWork {
+            after: INDEX_DELAY,
+            work: index_a_little,
+        };
         Ok(Self {
             index: WorkerThread::start_with(
                 "haft-store-index",
@@ -144,7 +176,11 @@ impl PostgresStore {
                 PostgresSession::new(&server)?,
                 idle_work,
             )?,
-            reader: WorkerThread::start("haft-store-read", Arc::clone(&explain), PostgresSession::new(&server)?)?,
+            reader: WorkerThread::start(
+                "haft-store-read",
+                Arc::clone(&explain),
+                PostgresSession::new(&server)?,
+            )?,
             writer: WorkerThread::start("haft-store-write", explain, writer)?,
             locks,
             cache: MessageCache::new(config),
@@ -155,23 +191,31 @@ impl PostgresStore {
         })
     }
 
-    /// Queues a write to a conversation, which is done once nobody else has the right to write to it.
+    /// Queues a write to a conversation, which is done once nobody else has the right to write to
+    /// it.
     fn write<T: Send + 'static>(
         &self,
         id: &ConversationId,
-        job: impl AsyncFnOnce(&mut PgConnection, &ConversationId, Timestamp) -> Result<T, PostgresFailure> + Send + 'static,
+        job: impl AsyncFnOnce(
+            &mut PgConnection,
+            &ConversationId,
+            Timestamp,
+        ) -> Result<T, PostgresFailure>
+        + Send
+        + 'static,
     ) -> PendingWrite<T> {
         let (id, now, lease) = (id.clone(), self.clock.now(), self.lease);
-        self.writer.submit(move |PostgresWriter { session, locks, .. }| {
-            session.run_briefly(locks.timeout(), async |connection| {
-                let job = async |transaction: &mut PgConnection| {
-                    may_write(transaction, lease).await?;
-                    locks.for_one_write(transaction, &id).await?;
-                    job(transaction, &id, now).await
-                };
-                session::transaction(connection, session::WRITING, job).await
+        self.writer
+            .submit(move |PostgresWriter { session, locks, .. }| {
+                session.run_briefly(locks.timeout(), async |connection| {
+                    let job = async |transaction: &mut PgConnection| {
+                        may_write(transaction, lease).await?;
+                        locks.for_one_write(transaction, &id).await?;
+                        job(transaction, &id, now).await
+                    };
+                    session::transaction(connection, session::WRITING, job).await
+                })
             })
-        })
     }
 
     /// Queues a write that is about no conversation that exists already.
@@ -197,18 +241,25 @@ impl PostgresStore {
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
     ) -> PendingWrite<T> {
         self.reader.submit(move |session| {
-            session.run(async |connection| session::transaction(connection, session::READING, job).await)
+            session.run(async |connection| {
+                session::transaction(connection, session::READING, job).await
+            })
         })
     }
 
-    /// Waits for what is queued to be written: requests are logged without waiting, and must be seen by who reads them.
+    /// Waits for what is queued to be written: requests are logged without waiting, and must be
+    /// seen by who reads them.
     async fn written(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
     }
 }
 
-/// Whether this store may write at all: the tables are as it knows them, and its task is still its own.
-async fn may_write(connection: &mut PgConnection, lease: Option<TaskLease>) -> Result<(), PostgresFailure> {
+/// Whether this store may write at all: the tables are as it knows them, and its task is still its
+/// own.
+async fn may_write(
+    connection: &mut PgConnection,
+    lease: Option<TaskLease>,
+) -> Result<(), PostgresFailure> {
     write::check_format(connection).await?;
     match lease {
         Some(lease) => queue::check_fence(connection, lease).await,
@@ -227,7 +278,11 @@ impl Store for PostgresStore {
         new.namespace = self.stored(&new.namespace);
         let conversation = new.planned(self.clock.now())?;
         let metadata = encode("the metadata of a conversation", &new.metadata)?;
-        let messages = new.messages.iter().map(MessageRow::new).collect::<Result<Vec<_>, _>>()?;
+        let messages = new
+            .messages
+            .iter()
+            .map(MessageRow::new)
+            .collect::<Result<Vec<_>, _>>()?;
         let (count, current) = (messages.len() as u64, new.make_current);
         let create = async move |connection: &mut PgConnection| {
             write::create(connection, conversation, &metadata, &messages, current).await
@@ -240,16 +295,27 @@ impl Store for PostgresStore {
 
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
         let id = id.clone();
-        let found = self.read(async move |connection| read::get(connection, &id).await).await?;
+        let found = self
+            .read(async move |connection| read::get(connection, &id).await)
+            .await?;
         Ok(found.map(|one| self.shown(one)))
     }
 
-    async fn find(&self, text: &str, scope: ConversationScope<'_>) -> Result<ConversationMatch, StoreError> {
+    async fn find(
+        &self,
+        text: &str,
+        scope: ConversationScope<'_>,
+    ) -> Result<ConversationMatch, StoreError> {
         for place in names::places(self.name.as_ref(), scope) {
             let text = text.to_owned();
-            match self.read(async move |connection| read::find(connection, &text, &place).await).await? {
+            match self
+                .read(async move |connection| read::find(connection, &text, &place).await)
+                .await?
+            {
                 ConversationMatch::Nothing => {}
-                ConversationMatch::One(one) => return Ok(ConversationMatch::One(Box::new(self.shown(*one)))),
+                ConversationMatch::One(one) => {
+                    return Ok(ConversationMatch::One(Box::new(self.shown(*one))));
+                }
                 ConversationMatch::Several(mut rows) => {
                     for row in &mut rows {
                         self.show(&mut row.namespace);
@@ -265,7 +331,10 @@ impl Store for PostgresStore {
         let places = names::places(self.name.as_ref(), scope);
         let (several, mut rows) = (places.len() > 1, Vec::new());
         for place in places {
-            rows.extend(self.read(async move |connection| read::list(connection, &place).await).await?);
+            rows.extend(
+                self.read(async move |connection| read::list(connection, &place).await)
+                    .await?,
+            );
         }
         if several {
             rows.sort_by_key(|row: &ConversationRow| std::cmp::Reverse(row.updated_at));
@@ -277,25 +346,40 @@ impl Store for PostgresStore {
     }
 
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
-        Ok(WriteLock::new(self.locks.keep(id, self.clock.now(), self.locks.timeout()).await?))
+        Ok(WriteLock::new(
+            self.locks
+                .keep(id, self.clock.now(), self.locks.timeout())
+                .await?,
+        ))
     }
 
     async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError> {
-        Ok(WriteLock::new(self.locks.keep(id, self.clock.now(), AT_ONCE).await?))
+        Ok(WriteLock::new(
+            self.locks.keep(id, self.clock.now(), AT_ONCE).await?,
+        ))
     }
 
     async fn append(&self, id: &ConversationId, message: &Message) -> Result<(), StoreError> {
         let message = MessageRow::new(message)?;
-        self.write(id, async move |connection, id, now| write::append(connection, id, &message, now).await).await?;
+        self.write(id, async move |connection, id, now| {
+            write::append(connection, id, &message, now).await
+        })
+        .await?;
         self.counters.added();
         self.index.poke();
         Ok(())
     }
 
-    async fn update(&self, id: &ConversationId, message: MessageId, revision: Revision) -> Result<Message, StoreError> {
-        let update = async move |connection: &mut PgConnection, id: &ConversationId, now: Timestamp| {
-            write::update(connection, id, message, revision, now).await
-        };
+    async fn update(
+        &self,
+        id: &ConversationId,
+        message: MessageId,
+        revision: Revision,
+    ) -> Result<Message, StoreError> {
+        let update =
+            async move |connection: &mut PgConnection, id: &ConversationId, now: Timestamp| {
+                write::update(connection, id, message, revision, now).await
+            };
         let updated = self.write(id, update).await?;
         self.index.poke();
         Ok(updated)
@@ -308,40 +392,64 @@ impl Store for PostgresStore {
     async fn stored_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError> {
         self.counters.loaded();
         let id = id.clone();
-        self.read(async move |connection| read::messages(connection, &id).await).await
+        self.read(async move |connection| read::messages(connection, &id).await)
+            .await
     }
 
-    async fn page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+    async fn page(
+        &self,
+        id: &ConversationId,
+        end: PageEnd,
+        most: usize,
+    ) -> Result<MessagePage, StoreError> {
         self.cache.page(self, id, end, most).await
     }
 
-    async fn stored_page(&self, id: &ConversationId, end: PageEnd, most: usize) -> Result<MessagePage, StoreError> {
+    async fn stored_page(
+        &self,
+        id: &ConversationId,
+        end: PageEnd,
+        most: usize,
+    ) -> Result<MessagePage, StoreError> {
         if end == PageEnd::Newest {
             self.counters.loaded();
         }
         let id = id.clone();
-        self.read(async move |connection| read::page(connection, &id, end, most).await).await
+        self.read(async move |connection| read::page(connection, &id, end, most).await)
+            .await
     }
 
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError> {
         check_name(name)?;
         let name = name.to_owned();
-        self.write(id, async move |connection, id, _| write::rename(connection, id, &name).await).await
+        self.write(id, async move |connection, id, _| {
+            write::rename(connection, id, &name).await
+        })
+        .await
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError> {
-        self.write(id, async |connection, id, now| write::delete(connection, id, now).await).await
+        self.write(id, async |connection, id, now| {
+            write::delete(connection, id, now).await
+        })
+        .await
     }
 
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
-        let restored = self.write(id, async |connection, id, _| write::restore(connection, id).await).await?;
+        let restored = self
+            .write(id, async |connection, id, _| {
+                write::restore(connection, id).await
+            })
+            .await?;
         Ok(self.shown(restored))
     }
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
         fork.check()?;
         let (id, now) = (id.clone(), self.clock.now());
-        let forked = self.write_anywhere(async move |connection| write::fork(connection, &id, fork, now).await).await?;
+        let forked = self
+            .write_anywhere(async move |connection| write::fork(connection, &id, fork, now).await)
+            .await?;
         self.counters.created(0);
         Ok(self.shown(forked))
     }
@@ -355,7 +463,15 @@ impl Store for PostgresStore {
                 let search = async |snapshot: &mut PgConnection| {
                     let mut hits = Vec::new();
                     for place in &places {
-                        hits.extend(search::search(snapshot, &items, place, limit.saturating_sub(hits.len())).await?);
+                        hits.extend(
+                            search::search(
+                                snapshot,
+                                &items,
+                                place,
+                                limit.saturating_sub(hits.len()),
+                            )
+                            .await?,
+                        );
                     }
                     Ok(hits)
                 };
@@ -371,35 +487,62 @@ impl Store for PostgresStore {
 
     async fn note(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
         let (about, fact) = (fact.message_id(), encode("a fact", &fact)?);
-        self.write(id, async move |connection, id, now| write::note(connection, id, about, &fact, now).await).await
+        self.write(id, async move |connection, id, now| {
+            write::note(connection, id, about, &fact, now).await
+        })
+        .await
     }
 
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError> {
         let id = id.clone();
-        self.read(async move |connection| read::facts(connection, &id).await).await
+        self.read(async move |connection| read::facts(connection, &id).await)
+            .await
     }
 
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         let (id, key) = (id.clone(), key.to_owned());
-        self.read(async move |connection| read::state(connection, &id, &key).await).await
+        self.read(async move |connection| read::state(connection, &id, &key).await)
+            .await
     }
 
-    async fn states(&self, id: &ConversationId, keys: &[&str]) -> Result<BTreeMap<String, Value>, StoreError> {
-        let (id, keys): (_, Vec<_>) = (id.clone(), keys.iter().map(|key| (*key).to_owned()).collect());
-        self.read(async move |connection| read::states(connection, &id, &keys).await).await
+    async fn states(
+        &self,
+        id: &ConversationId,
+        keys: &[&str],
+    ) -> Result<BTreeMap<String, Value>, StoreError> {
+        let (id, keys): (_, Vec<_>) = (
+            id.clone(),
+            keys.iter().map(|key| (*key).to_owned()).collect(),
+        );
+        self.read(async move |connection| read::states(connection, &id, &keys).await)
+            .await
     }
 
-    async fn set_state(&self, id: &ConversationId, key: &str, value: Value) -> Result<(), StoreError> {
+    async fn set_state(
+        &self,
+        id: &ConversationId,
+        key: &str,
+        value: Value,
+    ) -> Result<(), StoreError> {
         let (key, value) = (key.to_owned(), encode("a state", &value)?);
-        self.write(id, async move |connection, id, _| write::set_state(connection, id, &key, &value).await).await
+        self.write(id, async move |connection, id, _| {
+            write::set_state(connection, id, &key, &value).await
+        })
+        .await
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
         let (namespace, key) = (self.stored(namespace), key.to_owned());
-        self.read(async move |connection| read::project_state(connection, &namespace, &key).await).await
+        self.read(async move |connection| read::project_state(connection, &namespace, &key).await)
+            .await
     }
 
-    async fn set_project_state(&self, namespace: &str, key: &str, value: Value) -> Result<(), StoreError> {
+    async fn set_project_state(
+        &self,
+        namespace: &str,
+        key: &str,
+        value: Value,
+    ) -> Result<(), StoreError> {
         let (namespace, key) = (self.stored(namespace), key.to_owned());
         let value = encode("a state", &value)?;
         let set = async move |connection: &mut PgConnection| {
@@ -425,41 +568,59 @@ impl Store for PostgresStore {
 
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64> {
         let (id, now, lease) = (id.clone(), self.clock.now(), self.lease);
-        self.writer.submit(move |PostgresWriter { session, last_requests, locks }| {
-            session.run_briefly(locks.timeout(), async |connection| {
-                let log = async |transaction: &mut PgConnection| {
-                    may_write(transaction, lease).await?;
-                    locks.for_one_write(transaction, &id).await?;
-                    requests::log(transaction, last_requests, &id, &sent, now).await
-                };
-                let logged = session::transaction(connection, session::WRITING, log).await?;
-                logged.remember(last_requests)
-            })
-        })
+        self.writer.submit(
+            move |PostgresWriter {
+                      session,
+                      last_requests,
+                      locks,
+                  }| {
+                session.run_briefly(locks.timeout(), async |connection| {
+                    let log = async |transaction: &mut PgConnection| {
+                        may_write(transaction, lease).await?;
+                        locks.for_one_write(transaction, &id).await?;
+                        requests::log(transaction, last_requests, &id, &sent, now).await
+                    };
+                    let logged = session::transaction(connection, session::WRITING, log).await?;
+                    logged.remember(last_requests)
+                })
+            },
+        )
     }
 
     async fn requests(&self, id: &ConversationId) -> Result<Vec<RequestSummary>, StoreError> {
         self.written().await?;
         let id = id.clone();
-        self.read(async move |connection| requests::list(connection, &id).await).await
+        self.read(async move |connection| requests::list(connection, &id).await)
+            .await
     }
 
-    async fn request_outlines(&self, id: &ConversationId) -> Result<Vec<RequestOutline>, StoreError> {
+    async fn request_outlines(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Vec<RequestOutline>, StoreError> {
         self.written().await?;
         let id = id.clone();
-        self.read(async move |connection| requests::outlines(connection, &id).await).await
+        self.read(async move |connection| requests::outlines(connection, &id).await)
+            .await
     }
 
-    async fn request(&self, id: &ConversationId, number: u64) -> Result<Option<LoggedRequest>, StoreError> {
+    async fn request(
+        &self,
+        id: &ConversationId,
+        number: u64,
+    ) -> Result<Option<LoggedRequest>, StoreError> {
         self.written().await?;
         let id = id.clone();
-        self.read(async move |connection| requests::get(connection, &id, number).await).await
+        self.read(async move |connection| requests::get(connection, &id, number).await)
+            .await
     }
 
     async fn current(&self, namespace: &str) -> Result<Option<ConversationId>, StoreError> {
         for place in names::places(self.name.as_ref(), ConversationScope::Namespace(namespace)) {
             let namespace = place.namespace().unwrap_or_default().to_owned();
-            let current = self.read(async move |connection| read::current(connection, &namespace).await).await?;
+            let current = self
+                .read(async move |connection| read::current(connection, &namespace).await)
+                .await?;
             if current.is_some() {
                 return Ok(current);
             }
@@ -469,16 +630,24 @@ impl Store for PostgresStore {
 
     async fn set_current(&self, namespace: &str, id: &ConversationId) -> Result<(), StoreError> {
         let (namespace, id) = (self.stored(namespace), id.clone());
-        self.write_anywhere(async move |connection| write::set_current(connection, &namespace, &id).await).await
+        self.write_anywhere(async move |connection| {
+            write::set_current(connection, &namespace, &id).await
+        })
+        .await
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError> {
-        self.read(async |connection| read::namespaces(connection).await).await
+        self.read(async |connection| read::namespaces(connection).await)
+            .await
     }
 
-    async fn export(&self, id: &ConversationId) -> Result<Option<ConversationDocument>, StoreError> {
+    async fn export(
+        &self,
+        id: &ConversationId,
+    ) -> Result<Option<ConversationDocument>, StoreError> {
         let id = id.clone();
-        self.read(async move |connection| read::export(connection, &id).await).await
+        self.read(async move |connection| read::export(connection, &id).await)
+            .await
     }
 
     fn statistics(&self) -> StoreStatistics {
@@ -486,7 +655,8 @@ impl Store for PostgresStore {
     }
 
     async fn totals(&self) -> Result<Totals, StoreError> {
-        self.read(async |connection| read::totals(connection).await).await
+        self.read(async |connection| read::totals(connection).await)
+            .await
     }
 
     async fn flush(&self) -> Result<(), StoreError> {

@@ -1,4 +1,5 @@
-//! The messages of a conversation, wherever their rows stand: its own, and those it shares with what it was forked from.
+//! The messages of a conversation, wherever their rows stand: its own, and those it shares with
+//! what it was forked from.
 
 use std::collections::HashMap;
 
@@ -10,13 +11,23 @@ use sqlx::PgConnection;
 use crate::failure::{PostgresFailure, decode};
 
 /// Makes a new conversation the last source of itself.
-pub(crate) async fn begin(connection: &mut PgConnection, conversation: i64, step: i64) -> Result<(), PostgresFailure> {
+pub(crate) async fn begin(
+    connection: &mut PgConnection,
+    conversation: i64,
+    step: i64,
+) -> Result<(), PostgresFailure> {
     let sql = "INSERT INTO lineage VALUES ($1, $2, $1, $3, $3, $3)";
-    sqlx::query(sql).bind(conversation).bind(step).bind(MessageSpan::NO_END).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(conversation)
+        .bind(step)
+        .bind(MessageSpan::NO_END)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
-/// Gives a new conversation the sources of its parent, up to a position, as they are now. Nobody writes to the parent meanwhile.
+/// Gives a new conversation the sources of its parent, up to a position, as they are now. Nobody
+/// writes to the parent meanwhile.
 pub(crate) async fn inherit(
     connection: &mut PgConnection,
     child: i64,
@@ -24,7 +35,12 @@ pub(crate) async fn inherit(
     last: i64,
 ) -> Result<(), PostgresFailure> {
     let sql = include_str!("statements/inherit.sql");
-    let steps = sqlx::query(sql).bind(child).bind(parent).bind(last).execute(&mut *connection).await?;
+    let steps = sqlx::query(sql)
+        .bind(child)
+        .bind(parent)
+        .bind(last)
+        .execute(&mut *connection)
+        .await?;
     begin(connection, child, steps.rows_affected().cast_signed() + 1).await
 }
 
@@ -39,11 +55,18 @@ pub(crate) async fn messages(
                ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1 AND messages.position BETWEEN $2 AND $3
                ORDER BY messages.position";
-    let rows: Vec<(i64, String)> =
-        sqlx::query_as(sql).bind(key).bind(span.first).bind(span.last).fetch_all(connection).await?;
+    let rows: Vec<(i64, String)> = sqlx::query_as(sql)
+        .bind(key)
+        .bind(span.first)
+        .bind(span.last)
+        .fetch_all(connection)
+        .await?;
     let read = |(position, body): (i64, String)| {
         let body = revised.get(&position).unwrap_or(&body);
-        decode(|| format!("message {position} of conversation `{id}`"), body)
+        decode(
+            || format!("message {position} of conversation `{id}`"),
+            body,
+        )
     };
     rows.into_iter().map(read).collect()
 }
@@ -55,8 +78,12 @@ async fn revised(
     span: MessageSpan,
 ) -> Result<HashMap<i64, String>, PostgresFailure> {
     let sql = include_str!("statements/revised.sql");
-    let rows: Vec<(i64, String)> =
-        sqlx::query_as(sql).bind(key).bind(span.first).bind(span.last).fetch_all(connection).await?;
+    let rows: Vec<(i64, String)> = sqlx::query_as(sql)
+        .bind(key)
+        .bind(span.first)
+        .bind(span.last)
+        .fetch_all(connection)
+        .await?;
     Ok(rows.into_iter().collect())
 }
 
@@ -70,8 +97,11 @@ pub(crate) async fn find(
                ON messages.conversation = lineage.source AND messages.short_id = $2
                   AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1";
-    let found: Option<(i64, String)> =
-        sqlx::query_as(sql).bind(conversation).bind(encode_short_id(short_id)).fetch_optional(connection).await?;
+    let found: Option<(i64, String)> = sqlx::query_as(sql)
+        .bind(conversation)
+        .bind(encode_short_id(short_id))
+        .fetch_optional(connection)
+        .await?;
     let read = |(position, id): (i64, String)| Ok((position, decode_message_id(&id)?));
     found.map(read).transpose()
 }
@@ -84,7 +114,11 @@ pub(crate) async fn position(
 ) -> Result<i64, PostgresFailure> {
     match find(connection, key, message.short()).await? {
         Some((position, found)) if found == message => Ok(position),
-        Some(_) | None => Err(StoreError::UnknownMessage { conversation: id.clone(), message }.into()),
+        Some(_) | None => Err(StoreError::UnknownMessage {
+            conversation: id.clone(),
+            message,
+        }
+        .into()),
     }
 }
 
@@ -97,7 +131,11 @@ pub(crate) async fn first_bodies(
     let sql = "SELECT messages.short_id, messages.body FROM lineage JOIN messages
                ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1 AND messages.short_id = ANY ($2)";
-    let rows: Vec<(i64, String)> = sqlx::query_as(sql).bind(conversation).bind(short_ids).fetch_all(connection).await?;
+    let rows: Vec<(i64, String)> = sqlx::query_as(sql)
+        .bind(conversation)
+        .bind(short_ids)
+        .fetch_all(connection)
+        .await?;
     Ok(rows.into_iter().collect())
 }
 
@@ -112,6 +150,12 @@ pub(crate) async fn stored_as(
                ON messages.conversation = lineage.source AND messages.short_id = $2
                   AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1 AND messages.message_id = $3 AND messages.hash = $4)";
-    let query = sqlx::query_scalar(sql).bind(conversation).bind(encode_short_id(message.short()));
-    Ok(query.bind(message.to_string()).bind(&hash.0[..]).fetch_one(connection).await?)
+    let query = sqlx::query_scalar(sql)
+        .bind(conversation)
+        .bind(encode_short_id(message.short()));
+    Ok(query
+        .bind(message.to_string())
+        .bind(&hash.0[..])
+        .fetch_one(connection)
+        .await?)
 }

@@ -1,10 +1,11 @@
-//! Who may write to a conversation, between hosts: locks of the server, taken by the session of a connection and gone with it.
+//! Who may write to a conversation, between hosts: locks of the server, taken by the session of a
+//! connection and gone with it.
 //!
-//! A connection can be lost without its store noticing. Each taking therefore has a term, and a write in the name of one is done
-//! only while no later one has begun.
+//! A connection can be lost without its store noticing. Each taking therefore has a term, and a
+//! write in the name of one is done only while no later one has begun.
 //!
-//! Every type in these statements is written down: where a function or an operator of another user fits better than the server's own,
-//! the server would call that.
+//! Every type in these statements is written down: where a function or an operator of another user
+//! fits better than the server's own, the server would call that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,7 +28,8 @@ pub(crate) const AT_ONCE: Duration = Duration::from_millis(250);
 pub(crate) struct PostgresLocks {
     keeper: WorkerThread<PostgresSession, PostgresFailure>,
     timeout: Duration,
-    /// The conversations this store has the right to write to until it is given back, with the term of each.
+    /// The conversations this store has the right to write to until it is given back, with the
+    /// term of each.
     held: Mutex<HashMap<ConversationId, i64>>,
 }
 
@@ -41,7 +43,9 @@ pub(crate) struct KeptTerm {
 
 impl Drop for KeptTerm {
     fn drop(&mut self) {
-        let Some(locks) = self.locks.upgrade() else { return };
+        let Some(locks) = self.locks.upgrade() else {
+            return;
+        };
         // It may have been lost and taken again.
         if locks.term(&self.conversation) != Some(self.term) {
             return;
@@ -59,8 +63,15 @@ impl Drop for KeptTerm {
 }
 
 impl PostgresLocks {
-    pub(crate) fn new(keeper: WorkerThread<PostgresSession, PostgresFailure>, timeout: Duration) -> Self {
-        Self { keeper, timeout, held: Mutex::default() }
+    pub(crate) fn new(
+        keeper: WorkerThread<PostgresSession, PostgresFailure>,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            keeper,
+            timeout,
+            held: Mutex::default(),
+        }
     }
 
     /// How long somebody waits for a lock.
@@ -96,11 +107,17 @@ impl PostgresLocks {
             }
             // Locks are the whole database's, and there may be another store in another schema.
             let sql = "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema()::text || ' conversation '::text || $1::text, 0::bigint))";
-            if sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_one(&mut *connection).await? {
+            if sqlx::query_scalar(sql)
+                .bind(conversation.as_str())
+                .fetch_one(&mut *connection)
+                .await?
+            {
                 return Ok(());
             }
             if started.elapsed() >= self.timeout {
-                return Err(self.timed_out(conversation, holder(connection, conversation).await?).into());
+                return Err(self
+                    .timed_out(conversation, holder(connection, conversation).await?)
+                    .into());
             }
             tokio::time::sleep(PATIENCE).await;
         }
@@ -129,13 +146,21 @@ impl PostgresLocks {
             let holder = match self.keeper.submit(try_take).await? {
                 Ok(term) => {
                     self.held().insert(conversation.clone(), term);
-                    return Ok(KeptTerm { locks: Arc::downgrade(self), conversation: conversation.clone(), term });
+                    return Ok(KeptTerm {
+                        locks: Arc::downgrade(self),
+                        conversation: conversation.clone(),
+                        term,
+                    });
                 }
                 Err(holder) => holder,
             };
             if started.elapsed() >= timeout {
                 let what = Locked::Conversation(conversation.clone());
-                return Err(StoreError::LockTimeout { what, holder, waited: timeout });
+                return Err(StoreError::LockTimeout {
+                    what,
+                    holder,
+                    waited: timeout,
+                });
             }
             tokio::time::sleep(PATIENCE).await;
         }
@@ -143,36 +168,57 @@ impl PostgresLocks {
 
     fn timed_out(&self, conversation: &ConversationId, holder: Option<Holder>) -> StoreError {
         let what = Locked::Conversation(conversation.clone());
-        StoreError::LockTimeout { what, holder, waited: self.timeout }
+        StoreError::LockTimeout {
+            what,
+            holder,
+            waited: self.timeout,
+        }
     }
 }
 
-/// Takes the lock for the session, writes down who has it, and gives its term; none if somebody has it.
+/// Takes the lock for the session, writes down who has it, and gives its term; none if somebody has
+/// it.
 async fn take(
     connection: &mut PgConnection,
     conversation: &ConversationId,
     now: Timestamp,
 ) -> Result<Option<i64>, PostgresFailure> {
     let sql = "SELECT pg_try_advisory_lock(hashtextextended(current_schema()::text || ' conversation '::text || $1::text, 0::bigint))";
-    if !sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_one(&mut *connection).await? {
+    if !sqlx::query_scalar(sql)
+        .bind(conversation.as_str())
+        .fetch_one(&mut *connection)
+        .await?
+    {
         return Ok(None);
     }
     let holder = encode("who writes", &Holder::this_process(now))?;
     let sql = "INSERT INTO writers VALUES ($1, $2) ON CONFLICT (conversation)
                DO UPDATE SET holder = excluded.holder, term = writers.term + 1 RETURNING term";
-    match sqlx::query_scalar(sql).bind(conversation.as_str()).bind(holder).fetch_one(&mut *connection).await {
+    match sqlx::query_scalar(sql)
+        .bind(conversation.as_str())
+        .bind(holder)
+        .fetch_one(&mut *connection)
+        .await
+    {
         Ok(term) => Ok(Some(term)),
         Err(error) => {
-            // A lock without a term would stay with this session for good. Should this fail too, the session is lost.
+            // A lock without a term would stay with this session for good. Should this fail too,
+            // the session is lost.
             let _ = unlock(connection, conversation).await;
             Err(error.into())
         }
     }
 }
 
-async fn unlock(connection: &mut PgConnection, conversation: &ConversationId) -> Result<(), sqlx::Error> {
+async fn unlock(
+    connection: &mut PgConnection,
+    conversation: &ConversationId,
+) -> Result<(), sqlx::Error> {
     let sql = "SELECT pg_advisory_unlock(hashtextextended(current_schema()::text || ' conversation '::text || $1::text, 0::bigint))";
-    sqlx::query(sql).bind(conversation.as_str()).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(conversation.as_str())
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
@@ -182,6 +228,9 @@ async fn holder(
     conversation: &ConversationId,
 ) -> Result<Option<Holder>, PostgresFailure> {
     let sql = "SELECT holder FROM writers WHERE conversation = $1";
-    let holder: Option<String> = sqlx::query_scalar(sql).bind(conversation.as_str()).fetch_optional(connection).await?;
+    let holder: Option<String> = sqlx::query_scalar(sql)
+        .bind(conversation.as_str())
+        .fetch_optional(connection)
+        .await?;
     Ok(holder.and_then(|holder| serde_json::from_str(&holder).ok()))
 }

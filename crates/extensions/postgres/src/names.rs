@@ -6,7 +6,8 @@ use haft_store::backend::OwnedScope;
 /// The two names of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectName {
-    /// What it is called on this machine: its folder. Everything above the store knows it by this name.
+    /// What it is called on this machine: its folder. Everything above the store knows it by this
+    /// name.
     pub here: String,
     /// What it is called on the server, by everybody.
     pub shared: String,
@@ -24,7 +25,8 @@ impl ProjectName {
     }
 }
 
-/// The places to look for what is in a scope: what was kept before projects had a shared name is under their folder.
+/// The places to look for what is in a scope: what was kept before projects had a shared name is
+/// under their folder.
 pub(crate) fn places(name: Option<&ProjectName>, scope: ConversationScope<'_>) -> Vec<OwnedScope> {
     let own = OwnedScope::from(scope);
     match (name, own.namespace()) {
@@ -49,7 +51,10 @@ mod tests {
 
     #[test]
     fn a_folder_is_its_shared_name_and_others_are_what_they_are() {
-        let name = ProjectName { here: "/home/a/x".into(), shared: "example.com/x".into() };
+        let name = ProjectName {
+            here: "/home/a/x".into(),
+            shared: "example.com/x".into(),
+        };
         for (here, shared) in [
             ("/home/a/x", "example.com/x"),
             ("/home/a/x#agents", "example.com/x#agents"),
@@ -64,10 +69,20 @@ mod tests {
 
     #[test]
     fn what_was_kept_under_the_folder_is_looked_for_too() {
-        let name = ProjectName { here: "/x".into(), shared: "example.com/x".into() };
-        let of =
-            |scope| places(Some(&name), scope).iter().map(|one| one.namespace().map(str::to_owned)).collect::<Vec<_>>();
-        assert_eq!(of(ConversationScope::Namespace("/x")), [Some("example.com/x".into()), Some("/x".into())]);
+        let name = ProjectName {
+            here: "/x".into(),
+            shared: "example.com/x".into(),
+        };
+        let of = |scope| {
+            places(Some(&name), scope)
+                .iter()
+                .map(|one| one.namespace().map(str::to_owned))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(ConversationScope::Namespace("/x")),
+            [Some("example.com/x".into()), Some("/x".into())]
+        );
         assert_eq!(of(ConversationScope::Namespace("/y")), [Some("/y".into())]);
         assert_eq!(of(ConversationScope::Everywhere), [None]);
     }

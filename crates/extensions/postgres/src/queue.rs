@@ -1,10 +1,12 @@
-//! Tasks for workers, in the same database as the conversations: who has which, for how long, and what came of it.
+//! Tasks for workers, in the same database as the conversations: who has which, for how long, and
+//! what came of it.
 //!
-//! Invariants: a task is taken by one worker at a time, and each taking has an epoch of its own. Whatever a worker says of a task names the
-//! epoch it was given, and is refused once there is a later one. A worker that was not seen for the length of a lease has lost its tasks.
+//! Invariants: a task is taken by one worker at a time, and each taking has an epoch of its own.
+//! Whatever a worker says of a task names the epoch it was given, and is refused once there is a
+//! later one. A worker that was not seen for the length of a lease has lost its tasks.
 //!
-//! Everything here blocks, and must not be called from within an async runtime. Every type in these statements is written down, as in
-//! `locks.rs`.
+//! Everything here blocks, and must not be called from within an async runtime. Every type in these
+//! statements is written down, as in `locks.rs`.
 
 mod fence;
 mod files;
@@ -29,13 +31,15 @@ pub use self::fence::{TaskLease, TaskTakenOver};
 pub use self::files::{KeptFile, KeptKind, TASK_RECORD};
 pub use self::limits::SpendingLimit;
 pub use self::model::{
-    AddedTask, LabelCost, NewTask, QueueStatistics, QueuedTask, TaskEnd, TaskRequest, TaskState, WorkerRow,
+    AddedTask, LabelCost, NewTask, QueueStatistics, QueuedTask, TaskEnd, TaskRequest, TaskState,
+    WorkerRow,
 };
 pub(crate) use self::take::name_connection;
 pub use self::take::{GivenBack, Taker, TaskSpending};
 
 const TABLES: &str = include_str!("migrations/queue_0001.sql");
-/// The format of the queue's tables, apart from that of the conversations: a team without workers has none of them.
+/// The format of the queue's tables, apart from that of the conversations: a team without workers
+/// has none of them.
 const FORMAT: i32 = 1;
 
 /// The year 3000: later times are more than the server can keep.
@@ -57,7 +61,11 @@ pub struct TaskQueue {
 impl Drop for TaskQueue {
     fn drop(&mut self) {
         // Within a runtime no other can be dropped.
-        let session = self.session.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let session = self
+            .session
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         drop(std::thread::spawn(move || drop(session)));
     }
 }
@@ -66,7 +74,10 @@ impl TaskQueue {
     /// Connects to the server of the team store, and makes the tables that are missing.
     pub fn connect(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
         let server = Arc::new(PostgresServer::new(url, lock_timeout)?);
-        let queue = Self { session: Mutex::new(Some(PostgresSession::new(&server)?)), server };
+        let queue = Self {
+            session: Mutex::new(Some(PostgresSession::new(&server)?)),
+            server,
+        };
         queue.write(migrate)?;
         Ok(queue)
     }
@@ -135,25 +146,45 @@ impl TaskQueue {
     /// The change a task made, as a patch.
     pub fn patch(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT patch FROM queue_tasks WHERE id = $1";
-        self.write(async |connection| Ok(sqlx::query_scalar(sql).bind(id).fetch_optional(connection).await?.flatten()))
+        self.write(async |connection| {
+            Ok(sqlx::query_scalar(sql)
+                .bind(id)
+                .fetch_optional(connection)
+                .await?
+                .flatten())
+        })
     }
 
     /// The repository a task brought with it.
     pub fn bundle(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT bundle FROM queue_tasks WHERE id = $1";
-        self.write(async |connection| Ok(sqlx::query_scalar(sql).bind(id).fetch_optional(connection).await?.flatten()))
+        self.write(async |connection| {
+            Ok(sqlx::query_scalar(sql)
+                .bind(id)
+                .fetch_optional(connection)
+                .await?
+                .flatten())
+        })
     }
 
-    /// Takes a task out of the queue, or asks its worker to end it. False where it has ended already.
+    /// Takes a task out of the queue, or asks its worker to end it. False where it has ended
+    /// already.
     pub fn cancel(&self, id: i64) -> Result<bool, StoreError> {
         let sql = "UPDATE queue_tasks SET cancel_asked = true, state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END,
                        ended_at = CASE WHEN state = 'queued' THEN now() END
                    WHERE id = $1 AND state IN ('queued', 'running')";
-        self.write(async |connection| Ok(sqlx::query(sql).bind(id).execute(connection).await?.rows_affected() == 1))
+        self.write(async |connection| {
+            Ok(sqlx::query(sql)
+                .bind(id)
+                .execute(connection)
+                .await?
+                .rows_affected()
+                == 1)
+        })
     }
 
-    /// Puts a task that has ended back into the queue, to go on in this conversation; false where it has not ended. It starts from a fresh
-    /// clone, and with its limits anew.
+    /// Puts a task that has ended back into the queue, to go on in this conversation; false where
+    /// it has not ended. It starts from a fresh clone, and with its limits anew.
     pub fn retry(&self, id: i64, conversation: &str) -> Result<bool, StoreError> {
         let sql = "UPDATE queue_tasks SET state = 'queued', not_before = now(), cancel_asked = false, attempts = 0, epoch = epoch + 1,
                        conversation = $2, spent_usd = 0, spent_tokens = 0, flying_usd = 0, flying_tokens = 0, ended_at = NULL, result = NULL, patch = NULL,
@@ -163,7 +194,10 @@ impl TaskQueue {
             let query = sqlx::query(sql).bind(id).bind(conversation);
             let changed = query.execute(&mut *connection).await?.rows_affected() == 1;
             if changed {
-                sqlx::query("DELETE FROM queue_files WHERE task = $1").bind(id).execute(connection).await?;
+                sqlx::query("DELETE FROM queue_files WHERE task = $1")
+                    .bind(id)
+                    .execute(connection)
+                    .await?;
             }
             Ok(changed)
         })
@@ -194,39 +228,59 @@ impl TaskQueue {
                        (extract(epoch FROM now() - w.seen) * 1000::numeric)::bigint AS silent_ms,
                        (SELECT count(*) FROM queue_tasks t WHERE t.worker = w.id AND t.state = 'running') AS tasks
                    FROM queue_workers w WHERE w.seen > now() - interval '1 hour' ORDER BY w.id) v";
-        self.write(async |connection| decoded(&sqlx::query_scalar(sql).fetch_all(connection).await?))
+        self.write(async |connection| {
+            decoded(&sqlx::query_scalar(sql).fetch_all(connection).await?)
+        })
     }
 
     /// What was logged of a task after this line, with the number of each.
     pub fn log(&self, task: i64, after: i64) -> Result<Vec<(i64, String)>, StoreError> {
-        let sql = "SELECT number, line FROM queue_log WHERE task = $1 AND number > $2 ORDER BY number";
-        self.write(async |connection| Ok(sqlx::query_as(sql).bind(task).bind(after).fetch_all(connection).await?))
+        let sql =
+            "SELECT number, line FROM queue_log WHERE task = $1 AND number > $2 ORDER BY number";
+        self.write(async |connection| {
+            Ok(sqlx::query_as(sql)
+                .bind(task)
+                .bind(after)
+                .fetch_all(connection)
+                .await?)
+        })
     }
 }
 
-async fn one(connection: &mut PgConnection, id: i64) -> Result<Option<QueuedTask>, PostgresFailure> {
-    let row = sqlx::query_scalar(task_rows!("WHERE t.id = $1::bigint")).bind(id).fetch_all(connection).await?;
+async fn one(
+    connection: &mut PgConnection,
+    id: i64,
+) -> Result<Option<QueuedTask>, PostgresFailure> {
+    let row = sqlx::query_scalar(task_rows!("WHERE t.id = $1::bigint"))
+        .bind(id)
+        .fetch_all(connection)
+        .await?;
     Ok(decoded(&row)?.pop())
 }
 
 fn decoded<T: DeserializeOwned>(rows: &[String]) -> Result<Vec<T>, PostgresFailure> {
-    rows.iter().map(|row| decode(|| "a row of the queue".to_owned(), row)).collect()
+    rows.iter()
+        .map(|row| decode(|| "a row of the queue".to_owned(), row))
+        .collect()
 }
 
 async fn migrate(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
-    let lock =
-        "SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' queue format'::text, 0::bigint))";
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' queue format'::text, 0::bigint))";
     sqlx::query(lock).execute(&mut *connection).await?;
     let create = "CREATE TABLE IF NOT EXISTS queue_format (format INTEGER NOT NULL)";
     sqlx::raw_sql(create).execute(&mut *connection).await?;
-    let found: Option<i32> =
-        sqlx::query_scalar("SELECT format FROM queue_format").fetch_optional(&mut *connection).await?;
+    let found: Option<i32> = sqlx::query_scalar("SELECT format FROM queue_format")
+        .fetch_optional(&mut *connection)
+        .await?;
     match found {
         Some(format) if format > FORMAT => Err(PostgresFailure::NewerFormat(format.unsigned_abs())),
         Some(_) => Ok(()),
         None => {
             sqlx::raw_sql(TABLES).execute(&mut *connection).await?;
-            sqlx::query("INSERT INTO queue_format VALUES ($1)").bind(FORMAT).execute(connection).await?;
+            sqlx::query("INSERT INTO queue_format VALUES ($1)")
+                .bind(FORMAT)
+                .execute(connection)
+                .await?;
             Ok(())
         }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use haft_store::backend::{LISTED_COLUMNS, ListedRow, MessageSpan, OwnedScope, decode_count};
 use haft_store::{
-    Conversation, ConversationDocument, ConversationMatch, ConversationRow, Fact, MessagePage, Namespace, PageEnd,
-    StoreError, Totals,
+    Conversation, ConversationDocument, ConversationMatch, ConversationRow, Fact, MessagePage,
+    Namespace, PageEnd, StoreError, Totals,
 };
 use haft_types::{ConversationId, Message};
 use serde_json::Value;
@@ -25,7 +25,15 @@ pub(crate) fn listed(
     (id, name, namespace, created_at, updated_at, messages): ListedColumns,
 ) -> Result<ConversationRow, PostgresFailure> {
     let (created_at, updated_at) = (created_at.as_str(), updated_at.as_str());
-    Ok(ListedRow { id, name, namespace, created_at, updated_at, messages }.decode()?)
+    Ok(ListedRow {
+        id,
+        name,
+        namespace,
+        created_at,
+        updated_at,
+        messages,
+    }
+    .decode()?)
 }
 
 /// Whether a conversation in the trash is meant.
@@ -48,14 +56,47 @@ async fn read_conversation(
     id: &ConversationId,
     trashed: Trashed,
 ) -> Result<Option<(i64, Conversation)>, PostgresFailure> {
-    type Row = (i64, String, String, String, String, String, String, String, i64, i64);
+    type Row = (
+        i64,
+        String,
+        String,
+        String,
+        String,
+        String,
+        String,
+        String,
+        i64,
+        i64,
+    );
     let sql = "SELECT key, id, name, namespace, description, metadata, created_at, updated_at, messages, revisions
                FROM conversations WHERE id = $1 AND (deleted_at IS NOT NULL) = $2";
-    let query = sqlx::query_as::<_, Row>(sql).bind(id.as_str()).bind(trashed == Trashed::Yes);
-    let Some(row) = query.fetch_optional(connection).await? else { return Ok(None) };
-    let (key, id, name, namespace, description, metadata, created_at, updated_at, messages, revisions) = row;
+    let query = sqlx::query_as::<_, Row>(sql)
+        .bind(id.as_str())
+        .bind(trashed == Trashed::Yes);
+    let Some(row) = query.fetch_optional(connection).await? else {
+        return Ok(None);
+    };
+    let (
+        key,
+        id,
+        name,
+        namespace,
+        description,
+        metadata,
+        created_at,
+        updated_at,
+        messages,
+        revisions,
+    ) = row;
     let (created_at, updated_at) = (created_at.as_str(), updated_at.as_str());
-    let listed = ListedRow { id, name, namespace, created_at, updated_at, messages };
+    let listed = ListedRow {
+        id,
+        name,
+        namespace,
+        created_at,
+        updated_at,
+        messages,
+    };
     let conversation = listed.decode_whole(description, &metadata, revisions)?;
     Ok(Some((key, conversation)))
 }
@@ -66,13 +107,23 @@ pub(crate) async fn find_key(
     id: &ConversationId,
 ) -> Result<Option<i64>, PostgresFailure> {
     let sql = "SELECT key FROM conversations WHERE id = $1 AND deleted_at IS NULL";
-    Ok(sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(connection).await?)
+    Ok(sqlx::query_scalar(sql)
+        .bind(id.as_str())
+        .fetch_optional(connection)
+        .await?)
 }
 
-/// The key of a conversation, which must exist and which nobody else changes until the transaction ends.
-pub(crate) async fn own_key(connection: &mut PgConnection, id: &ConversationId) -> Result<i64, PostgresFailure> {
+/// The key of a conversation, which must exist and which nobody else changes until the transaction
+/// ends.
+pub(crate) async fn own_key(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<i64, PostgresFailure> {
     let sql = "SELECT key FROM conversations WHERE id = $1 AND deleted_at IS NULL FOR UPDATE";
-    let key = sqlx::query_scalar(sql).bind(id.as_str()).fetch_optional(connection).await?;
+    let key = sqlx::query_scalar(sql)
+        .bind(id.as_str())
+        .fetch_optional(connection)
+        .await?;
     key.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
@@ -81,7 +132,9 @@ pub(crate) async fn get(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Option<Conversation>, PostgresFailure> {
-    Ok(conversation(connection, id).await?.map(|(_, conversation)| conversation))
+    Ok(conversation(connection, id)
+        .await?
+        .map(|(_, conversation)| conversation))
 }
 
 /// The conversations of a namespace, of all, or of the trash.
@@ -93,8 +146,10 @@ pub(crate) async fn list(
         "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
     );
-    let rows: Vec<ListedColumns> =
-        sqlx::query_as(AssertSqlSafe(sql)).bind(place.namespace()).fetch_all(connection).await?;
+    let rows: Vec<ListedColumns> = sqlx::query_as(AssertSqlSafe(sql))
+        .bind(place.namespace())
+        .fetch_all(connection)
+        .await?;
     rows.into_iter().map(listed).collect()
 }
 
@@ -114,7 +169,9 @@ pub(crate) async fn find(
     let one = |found: Option<(i64, Conversation)>| {
         found.map(|(_, conversation)| ConversationMatch::One(Box::new(conversation)))
     };
-    if let Some(exact) = one(read_conversation(connection, &ConversationId::new(text), trashed).await?) {
+    if let Some(exact) =
+        one(read_conversation(connection, &ConversationId::new(text), trashed).await?)
+    {
         return Ok(exact);
     }
     let sql = format!(
@@ -122,14 +179,20 @@ pub(crate) async fn find(
          ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
     );
-    let query = sqlx::query_as(AssertSqlSafe(sql)).bind(place.namespace()).bind(text);
+    let query = sqlx::query_as(AssertSqlSafe(sql))
+        .bind(place.namespace())
+        .bind(text);
     let rows: Vec<ListedColumns> = query.fetch_all(&mut *connection).await?;
-    let candidates = rows.into_iter().map(listed).collect::<Result<Vec<_>, _>>()?;
+    let candidates = rows
+        .into_iter()
+        .map(listed)
+        .collect::<Result<Vec<_>, _>>()?;
     match candidates.as_slice() {
         [] => Ok(ConversationMatch::Nothing),
-        [single] => {
-            Ok(one(read_conversation(connection, &single.id, trashed).await?).unwrap_or(ConversationMatch::Nothing))
-        }
+        [single] => Ok(
+            one(read_conversation(connection, &single.id, trashed).await?)
+                .unwrap_or(ConversationMatch::Nothing),
+        ),
         [..] => Ok(ConversationMatch::Several(candidates)),
     }
 }
@@ -152,19 +215,33 @@ pub(crate) async fn page(
     end: PageEnd,
     most: usize,
 ) -> Result<MessagePage, PostgresFailure> {
-    let Some((key, conversation)) = conversation(connection, id).await? else { return Ok(MessagePage::default()) };
+    let Some((key, conversation)) = conversation(connection, id).await? else {
+        return Ok(MessagePage::default());
+    };
     let (first, span) = MessageSpan::of_page(end, most, conversation.messages);
-    Ok(MessagePage { first, messages: lineage::messages(connection, (key, id), span).await? })
+    Ok(MessagePage {
+        first,
+        messages: lineage::messages(connection, (key, id), span).await?,
+    })
 }
 
 /// What was noted of a conversation.
-pub(crate) async fn facts(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<Fact>, PostgresFailure> {
+pub(crate) async fn facts(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Vec<Fact>, PostgresFailure> {
     let sql = "SELECT facts.body FROM conversations JOIN lineage ON lineage.conversation = conversations.key
                JOIN facts ON facts.conversation = lineage.source AND facts.position <= lineage.last_position
                   AND facts.key <= lineage.last_fact
                WHERE conversations.id = $1 AND deleted_at IS NULL ORDER BY lineage.step, facts.key";
-    let bodies: Vec<String> = sqlx::query_scalar(sql).bind(id.as_str()).fetch_all(connection).await?;
-    bodies.iter().map(|body| decode(|| format!("a fact of conversation `{id}`"), body)).collect()
+    let bodies: Vec<String> = sqlx::query_scalar(sql)
+        .bind(id.as_str())
+        .fetch_all(connection)
+        .await?;
+    bodies
+        .iter()
+        .map(|body| decode(|| format!("a fact of conversation `{id}`"), body))
+        .collect()
 }
 
 /// A document.
@@ -175,8 +252,18 @@ pub(crate) async fn state(
 ) -> Result<Option<Value>, PostgresFailure> {
     let sql = "SELECT value FROM states JOIN conversations ON key = conversation
                WHERE id = $1 AND deleted_at IS NULL AND states.name = $2";
-    let text: Option<String> = sqlx::query_scalar(sql).bind(id.as_str()).bind(name).fetch_optional(connection).await?;
-    text.map(|text| decode(|| format!("the state `{name}` of conversation `{id}`"), &text)).transpose()
+    let text: Option<String> = sqlx::query_scalar(sql)
+        .bind(id.as_str())
+        .bind(name)
+        .fetch_optional(connection)
+        .await?;
+    text.map(|text| {
+        decode(
+            || format!("the state `{name}` of conversation `{id}`"),
+            &text,
+        )
+    })
+    .transpose()
 }
 
 /// The documents kept under these names.
@@ -187,9 +274,16 @@ pub(crate) async fn states(
 ) -> Result<BTreeMap<String, Value>, PostgresFailure> {
     let sql = "SELECT states.name, value FROM states JOIN conversations ON key = conversation
                WHERE id = $1 AND deleted_at IS NULL AND states.name = ANY($2)";
-    let rows: Vec<(String, String)> = sqlx::query_as(sql).bind(id.as_str()).bind(names).fetch_all(connection).await?;
+    let rows: Vec<(String, String)> = sqlx::query_as(sql)
+        .bind(id.as_str())
+        .bind(names)
+        .fetch_all(connection)
+        .await?;
     let decoded = rows.into_iter().map(|(name, text)| {
-        let value = decode(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+        let value = decode(
+            || format!("the state `{name}` of conversation `{id}`"),
+            &text,
+        )?;
         Ok((name, value))
     });
     decoded.collect()
@@ -202,8 +296,18 @@ pub(crate) async fn project_state(
     name: &str,
 ) -> Result<Option<Value>, PostgresFailure> {
     let sql = "SELECT value FROM project_states WHERE namespace = $1 AND name = $2";
-    let text: Option<String> = sqlx::query_scalar(sql).bind(namespace).bind(name).fetch_optional(connection).await?;
-    text.map(|text| decode(|| format!("the state `{name}` of namespace `{namespace}`"), &text)).transpose()
+    let text: Option<String> = sqlx::query_scalar(sql)
+        .bind(namespace)
+        .bind(name)
+        .fetch_optional(connection)
+        .await?;
+    text.map(|text| {
+        decode(
+            || format!("the state `{name}` of namespace `{namespace}`"),
+            &text,
+        )
+    })
+    .transpose()
 }
 
 /// The current conversation of a namespace.
@@ -213,17 +317,27 @@ pub(crate) async fn current(
 ) -> Result<Option<ConversationId>, PostgresFailure> {
     let sql = "SELECT id FROM current_conversations JOIN conversations ON key = conversation
                WHERE current_conversations.namespace = $1 AND deleted_at IS NULL";
-    let id: Option<String> = sqlx::query_scalar(sql).bind(namespace).fetch_optional(connection).await?;
+    let id: Option<String> = sqlx::query_scalar(sql)
+        .bind(namespace)
+        .fetch_optional(connection)
+        .await?;
     Ok(id.map(ConversationId::new))
 }
 
 /// The namespaces that are in use.
-pub(crate) async fn namespaces(connection: &mut PgConnection) -> Result<Vec<Namespace>, PostgresFailure> {
+pub(crate) async fn namespaces(
+    connection: &mut PgConnection,
+) -> Result<Vec<Namespace>, PostgresFailure> {
     let sql = include_str!("statements/namespaces.sql");
-    let rows: Vec<(String, i64, Option<String>)> = sqlx::query_as(sql).fetch_all(connection).await?;
+    let rows: Vec<(String, i64, Option<String>)> =
+        sqlx::query_as(sql).fetch_all(connection).await?;
     let read = |(namespace, conversations, current): (String, i64, Option<String>)| {
         let current = current.map(ConversationId::new);
-        Ok(Namespace { namespace, conversations: decode_count(conversations)?, current })
+        Ok(Namespace {
+            namespace,
+            conversations: decode_count(conversations)?,
+            current,
+        })
     };
     rows.into_iter().map(read).collect()
 }
@@ -233,7 +347,9 @@ pub(crate) async fn export(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Option<ConversationDocument>, PostgresFailure> {
-    let Some((key, conversation)) = conversation(connection, id).await? else { return Ok(None) };
+    let Some((key, conversation)) = conversation(connection, id).await? else {
+        return Ok(None);
+    };
     let messages = lineage::messages(connection, (key, id), MessageSpan::ALL).await?;
     Ok(Some(conversation.into_document(messages)))
 }
@@ -241,7 +357,8 @@ pub(crate) async fn export(
 /// What the database holds.
 pub(crate) async fn totals(connection: &mut PgConnection) -> Result<Totals, PostgresFailure> {
     let sql = include_str!("statements/totals.sql");
-    let row: (i64, i64, i64, i64, i64, i64, i64) = sqlx::query_as(sql).fetch_one(connection).await?;
+    let row: (i64, i64, i64, i64, i64, i64, i64) =
+        sqlx::query_as(sql).fetch_one(connection).await?;
     Ok(Totals {
         conversations: decode_count(row.0)?,
         in_trash: decode_count(row.1)?,

@@ -1,13 +1,13 @@
 //! The request log: deltas in order, texts once each.
 //!
-//! Invariant: what a request refers to is stored in the same transaction as the request, so every logged request can be
-//! made whole again.
+//! Invariant: what a request refers to is stored in the same transaction as the request, so every
+//! logged request can be made whole again.
 
 use std::collections::HashMap;
 
 use haft_store::backend::{
-    LastRequests, LoggedRow, OutlineReader, RequestDelta, SegmentRef, SegmentSource, apply, decode_count, encode,
-    encode_short_id, encode_time, kept, replay,
+    LastRequests, LoggedRow, OutlineReader, RequestDelta, SegmentRef, SegmentSource, apply,
+    decode_count, encode, encode_short_id, encode_time, kept, replay,
 };
 use haft_store::{LoggedRequest, RequestOutline, RequestSummary, SentRequest, StoreError};
 use haft_types::{ContentHash, ConversationId, Segment, Timestamp};
@@ -40,31 +40,55 @@ pub(crate) async fn log(
     sent: &SentRequest,
     now: Timestamp,
 ) -> Result<Logging, PostgresFailure> {
-    let sql = "UPDATE conversations SET requests = requests + 1 WHERE id = $1 AND deleted_at IS NULL
+    let sql =
+        "UPDATE conversations SET requests = requests + 1 WHERE id = $1 AND deleted_at IS NULL
                RETURNING key, requests";
-    let counted: Option<(i64, i64)> = sqlx::query_as(sql).bind(id.as_str()).fetch_optional(&mut *connection).await?;
-    let (key, number) = counted.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() })?;
+    let counted: Option<(i64, i64)> = sqlx::query_as(sql)
+        .bind(id.as_str())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let (key, number) =
+        counted.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() })?;
     let mut segments = match remembered.take_before(key, number) {
         Some(segments) => segments,
-        None => segments_of(connection, key, number - 1).await?.map_or_else(Vec::new, |(segments, _)| segments),
+        None => segments_of(connection, key, number - 1)
+            .await?
+            .map_or_else(Vec::new, |(segments, _)| segments),
     };
 
     let request = &sent.request;
     let kept = kept(&segments, &request.segments);
     let mut added = Vec::with_capacity(request.segments.len() - kept);
     for segment in &request.segments[kept..] {
-        added.push(SegmentRef::new(segment, keep(connection, key, segment).await?));
+        added.push(SegmentRef::new(
+            segment,
+            keep(connection, key, segment).await?,
+        ));
     }
-    keep_text(connection, request.tools.hash, || encode("a list of tools", &request.tools.specs)).await?;
+    keep_text(connection, request.tools.hash, || {
+        encode("a list of tools", &request.tools.specs)
+    })
+    .await?;
     let delta = RequestDelta::new(&segments, sent, added);
     if let (Some(hash), Some(encoding)) = (delta.encoding(), &sent.encoding) {
         keep_text(connection, hash, || Ok(encoding.to_string())).await?;
     }
     let sql = "INSERT INTO requests (conversation, number, sent_at, whole, body) VALUES ($1, $2, $3, $4, $5)";
-    let query = sqlx::query(sql).bind(key).bind(number).bind(encode_time(now)).bind(delta.is_whole());
-    query.bind(encode("a request", &delta)?).execute(connection).await?;
+    let query = sqlx::query(sql)
+        .bind(key)
+        .bind(number)
+        .bind(encode_time(now))
+        .bind(delta.is_whole());
+    query
+        .bind(encode("a request", &delta)?)
+        .execute(connection)
+        .await?;
     apply(&delta, &mut segments)?;
-    Ok(Logging { conversation: key, segments, number })
+    Ok(Logging {
+        conversation: key,
+        segments,
+        number,
+    })
 }
 
 /// Makes sure that what the segment holds is stored, and says where.
@@ -74,10 +98,20 @@ async fn keep(
     segment: &Segment,
 ) -> Result<SegmentSource, PostgresFailure> {
     let message = &segment.entry.message;
-    if lineage::stored_as(connection, conversation, message.message_id, segment.entry.hash).await? {
+    if lineage::stored_as(
+        connection,
+        conversation,
+        message.message_id,
+        segment.entry.hash,
+    )
+    .await?
+    {
         return Ok(SegmentSource::Message);
     }
-    keep_text(connection, segment.entry.hash, || encode("a message", message)).await?;
+    keep_text(connection, segment.entry.hash, || {
+        encode("a message", message)
+    })
+    .await?;
     Ok(SegmentSource::Text)
 }
 
@@ -87,11 +121,19 @@ async fn keep_text(
     text: impl FnOnce() -> Result<String, StoreError>,
 ) -> Result<(), PostgresFailure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM texts WHERE hash = $1)";
-    if sqlx::query_scalar(sql).bind(&hash.0[..]).fetch_one(&mut *connection).await? {
+    if sqlx::query_scalar(sql)
+        .bind(&hash.0[..])
+        .fetch_one(&mut *connection)
+        .await?
+    {
         return Ok(());
     }
     let sql = "INSERT INTO texts VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    sqlx::query(sql).bind(&hash.0[..]).bind(text()?).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(&hash.0[..])
+        .bind(text()?)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
@@ -108,14 +150,24 @@ async fn segments_of(
     number: i64,
 ) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, PostgresFailure> {
     let sql = include_str!("statements/segments.sql");
-    let rows: Vec<Row> = sqlx::query_as(sql).bind(conversation).bind(number).fetch_all(connection).await?;
+    let rows: Vec<Row> = sqlx::query_as(sql)
+        .bind(conversation)
+        .bind(number)
+        .fetch_all(connection)
+        .await?;
     replay(rows.into_iter().map(logged))
 }
 
-async fn log_of(connection: &mut PgConnection, id: &ConversationId) -> Result<Vec<LoggedRow>, PostgresFailure> {
+async fn log_of(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<Vec<LoggedRow>, PostgresFailure> {
     let sql = "SELECT number, sent_at, body FROM requests JOIN conversations ON conversations.key = conversation
                WHERE id = $1 AND deleted_at IS NULL ORDER BY number";
-    let rows: Vec<Row> = sqlx::query_as(sql).bind(id.as_str()).fetch_all(connection).await?;
+    let rows: Vec<Row> = sqlx::query_as(sql)
+        .bind(id.as_str())
+        .fetch_all(connection)
+        .await?;
     rows.into_iter().map(logged).collect()
 }
 
@@ -150,9 +202,15 @@ pub(crate) async fn get(
     id: &ConversationId,
     number: u64,
 ) -> Result<Option<LoggedRequest>, PostgresFailure> {
-    let Ok(number) = i64::try_from(number) else { return Ok(None) };
-    let Some(key) = read::find_key(connection, id).await? else { return Ok(None) };
-    let Some((segments, logged)) = segments_of(connection, key, number).await? else { return Ok(None) };
+    let Ok(number) = i64::try_from(number) else {
+        return Ok(None);
+    };
+    let Some(key) = read::find_key(connection, id).await? else {
+        return Ok(None);
+    };
+    let Some((segments, logged)) = segments_of(connection, key, number).await? else {
+        return Ok(None);
+    };
     // The newest one before a number beyond the log is not that one.
     if logged.number != number {
         return Ok(None);
@@ -178,7 +236,11 @@ struct RequestBodies {
 }
 
 impl RequestBodies {
-    async fn read(connection: &mut PgConnection, key: i64, segments: &[SegmentRef]) -> Result<Self, PostgresFailure> {
+    async fn read(
+        connection: &mut PgConnection,
+        key: i64,
+        segments: &[SegmentRef],
+    ) -> Result<Self, PostgresFailure> {
         let (mut ids, mut hashes) = (Vec::new(), Vec::new());
         for segment in segments {
             match segment.source {
@@ -188,13 +250,21 @@ impl RequestBodies {
         }
         let messages = lineage::first_bodies(connection, key, &ids).await?;
         let sql = "SELECT hash, body FROM texts WHERE hash = ANY ($1)";
-        let texts: Vec<(Vec<u8>, String)> = sqlx::query_as(sql).bind(&hashes).fetch_all(connection).await?;
-        Ok(Self { messages, texts: texts.into_iter().collect() })
+        let texts: Vec<(Vec<u8>, String)> = sqlx::query_as(sql)
+            .bind(&hashes)
+            .fetch_all(connection)
+            .await?;
+        Ok(Self {
+            messages,
+            texts: texts.into_iter().collect(),
+        })
     }
 
     fn of(&self, segment: &SegmentRef) -> Option<&str> {
         let body = match segment.source {
-            SegmentSource::Message => self.messages.get(&encode_short_id(segment.message_id.short())),
+            SegmentSource::Message => self
+                .messages
+                .get(&encode_short_id(segment.message_id.short())),
             SegmentSource::Text => self.texts.get(&segment.hash.0[..]),
         };
         body.map(String::as_str)
@@ -203,6 +273,11 @@ impl RequestBodies {
 
 async fn text(connection: &mut PgConnection, hash: ContentHash) -> Result<String, PostgresFailure> {
     let sql = "SELECT body FROM texts WHERE hash = $1";
-    let body = sqlx::query_scalar(sql).bind(&hash.0[..]).fetch_optional(connection).await?;
-    body.ok_or_else(|| PostgresFailure::Damaged(format!("text `{hash}` of a logged request is gone")))
+    let body = sqlx::query_scalar(sql)
+        .bind(&hash.0[..])
+        .fetch_optional(connection)
+        .await?;
+    body.ok_or_else(|| {
+        PostgresFailure::Damaged(format!("text `{hash}` of a logged request is gone"))
+    })
 }

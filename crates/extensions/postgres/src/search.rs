@@ -1,5 +1,5 @@
-//! Full-text search on the server: terms as [`haft_store::backend`] makes them, in a `tsvector` of our own making, so that the server's
-//! language settings do not matter.
+//! Full-text search on the server: terms as [`haft_store::backend`] makes them, in a `tsvector` of
+//! our own making, so that the server's language settings do not matter.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -34,15 +34,30 @@ async fn fill_a_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFai
     let query = sqlx::query_as(sql).bind(i64::from(BATCH));
     let taken: Vec<(i64, String, String)> = query.fetch_all(&mut *connection).await?;
     let entry = |(key, body, namespace): &(i64, String, String)| {
-        (*key, format!("{}'{}'", vector(&terms_of_body(body)), namespace_term(namespace)))
+        (
+            *key,
+            format!(
+                "{}'{}'",
+                vector(&terms_of_body(body)),
+                namespace_term(namespace)
+            ),
+        )
     };
     let (keys, entries): (Vec<_>, Vec<_>) = taken.iter().map(entry).unzip();
     let sql = "INSERT INTO entries
                SELECT message, entry::tsvector FROM unnest($1::bigint[], $2::text[]) AS new (message, entry)
                ON CONFLICT DO NOTHING";
-    sqlx::query(sql).bind(&keys).bind(entries).execute(&mut *connection).await?;
+    sqlx::query(sql)
+        .bind(&keys)
+        .bind(entries)
+        .execute(&mut *connection)
+        .await?;
     let names = fill_names(connection).await?;
-    Ok(if keys.len().max(names) == BATCH as usize { Idle::More } else { Idle::Done })
+    Ok(if keys.len().max(names) == BATCH as usize {
+        Idle::More
+    } else {
+        Idle::Done
+    })
 }
 
 /// Indexes at most [`BATCH`] names, and tells how many there were.
@@ -50,13 +65,18 @@ async fn fill_names(connection: &mut PgConnection) -> Result<usize, PostgresFail
     let sql = include_str!("statements/fill_names.sql");
     let query = sqlx::query_as(sql).bind(i64::from(BATCH));
     let taken: Vec<(i64, String, String)> = query.fetch_all(&mut *connection).await?;
-    let entry =
-        |(key, name, description): &(i64, String, String)| (*key, vector(&terms(&format!("{name}: {description}"))));
+    let entry = |(key, name, description): &(i64, String, String)| {
+        (*key, vector(&terms(&format!("{name}: {description}"))))
+    };
     let (keys, entries): (Vec<_>, Vec<_>) = taken.iter().map(entry).unzip();
     let sql = "INSERT INTO names
                SELECT conversation, entry::tsvector FROM unnest($1::bigint[], $2::text[]) AS new (conversation, entry)
                ON CONFLICT (conversation) DO UPDATE SET terms = excluded.terms";
-    sqlx::query(sql).bind(&keys).bind(entries).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(&keys)
+        .bind(entries)
+        .execute(connection)
+        .await?;
     Ok(keys.len())
 }
 
@@ -65,11 +85,15 @@ fn namespace_term(namespace: &str) -> String {
     format!("@{}", ContentHash::of(namespace.as_bytes()))
 }
 
-/// Terms with their places, as the server writes them. Terms hold letters and digits only, so quotes are all they need.
+/// Terms with their places, as the server writes them. Terms hold letters and digits only, so
+/// quotes are all they need.
 fn vector(terms: &str) -> String {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, term) in terms.split_whitespace().take(MOST_TERMS).enumerate() {
-        places.entry(term).or_default().push((index + 1).min(LAST_POSITION));
+        places
+            .entry(term)
+            .or_default()
+            .push((index + 1).min(LAST_POSITION));
     }
     let mut vector = String::new();
     for (term, places) in places {
@@ -88,14 +112,30 @@ fn tsquery(items: &[SearchItem]) -> String {
     let phrase = |item: &SearchItem| {
         let last = item.terms.len() - 1;
         let term = |(index, term): (usize, &String)| {
-            format!("'{term}'{}", if item.prefix && index == last { ":*" } else { "" })
+            format!(
+                "'{term}'{}",
+                if item.prefix && index == last {
+                    ":*"
+                } else {
+                    ""
+                }
+            )
         };
-        format!("({})", item.terms.iter().enumerate().map(term).collect::<Vec<_>>().join(" <-> "))
+        format!(
+            "({})",
+            item.terms
+                .iter()
+                .enumerate()
+                .map(term)
+                .collect::<Vec<_>>()
+                .join(" <-> ")
+        )
     };
     items.iter().map(phrase).collect::<Vec<_>>().join(" & ")
 }
 
-/// The messages that hold all items, best first; before them the conversations whose name or description do.
+/// The messages that hold all items, best first; before them the conversations whose name or
+/// description do.
 pub(crate) async fn search(
     connection: &mut PgConnection,
     items: &[SearchItem],
@@ -105,11 +145,17 @@ pub(crate) async fn search(
     let mut hits = named(connection, items, place, limit).await?;
     let sql = include_str!("statements/search.sql");
     let wanted = tsquery(items);
-    let within = place.namespace().map_or_else(String::new, |namespace| format!(" & '{}'", namespace_term(namespace)));
+    let within = place.namespace().map_or_else(String::new, |namespace| {
+        format!(" & '{}'", namespace_term(namespace))
+    });
     let mut seen = HashSet::new();
     let mut offset = 0_i64;
     while hits.len() < limit {
-        let query = sqlx::query_as(sql).bind(&wanted).bind(i64::from(CANDIDATES)).bind(offset).bind(&within);
+        let query = sqlx::query_as(sql)
+            .bind(&wanted)
+            .bind(i64::from(CANDIDATES))
+            .bind(offset)
+            .bind(&within);
         let candidates: Vec<(i64, i64, i64)> = query.fetch_all(&mut *connection).await?;
         for (_, source, position) in &candidates {
             if hits.len() >= limit {
@@ -128,7 +174,8 @@ pub(crate) async fn search(
     Ok(hits)
 }
 
-/// The message at this place as a conversation of the scope has it: its own one if that is in scope, else a fork of it.
+/// The message at this place as a conversation of the scope has it: its own one if that is in
+/// scope, else a fork of it.
 async fn hit(
     connection: &mut PgConnection,
     (source, position): (i64, i64),
@@ -141,13 +188,23 @@ async fn hit(
          ORDER BY key = $2 DESC, updated_at DESC LIMIT 1",
         place.condition(PARAMETER)
     );
-    let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(place.namespace()).bind(source).bind(position);
-    let Some(key) = query.fetch_optional(&mut *connection).await? else { return Ok(None) };
+    let query = sqlx::query_scalar(AssertSqlSafe(sql))
+        .bind(place.namespace())
+        .bind(source)
+        .bind(position);
+    let Some(key) = query.fetch_optional(&mut *connection).await? else {
+        return Ok(None);
+    };
     let sql = format!("SELECT {LISTED_COLUMNS} FROM conversations WHERE key = $1");
-    let row: ListedColumns = sqlx::query_as(AssertSqlSafe(sql)).bind::<i64>(key).fetch_one(&mut *connection).await?;
+    let row: ListedColumns = sqlx::query_as(AssertSqlSafe(sql))
+        .bind::<i64>(key)
+        .fetch_one(&mut *connection)
+        .await?;
     let conversation = listed(row)?;
     let span = MessageSpan::at(position);
-    let message = lineage::messages(connection, (key, &conversation.id), span).await?.pop();
+    let message = lineage::messages(connection, (key, &conversation.id), span)
+        .await?
+        .pop();
     Ok(message.and_then(|message| SearchHit::in_message(conversation, &message, items)))
 }
 
@@ -164,7 +221,9 @@ async fn named(
          WHERE {} AND terms @@ $2::tsquery ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
     );
-    let query = sqlx::query_as(AssertSqlSafe(sql)).bind(place.namespace()).bind(tsquery(items));
+    let query = sqlx::query_as(AssertSqlSafe(sql))
+        .bind(place.namespace())
+        .bind(tsquery(items));
     let rows: Vec<Row> = query.fetch_all(connection).await?;
     let mut hits = Vec::new();
     for (id, name, namespace, created_at, updated_at, messages, description) in rows {
@@ -173,7 +232,11 @@ async fn named(
         }
         if let Some(snippet) = name_snippet(&name, &description, items) {
             let conversation = listed((id, name, namespace, created_at, updated_at, messages))?;
-            hits.push(SearchHit { conversation, message: None, snippet });
+            hits.push(SearchHit {
+                conversation,
+                message: None,
+                snippet,
+            });
         }
     }
     Ok(hits)

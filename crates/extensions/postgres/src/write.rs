@@ -1,7 +1,9 @@
-//! Everything that changes the database but the request log. Each function is called within a transaction, which its caller
-//! commits.
+//! Everything that changes the database but the request log. Each function is called within a
+//! transaction, which its caller commits.
 
-use haft_store::backend::{MessageRow, MessageSpan, decode_count, encode, encode_short_id, encode_time};
+use haft_store::backend::{
+    MessageRow, MessageSpan, decode_count, encode, encode_short_id, encode_time,
+};
 use haft_store::{Conversation, NewFork, Revision, StoreError, Swap};
 use haft_types::{ConversationId, Message, MessageId, Timestamp};
 use serde_json::Value;
@@ -14,7 +16,11 @@ use crate::read;
 
 /// Checks that the tables are of the format we know.
 pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
-    connect::check_format(sqlx::query_scalar("SELECT format FROM haft_format").fetch_one(connection).await?)
+    connect::check_format(
+        sqlx::query_scalar("SELECT format FROM haft_format")
+            .fetch_one(connection)
+            .await?,
+    )
 }
 
 /// Inserts a conversation whose message count is still zero, and then its messages.
@@ -68,15 +74,21 @@ pub(crate) async fn append(
     insert_message(connection, (key, id), position, message).await
 }
 
-/// Makes room for one more message: the conversation's key and the new position. Until the transaction ends nobody else does.
+/// Makes room for one more message: the conversation's key and the new position. Until the
+/// transaction ends nobody else does.
 async fn count_message(
     connection: &mut PgConnection,
     id: &ConversationId,
     now: Timestamp,
 ) -> Result<(i64, i64), PostgresFailure> {
-    let sql = "UPDATE conversations SET messages = messages + 1, updated_at = greatest(updated_at, $2)
+    let sql =
+        "UPDATE conversations SET messages = messages + 1, updated_at = greatest(updated_at, $2)
                WHERE id = $1 AND deleted_at IS NULL RETURNING key, messages";
-    let counted = sqlx::query_as(sql).bind(id.as_str()).bind(encode_time(now)).fetch_optional(connection).await?;
+    let counted = sqlx::query_as(sql)
+        .bind(id.as_str())
+        .bind(encode_time(now))
+        .fetch_optional(connection)
+        .await?;
     counted.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
@@ -87,7 +99,12 @@ async fn insert_message(
     message: &MessageRow,
 ) -> Result<(), PostgresFailure> {
     if let Some((_, taken_by)) = lineage::find(connection, key, message.id.short()).await? {
-        return Err(StoreError::MessageIdTaken { conversation: id.clone(), message: message.id, taken_by }.into());
+        return Err(StoreError::MessageIdTaken {
+            conversation: id.clone(),
+            message: message.id,
+            taken_by,
+        }
+        .into());
     }
     let sql = "WITH inserted AS (
                    INSERT INTO messages (conversation, position, short_id, message_id, role, hash, body)
@@ -117,18 +134,29 @@ pub(crate) async fn update(
     let position = lineage::position(connection, (key, id), message).await?;
     let span = MessageSpan::at(position);
     let stored = lineage::messages(connection, (key, id), span).await?.pop();
-    let stored = stored.ok_or(StoreError::UnknownMessage { conversation: id.clone(), message })?;
+    let stored = stored.ok_or(StoreError::UnknownMessage {
+        conversation: id.clone(),
+        message,
+    })?;
     let revised = revision.of(stored);
     let row = MessageRow::new(&revised)?;
     let sql = "WITH inserted AS (
                    INSERT INTO revisions (conversation, position, made_at, hash, body)
                    VALUES ($1, $2, $3, $4, $5) RETURNING key)
                INSERT INTO unindexed SELECT -key FROM inserted";
-    let query = sqlx::query(sql).bind(key).bind(position).bind(encode_time(now)).bind(&row.hash.0[..]).bind(&row.body);
+    let query = sqlx::query(sql)
+        .bind(key)
+        .bind(position)
+        .bind(encode_time(now))
+        .bind(&row.hash.0[..])
+        .bind(&row.body);
     query.execute(&mut *connection).await?;
-    let sql =
-        "UPDATE conversations SET revisions = revisions + 1, updated_at = greatest(updated_at, $2) WHERE key = $1";
-    sqlx::query(sql).bind(key).bind(encode_time(now)).execute(connection).await?;
+    let sql = "UPDATE conversations SET revisions = revisions + 1, updated_at = greatest(updated_at, $2) WHERE key = $1";
+    sqlx::query(sql)
+        .bind(key)
+        .bind(encode_time(now))
+        .execute(connection)
+        .await?;
     Ok(revised)
 }
 
@@ -142,7 +170,9 @@ pub(crate) async fn fork(
     // So that what is shared is all that is there at this moment.
     let parent = read::own_key(connection, id).await?;
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
-    let (_, from) = read::conversation(connection, id).await?.ok_or_else(unknown)?;
+    let (_, from) = read::conversation(connection, id)
+        .await?
+        .ok_or_else(unknown)?;
     let last = match fork.at {
         Some(message) => decode_count(lineage::position(connection, (parent, id), message).await?)?,
         None => from.messages,
@@ -153,7 +183,11 @@ pub(crate) async fn fork(
     let key = insert_conversation(connection, &new, &metadata).await?;
     lineage::inherit(connection, key, parent, last.cast_signed()).await?;
     let sql = "INSERT INTO states SELECT $1, name, value FROM states WHERE conversation = $2";
-    sqlx::query(sql).bind(key).bind(parent).execute(&mut *connection).await?;
+    sqlx::query(sql)
+        .bind(key)
+        .bind(parent)
+        .execute(&mut *connection)
+        .await?;
     if make_current {
         point_current_at(connection, &new.namespace, key).await?;
     }
@@ -169,7 +203,11 @@ pub(crate) async fn rename(
     let key = read::own_key(connection, id).await?;
     let sql = "WITH renamed AS (UPDATE conversations SET name = $2 WHERE key = $1 RETURNING key)
                INSERT INTO unnamed SELECT key FROM renamed ON CONFLICT DO NOTHING";
-    sqlx::query(sql).bind(key).bind(name).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(key)
+        .bind(name)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
@@ -181,7 +219,11 @@ pub(crate) async fn delete(
 ) -> Result<(), PostgresFailure> {
     let key = read::own_key(connection, id).await?;
     let sql = "UPDATE conversations SET deleted_at = $2 WHERE key = $1";
-    sqlx::query(sql).bind(key).bind(encode_time(now)).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(key)
+        .bind(encode_time(now))
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
@@ -191,7 +233,10 @@ pub(crate) async fn restore(
     id: &ConversationId,
 ) -> Result<Conversation, PostgresFailure> {
     let sql = "UPDATE conversations SET deleted_at = NULL WHERE id = $1";
-    sqlx::query(sql).bind(id.as_str()).execute(&mut *connection).await?;
+    sqlx::query(sql)
+        .bind(id.as_str())
+        .execute(&mut *connection)
+        .await?;
     let restored = read::get(connection, id).await?;
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
@@ -207,7 +252,13 @@ pub(crate) async fn note(
     let key = read::own_key(connection, id).await?;
     let position = lineage::position(connection, (key, id), about).await?;
     let sql = "INSERT INTO facts (conversation, position, noted_at, body) VALUES ($1, $2, $3, $4)";
-    sqlx::query(sql).bind(key).bind(position).bind(encode_time(now)).bind(fact).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(key)
+        .bind(position)
+        .bind(encode_time(now))
+        .bind(fact)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
@@ -219,9 +270,13 @@ pub(crate) async fn set_state(
     value: &str,
 ) -> Result<(), PostgresFailure> {
     let key = read::own_key(connection, id).await?;
-    let sql =
-        "INSERT INTO states VALUES ($1, $2, $3) ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value";
-    sqlx::query(sql).bind(key).bind(name).bind(value).execute(connection).await?;
+    let sql = "INSERT INTO states VALUES ($1, $2, $3) ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value";
+    sqlx::query(sql)
+        .bind(key)
+        .bind(name)
+        .bind(value)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
@@ -234,7 +289,12 @@ pub(crate) async fn set_project_state(
 ) -> Result<(), PostgresFailure> {
     let sql = "INSERT INTO project_states VALUES ($1, $2, $3)
                ON CONFLICT (namespace, name) DO UPDATE SET value = excluded.value";
-    sqlx::query(sql).bind(namespace).bind(name).bind(value).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(namespace)
+        .bind(name)
+        .bind(value)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
@@ -246,10 +306,19 @@ pub(crate) async fn swap_project_state(
     before: Option<&Value>,
     value: &str,
 ) -> Result<Swap, PostgresFailure> {
-    // There may be no row to lock, so the name of the document is locked until the transaction ends.
+    // There may be no row to lock, so the name of the document is locked until the transaction
+    // ends.
     let sql = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' state ' || $1 || ' ' || $2, 0))";
-    sqlx::query(sql).bind(namespace).bind(name).execute(&mut *connection).await?;
-    if read::project_state(connection, namespace, name).await?.as_ref() != before {
+    sqlx::query(sql)
+        .bind(namespace)
+        .bind(name)
+        .execute(&mut *connection)
+        .await?;
+    if read::project_state(connection, namespace, name)
+        .await?
+        .as_ref()
+        != before
+    {
         return Ok(Swap::Overtaken);
     }
     set_project_state(connection, namespace, name, value).await?;
@@ -267,9 +336,17 @@ pub(crate) async fn set_current(
     point_current_at(connection, namespace, key).await
 }
 
-async fn point_current_at(connection: &mut PgConnection, namespace: &str, key: i64) -> Result<(), PostgresFailure> {
+async fn point_current_at(
+    connection: &mut PgConnection,
+    namespace: &str,
+    key: i64,
+) -> Result<(), PostgresFailure> {
     let sql = "INSERT INTO current_conversations VALUES ($1, $2)
                ON CONFLICT (namespace) DO UPDATE SET conversation = excluded.conversation";
-    sqlx::query(sql).bind(namespace).bind(key).execute(connection).await?;
+    sqlx::query(sql)
+        .bind(namespace)
+        .bind(key)
+        .execute(connection)
+        .await?;
     Ok(())
 }

@@ -13,8 +13,12 @@ use crate::{Attempt, anyone, holds, not_applicable};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("create a file in the project", |g| create_in(&g.project)),
-    anyone("write a file of the project", |g| open_to_write(&g.in_project("own"))),
-    anyone("rename a file of the project", |g| back_and_forth(&g.in_project("own"), &g.in_project("own-renamed"))),
+    anyone("write a file of the project", |g| {
+        open_to_write(&g.in_project("own"))
+    }),
+    anyone("rename a file of the project", |g| {
+        back_and_forth(&g.in_project("own"), &g.in_project("own-renamed"))
+    }),
     anyone("rename a folder of the project", |g| {
         back_and_forth(&g.in_project("folder"), &g.in_project("folder-renamed"))
     }),
@@ -30,34 +34,65 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     anyone("change permissions in the project", |g| {
         fs::set_permissions(g.in_project("own"), fs::Permissions::from_mode(0o600))?;
-        Ok(fs::set_permissions(g.in_project("own"), fs::Permissions::from_mode(0o644))?)
+        Ok(fs::set_permissions(
+            g.in_project("own"),
+            fs::Permissions::from_mode(0o644),
+        )?)
     }),
-    anyone("write beside protected files", |g| create_in(&g.in_project(".github"))),
+    anyone("write beside protected files", |g| {
+        create_in(&g.in_project(".github"))
+    }),
     anyone("create a file that begins like a protected one", |g| {
         fs::write(g.in_project(".gitignore"), "target\n")?;
         Ok(fs::remove_file(g.in_project(".gitignore"))?)
     }),
-    anyone("read git's settings", |g| Ok(fs::read(g.in_project(".git/config")).map(drop)?)),
+    anyone("read git's settings", |g| {
+        Ok(fs::read(g.in_project(".git/config")).map(drop)?)
+    }),
     anyone("see what git sees", |g| {
-        let git = Command::new("git").arg("-C").arg(&g.project).args(["status", "--short"]).output();
-        let Ok(output) = git else { return not_applicable("git is not installed") };
+        let git = Command::new("git")
+            .arg("-C")
+            .arg(&g.project)
+            .args(["status", "--short"])
+            .output();
+        let Ok(output) = git else {
+            return not_applicable("git is not installed");
+        };
         // As another user git does not trust the folder, inside and outside alike.
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        holds(output.status.success() || told.contains("dubious ownership"), told.trim())
+        holds(
+            output.status.success() || told.contains("dubious ownership"),
+            told.trim(),
+        )
     }),
     anyone("read a file outside", |g| {
-        holds(fs::read_to_string(g.outside_file())? == "outside\n", "it holds something else")
+        holds(
+            fs::read_to_string(g.outside_file())? == "outside\n",
+            "it holds something else",
+        )
     }),
-    anyone("read the system's programs", |_| holds(fs::read_dir("/usr/bin")?.count() > 10, "there are few")),
+    anyone("read the system's programs", |_| {
+        holds(fs::read_dir("/usr/bin")?.count() > 10, "there are few")
+    }),
     anyone("create a file in /tmp", |g| {
         // It stays, to be looked for from outside.
         Ok(fs::write(Path::new("/tmp").join(&g.mark), "")?)
     }),
-    anyone("create a file in /var/tmp", |g| Ok(fs::write(Path::new("/var/tmp").join(&g.mark), "")?)),
-    anyone("create shared memory", |g| Ok(fs::write(Path::new("/dev/shm").join(&g.mark), "")?)),
-    anyone("write to /dev/null", |_| open_to_write(Path::new("/dev/null"))),
-    anyone("read random bytes", |_| Ok(File::open("/dev/urandom")?.read_exact(&mut [0; 16])?)),
-    anyone("run a program", |_| holds(Command::new("/bin/true").status()?.success(), "it failed")),
+    anyone("create a file in /var/tmp", |g| {
+        Ok(fs::write(Path::new("/var/tmp").join(&g.mark), "")?)
+    }),
+    anyone("create shared memory", |g| {
+        Ok(fs::write(Path::new("/dev/shm").join(&g.mark), "")?)
+    }),
+    anyone("write to /dev/null", |_| {
+        open_to_write(Path::new("/dev/null"))
+    }),
+    anyone("read random bytes", |_| {
+        Ok(File::open("/dev/urandom")?.read_exact(&mut [0; 16])?)
+    }),
+    anyone("run a program", |_| {
+        holds(Command::new("/bin/true").status()?.success(), "it failed")
+    }),
     anyone("run a script of the project", |g| {
         let script = g.in_project("script");
         fs::write(&script, "#!/bin/sh\necho hello | tr a-z A-Z\n")?;
@@ -71,10 +106,15 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         child.kill()?;
         holds(!child.wait()?.success(), "it ended by itself")
     }),
-    anyone("start a thread", |_| holds(std::thread::spawn(|| 1).join().is_ok(), "it did not run")),
+    anyone("start a thread", |_| {
+        holds(std::thread::spawn(|| 1).join().is_ok(), "it did not run")
+    }),
     anyone("see its own process", |_| {
         let status = fs::read_to_string("/proc/self/status")?;
-        holds(status.contains(&format!("Pid:\t{}\n", std::process::id())), "it has another number")
+        holds(
+            status.contains(&format!("Pid:\t{}\n", std::process::id())),
+            "it has another number",
+        )
     }),
     anyone("speak over its own loopback", |_| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

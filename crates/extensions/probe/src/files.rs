@@ -13,25 +13,41 @@ use crate::{Attempt, ProbeTargets, Tried, anyone, not_applicable, root};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("create a file", |g| create_in(&g.outside)),
-    anyone("create a file by a relative path", |g| create_in(&relative(g))),
+    anyone("create a file by a relative path", |g| {
+        create_in(&relative(g))
+    }),
     anyone("append to a file", |g| open_to_write(&g.outside_file())),
     anyone("open a file for reading and writing", |g| {
-        OpenOptions::new().read(true).write(true).open(g.outside_file())?;
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(g.outside_file())?;
         Ok(())
     }),
     anyone("cut a file to its own length", |g| {
         let length = fs::metadata(g.outside_file())?.len();
-        Ok(OpenOptions::new().write(true).open(g.outside_file())?.set_len(length)?)
+        Ok(OpenOptions::new()
+            .write(true)
+            .open(g.outside_file())?
+            .set_len(length)?)
     }),
     anyone("delete a file", |g| {
         let text = fs::read(g.outside_file())?;
         fs::remove_file(g.outside_file())?;
         Ok(fs::write(g.outside_file(), text)?)
     }),
-    anyone("rename a file", |g| back_and_forth(&g.outside_file(), &g.outside.join("renamed"))),
-    anyone("rename a folder", |g| back_and_forth(&g.outside.join("folder"), &g.outside.join("renamed"))),
-    anyone("rename the folder above", |g| back_and_forth(&g.outside, &g.outside.with_extension("moved"))),
-    anyone("rename the project itself", |g| back_and_forth(&g.project, &g.project.with_extension("moved"))),
+    anyone("rename a file", |g| {
+        back_and_forth(&g.outside_file(), &g.outside.join("renamed"))
+    }),
+    anyone("rename a folder", |g| {
+        back_and_forth(&g.outside.join("folder"), &g.outside.join("renamed"))
+    }),
+    anyone("rename the folder above", |g| {
+        back_and_forth(&g.outside, &g.outside.with_extension("moved"))
+    }),
+    anyone("rename the project itself", |g| {
+        back_and_forth(&g.project, &g.project.with_extension("moved"))
+    }),
     anyone("create a folder", |g| {
         fs::create_dir(g.outside.join("new"))?;
         Ok(fs::remove_dir(g.outside.join("new"))?)
@@ -40,8 +56,12 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         fs::remove_dir(g.outside.join("folder"))?;
         Ok(fs::create_dir(g.outside.join("folder"))?)
     }),
-    anyone("move a file into the project", |g| back_and_forth(&g.outside_file(), &g.in_project("stolen"))),
-    anyone("move a file out of the project", |g| back_and_forth(&g.in_project("own"), &g.outside.join("dropped"))),
+    anyone("move a file into the project", |g| {
+        back_and_forth(&g.outside_file(), &g.in_project("stolen"))
+    }),
+    anyone("move a file out of the project", |g| {
+        back_and_forth(&g.in_project("own"), &g.outside.join("dropped"))
+    }),
     anyone("change a file's permissions", |g| {
         let before = fs::metadata(g.outside_file())?.permissions();
         fs::set_permissions(g.outside_file(), Permissions::from_mode(0o640))?;
@@ -57,23 +77,47 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         use std::os::unix::fs::MetadataExt;
         let (uid, gid) = fs::metadata(g.outside_file()).map(|of| (of.uid(), of.gid()))?;
         let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
-        Ok(rustix::fs::chownat(rustix::fs::CWD, g.outside_file(), uid, gid, AtFlags::empty())?)
+        Ok(rustix::fs::chownat(
+            rustix::fs::CWD,
+            g.outside_file(),
+            uid,
+            gid,
+            AtFlags::empty(),
+        )?)
     }),
     anyone("change a file's times", |g| {
-        Ok(rustix::fs::utimensat(rustix::fs::CWD, g.outside_file(), &now(), AtFlags::empty())?)
+        Ok(rustix::fs::utimensat(
+            rustix::fs::CWD,
+            g.outside_file(),
+            &now(),
+            AtFlags::empty(),
+        )?)
     }),
     anyone("change times through a file open for reading", |g| {
         Ok(rustix::fs::futimens(File::open(g.outside_file())?, &now())?)
     }),
     anyone("set an extended attribute", |g| {
-        attribute(rustix::fs::setxattr(g.outside_file(), "user.haft", b"x", XattrFlags::empty()))?;
+        attribute(rustix::fs::setxattr(
+            g.outside_file(),
+            "user.haft",
+            b"x",
+            XattrFlags::empty(),
+        ))?;
         Ok(rustix::fs::removexattr(g.outside_file(), "user.haft")?)
     }),
-    anyone("set an extended attribute through a file open for reading", |g| {
-        let file = File::open(g.outside_file())?;
-        attribute(rustix::fs::fsetxattr(&file, "user.haft", b"x", XattrFlags::empty()))?;
-        Ok(rustix::fs::fremovexattr(&file, "user.haft")?)
-    }),
+    anyone(
+        "set an extended attribute through a file open for reading",
+        |g| {
+            let file = File::open(g.outside_file())?;
+            attribute(rustix::fs::fsetxattr(
+                &file,
+                "user.haft",
+                b"x",
+                XattrFlags::empty(),
+            ))?;
+            Ok(rustix::fs::fremovexattr(&file, "user.haft")?)
+        },
+    ),
     anyone("set a flag through a file open for reading", |g| {
         let file = File::open(g.outside_file())?;
         let Ok(flags) = rustix::fs::ioctl_getflags(&file) else {
@@ -84,7 +128,9 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("create a nameless file and name it", |g| {
         let flags = OFlags::TMPFILE | OFlags::WRONLY;
         let file = match rustix::fs::openat(rustix::fs::CWD, &g.outside, flags, Mode::RUSR) {
-            Err(rustix::io::Errno::OPNOTSUPP) => return not_applicable("this file system has no nameless files"),
+            Err(rustix::io::Errno::OPNOTSUPP) => {
+                return not_applicable("this file system has no nameless files");
+            }
             opened => opened?,
         };
         let name = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -94,17 +140,32 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     anyone("create a named pipe", |g| {
         let pipe = g.outside.join("pipe");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR, 0)?;
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            Mode::RUSR,
+            0,
+        )?;
         Ok(fs::remove_file(pipe)?)
     }),
     anyone("write to a named pipe that is there", |g| {
-        let pipe = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(g.outside.join("pipe-there"));
+        let pipe = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(g.outside.join("pipe-there"));
         Ok(pipe?.write_all(b"x")?)
     }),
-    anyone("open a file for writing that was opened by path only", |g| {
-        let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(g.outside_file())?;
-        open_to_write(Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())))
-    }),
+    anyone(
+        "open a file for writing that was opened by path only",
+        |g| {
+            let place = OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_PATH)
+                .open(g.outside_file())?;
+            open_to_write(Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())))
+        },
+    ),
     anyone("open a file for writing that was opened for reading", |g| {
         let file = File::open(g.outside_file())?;
         open_to_write(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
@@ -115,32 +176,53 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     anyone("lengthen a file with the call of its own", |g| {
         let length = fs::metadata(g.outside_file())?.len();
-        let name = std::ffi::CString::new(g.outside_file().as_os_str().as_encoded_bytes()).unwrap_or_default();
-        call(libc::SYS_truncate, [name.as_c_str().into(), length.cast_signed().into()])?;
+        let name = std::ffi::CString::new(g.outside_file().as_os_str().as_encoded_bytes())
+            .unwrap_or_default();
+        call(
+            libc::SYS_truncate,
+            [name.as_c_str().into(), length.cast_signed().into()],
+        )?;
         Ok(())
     }),
     root("create a file in /", |_| create_in(Path::new("/"))),
     root("create a file in /etc", |_| create_in(Path::new("/etc"))),
-    root("create a file in /usr/bin", |_| create_in(Path::new("/usr/bin"))),
+    root("create a file in /usr/bin", |_| {
+        create_in(Path::new("/usr/bin"))
+    }),
     root("create a file in /var", |_| create_in(Path::new("/var"))),
     root("create a file in /root", |_| create_in(Path::new("/root"))),
     root("create a file beside the program", |_| {
         let program = fs::read_link("/proc/self/exe")?;
         create_in(program.parent().unwrap_or(Path::new("/")))
     }),
-    root("open the list of users for writing", |_| open_to_write(Path::new("/etc/passwd"))),
+    root("open the list of users for writing", |_| {
+        open_to_write(Path::new("/etc/passwd"))
+    }),
 ];
 
 /// The outside folder as seen from the project.
 fn relative(targets: &ProbeTargets) -> std::path::PathBuf {
-    let up = targets.project.components().skip(1).map(|_| "..").collect::<std::path::PathBuf>();
-    up.join(targets.outside.strip_prefix("/").unwrap_or(&targets.outside))
+    let up = targets
+        .project
+        .components()
+        .skip(1)
+        .map(|_| "..")
+        .collect::<std::path::PathBuf>();
+    up.join(
+        targets
+            .outside
+            .strip_prefix("/")
+            .unwrap_or(&targets.outside),
+    )
 }
 
 /// Creates a file and removes it.
 pub(crate) fn create_in(folder: &Path) -> Tried {
     let path = folder.join(format!("haft-probe-{}", std::process::id()));
-    OpenOptions::new().write(true).create_new(true).open(&path)?;
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
     Ok(fs::remove_file(path)?)
 }
 
@@ -157,12 +239,20 @@ pub(crate) fn back_and_forth(from: &Path, to: &Path) -> Tried {
 
 fn attribute(set: rustix::io::Result<()>) -> Tried {
     match set {
-        Err(rustix::io::Errno::OPNOTSUPP) => not_applicable("this file system has no extended attributes"),
+        Err(rustix::io::Errno::OPNOTSUPP) => {
+            not_applicable("this file system has no extended attributes")
+        }
         set => Ok(set?),
     }
 }
 
 fn now() -> Timestamps {
-    let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
-    Timestamps { last_access: now, last_modification: now }
+    let now = rustix::fs::Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    };
+    Timestamps {
+        last_access: now,
+        last_modification: now,
+    }
 }

@@ -1,7 +1,7 @@
 //! Calls by which processes leave such places, or reach into the kernel.
 //!
-//! Where success would do harm, the call is made with arguments that the kernel looks at only after it has looked at who
-//! calls: any error but one of permission means that it would have been done.
+//! Where success would do harm, the call is made with arguments that the kernel looks at only after
+//! it has looked at who calls: any error but one of permission means that it would have been done.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -16,32 +16,76 @@ use crate::{Attempt, Tried, anyone, depends, refused, root};
 pub(crate) const ATTEMPTS: &[Attempt] = &[
     root("mount a file system", |g| {
         let at = text(&g.project);
-        call(libc::SYS_mount, [c"none".into(), at.as_c_str().into(), c"tmpfs".into(), 0.into(), 0.into()])?;
+        call(
+            libc::SYS_mount,
+            [
+                c"none".into(),
+                at.as_c_str().into(),
+                c"tmpfs".into(),
+                0.into(),
+                0.into(),
+            ],
+        )?;
         unmount(&at)
     }),
     root("mount a folder somewhere else", |g| {
         let (from, to) = (text(&g.outside), text(&g.in_project("folder")));
         let flags = libc::MS_BIND.cast_signed();
-        call(libc::SYS_mount, [from.as_c_str().into(), to.as_c_str().into(), 0.into(), flags.into(), 0.into()])?;
+        call(
+            libc::SYS_mount,
+            [
+                from.as_c_str().into(),
+                to.as_c_str().into(),
+                0.into(),
+                flags.into(),
+                0.into(),
+            ],
+        )?;
         unmount(&to)
     }),
     root("make a mount writable again", |_| {
         // Anything but a mount has no options: outside that is what is wrong with it.
         let flags = (libc::MS_REMOUNT | libc::MS_BIND).cast_signed();
-        reached(call(libc::SYS_mount, [0.into(), c"/proc/self/exe".into(), 0.into(), flags.into(), 0.into()]))
+        reached(call(
+            libc::SYS_mount,
+            [
+                0.into(),
+                c"/proc/self/exe".into(),
+                0.into(),
+                flags.into(),
+                0.into(),
+            ],
+        ))
     }),
     root("unmount what covers a secret", |g| {
         let at = text(g.secret_folder());
-        reached(call(libc::SYS_umount2, [at.as_c_str().into(), libc::MNT_DETACH.into()]))
+        reached(call(
+            libc::SYS_umount2,
+            [at.as_c_str().into(), libc::MNT_DETACH.into()],
+        ))
     }),
-    root("open a file system by the newer calls", |_| reached(call(libc::SYS_fsopen, [c"tmpfs".into(), 0.into()]))),
+    root("open a file system by the newer calls", |_| {
+        reached(call(libc::SYS_fsopen, [c"tmpfs".into(), 0.into()]))
+    }),
     root("copy a tree of mounts", |g| {
         let at = text(&g.outside);
-        reached(call(libc::SYS_open_tree, [libc::AT_FDCWD.into(), at.as_c_str().into(), 1.into()]))
+        reached(call(
+            libc::SYS_open_tree,
+            [libc::AT_FDCWD.into(), at.as_c_str().into(), 1.into()],
+        ))
     }),
     root("move a mount", |_| {
         let none = libc::AT_FDCWD;
-        reached(call(libc::SYS_move_mount, [none.into(), c"/none".into(), none.into(), c"/none".into(), 0.into()]))
+        reached(call(
+            libc::SYS_move_mount,
+            [
+                none.into(),
+                c"/none".into(),
+                none.into(),
+                c"/none".into(),
+                0.into(),
+            ],
+        ))
     }),
     root("change what a mount allows", |_| {
         // It says to set and to clear the same.
@@ -49,11 +93,20 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let here = libc::AT_FDCWD;
         reached(call(
             libc::SYS_mount_setattr,
-            [here.into(), c"/".into(), 0.into(), (&mut attributes).into(), 32.into()],
+            [
+                here.into(),
+                c"/".into(),
+                0.into(),
+                (&mut attributes).into(),
+                32.into(),
+            ],
         ))
     }),
     root("change the root of the file system", |_| {
-        reached(call(libc::SYS_pivot_root, [c"/none".into(), c"/none".into()]))
+        reached(call(
+            libc::SYS_pivot_root,
+            [c"/none".into(), c"/none".into()],
+        ))
     }),
     root("change the root of the process", |g| {
         let at = text(&g.project);
@@ -64,36 +117,82 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     root("make a mount namespace", |_| unshare(libc::CLONE_NEWNS)),
     root("make a network namespace", |_| unshare(libc::CLONE_NEWNET)),
     root("make a pid namespace", |_| unshare(libc::CLONE_NEWPID)),
-    root("make a control group namespace", |_| unshare(libc::CLONE_NEWCGROUP)),
-    anyone("start a process in a user namespace", |_| Ok(clone_with(libc::CLONE_NEWUSER)?)),
-    anyone("start a process in a user namespace by the newer call", |_| Ok(clone3_with(libc::CLONE_NEWUSER)?)),
+    root("make a control group namespace", |_| {
+        unshare(libc::CLONE_NEWCGROUP)
+    }),
+    anyone("start a process in a user namespace", |_| {
+        Ok(clone_with(libc::CLONE_NEWUSER)?)
+    }),
+    anyone(
+        "start a process in a user namespace by the newer call",
+        |_| Ok(clone3_with(libc::CLONE_NEWUSER)?),
+    ),
     anyone("make user and mount namespaces and mount there", |g| {
         unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
         let at = text(&g.outside);
-        call(libc::SYS_mount, [c"none".into(), at.as_c_str().into(), c"tmpfs".into(), 0.into(), 0.into()])?;
+        call(
+            libc::SYS_mount,
+            [
+                c"none".into(),
+                at.as_c_str().into(),
+                c"tmpfs".into(),
+                0.into(),
+                0.into(),
+            ],
+        )?;
         Ok(())
     }),
-    depends("enter the mount namespace of the first process", |_| enter("/proc/1/ns/mnt")),
-    depends("enter the network namespace of the first process", |_| enter("/proc/1/ns/net")),
-    root("enter the namespaces of a process outside", |g| enter(&format!("/proc/{}/ns/net", g.process))),
-    root("enter its own network namespace", |_| enter("/proc/self/ns/net")),
-    depends("make a namespace in the convention for 32 bits", |_| in_32_bits()),
-    depends("make a namespace in the convention of short pointers", |_| {
-        reached(call(libc::SYS_unshare | 0x4000_0000, [libc::CLONE_NEWUSER.into()]))
+    depends("enter the mount namespace of the first process", |_| {
+        enter("/proc/1/ns/mnt")
     }),
+    depends("enter the network namespace of the first process", |_| {
+        enter("/proc/1/ns/net")
+    }),
+    root("enter the namespaces of a process outside", |g| {
+        enter(&format!("/proc/{}/ns/net", g.process))
+    }),
+    root("enter its own network namespace", |_| {
+        enter("/proc/self/ns/net")
+    }),
+    depends("make a namespace in the convention for 32 bits", |_| {
+        in_32_bits()
+    }),
+    depends(
+        "make a namespace in the convention of short pointers",
+        |_| {
+            reached(call(
+                libc::SYS_unshare | 0x4000_0000,
+                [libc::CLONE_NEWUSER.into()],
+            ))
+        },
+    ),
     root("find a file by its number", |g| {
         // The number of the root folder, as most file systems count; what it is does not matter.
         let mut handle = [8, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
         let mount = File::open(&g.project)?;
-        reached(call(libc::SYS_open_by_handle_at, [mount.as_raw_fd().into(), (&mut handle).into(), 0.into()]))
+        reached(call(
+            libc::SYS_open_by_handle_at,
+            [mount.as_raw_fd().into(), (&mut handle).into(), 0.into()],
+        ))
     }),
-    root("become another user", |_| done(call(libc::SYS_setuid, [1.into()]))),
-    root("become another group", |_| done(call(libc::SYS_setgid, [1.into()]))),
-    root("join further groups", |_| reached(call(libc::SYS_setgroups, [0.into(), 0.into()]))),
-    root("hold the capability to administer", |_| holds_administration()),
+    root("become another user", |_| {
+        done(call(libc::SYS_setuid, [1.into()]))
+    }),
+    root("become another group", |_| {
+        done(call(libc::SYS_setgid, [1.into()]))
+    }),
+    root("join further groups", |_| {
+        reached(call(libc::SYS_setgroups, [0.into(), 0.into()]))
+    }),
+    root("hold the capability to administer", |_| {
+        holds_administration()
+    }),
     root("change what being root means", |_| {
         let bits = call(libc::SYS_prctl, [libc::PR_GET_SECUREBITS.into()])?;
-        reached(call(libc::SYS_prctl, [libc::PR_SET_SECUREBITS.into(), bits.into()]))
+        reached(call(
+            libc::SYS_prctl,
+            [libc::PR_SET_SECUREBITS.into(), bits.into()],
+        ))
     }),
     depends("load a program into the kernel", |_| {
         // An array of one number.
@@ -101,39 +200,88 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         for (at, value) in [(0, 2), (4, 4), (8, 4), (12, 1)] {
             attributes[at] = value;
         }
-        reached(call(libc::SYS_bpf, [0.into(), (&mut attributes).into(), 72.into()]))
+        reached(call(
+            libc::SYS_bpf,
+            [0.into(), (&mut attributes).into(), 72.into()],
+        ))
     }),
     depends("count events of the processor", |_| {
         let mut attributes = [0_u8; 112];
         // A clock of the kernel's own.
         attributes[0] = 1;
         attributes[4] = 112;
-        let arguments: [Arg<'_>; 5] = [(&mut attributes).into(), 0.into(), (-1).into(), (-1).into(), 0.into()];
+        let arguments: [Arg<'_>; 5] = [
+            (&mut attributes).into(),
+            0.into(),
+            (-1).into(),
+            (-1).into(),
+            0.into(),
+        ];
         reached(call(libc::SYS_perf_event_open, arguments))
     }),
-    depends("handle its own page faults", |_| reached(call(libc::SYS_userfaultfd, [0.into()]))),
+    depends("handle its own page faults", |_| {
+        reached(call(libc::SYS_userfaultfd, [0.into()]))
+    }),
     depends("queue calls past the filter", |_| {
         let mut parameters = [0_u8; 120];
-        reached(call(libc::SYS_io_uring_setup, [4.into(), (&mut parameters).into()]))
+        reached(call(
+            libc::SYS_io_uring_setup,
+            [4.into(), (&mut parameters).into()],
+        ))
     }),
     depends("keep a key in the kernel", |_| {
         let (ring, mut payload) = (-2, [1_u8]);
-        let arguments: [Arg<'_>; 5] = [c"user".into(), c"haft".into(), (&mut payload).into(), 1.into(), ring.into()];
+        let arguments: [Arg<'_>; 5] = [
+            c"user".into(),
+            c"haft".into(),
+            (&mut payload).into(),
+            1.into(),
+            ring.into(),
+        ];
         reached(call(libc::SYS_add_key, arguments))
     }),
-    depends("ask for a key ring", |_| reached(call(libc::SYS_keyctl, [0.into(), (-3).into(), 0.into()]))),
+    depends("ask for a key ring", |_| {
+        reached(call(libc::SYS_keyctl, [0.into(), (-3).into(), 0.into()]))
+    }),
     depends("load another kernel", |_| {
-        reached(call(libc::SYS_kexec_load, [0.into(), 0.into(), 0.into(), (-1).into()]))
+        reached(call(
+            libc::SYS_kexec_load,
+            [0.into(), 0.into(), 0.into(), (-1).into()],
+        ))
     }),
-    depends("load a module", |_| reached(call(libc::SYS_init_module, [0.into(), 0.into(), c"".into()]))),
+    depends("load a module", |_| {
+        reached(call(
+            libc::SYS_init_module,
+            [0.into(), 0.into(), c"".into()],
+        ))
+    }),
     depends("load a module from a file", |_| {
-        reached(call(libc::SYS_finit_module, [(-1).into(), c"".into(), 0.into()]))
+        reached(call(
+            libc::SYS_finit_module,
+            [(-1).into(), c"".into(), 0.into()],
+        ))
     }),
-    depends("unload a module", |_| reached(call(libc::SYS_delete_module, [c"haft_none".into(), 0.into()]))),
-    root("restart the machine", |_| reached(call(libc::SYS_reboot, [0.into(), 0.into(), 0.into(), 0.into()]))),
-    depends("add swap space", |_| reached(call(libc::SYS_swapon, [c"/none".into(), 0.into()]))),
-    depends("take swap space away", |_| reached(call(libc::SYS_swapoff, [c"/none".into()]))),
-    depends("account for processes", |_| reached(call(libc::SYS_acct, [c"/none".into()]))),
+    depends("unload a module", |_| {
+        reached(call(
+            libc::SYS_delete_module,
+            [c"haft_none".into(), 0.into()],
+        ))
+    }),
+    root("restart the machine", |_| {
+        reached(call(
+            libc::SYS_reboot,
+            [0.into(), 0.into(), 0.into(), 0.into()],
+        ))
+    }),
+    depends("add swap space", |_| {
+        reached(call(libc::SYS_swapon, [c"/none".into(), 0.into()]))
+    }),
+    depends("take swap space away", |_| {
+        reached(call(libc::SYS_swapoff, [c"/none".into()]))
+    }),
+    depends("account for processes", |_| {
+        reached(call(libc::SYS_acct, [c"/none".into()]))
+    }),
     root("set the clock", |_| {
         let mut time = [0_u8; 208];
         call(libc::SYS_adjtimex, [(&mut time).into()])?;
@@ -144,18 +292,31 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     root("name the machine", |_| {
         let name = rustix::system::uname().nodename().to_owned();
         let length = name.as_bytes().len() as u64;
-        reached(call(libc::SYS_sethostname, [name.as_c_str().into(), length.cast_signed().into()]))
+        reached(call(
+            libc::SYS_sethostname,
+            [name.as_c_str().into(), length.cast_signed().into()],
+        ))
     }),
     root("read the kernel's messages by call", |_| {
         let mut text = [0_u8; 16];
-        reached(call(libc::SYS_syslog, [3.into(), (&mut text).into(), 16.into()]))
+        reached(call(
+            libc::SYS_syslog,
+            [3.into(), (&mut text).into(), 16.into()],
+        ))
     }),
-    root("watch a whole file system", |_| reached(call(libc::SYS_fanotify_init, [0.into(), 0.into()]))),
+    root("watch a whole file system", |_| {
+        reached(call(libc::SYS_fanotify_init, [0.into(), 0.into()]))
+    }),
     #[cfg(target_arch = "x86_64")]
-    depends("speak to hardware", |_| reached(call(libc::SYS_ioperm, [0x80.into(), 1.into(), 1.into()]))),
+    depends("speak to hardware", |_| {
+        reached(call(libc::SYS_ioperm, [0x80.into(), 1.into(), 1.into()]))
+    }),
     root("run before everyone else", |_| {
         let mut priority = 1_i32.to_ne_bytes();
-        reached(call(libc::SYS_sched_setscheduler, [0.into(), 1.into(), (&mut priority).into()]))
+        reached(call(
+            libc::SYS_sched_setscheduler,
+            [0.into(), 1.into(), (&mut priority).into()],
+        ))
     }),
 ];
 
@@ -181,7 +342,10 @@ fn text(path: &Path) -> CString {
 }
 
 fn unmount(at: &CString) -> Tried {
-    call(libc::SYS_umount2, [at.as_c_str().into(), libc::MNT_DETACH.into()])?;
+    call(
+        libc::SYS_umount2,
+        [at.as_c_str().into(), libc::MNT_DETACH.into()],
+    )?;
     Ok(())
 }
 
@@ -192,7 +356,14 @@ fn unshare(flags: libc::c_int) -> Tried {
 
 fn enter(namespace: &str) -> Tried {
     let name = text(Path::new(namespace));
-    let place = call(libc::SYS_openat, [libc::AT_FDCWD.into(), name.as_c_str().into(), libc::O_RDONLY.into()])?;
+    let place = call(
+        libc::SYS_openat,
+        [
+            libc::AT_FDCWD.into(),
+            name.as_c_str().into(),
+            libc::O_RDONLY.into(),
+        ],
+    )?;
     let place = owned(place);
     call(libc::SYS_setns, [place.as_raw_fd().into(), 0.into()])?;
     Ok(())
@@ -226,7 +397,9 @@ fn holds_administration() -> Tried {
 /// A call that must name an existing process: that there is none is a refusal too.
 pub(crate) fn on_process(called: io::Result<i64>) -> Tried {
     match called {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => refused("there is no such process"),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+            refused("there is no such process")
+        }
         called => reached(called),
     }
 }

@@ -1,10 +1,12 @@
-//! What Landlock cannot express, whoever uses it: docs/security.md says so, and commands that write are asked there for that
-//! reason. Whatever else is not as it should be in that layer is a hole like anywhere.
+//! What Landlock cannot express, whoever uses it: docs/security.md says so, and commands that write
+//! are asked there for that reason. Whatever else is not as it should be in that layer is a hole
+//! like anywhere.
 
 use crate::{Finding, ProbeKind};
 
-/// What it leaves open beside protected files: it has no exception inside a writable folder, and knows nothing of a file's
-/// attributes, of System V memory, of the lists in `/proc`, or of what the kernel tells about other processes of the same user.
+/// What it leaves open beside protected files: it has no exception inside a writable folder, and
+/// knows nothing of a file's attributes, of System V memory, of the lists in `/proc`, or of what
+/// the kernel tells about other processes of the same user.
 const OPEN: &[&str] = &[
     "change a file's permissions",
     "change permissions through a file open for reading",
@@ -27,7 +29,8 @@ const OPEN: &[&str] = &[
     "list a secret folder",
 ];
 
-/// What it takes away beside: `/tmp` is elsewhere, there are no sockets, and new terminals are where those of the user are.
+/// What it takes away beside: `/tmp` is elsewhere, there are no sockets, and new terminals are
+/// where those of the user are.
 const CLOSED: &[&str] = &[
     "create a file in /tmp",
     "create a file in /var/tmp",

@@ -1,11 +1,12 @@
 //! Attempts to leave the sandbox: what a hostile command would try, one by one.
 //!
-//! A [`ProbeSite`] is a small world on disk with something to reach in every forbidden direction; its [`ProbeTargets`] tell
-//! the program that tries, which is this one started as `haft __probe TARGETS.json`, where all of it is. Every attempt is
-//! really made, in a process of its own, and undone or harmless if it succeeds. Inside the sandbox each **escape** must be
-//! refused and each **control** must succeed; outside it is the other way round for whoever may do such things, so that an
-//! attempt that could never succeed is noticed. What the attempts say is then compared with what the [`ProbeSite`] has seen
-//! from outside.
+//! A [`ProbeSite`] is a small world on disk with something to reach in every forbidden direction;
+//! its [`ProbeTargets`] tell the program that tries, which is this one started as `haft __probe
+//! TARGETS.json`, where all of it is. Every attempt is really made, in a process of its own, and
+//! undone or harmless if it succeeds. Inside the sandbox each **escape** must be refused and each
+//! **control** must succeed; outside it is the other way round for whoever may do such things, so
+//! that an attempt that could never succeed is noticed. What the attempts say is then compared with
+//! what the [`ProbeSite`] has seen from outside.
 //!
 //! Read first: [`Finding`], one line of the output; `files.rs` for what an attempt looks like.
 //! There is a sandbox on Linux only, so elsewhere this crate is empty.
@@ -23,7 +24,10 @@ mod protected;
 mod secrets;
 mod site;
 mod sockets;
-#[expect(unsafe_code, reason = "attempts are system calls, many of which no safe library offers")]
+#[expect(
+    unsafe_code,
+    reason = "attempts are system calls, many of which no safe library offers"
+)]
 mod sys;
 mod targets;
 mod terminal;
@@ -38,7 +42,8 @@ use serde::{Deserialize, Serialize};
 pub use site::ProbeSite;
 pub use targets::ProbeTargets;
 
-/// The first argument with which a program is started to make the attempts; the second is the file of the [`ProbeTargets`].
+/// The first argument with which a program is started to make the attempts; the second is the file
+/// of the [`ProbeTargets`].
 pub const PROBE_ARG: &str = "__probe";
 
 /// What came of an attempt: a line of the output.
@@ -65,11 +70,13 @@ impl Finding {
             (_, ProbeOutcome::NotApplicable)
             | (ProbeKind::Escape, ProbeOutcome::Refused)
             | (ProbeKind::Control, ProbeOutcome::Succeeded) => true,
-            (ProbeKind::Escape, ProbeOutcome::Succeeded) | (ProbeKind::Control, ProbeOutcome::Refused) => false,
+            (ProbeKind::Escape, ProbeOutcome::Succeeded)
+            | (ProbeKind::Control, ProbeOutcome::Refused) => false,
         }
     }
 
-    /// Whether Landlock alone is known to leave this as it is: no surprise in that layer, a hole in any other.
+    /// Whether Landlock alone is known to leave this as it is: no surprise in that layer, a hole in
+    /// any other.
     pub fn is_limit_of_landlock(&self) -> bool {
         landlock::is_limit(self)
     }
@@ -93,7 +100,8 @@ pub enum Outside {
     Anyone,
     /// Root.
     Root,
-    /// That depends on the kernel, its settings, what is installed, and what the first process holds that root may not.
+    /// That depends on the kernel, its settings, what is installed, and what the first process
+    /// holds that root may not.
     Depends,
 }
 
@@ -151,17 +159,29 @@ fn holds(so: bool, otherwise: &str) -> Tried {
 
 /// An attempt that any user could make outside.
 const fn anyone(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
-    Attempt { name, outside: Outside::Anyone, run }
+    Attempt {
+        name,
+        outside: Outside::Anyone,
+        run,
+    }
 }
 
 /// An attempt that root could make outside.
 const fn root(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
-    Attempt { name, outside: Outside::Root, run }
+    Attempt {
+        name,
+        outside: Outside::Root,
+        run,
+    }
 }
 
 /// An attempt that can be made outside on some machines.
 const fn depends(name: &'static str, run: fn(&ProbeTargets) -> Tried) -> Attempt {
-    Attempt { name, outside: Outside::Depends, run }
+    Attempt {
+        name,
+        outside: Outside::Depends,
+        run,
+    }
 }
 
 const GROUPS: &[(&str, ProbeKind, &[Attempt])] = &[
@@ -180,16 +200,24 @@ const GROUPS: &[(&str, ProbeKind, &[Attempt])] = &[
 
 /// Makes all attempts if the arguments of this process, the program's name included, say so.
 ///
-/// `main` calls it early, before it starts a thread. It prints one [`Finding`] a line, in JSON, and succeeds if all attempts
-/// were made, whatever came of them.
+/// `main` calls it early, before it starts a thread. It prints one [`Finding`] a line, in JSON, and
+/// succeeds if all attempts were made, whatever came of them.
 pub fn probe_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != PROBE_ARG {
         return None;
     }
-    let targets = arguments.next().and_then(|file| read(Path::new(&file)).ok());
-    let done = targets.ok_or(io::ErrorKind::InvalidInput.into()).and_then(|targets| probe(&targets, &mut io::stdout()));
-    Some(if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let targets = arguments
+        .next()
+        .and_then(|file| read(Path::new(&file)).ok());
+    let done = targets
+        .ok_or(io::ErrorKind::InvalidInput.into())
+        .and_then(|targets| probe(&targets, &mut io::stdout()));
+    Some(if done.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn read(file: &Path) -> io::Result<ProbeTargets> {
@@ -226,11 +254,19 @@ mod tests {
         let of = |wanted: ProbeKind| {
             let groups = GROUPS.iter().filter(move |(_, kind, _)| *kind == wanted);
             groups.flat_map(|(group, _, attempts)| {
-                attempts.iter().map(move |attempt| format!("{group}/{}", attempt.name))
+                attempts
+                    .iter()
+                    .map(move |attempt| format!("{group}/{}", attempt.name))
             })
         };
-        assert!(of(ProbeKind::Escape).count() >= 100, "{}", of(ProbeKind::Escape).count());
-        let all: Vec<_> = of(ProbeKind::Escape).chain(of(ProbeKind::Control)).collect();
+        assert!(
+            of(ProbeKind::Escape).count() >= 100,
+            "{}",
+            of(ProbeKind::Escape).count()
+        );
+        let all: Vec<_> = of(ProbeKind::Escape)
+            .chain(of(ProbeKind::Control))
+            .collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
     }
 }

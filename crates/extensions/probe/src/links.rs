@@ -11,8 +11,12 @@ use crate::files::{create_in, open_to_write};
 use crate::{Attempt, ProbeTargets, Tried, anyone, root};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("write through a symbolic link", |g| through(g, &g.outside_file(), open_to_write)),
-    anyone("create through a symbolic link to a folder", |g| through(g, &g.outside, create_in)),
+    anyone("write through a symbolic link", |g| {
+        through(g, &g.outside_file(), open_to_write)
+    }),
+    anyone("create through a symbolic link to a folder", |g| {
+        through(g, &g.outside, create_in)
+    }),
     anyone("create through a link to a link", |g| {
         through(g, &g.outside, |link| {
             let second = link.with_extension("second");
@@ -28,7 +32,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         through(g, &target, open_to_write)
     }),
     anyone("write through a link to /proc/self/root", |g| {
-        let target = Path::new("/proc/self/root").join(g.outside_file().strip_prefix("/").unwrap_or(&g.outside));
+        let target = Path::new("/proc/self/root")
+            .join(g.outside_file().strip_prefix("/").unwrap_or(&g.outside));
         through(g, &target, open_to_write)
     }),
     anyone("write through a hard link", |g| {
@@ -40,7 +45,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     anyone("hard link a file that is open for reading", |g| {
         let file = fs::File::open(g.outside_file())?;
-        let (from, link) = (format!("/proc/self/fd/{}", file.as_raw_fd()), g.in_project("hard-link-2"));
+        let (from, link) = (
+            format!("/proc/self/fd/{}", file.as_raw_fd()),
+            g.in_project("hard-link-2"),
+        );
         linkat(CWD, from, CWD, &link, AtFlags::SYMLINK_FOLLOW)?;
         let tried = open_to_write(&link);
         fs::remove_file(link)?;
@@ -59,23 +67,34 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("swap a file of the project with one outside", |g| {
         let (own, other) = (g.in_project("own"), g.outside_file());
         renameat_with(CWD, &own, CWD, &other, RenameFlags::EXCHANGE)?;
-        Ok(renameat_with(CWD, &own, CWD, &other, RenameFlags::EXCHANGE)?)
+        Ok(renameat_with(
+            CWD,
+            &own,
+            CWD,
+            &other,
+            RenameFlags::EXCHANGE,
+        )?)
     }),
-    anyone("replace a folder of the project by a link and write through it", |g| {
-        let folder = g.in_project("replaced");
-        fs::create_dir(&folder)?;
-        std::env::set_current_dir(&folder)?;
-        fs::remove_dir(&folder)?;
-        symlink(&g.outside, &folder)?;
-        let tried = create_in(&folder);
-        fs::remove_file(folder)?;
-        tried
-    }),
+    anyone(
+        "replace a folder of the project by a link and write through it",
+        |g| {
+            let folder = g.in_project("replaced");
+            fs::create_dir(&folder)?;
+            std::env::set_current_dir(&folder)?;
+            fs::remove_dir(&folder)?;
+            symlink(&g.outside, &folder)?;
+            let tried = create_in(&folder);
+            fs::remove_file(folder)?;
+            tried
+        },
+    ),
     root("hard link the list of users", |g| {
         // Only within one file system, which the root folder and the project need not share.
         let link = g.in_project("users");
         match fs::hard_link("/etc/passwd", &link) {
-            Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices && !is_one_file_system(g) => {
+            Err(error)
+                if error.kind() == std::io::ErrorKind::CrossesDevices && !is_one_file_system(g) =>
+            {
                 super::not_applicable("the project lies in another file system")
             }
             linked => {
@@ -93,7 +112,11 @@ fn is_one_file_system(targets: &ProbeTargets) -> bool {
 }
 
 /// Tries through a symbolic link in the project.
-pub(crate) fn through(targets: &ProbeTargets, target: &Path, attempt: impl FnOnce(&Path) -> Tried) -> Tried {
+pub(crate) fn through(
+    targets: &ProbeTargets,
+    target: &Path,
+    attempt: impl FnOnce(&Path) -> Tried,
+) -> Tried {
     let link = targets.in_project("symbolic-link");
     symlink(target, &link)?;
     let tried = attempt(&link);

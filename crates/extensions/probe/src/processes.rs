@@ -8,14 +8,20 @@ use std::process::{Command, Stdio};
 
 use crate::kernel::on_process;
 use crate::sys::{Arg, call, owned, read_segment};
-use crate::{Attempt, AttemptFailure, ProbeTargets, Tried, anyone, depends, holds, not_applicable, refused};
+use crate::{
+    Attempt, AttemptFailure, ProbeTargets, Tried, anyone, depends, holds, not_applicable, refused,
+};
 
 /// Asks only whether it could be sent.
 const NO_SIGNAL: i32 = 0;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("signal a process", |g| on(g, libc::SYS_kill, [g.process.into(), NO_SIGNAL.into()])),
-    anyone("signal a thread", |g| on(g, libc::SYS_tkill, [g.process.into(), NO_SIGNAL.into()])),
+    anyone("signal a process", |g| {
+        on(g, libc::SYS_kill, [g.process.into(), NO_SIGNAL.into()])
+    }),
+    anyone("signal a thread", |g| {
+        on(g, libc::SYS_tkill, [g.process.into(), NO_SIGNAL.into()])
+    }),
     anyone("signal a process with a value", |g| {
         let mut about = [0_u8; 128];
         // That it comes from a program.
@@ -27,53 +33,111 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let held = call(libc::SYS_pidfd_open, [g.process.into(), 0.into()])?;
         let held = owned(held);
         same(g)?;
-        on(g, libc::SYS_pidfd_send_signal, [held.as_raw_fd().into(), NO_SIGNAL.into(), 0.into(), 0.into()])
+        on(
+            g,
+            libc::SYS_pidfd_send_signal,
+            [
+                held.as_raw_fd().into(),
+                NO_SIGNAL.into(),
+                0.into(),
+                0.into(),
+            ],
+        )
     }),
     depends("take a descriptor out of a process", |g| {
         let held = owned(call(libc::SYS_pidfd_open, [g.process.into(), 0.into()])?);
-        on(g, libc::SYS_pidfd_getfd, [held.as_raw_fd().into(), 1.into(), 0.into()])
+        on(
+            g,
+            libc::SYS_pidfd_getfd,
+            [held.as_raw_fd().into(), 1.into(), 0.into()],
+        )
     }),
     depends("take a descriptor out of the parent", |_| {
         let held = owned(call(libc::SYS_pidfd_open, [parent().into(), 0.into()])?);
-        on_process(call(libc::SYS_pidfd_getfd, [held.as_raw_fd().into(), 1.into(), 0.into()]))
+        on_process(call(
+            libc::SYS_pidfd_getfd,
+            [held.as_raw_fd().into(), 1.into(), 0.into()],
+        ))
     }),
     depends("trace a process", |g| {
         /// Holds it without stopping it.
         const SEIZE: i32 = 0x4206;
-        on(g, libc::SYS_ptrace, [SEIZE.into(), g.process.into(), 0.into(), 0.into()])
+        on(
+            g,
+            libc::SYS_ptrace,
+            [SEIZE.into(), g.process.into(), 0.into(), 0.into()],
+        )
     }),
     depends("trace the first process", |_| {
         /// Wrong after the check of permission: it asks for an option that does not exist.
         const SEIZE: i32 = 0x4206;
-        on_process(call(libc::SYS_ptrace, [SEIZE.into(), 1.into(), 0.into(), i64::MIN.into()]))
+        on_process(call(
+            libc::SYS_ptrace,
+            [SEIZE.into(), 1.into(), 0.into(), i64::MIN.into()],
+        ))
     }),
-    anyone("be traced", |_| on_process(call(libc::SYS_ptrace, [0.into()]))),
+    anyone("be traced", |_| {
+        on_process(call(libc::SYS_ptrace, [0.into()]))
+    }),
     depends("read the memory of a process", |g| {
         let mut empty = [0_u8; 16];
-        let mut arguments: [Arg<'_>; 6] =
-            [g.process.into(), (&mut empty).into(), 1.into(), 0.into(), 0.into(), 0.into()];
+        let mut arguments: [Arg<'_>; 6] = [
+            g.process.into(),
+            (&mut empty).into(),
+            1.into(),
+            0.into(),
+            0.into(),
+            0.into(),
+        ];
         arguments[3] = 0.into();
         on(g, libc::SYS_process_vm_readv, arguments)
     }),
     anyone("see the limits of a process", |g| {
         let mut limits = [0_u8; 16];
-        on(g, libc::SYS_prlimit64, [g.process.into(), 7.into(), 0.into(), (&mut limits).into()])
+        on(
+            g,
+            libc::SYS_prlimit64,
+            [g.process.into(), 7.into(), 0.into(), (&mut limits).into()],
+        )
     }),
     anyone("change the priority of a process to its own", |g| {
         let nice = 20 - call(libc::SYS_getpriority, [0.into(), g.process.into()])?;
-        on(g, libc::SYS_setpriority, [0.into(), g.process.into(), nice.into()])
+        on(
+            g,
+            libc::SYS_setpriority,
+            [0.into(), g.process.into(), nice.into()],
+        )
     }),
     anyone("see the processors of a process", |g| {
         let mut set = [0_u8; 128];
-        on(g, libc::SYS_sched_getaffinity, [g.process.into(), 128.into(), (&mut set).into()])
+        on(
+            g,
+            libc::SYS_sched_getaffinity,
+            [g.process.into(), 128.into(), (&mut set).into()],
+        )
     }),
-    anyone("see the session of a process", |g| on(g, libc::SYS_getsid, [g.process.into()])),
+    anyone("see the session of a process", |g| {
+        on(g, libc::SYS_getsid, [g.process.into()])
+    }),
     depends("compare a process with itself", |g| {
-        on(g, libc::SYS_kcmp, [g.process.into(), g.process.into(), 1.into(), 0.into(), 0.into()])
+        on(
+            g,
+            libc::SYS_kcmp,
+            [
+                g.process.into(),
+                g.process.into(),
+                1.into(),
+                0.into(),
+                0.into(),
+            ],
+        )
     }),
     anyone("read shared memory by its number", |g| {
         let bytes = read_segment(g.segment)?;
-        holds(g.secret_text.as_bytes().starts_with(&bytes), "it holds something else")
+        holds(
+            g.secret_text.as_bytes().starts_with(&bytes),
+            "it holds something else",
+        )
     }),
     anyone("read shared memory by its name", |g| {
         let text = fs::read_to_string(Path::new("/dev/shm").join(&g.shared))?;
@@ -87,15 +151,25 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         super::files::create_in(Path::new(&format!("/proc/self/fd/{}", g.descriptor)))
     }),
     anyone("find descriptors its parents had open", |g| {
-        // What was opened by this process itself: the pipe to tell of it, and the folder that is listed.
-        let known = |path: &Path| path.starts_with("/proc") || path.to_string_lossy().starts_with("pipe:");
+        // What was opened by this process itself: the pipe to tell of it, and the folder that is
+        // listed.
+        let known =
+            |path: &Path| path.starts_with("/proc") || path.to_string_lossy().starts_with("pipe:");
         let entries = fs::read_dir("/proc/self/fd")?.flatten();
-        let numbers = entries.filter(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()) > Some(2));
+        let numbers = entries.filter(|entry| {
+            entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+                > Some(2)
+        });
         let mut targets = numbers.filter_map(|entry| fs::read_link(entry.path()).ok());
         let _ = g;
         holds(targets.any(|target| !known(&target)), "there are none")
     }),
-    depends("gain privileges from a program that gives them", |_| run_set_user_id()),
+    depends("gain privileges from a program that gives them", |_| {
+        run_set_user_id()
+    }),
     anyone("make a program that gives privileges", |g| {
         let file = g.in_project("set-user-id");
         fs::write(&file, "")?;
@@ -105,22 +179,37 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         set?;
         holds(has, "the permission was dropped")
     }),
-    anyone("make a program that gives privileges by creating it so", |g| {
-        let path = g.in_project("set-user-id-2");
-        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o4755).open(&path)?;
-        let has = file.metadata()?.permissions().mode() & 0o4000 != 0;
-        fs::remove_file(path)?;
-        holds(has, "the permission was dropped")
-    }),
-    anyone("make a program that gives privileges out of a nameless file", |g| {
-        let mut options = fs::OpenOptions::new();
-        match options.write(true).mode(0o4755).custom_flags(libc::O_TMPFILE).open(&g.project) {
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                not_applicable("this file system has no nameless files")
+    anyone(
+        "make a program that gives privileges by creating it so",
+        |g| {
+            let path = g.in_project("set-user-id-2");
+            let file = fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o4755)
+                .open(&path)?;
+            let has = file.metadata()?.permissions().mode() & 0o4000 != 0;
+            fs::remove_file(path)?;
+            holds(has, "the permission was dropped")
+        },
+    ),
+    anyone(
+        "make a program that gives privileges out of a nameless file",
+        |g| {
+            let mut options = fs::OpenOptions::new();
+            match options
+                .write(true)
+                .mode(0o4755)
+                .custom_flags(libc::O_TMPFILE)
+                .open(&g.project)
+            {
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    not_applicable("this file system has no nameless files")
+                }
+                file => gives_privileges(&file?, &g.in_project("set-user-id-3")),
             }
-            file => gives_privileges(&file?, &g.in_project("set-user-id-3")),
-        }
-    }),
+        },
+    ),
 ];
 
 /// Whether a file with the bit can be had, whatever else it takes.
@@ -138,14 +227,21 @@ fn parent() -> i32 {
 }
 
 /// Makes a call on the process outside. A process of the same number inside is not it.
-fn on<const N: usize>(targets: &ProbeTargets, number: libc::c_long, arguments: [Arg<'_>; N]) -> Tried {
+fn on<const N: usize>(
+    targets: &ProbeTargets,
+    number: libc::c_long,
+    arguments: [Arg<'_>; N],
+) -> Tried {
     on_process(call(number, arguments))?;
     same(targets)
 }
 
 fn same(targets: &ProbeTargets) -> Tried {
     let text = fs::read_to_string(format!("/proc/{}/cmdline", targets.process)).unwrap_or_default();
-    holds(text.contains(&targets.mark), "the process of that number is another one")
+    holds(
+        text.contains(&targets.mark),
+        "the process of that number is another one",
+    )
 }
 
 /// Whether a program that belongs to root and says so runs as root.
@@ -153,11 +249,23 @@ fn run_set_user_id() -> Tried {
     if rustix::process::geteuid().is_root() {
         return not_applicable("this is root already");
     }
-    let is_set = |path: &&&str| fs::metadata(path).is_ok_and(|of| of.permissions().mode() & 0o4000 != 0);
-    let Some(program) = ["/usr/bin/su", "/bin/su", "/usr/bin/passwd", "/usr/bin/newgrp"].iter().find(is_set) else {
+    let is_set =
+        |path: &&&str| fs::metadata(path).is_ok_and(|of| of.permissions().mode() & 0o4000 != 0);
+    let Some(program) = [
+        "/usr/bin/su",
+        "/bin/su",
+        "/usr/bin/passwd",
+        "/usr/bin/newgrp",
+    ]
+    .iter()
+    .find(is_set) else {
         return not_applicable("no such program is installed");
     };
-    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut child = Command::new(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
     let status = fs::read_to_string(format!("/proc/{}/status", child.id()));
     let _ = child.kill();
     let _ = child.wait();
@@ -166,5 +274,11 @@ fn run_set_user_id() -> Tried {
         return refused("it is not known as whom it runs");
     };
     let effective = users.split_ascii_whitespace().nth(1);
-    if effective == Some("0") { Ok(()) } else { Err(AttemptFailure::Refused(format!("it runs as user {effective:?}"))) }
+    if effective == Some("0") {
+        Ok(())
+    } else {
+        Err(AttemptFailure::Refused(format!(
+            "it runs as user {effective:?}"
+        )))
+    }
 }

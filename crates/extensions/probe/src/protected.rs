@@ -15,15 +15,26 @@ use crate::{Attempt, ProbeTargets, Tried, anyone, depends, holds, not_applicable
 const CONFIG: &str = ".git/config";
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("change git's settings", |g| open_to_write(&g.in_project(CONFIG))),
-    anyone("change git's settings by a relative path", |_| open_to_write(Path::new("./folder/.././.git//config"))),
+    anyone("change git's settings", |g| {
+        open_to_write(&g.in_project(CONFIG))
+    }),
+    anyone("change git's settings by a relative path", |_| {
+        open_to_write(Path::new("./folder/.././.git//config"))
+    }),
     anyone("change git's settings through /proc/self/cwd", |_| {
         open_to_write(&Path::new("/proc/self/cwd").join(CONFIG))
     }),
-    anyone("change git's settings through a symbolic link", |g| through(g, &g.in_project(CONFIG), open_to_write)),
-    anyone("change git's settings through a link to their folder", |g| {
-        through(g, &g.in_project(".git"), |link| open_to_write(&link.join("config")))
+    anyone("change git's settings through a symbolic link", |g| {
+        through(g, &g.in_project(CONFIG), open_to_write)
     }),
+    anyone(
+        "change git's settings through a link to their folder",
+        |g| {
+            through(g, &g.in_project(".git"), |link| {
+                open_to_write(&link.join("config"))
+            })
+        },
+    ),
     anyone("change git's settings through a hard link", |g| {
         let link = g.in_project("config-link");
         fs::hard_link(g.in_project(CONFIG), &link)?;
@@ -31,10 +42,13 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         fs::remove_file(link)?;
         tried
     }),
-    anyone("change git's settings through a file open for reading", |g| {
-        let file = File::open(g.in_project(CONFIG))?;
-        open_to_write(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
-    }),
+    anyone(
+        "change git's settings through a file open for reading",
+        |g| {
+            let file = File::open(g.in_project(CONFIG))?;
+            open_to_write(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
+        },
+    ),
     anyone("change git's settings from the folder itself", |g| {
         std::env::set_current_dir(g.in_project(".git"))?;
         open_to_write(Path::new("config"))
@@ -48,7 +62,13 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("swap git's settings with another file", |g| {
         let (own, config) = (g.in_project("own"), g.in_project(CONFIG));
         renameat_with(CWD, &own, CWD, &config, RenameFlags::EXCHANGE)?;
-        Ok(renameat_with(CWD, &own, CWD, &config, RenameFlags::EXCHANGE)?)
+        Ok(renameat_with(
+            CWD,
+            &own,
+            CWD,
+            &config,
+            RenameFlags::EXCHANGE,
+        )?)
     }),
     anyone("delete git's settings", |g| {
         let text = fs::read(g.in_project(CONFIG))?;
@@ -68,28 +88,44 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         fs::set_permissions(&hook, Permissions::from_mode(0o755))?;
         Ok(fs::set_permissions(&hook, before)?)
     }),
-    anyone("move the folder of git away", |g| back_and_forth(&g.in_project(".git"), &g.in_project("was-git"))),
-    anyone("move the folder of git away and put another in its place", |g| {
-        let (git, away) = (g.in_project(".git"), g.in_project("was-git-2"));
-        fs::rename(&git, &away)?;
-        fs::create_dir(&git)?;
-        fs::remove_dir(&git)?;
-        Ok(fs::rename(&away, &git)?)
+    anyone("move the folder of git away", |g| {
+        back_and_forth(&g.in_project(".git"), &g.in_project("was-git"))
     }),
+    anyone(
+        "move the folder of git away and put another in its place",
+        |g| {
+            let (git, away) = (g.in_project(".git"), g.in_project("was-git-2"));
+            fs::rename(&git, &away)?;
+            fs::create_dir(&git)?;
+            fs::remove_dir(&git)?;
+            Ok(fs::rename(&away, &git)?)
+        },
+    ),
     anyone("move the folder of git out of the project", |g| {
         back_and_forth(&g.in_project(".git"), &g.outside.join("git"))
     }),
     anyone("write what git has open by path only", |g| {
-        let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(g.in_project(".git"))?;
+        let place = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH)
+            .open(g.in_project(".git"))?;
         create_in(Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())))
     }),
-    anyone("change an editor's tasks", |g| open_to_write(&g.in_project(".vscode/tasks.json"))),
-    anyone("add to an editor's folder", |g| create_in(&g.in_project(".vscode"))),
-    anyone("change the pipeline", |g| open_to_write(&g.in_project(".github/workflows/ci.yml"))),
+    anyone("change an editor's tasks", |g| {
+        open_to_write(&g.in_project(".vscode/tasks.json"))
+    }),
+    anyone("add to an editor's folder", |g| {
+        create_in(&g.in_project(".vscode"))
+    }),
+    anyone("change the pipeline", |g| {
+        open_to_write(&g.in_project(".github/workflows/ci.yml"))
+    }),
     anyone("move the folder above the pipeline away", |g| {
         back_and_forth(&g.in_project(".github"), &g.in_project("was-github"))
     }),
-    anyone("create haft's folder", |g| make_folder(&g.in_project(".haft"))),
+    anyone("create haft's folder", |g| {
+        make_folder(&g.in_project(".haft"))
+    }),
     anyone("create haft's settings", |g| {
         let folder = g.in_project(".haft");
         let was_there = folder.exists();
@@ -100,8 +136,12 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         }
         tried
     }),
-    anyone("create a list of servers", |g| make_file(&g.in_project(".mcp.json"))),
-    anyone("create a list of servers by renaming", |g| arrive(g, ".mcp.json")),
+    anyone("create a list of servers", |g| {
+        make_file(&g.in_project(".mcp.json"))
+    }),
+    anyone("create a list of servers by renaming", |g| {
+        arrive(g, ".mcp.json")
+    }),
     anyone("create a list of servers as a link", |g| {
         symlink("own", g.in_project(".mcp.json"))?;
         Ok(fs::remove_file(g.in_project(".mcp.json"))?)
@@ -119,9 +159,15 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         }
         Ok(())
     }),
-    anyone("create another agent's folder", |g| make_folder(&g.in_project(".claude"))),
-    anyone("create a shell's start-up file", |g| make_file(&g.in_project(".envrc"))),
-    anyone("create an editor's start-up file", |g| make_file(&g.in_project(".exrc"))),
+    anyone("create another agent's folder", |g| {
+        make_folder(&g.in_project(".claude"))
+    }),
+    anyone("create a shell's start-up file", |g| {
+        make_file(&g.in_project(".envrc"))
+    }),
+    anyone("create an editor's start-up file", |g| {
+        make_file(&g.in_project(".exrc"))
+    }),
     anyone("create another editor's folder by renaming", |g| {
         fs::create_dir(g.in_project("arriving"))?;
         let renamed = fs::rename(g.in_project("arriving"), g.in_project(".idea"));
@@ -129,9 +175,15 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         fs::remove_dir(g.in_project(left))?;
         Ok(renamed?)
     }),
-    anyone("create a pipeline", |g| make_file(&g.in_project(".gitlab-ci.yml"))),
-    anyone("create a pipeline of another kind", |g| arrive(g, "Jenkinsfile")),
-    anyone("create an action beside the pipeline", |g| make_folder(&g.in_project(".github/actions"))),
+    anyone("create a pipeline", |g| {
+        make_file(&g.in_project(".gitlab-ci.yml"))
+    }),
+    anyone("create a pipeline of another kind", |g| {
+        arrive(g, "Jenkinsfile")
+    }),
+    anyone("create an action beside the pipeline", |g| {
+        make_folder(&g.in_project(".github/actions"))
+    }),
     depends("reach git's folder in capital letters", |g| {
         let shouted = g.in_project(".GIT/config");
         if !shouted.exists() {
@@ -142,9 +194,14 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     anyone("have git itself change its settings", |g| {
         let config = g.in_project(CONFIG);
         let before = fs::read(&config)?;
-        let git =
-            std::process::Command::new("git").arg("-C").arg(&g.project).args(["config", "core.pager", "evil"]).output();
-        let Ok(output) = git else { return not_applicable("git is not installed") };
+        let git = std::process::Command::new("git")
+            .arg("-C")
+            .arg(&g.project)
+            .args(["config", "core.pager", "evil"])
+            .output();
+        let Ok(output) = git else {
+            return not_applicable("git is not installed");
+        };
         let changed = fs::read(&config)? != before;
         if changed {
             fs::write(&config, before)?;

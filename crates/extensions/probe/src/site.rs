@@ -1,7 +1,7 @@
 //! A small world with something to reach in every forbidden direction.
 //!
-//! It is seen from outside: whatever an attempt says of itself, a changed file, a connection, a word on the terminal or a
-//! dead process is noticed here.
+//! It is seen from outside: whatever an attempt says of itself, a changed file, a connection, a
+//! word on the terminal or a dead process is noticed here.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -33,14 +33,23 @@ const FILES: &[(&str, &str, u32)] = &[
     ("project/own", "own\n", 0o644),
     ("project/folder/file", "", 0o644),
     ("project/.git/HEAD", "ref: refs/heads/main\n", 0o644),
-    ("project/.git/config", "[core]\n\trepositoryformatversion = 0\n", 0o644),
+    (
+        "project/.git/config",
+        "[core]\n\trepositoryformatversion = 0\n",
+        0o644,
+    ),
     ("project/.git/hooks/sample", "#!/bin/sh\n", 0o644),
     ("project/.vscode/tasks.json", "{}\n", 0o644),
     ("project/.github/workflows/ci.yml", "on: push\n", 0o644),
 ];
-const FOLDERS: &[&str] = &["outside/folder", "project/.git/objects", "project/.git/refs/heads"];
+const FOLDERS: &[&str] = &[
+    "outside/folder",
+    "project/.git/objects",
+    "project/.git/refs/heads",
+];
 
-/// A small world to make attempts on. Dropping it ends what was started for it; its files are the caller's to remove.
+/// A small world to make attempts on. Dropping it ends what was started for it; its files are the
+/// caller's to remove.
 #[derive(Debug)]
 pub struct ProbeSite {
     root: PathBuf,
@@ -64,9 +73,14 @@ struct SiteFile {
 }
 
 impl ProbeSite {
-    /// Makes one in a folder that is empty, private to the user and, so that there is something to be refused, not in `/tmp`.
+    /// Makes one in a folder that is empty, private to the user and, so that there is something to
+    /// be refused, not in `/tmp`.
     pub fn prepare(root: &Path) -> io::Result<Self> {
-        let mark = format!("haft-probe-{}-{}", std::process::id(), SITES.fetch_add(1, Ordering::Relaxed));
+        let mark = format!(
+            "haft-probe-{}-{}",
+            std::process::id(),
+            SITES.fetch_add(1, Ordering::Relaxed)
+        );
         let secret_text = format!("secret of {mark}");
         for (path, content, mode) in FILES {
             let path = root.join(path);
@@ -111,7 +125,10 @@ impl ProbeSite {
             mark,
         };
         let process = start_process(&targets)?;
-        let targets = ProbeTargets { process: process.id().cast_signed(), ..targets };
+        let targets = ProbeTargets {
+            process: process.id().cast_signed(),
+            ..targets
+        };
         fs::write(root.join("ground.json"), serde_json::to_vec(&targets)?)?;
         let before = look(root)?;
         Ok(Self {
@@ -142,12 +159,18 @@ impl ProbeSite {
     /// The files that are not what they were.
     pub fn changed_files(&self) -> io::Result<Vec<String>> {
         let now = look(&self.root)?;
-        let paths = self.before.keys().chain(now.keys().filter(|path| !self.before.contains_key(*path)));
+        let paths = self
+            .before
+            .keys()
+            .chain(now.keys().filter(|path| !self.before.contains_key(*path)));
         let changed = paths.filter(|path| self.before.get(*path) != now.get(*path));
-        Ok(changed.map(|path| format!("{} was changed", path.display())).collect())
+        Ok(changed
+            .map(|path| format!("{} was changed", path.display()))
+            .collect())
     }
 
-    /// What else was noticed outside since this was last called: connections, words, dead processes, files left about.
+    /// What else was noticed outside since this was last called: connections, words, dead
+    /// processes, files left about.
     pub fn contacts(&mut self) -> io::Result<Vec<String>> {
         let mut contacts = Vec::new();
         let mut note = |what: &str| contacts.push(what.to_owned());
@@ -163,7 +186,10 @@ impl ProbeSite {
         while self.abstract_socket.accept().is_ok() {
             note("somebody spoke to the socket without a place");
         }
-        if File::from(self.terminal.try_clone()?).read(&mut [0; 64]).is_ok_and(|length| length > 0) {
+        if File::from(self.terminal.try_clone()?)
+            .read(&mut [0; 64])
+            .is_ok_and(|length| length > 0)
+        {
             note("somebody wrote to the terminal");
         }
         if self.pipe.read(&mut [0; 64]).is_ok_and(|length| length > 0) {
@@ -195,7 +221,8 @@ fn shared_name(mark: &str) -> String {
     format!("{mark}-shared")
 }
 
-/// A process that waits for its input to end, with the secret in its environment and the mark in its command line.
+/// A process that waits for its input to end, with the secret in its environment and the mark in
+/// its command line.
 fn start_process(targets: &ProbeTargets) -> io::Result<Child> {
     Command::new("/bin/sh")
         .args(["-c", "read line", &targets.mark])
@@ -210,8 +237,17 @@ fn start_process(targets: &ProbeTargets) -> io::Result<Child> {
 
 /// The reading end of a named pipe.
 fn pipe(path: &Path) -> io::Result<File> {
-    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0)?;
-    fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )?;
+    fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
 }
 
 /// Our side of a new terminal, and the name of the other.
@@ -227,7 +263,9 @@ fn terminal() -> io::Result<(OwnedFd, PathBuf)> {
 /// Everything below the folders that attempts are made on.
 fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
     let mut seen = BTreeMap::new();
-    let mut open = ["project", "outside", "secrets"].map(|name| root.join(name)).to_vec();
+    let mut open = ["project", "outside", "secrets"]
+        .map(|name| root.join(name))
+        .to_vec();
     while let Some(path) = open.pop() {
         let metadata = path.symlink_metadata()?;
         let kind = metadata.file_type();
@@ -243,7 +281,13 @@ fn look(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
                 open.push(entry?.path());
             }
         }
-        seen.insert(path, SiteFile { mode: metadata.permissions().mode(), content });
+        seen.insert(
+            path,
+            SiteFile {
+                mode: metadata.permissions().mode(),
+                content,
+            },
+        );
     }
     Ok(seen)
 }
@@ -264,11 +308,21 @@ mod tests {
         fs::remove_file(targets.in_project(".git/config")).unwrap();
         fs::write(targets.in_project("new"), "").unwrap();
         fs::set_permissions(&targets.secret, fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(site.changed_files().unwrap().len(), 4, "{:?}", site.changed_files());
+        assert_eq!(
+            site.changed_files().unwrap().len(),
+            4,
+            "{:?}",
+            site.changed_files()
+        );
         drop(std::net::TcpStream::connect(("127.0.0.1", targets.port)).unwrap());
         drop(std::os::unix::net::UnixStream::connect(&targets.socket).unwrap());
         fs::write(Path::new("/tmp").join(&targets.mark), "").unwrap();
-        fs::OpenOptions::new().write(true).open(&targets.terminal).unwrap().write_all(b"x").unwrap();
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&targets.terminal)
+            .unwrap()
+            .write_all(b"x")
+            .unwrap();
         site.process.kill().unwrap();
         site.process.wait().unwrap();
         let contacts = site.contacts().unwrap();

@@ -1,4 +1,5 @@
-//! System calls for attempts. Everything here runs in a process that was forked for one attempt and ends with it.
+//! System calls for attempts. Everything here runs in a process that was forked for one attempt and
+//! ends with it.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -18,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Makes an attempt in a process of its own, so that it may change or lose its process.
 pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(ProbeOutcome, String)> {
     let (hear, tell) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: this process has one thread, so the child finds no lock held and no state half-changed.
+    // SAFETY: this process has one thread, so the child finds no lock held and no state
+    // half-changed.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(io::Error::last_os_error());
@@ -48,14 +50,22 @@ pub(crate) fn in_a_process(attempt: impl FnOnce() -> Tried) -> io::Result<(Probe
         File::from(hear).read_to_end(&mut text)?;
     }
     let detail = String::from_utf8_lossy(text.get(1..).unwrap_or_default()).into_owned();
-    Ok(match (text.first(), status.and_then(rustix::process::WaitStatus::terminating_signal)) {
-        (Some(b's'), _) => (ProbeOutcome::Succeeded, detail),
-        (Some(b'n'), _) => (ProbeOutcome::NotApplicable, detail),
-        (Some(_), _) => (ProbeOutcome::Refused, detail),
-        // Not known to be refused, so not counted as such.
-        (None, _) if !heard => (ProbeOutcome::Succeeded, "it did not end in time".to_owned()),
-        (None, signal) => (ProbeOutcome::Refused, format!("ended by signal {}", signal.unwrap_or_default())),
-    })
+    Ok(
+        match (
+            text.first(),
+            status.and_then(rustix::process::WaitStatus::terminating_signal),
+        ) {
+            (Some(b's'), _) => (ProbeOutcome::Succeeded, detail),
+            (Some(b'n'), _) => (ProbeOutcome::NotApplicable, detail),
+            (Some(_), _) => (ProbeOutcome::Refused, detail),
+            // Not known to be refused, so not counted as such.
+            (None, _) if !heard => (ProbeOutcome::Succeeded, "it did not end in time".to_owned()),
+            (None, signal) => (
+                ProbeOutcome::Refused,
+                format!("ended by signal {}", signal.unwrap_or_default()),
+            ),
+        },
+    )
 }
 
 /// An argument of a system call.
@@ -95,8 +105,12 @@ impl<'a, const N: usize> From<&'a mut [u8; N]> for Arg<'a> {
     }
 }
 
-/// Makes a system call. Not for those that change the memory of this process other than what they are given.
-pub(crate) fn call<const N: usize>(number: libc::c_long, arguments: [Arg<'_>; N]) -> io::Result<i64> {
+/// Makes a system call. Not for those that change the memory of this process other than what they
+/// are given.
+pub(crate) fn call<const N: usize>(
+    number: libc::c_long,
+    arguments: [Arg<'_>; N],
+) -> io::Result<i64> {
     let mut values = [0_i64; 6];
     for (value, argument) in values.iter_mut().zip(arguments) {
         *value = match argument {
@@ -105,10 +119,19 @@ pub(crate) fn call<const N: usize>(number: libc::c_long, arguments: [Arg<'_>; N]
             Arg::Bytes(bytes) => bytes.as_mut_ptr() as i64,
         };
     }
-    // SAFETY: pointers lead to terminated text and to buffers that live across the call, as large as the attempts that
-    // are made here say they are; the process is there for one attempt only.
-    let result = unsafe { libc::syscall(number, values[0], values[1], values[2], values[3], values[4], values[5]) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    // SAFETY: pointers lead to terminated text and to buffers that live across the call, as large
+    // as the attempts that are made here say they are; the process is there for one attempt
+    // only.
+    let result = unsafe {
+        libc::syscall(
+            number, values[0], values[1], values[2], values[3], values[4], values[5],
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 /// A call by its number in the old convention for 32 bits, which filters are known to forget.
@@ -125,13 +148,26 @@ pub(crate) fn call_32(number: i32, argument: i32) -> io::Result<i64> {
             out("r8") _, out("r9") _, out("r10") _, out("r11") _,
         );
     }
-    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result.into()) }
+    if result < 0 {
+        Err(io::Error::from_raw_os_error(-result))
+    } else {
+        Ok(result.into())
+    }
 }
 
 /// Forks by a raw call with these flags; the child ends at once.
 pub(crate) fn clone_with(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: like a fork: no memory is shared, no stack given. The child does nothing but end.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) };
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            libc::c_long::from(flags | libc::SIGCHLD),
+            0,
+            0,
+            0,
+            0,
+        )
+    };
     ended(pid)
 }
 
@@ -141,7 +177,13 @@ pub(crate) fn clone3_with(flags: libc::c_int) -> io::Result<()> {
     arguments[0] = flags as u64;
     arguments[4] = libc::SIGCHLD as u64;
     // SAFETY: like above; the structure is eight numbers and lives across the call.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, arguments.as_ptr(), size_of_val(&arguments)) };
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            arguments.as_ptr(),
+            size_of_val(&arguments),
+        )
+    };
     ended(pid)
 }
 

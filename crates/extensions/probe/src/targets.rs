@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeTargets {
-    /// The project: writable but for what is protected in it. It has a `.git` and a `.vscode` and no `.haft` or `.mcp.json`.
+    /// The project: writable but for what is protected in it. It has a `.git` and a `.vscode` and
+    /// no `.haft` or `.mcp.json`.
     pub project: PathBuf,
     /// A folder that may not be written, with a `file` and a `folder` in it. The user owns it.
     pub outside: PathBuf,
@@ -18,7 +19,8 @@ pub struct ProbeTargets {
     pub secret_text: String,
     /// A process of the same user outside; the secret text stands in its environment.
     pub process: i32,
-    /// A port of the loopback where a server listens outside, and, of the same number, one for datagrams.
+    /// A port of the loopback where a server listens outside, and, of the same number, one for
+    /// datagrams.
     pub port: u16,
     /// A Unix socket outside.
     pub socket: PathBuf,
@@ -32,7 +34,8 @@ pub struct ProbeTargets {
     pub shared: String,
     /// The number of a descriptor of the `outside` folder, which the command's parents had open.
     pub descriptor: i32,
-    /// A name for files that must not be seen outside although they can be made inside, as in `/tmp`.
+    /// A name for files that must not be seen outside although they can be made inside, as in
+    /// `/tmp`.
     pub mark: String,
 }
 

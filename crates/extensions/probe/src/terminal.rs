@@ -15,25 +15,42 @@ const TYPE: u64 = libc::TIOCSTI;
 const PASTE: i64 = 0x541C;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone("write to a terminal outside", |g| Ok(open(&g.terminal)?.write_all(g.mark.as_bytes())?)),
+    anyone("write to a terminal outside", |g| {
+        Ok(open(&g.terminal)?.write_all(g.mark.as_bytes())?)
+    }),
     anyone("read the settings of a terminal outside", |g| {
         let mut settings = [0_u8; 64];
         let terminal = open(&g.terminal)?;
         call(
             libc::SYS_ioctl,
-            [terminal.as_raw_fd().into(), libc::TCGETS.cast_signed().into(), (&mut settings).into()],
+            [
+                terminal.as_raw_fd().into(),
+                libc::TCGETS.cast_signed().into(),
+                (&mut settings).into(),
+            ],
         )?;
         Ok(())
     }),
     anyone("see a terminal outside", |g| {
         use std::os::unix::fs::MetadataExt;
-        let number = g.terminal.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<u32>().ok());
+        let number = g
+            .terminal
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| name.parse::<u32>().ok());
         let device = std::fs::metadata(&g.terminal)?.rdev();
         // Another terminal may have the same number inside; opened there it is not the one outside.
-        holds(Some(libc::minor(device)) == number && open(&g.terminal).is_ok(), "it is another one")
+        holds(
+            Some(libc::minor(device)) == number && open(&g.terminal).is_ok(),
+            "it is another one",
+        )
     }),
-    depends("type at a terminal outside", |g| type_at(&open(&g.terminal)?, TYPE.cast_signed())),
-    depends("type at its own terminal", |_| type_at(&own()?, TYPE.cast_signed())),
+    depends("type at a terminal outside", |g| {
+        type_at(&open(&g.terminal)?, TYPE.cast_signed())
+    }),
+    depends("type at its own terminal", |_| {
+        type_at(&own()?, TYPE.cast_signed())
+    }),
     depends("type at its own terminal with a longer number", |_| {
         // The kernel looks at 32 bits; a filter may look at 64.
         type_at(&own()?, TYPE.cast_signed() | 1 << 32)
@@ -41,17 +58,29 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     depends("paste at its own terminal", |_| type_at(&own()?, PASTE)),
     depends("open the console", |_| console("/dev/console")),
     depends("open a virtual console", |_| console("/dev/tty1")),
-    depends("open the memory of a virtual console", |_| console("/dev/vcs1")),
+    depends("open the memory of a virtual console", |_| {
+        console("/dev/vcs1")
+    }),
     depends("send the console's output elsewhere", |_| {
         let terminal = own()?;
-        call(libc::SYS_ioctl, [terminal.as_raw_fd().into(), libc::TIOCCONS.cast_signed().into()])?;
+        call(
+            libc::SYS_ioctl,
+            [
+                terminal.as_raw_fd().into(),
+                libc::TIOCCONS.cast_signed().into(),
+            ],
+        )?;
         Ok(())
     }),
 ];
 
 fn open(path: &Path) -> Result<File, super::AttemptFailure> {
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK;
-    Ok(OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?)
+    Ok(OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(flags)
+        .open(path)?)
 }
 
 /// A new terminal of this process's own, so that nothing is typed at anybody else's.
@@ -70,8 +99,17 @@ fn own() -> Result<File, super::AttemptFailure> {
 
 fn type_at(terminal: &File, request: i64) -> Tried {
     let mut character = [b'\n'];
-    match call(libc::SYS_ioctl, [terminal.as_raw_fd().into(), request.into(), (&mut character).into()]) {
-        Err(error) if error.raw_os_error() == Some(libc::EIO) => not_applicable("this kernel does not type for others"),
+    match call(
+        libc::SYS_ioctl,
+        [
+            terminal.as_raw_fd().into(),
+            request.into(),
+            (&mut character).into(),
+        ],
+    ) {
+        Err(error) if error.raw_os_error() == Some(libc::EIO) => {
+            not_applicable("this kernel does not type for others")
+        }
         typed => {
             typed?;
             Ok(())

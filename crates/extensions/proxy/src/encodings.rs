@@ -14,7 +14,12 @@ pub(crate) fn decoded<'a>(encoding: Option<&str>, body: &'a [u8]) -> Option<Cow<
         let read = reader.take(LARGEST).read_to_end(&mut out);
         (read.is_ok() || !out.is_empty()).then_some(Cow::Owned(out))
     };
-    match encoding.map(str::trim).unwrap_or_default().to_ascii_lowercase().as_str() {
+    match encoding
+        .map(str::trim)
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+        .as_str()
+    {
         "" | "identity" => Some(Cow::Borrowed(body)),
         "gzip" | "x-gzip" => read(&mut flate2::read::MultiGzDecoder::new(body)),
         "deflate" => read(&mut flate2::read::ZlibDecoder::new(body)),
@@ -40,7 +45,9 @@ mod tests {
         deflate.write_all(&text).unwrap();
         let zstd = zstd::stream::encode_all(text.as_slice(), 1).unwrap();
         let mut br = Vec::new();
-        brotli::CompressorWriter::new(&mut br, 4096, 1, 20).write_all(&text).unwrap();
+        brotli::CompressorWriter::new(&mut br, 4096, 1, 20)
+            .write_all(&text)
+            .unwrap();
         let table: [(Option<&str>, &[u8]); 5] = [
             (None, &text),
             (Some("GZIP"), &gzip),
@@ -49,9 +56,16 @@ mod tests {
             (Some("br"), &br),
         ];
         for (encoding, body) in table {
-            assert_eq!(decoded(encoding, body).as_deref(), Some(text.as_slice()), "{encoding:?}");
+            assert_eq!(
+                decoded(encoding, body).as_deref(),
+                Some(text.as_slice()),
+                "{encoding:?}"
+            );
         }
-        assert!(decoded(Some("gzip"), &gzip[..gzip.len() - 9]).is_some(), "a cut body as far as it goes");
+        assert!(
+            decoded(Some("gzip"), &gzip[..gzip.len() - 9]).is_some(),
+            "a cut body as far as it goes"
+        );
         assert_eq!(decoded(Some("gzip"), b"no gzip"), None);
         assert_eq!(decoded(Some("rot13"), &text), None);
     }

@@ -1,11 +1,13 @@
-//! One request against the one before: what stayed, where and why they differ, what the cache should have read, and what a
-//! client that only appends would have paid.
+//! One request against the one before: what stayed, where and why they differ, what the cache
+//! should have read, and what a client that only appends would have paid.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use haft_context::{CacheSimulator, Cause, pieces};
-use haft_types::{CacheKind, CacheMatch, ContentHash, ConversationId, ModelSpec, Request, Segment, Usage};
+use haft_types::{
+    CacheKind, CacheMatch, ContentHash, ConversationId, ModelSpec, Request, Segment, Usage,
+};
 
 /// What is known of a recorded request once its reply has ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,11 +73,22 @@ pub(crate) struct RequestComparison {
 impl ConversationPast {
     pub(crate) fn new(spec: &ModelSpec) -> Self {
         let (segments, seen) = (Vec::new(), HashSet::new());
-        Self { model: spec.full_name(), segments, seen, cache: CacheSimulator::new(&spec.cache) }
+        Self {
+            model: spec.full_name(),
+            segments,
+            seen,
+            cache: CacheSimulator::new(&spec.cache),
+        }
     }
 
-    /// Compares a request with this past, of which it then is the newest part. `at` is counted from any beginning.
-    pub(crate) fn take(&mut self, request: &Request, spec: &ModelSpec, at: Duration) -> RequestComparison {
+    /// Compares a request with this past, of which it then is the newest part. `at` is counted from
+    /// any beginning.
+    pub(crate) fn take(
+        &mut self,
+        request: &Request,
+        spec: &ModelSpec,
+        at: Duration,
+    ) -> RequestComparison {
         let model = spec.full_name();
         let broken = find_break(self, &model, &request.segments);
         if self.model != model {
@@ -84,11 +97,22 @@ impl ConversationPast {
         }
         let predicted = self.cache.send(at, &pieces(request, spec.tokenizer_factor));
         let is_new = |segment: &&Segment| !self.seen.contains(&segment.entry.hash);
-        let new_tokens = request.segments.iter().filter(is_new).map(|segment| u64::from(segment.entry.tokens)).sum();
-        self.seen.extend(request.segments.iter().map(|segment| segment.entry.hash));
+        let new_tokens = request
+            .segments
+            .iter()
+            .filter(is_new)
+            .map(|segment| u64::from(segment.entry.tokens))
+            .sum();
+        self.seen
+            .extend(request.segments.iter().map(|segment| segment.entry.hash));
         self.model = model;
         self.segments.clone_from(&request.segments);
-        RequestComparison { broken, predicted, new_tokens, tokens: request.tokens() }
+        RequestComparison {
+            broken,
+            predicted,
+            new_tokens,
+            tokens: request.tokens(),
+        }
     }
 }
 
@@ -100,18 +124,35 @@ fn find_break(past: &ConversationPast, model: &str, now: &[Segment]) -> Option<R
     }
     if past.model != model {
         let owner = now.first().map_or("system", |segment| segment.owner);
-        return Some(RecordedBreak { kept: 0, segments: now.len(), owner, cause: Cause::ModelSwitched });
+        return Some(RecordedBreak {
+            kept: 0,
+            segments: now.len(),
+            owner,
+            cause: Cause::ModelSwitched,
+        });
     }
     let old = past.segments.get(kept)?;
     let cause = cause(&past.segments[kept..], &now[kept..]);
-    Some(RecordedBreak { kept, segments: now.len(), owner: old.owner, cause })
+    Some(RecordedBreak {
+        kept,
+        segments: now.len(),
+        owner: old.owner,
+        cause,
+    })
 }
 
 /// Why two requests differ from here on. `old` is not empty.
 fn cause(old: &[Segment], new: &[Segment]) -> Cause {
-    let hashes = |segments: &[Segment]| segments.iter().map(|one| one.entry.hash).collect::<HashSet<_>>();
+    let hashes = |segments: &[Segment]| {
+        segments
+            .iter()
+            .map(|one| one.entry.hash)
+            .collect::<HashSet<_>>()
+    };
     let (was, is) = (hashes(old), hashes(new));
-    let (first, Some(next)) = (&old[0], new.first()) else { return Cause::Rewound };
+    let (first, Some(next)) = (&old[0], new.first()) else {
+        return Cause::Rewound;
+    };
     if first.owner == TOOLS || next.owner == TOOLS {
         return Cause::ToolsChanged;
     }
@@ -119,7 +160,8 @@ fn cause(old: &[Segment], new: &[Segment]) -> Cause {
         return Cause::SystemChanged;
     }
     if is.contains(&first.entry.hash) {
-        // What stood here stands further back: something that is kept at the end, or was put in between.
+        // What stood here stands further back: something that is kept at the end, or was put in
+        // between.
         return Cause::RemindersMoved;
     }
     let Some(gone) = old.iter().position(|one| is.contains(&one.entry.hash)) else {
@@ -129,11 +171,16 @@ fn cause(old: &[Segment], new: &[Segment]) -> Cause {
             _ => Cause::MessageEdited,
         };
     };
-    let came = new.iter().position(|one| was.contains(&one.entry.hash)).unwrap_or(new.len());
+    let came = new
+        .iter()
+        .position(|one| was.contains(&one.entry.hash))
+        .unwrap_or(new.len());
     match (gone, came) {
         (_, 0) => Cause::MessagesDeleted,
         (gone, came) if gone > 1 && came < gone => Cause::Compaction,
-        _ if first.owner == next.owner && next.entry.tokens < first.entry.tokens / 2 => Cause::Pruning,
+        _ if first.owner == next.owner && next.entry.tokens < first.entry.tokens / 2 => {
+            Cause::Pruning
+        }
         _ => Cause::MessageEdited,
     }
 }
@@ -143,9 +190,13 @@ pub(crate) const TOOLS: &str = "tools";
 /// The owner of a segment of the system text.
 pub(crate) const SYSTEM: &str = "system";
 
-/// What a client that only appends would have paid for: everything sent before read from the cache, the rest fresh. Estimated
-/// shares are applied to what was counted.
-pub(crate) fn append_only(comparison: &RequestComparison, billed: Option<Usage>, spec: &ModelSpec) -> Usage {
+/// What a client that only appends would have paid for: everything sent before read from the cache,
+/// the rest fresh. Estimated shares are applied to what was counted.
+pub(crate) fn append_only(
+    comparison: &RequestComparison,
+    billed: Option<Usage>,
+    spec: &ModelSpec,
+) -> Usage {
     let billed = billed.filter(|usage| usage.all_input() > 0);
     let all = billed.map_or(comparison.tokens, |usage| usage.all_input());
     let share = comparison.new_tokens as f64 / comparison.tokens.max(1) as f64;
@@ -153,11 +204,25 @@ pub(crate) fn append_only(comparison: &RequestComparison, billed: Option<Usage>,
     let uncached = billed.map_or(all, |usage| usage.input + usage.cache_write);
     let fresh = ((all as f64 * share).round() as u64).min(uncached);
     let output = billed.unwrap_or_default().output;
-    let usage = Usage { cached_input: all - fresh, output, ..Usage::default() };
+    let usage = Usage {
+        cached_input: all - fresh,
+        output,
+        ..Usage::default()
+    };
     match (spec.cache.rule, spec.cache.rule.finds()) {
-        (CacheKind::None, _) | (_, CacheMatch::Nothing) => Usage { input: all, output, ..Usage::default() },
-        (_, CacheMatch::Boundaries) => Usage { cache_write: fresh, ..usage },
-        (_, CacheMatch::Prefix) => Usage { input: fresh, ..usage },
+        (CacheKind::None, _) | (_, CacheMatch::Nothing) => Usage {
+            input: all,
+            output,
+            ..Usage::default()
+        },
+        (_, CacheMatch::Boundaries) => Usage {
+            cache_write: fresh,
+            ..usage
+        },
+        (_, CacheMatch::Prefix) => Usage {
+            input: fresh,
+            ..usage
+        },
     }
 }
 
@@ -177,10 +242,28 @@ mod tests {
                 _ => "user",
             };
             let hash = ContentHash::of(word.as_bytes());
-            let message = Message::text(MessageId::derived(hash), Role::User, word, Timestamp::UNIX_EPOCH);
+            let message = Message::text(
+                MessageId::derived(hash),
+                Role::User,
+                word,
+                Timestamp::UNIX_EPOCH,
+            );
             // A capital letter stands for a long message.
-            let tokens = if word.ends_with(char::is_uppercase) { 1_000 } else { 10 };
-            Segment { layer: Layer::History, owner, entry: Arc::new(Entry { message, hash, tokens }), boundary: false }
+            let tokens = if word.ends_with(char::is_uppercase) {
+                1_000
+            } else {
+                10
+            };
+            Segment {
+                layer: Layer::History,
+                owner,
+                entry: Arc::new(Entry {
+                    message,
+                    hash,
+                    tokens,
+                }),
+                boundary: false,
+            }
         };
         text.split_whitespace().map(one).collect()
     }
@@ -194,10 +277,18 @@ mod tests {
             ("T1 S a b", "T2 S a b c", Some((0, Cause::ToolsChanged))),
             ("T S1 a b", "T S2 a b c", Some((1, Cause::SystemChanged))),
             ("S a b r", "S a b c d r", Some((3, Cause::RemindersMoved))),
-            ("S a b r1", "S a b c d r2", Some((3, Cause::RemindersChanged))),
+            (
+                "S a b r1",
+                "S a b c d r2",
+                Some((3, Cause::RemindersChanged)),
+            ),
             ("S a b c d", "S a x c d e", Some((2, Cause::MessageEdited))),
             ("S a bigB c d", "S a x c d e", Some((2, Cause::Pruning))),
-            ("S a b c d e", "S a d e f", Some((2, Cause::MessagesDeleted))),
+            (
+                "S a b c d e",
+                "S a d e f",
+                Some((2, Cause::MessagesDeleted)),
+            ),
             ("S a b c d e", "S sum d e f", Some((1, Cause::Compaction))),
             ("S a b c d e", "S sum", Some((1, Cause::Compaction))),
             ("S a b c d e", "S a b", Some((3, Cause::Rewound))),
@@ -211,7 +302,8 @@ mod tests {
             };
             let found = find_break(&past, "p/m", &segments(new)).map(|one| (one.kept, one.cause));
             assert_eq!(found, expected, "{old} -> {new}");
-            let other = find_break(&past, "p/other", &segments(new)).map(|one| (one.kept, one.cause));
+            let other =
+                find_break(&past, "p/other", &segments(new)).map(|one| (one.kept, one.cause));
             assert_eq!(other, Some((0, Cause::ModelSwitched)));
         }
     }

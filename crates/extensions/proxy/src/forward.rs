@@ -1,7 +1,9 @@
-//! The traffic: each request goes to its upstream as it came, and each reply comes back as it comes.
+//! The traffic: each request goes to its upstream as it came, and each reply comes back as it
+//! comes.
 //!
-//! Only what belongs to one connection is changed: the host, and the hop-by-hop headers of RFC 9110. A body is never held
-//! back: its bytes pass on as they arrive, in both directions, and a cut on one side is a cut on the other.
+//! Only what belongs to one connection is changed: the host, and the hop-by-hop headers of RFC
+//! 9110. A body is never held back: its bytes pass on as they arrive, in both directions, and a cut
+//! on one side is a cut on the other.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +14,9 @@ use bytes::Bytes;
 use haft_types::Api;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::http::{request, response};
 use hyper::service::service_fn;
@@ -43,7 +47,8 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// Providers close idle connections after a minute or so; one that is about to be closed must not be used.
+/// Providers close idle connections after a minute or so; one that is about to be closed must not
+/// be used.
 const IDLE: Duration = Duration::from_secs(20);
 
 /// Why there is no proxy.
@@ -79,7 +84,10 @@ pub struct Upstreams {
 
 impl Upstreams {
     /// One upstream for everything, or for each API the URL given here, else its provider's own.
-    pub fn new(all: Option<&str>, by_api: impl Fn(Api) -> Option<String>) -> Result<Self, ProxyError> {
+    pub fn new(
+        all: Option<&str>,
+        by_api: impl Fn(Api) -> Option<String>,
+    ) -> Result<Self, ProxyError> {
         let url = |api, own: &str| match all {
             Some(all) => parse(all),
             None => parse(by_api(api).as_deref().unwrap_or(own)),
@@ -98,7 +106,8 @@ impl Upstreams {
         Self { proxies, ..self }
     }
 
-    /// Where a request goes. What is not a question to a model goes to the provider whose header or path it has.
+    /// Where a request goes. What is not a question to a model goes to the provider whose header or
+    /// path it has.
     fn of(&self, parts: &request::Parts) -> &Uri {
         let path = parts.uri.path();
         let has = |name: &str| parts.headers.contains_key(name);
@@ -113,20 +122,38 @@ impl Upstreams {
 }
 
 fn parse(url: &str) -> Result<Uri, ProxyError> {
-    let wrong = || ProxyError::Upstream { url: url.to_owned() };
+    let wrong = || ProxyError::Upstream {
+        url: url.to_owned(),
+    };
     let uri: Uri = url.trim().parse().map_err(|_| wrong())?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-    if is_http && uri.authority().is_some() && uri.query().is_none() { Ok(uri) } else { Err(wrong()) }
+    if is_http && uri.authority().is_some() && uri.query().is_none() {
+        Ok(uri)
+    } else {
+        Err(wrong())
+    }
 }
 
 /// The address of a path at an upstream, whose own path goes before it unless it is there already.
 fn target(upstream: &Uri, asked: &Uri) -> Option<Uri> {
     let base = upstream.path().trim_end_matches('/');
     let path = asked.path_and_query().map_or("/", PathAndQuery::as_str);
-    let has_base = path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-    let path = if base.is_empty() || has_base { path.to_owned() } else { format!("{base}{path}") };
-    let (scheme, authority): (Scheme, Authority) = (upstream.scheme()?.clone(), upstream.authority()?.clone());
-    Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().ok()
+    let has_base = path
+        .strip_prefix(base)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+    let path = if base.is_empty() || has_base {
+        path.to_owned()
+    } else {
+        format!("{base}{path}")
+    };
+    let (scheme, authority): (Scheme, Authority) =
+        (upstream.scheme()?.clone(), upstream.authority()?.clone());
+    Uri::builder()
+        .scheme(scheme)
+        .authority(authority)
+        .path_and_query(path)
+        .build()
+        .ok()
 }
 
 struct Forwarder {
@@ -139,8 +166,8 @@ struct Forwarder {
 
 type ProxyBody = Either<Tee, Full<Bytes>>;
 
-/// Passes traffic on until `end`. The listener should be one of this machine only. What passed goes to `traffic`; that nobody
-/// listens there is no reason to stop.
+/// Passes traffic on until `end`. The listener should be one of this machine only. What passed goes
+/// to `traffic`; that nobody listens there is no reason to stop.
 pub async fn serve(
     listener: TcpListener,
     upstreams: Upstreams,
@@ -149,7 +176,13 @@ pub async fn serve(
 ) -> Result<(), ProxyError> {
     let client = client(upstreams.proxies.clone())?;
     let (exchanges, held) = (AtomicU64::new(0), Arc::default());
-    let forwarder = Arc::new(Forwarder { upstreams, client, traffic, exchanges, held });
+    let forwarder = Arc::new(Forwarder {
+        upstreams,
+        client,
+        traffic,
+        exchanges,
+        held,
+    });
     let mut connections = JoinSet::new();
     let mut end = std::pin::pin!(end);
     loop {
@@ -190,7 +223,10 @@ fn client(proxies: UpstreamProxies) -> Result<Client<HttpsConnector<Route>, Tee>
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(Duration::from_secs(30)));
-    let connector = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+    let connector = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http1();
     Ok(Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE)
         .pool_timer(TokioTimer::new())
@@ -205,13 +241,20 @@ impl Forwarder {
         let upstream = self.upstreams.of(&parts);
         if parts.headers.contains_key(UPGRADE) {
             // Clients that would rather have a WebSocket go on over HTTP when they hear this.
-            return refused(StatusCode::UPGRADE_REQUIRED, "only HTTP/1.1 is passed on, no WebSockets");
+            return refused(
+                StatusCode::UPGRADE_REQUIRED,
+                "only HTTP/1.1 is passed on, no WebSockets",
+            );
         }
         let Some(uri) = target(upstream, &parts.uri) else {
             return refused(StatusCode::BAD_GATEWAY, "the path cannot be passed on");
         };
         let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed);
-        let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
+        let path = parts
+            .uri
+            .path_and_query()
+            .map_or("/", PathAndQuery::as_str)
+            .to_owned();
         let method = parts.method.to_string();
         let api = api_of(&method, &path);
         without_hop_by_hop(&mut parts.headers);
@@ -228,7 +271,11 @@ impl Forwarder {
                 without_hop_by_hop(&mut parts.headers);
                 if api.is_none() {
                     let (path, status) = (masked_path(&path), parts.status.as_u16());
-                    self.send(Traffic::Other { method, path, status });
+                    self.send(Traffic::Other {
+                        method,
+                        path,
+                        status,
+                    });
                     return Response::from_parts(parts, Either::Left(Tee::plain(body)));
                 }
                 let body = self.answered(exchange, &parts, body, started);
@@ -239,10 +286,20 @@ impl Forwarder {
                 if api.is_some() {
                     let (headers, body) = (Vec::new(), CapturedBody::new(&self.held));
                     let (first_byte, elapsed, status) = (None, started.elapsed(), 502);
-                    self.send(Traffic::Reply(SeenReply { exchange, status, headers, body, first_byte, elapsed }));
+                    self.send(Traffic::Reply(SeenReply {
+                        exchange,
+                        status,
+                        headers,
+                        body,
+                        first_byte,
+                        elapsed,
+                    }));
                 }
                 let host = upstream.authority().map_or("", Authority::as_str);
-                refused(StatusCode::BAD_GATEWAY, &format!("{host} cannot be reached: {why}"))
+                refused(
+                    StatusCode::BAD_GATEWAY,
+                    &format!("{host} cannot be reached: {why}"),
+                )
             }
         }
     }
@@ -262,21 +319,45 @@ impl Forwarder {
         body: Incoming,
     ) -> Tee {
         let (method, path) = (parts.method.to_string(), path.to_owned());
-        let upstream = upstream.authority().map_or("", Authority::as_str).to_owned();
+        let upstream = upstream
+            .authority()
+            .map_or("", Authority::as_str)
+            .to_owned();
         let (headers, traffic) = (pairs(&parts.headers), self.traffic.clone());
         let ended = move |body| {
-            let seen = SeenRequest { exchange, api, method, path, upstream, headers, body };
+            let seen = SeenRequest {
+                exchange,
+                api,
+                method,
+                path,
+                upstream,
+                headers,
+                body,
+            };
             let _ = traffic.send(Traffic::Request(seen));
         };
         Tee::new(body, CapturedBody::new(&self.held), Box::new(ended))
     }
 
-    fn answered(&self, exchange: u64, parts: &response::Parts, body: Incoming, started: Instant) -> Tee {
+    fn answered(
+        &self,
+        exchange: u64,
+        parts: &response::Parts,
+        body: Incoming,
+        started: Instant,
+    ) -> Tee {
         let (status, headers) = (parts.status.as_u16(), pairs(&parts.headers));
         let (traffic, first_byte) = (self.traffic.clone(), Some(started.elapsed()));
         let ended = move |body| {
             let elapsed = started.elapsed();
-            let _ = traffic.send(Traffic::Reply(SeenReply { exchange, status, headers, body, first_byte, elapsed }));
+            let _ = traffic.send(Traffic::Reply(SeenReply {
+                exchange,
+                status,
+                headers,
+                body,
+                first_byte,
+                elapsed,
+            }));
         };
         Tee::new(body, CapturedBody::new(&self.held), Box::new(ended))
     }
@@ -298,12 +379,16 @@ fn without_hop_by_hop(headers: &mut HeaderMap) {
 
 fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     let pair = |(name, value): (&HeaderName, &hyper::header::HeaderValue)| {
-        (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        (
+            name.to_string(),
+            String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        )
     };
     headers.iter().map(pair).collect()
 }
 
-/// What a client is told when nobody answers for the upstream, in a form that all four APIs read as an error.
+/// What a client is told when nobody answers for the upstream, in a form that all four APIs read as
+/// an error.
 fn refused(status: StatusCode, why: &str) -> Response<ProxyBody> {
     let message = serde_json::json!({
         "type": "error",
@@ -311,7 +396,10 @@ fn refused(status: StatusCode, why: &str) -> Response<ProxyBody> {
     });
     let mut response = Response::new(Either::Right(Full::new(Bytes::from(message.to_string()))));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        hyper::header::HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -332,11 +420,31 @@ mod tests {
     #[test]
     fn the_path_of_an_upstream_stands_before_the_request_s_once() {
         let table = [
-            ("https://h", "/v1/messages?beta=true", "https://h/v1/messages?beta=true"),
-            ("https://h/v1", "/chat/completions", "https://h/v1/chat/completions"),
-            ("https://h/v1/", "/v1/chat/completions", "https://h/v1/chat/completions"),
-            ("http://h:8/api/v1", "/v1beta/models", "http://h:8/api/v1/v1beta/models"),
-            ("http://h:8/v1", "/v1beta/models", "http://h:8/v1/v1beta/models"),
+            (
+                "https://h",
+                "/v1/messages?beta=true",
+                "https://h/v1/messages?beta=true",
+            ),
+            (
+                "https://h/v1",
+                "/chat/completions",
+                "https://h/v1/chat/completions",
+            ),
+            (
+                "https://h/v1/",
+                "/v1/chat/completions",
+                "https://h/v1/chat/completions",
+            ),
+            (
+                "http://h:8/api/v1",
+                "/v1beta/models",
+                "http://h:8/api/v1/v1beta/models",
+            ),
+            (
+                "http://h:8/v1",
+                "/v1beta/models",
+                "http://h:8/v1/v1beta/models",
+            ),
             ("http://h", "/a%2Fb?x=%20&&y", "http://h/a%2Fb?x=%20&&y"),
         ];
         for (upstream, path, expected) in table {

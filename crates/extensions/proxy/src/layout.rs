@@ -1,8 +1,9 @@
 //! A request body taken apart into segments and put together again, byte for byte.
 //!
-//! A segment is one tool, one block of the system text or one message, as the JSON it was sent as. What lies between them is
-//! kept in the [`BodyLayout`], which is small: a request that only appends adds its new messages and one such layout to the
-//! record. Markers for the provider's cache are no part of a segment, because they move while the text stays; they are kept
+//! A segment is one tool, one block of the system text or one message, as the JSON it was sent as.
+//! What lies between them is kept in the [`BodyLayout`], which is small: a request that only
+//! appends adds its new messages and one such layout to the record. Markers for the provider's
+//! cache are no part of a segment, because they move while the text stays; they are kept
 //! in the layout, too.
 //!
 //! Invariant: [`BodyLayout::join`] of the texts [`split`] gave is the body.
@@ -93,7 +94,12 @@ pub(crate) fn split(api: Api, body: &str) -> Option<SplitBody> {
     take(SegmentKind::Message, messages);
     let text_of = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let (segments, layout) = lay_out(body, &spans);
-    Some(SplitBody { model: text_of("model"), segments, layout, session: session(&fields) })
+    Some(SplitBody {
+        model: text_of("model"),
+        segments,
+        layout,
+        session: session(&fields),
+    })
 }
 
 /// The elements of a list, or the one value there is.
@@ -108,10 +114,13 @@ fn elements(value: &str) -> Vec<&str> {
 fn session(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
     let text = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let metadata = || {
-        let metadata: serde_json::Value = serde_json::from_str(fields.get("metadata")?.get()).ok()?;
+        let metadata: serde_json::Value =
+            serde_json::from_str(fields.get("metadata")?.get()).ok()?;
         metadata.get("user_id")?.as_str().map(str::to_owned)
     };
-    text("prompt_cache_key").or_else(metadata).filter(|name| !name.is_empty())
+    text("prompt_cache_key")
+        .or_else(metadata)
+        .filter(|name| !name.is_empty())
 }
 
 fn lay_out(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>, BodyLayout) {
@@ -125,15 +134,21 @@ fn lay_out(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>, Body
         let between = &body[done..start(text)];
         done = start(text) + text.len();
         match pieces.last_mut() {
-            Some(LayoutPiece::Run { from, count, between: same })
-                if *from + *count == index && (*count == 1 || same == between) =>
-            {
+            Some(LayoutPiece::Run {
+                from,
+                count,
+                between: same,
+            }) if *from + *count == index && (*count == 1 || same == between) => {
                 between.clone_into(same);
                 *count += 1;
             }
             _ => {
                 pieces.push(LayoutPiece::Text(between.to_owned()));
-                pieces.push(LayoutPiece::Run { from: index, count: 1, between: String::new() });
+                pieces.push(LayoutPiece::Run {
+                    from: index,
+                    count: 1,
+                    between: String::new(),
+                });
             }
         }
     }
@@ -142,8 +157,15 @@ fn lay_out(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>, Body
     let mut segments = Vec::with_capacity(spans.len());
     for (segment, (kind, text)) in spans.iter().enumerate() {
         let (text, cut) = without_marks(text);
-        segments.push(BodySegment { kind: *kind, text, boundary: !cut.is_empty() });
-        marks.extend(cut.into_iter().map(|(at, text)| CutMark { segment, at, text }));
+        segments.push(BodySegment {
+            kind: *kind,
+            text,
+            boundary: !cut.is_empty(),
+        });
+        marks.extend(
+            cut.into_iter()
+                .map(|(at, text)| CutMark { segment, at, text }),
+        );
     }
     (segments, BodyLayout { pieces, marks })
 }
@@ -153,10 +175,16 @@ impl BodyLayout {
     pub fn join<Text: AsRef<str>>(&self, segments: &[Text]) -> String {
         let mut body = String::new();
         let put = |body: &mut String, index: usize| {
-            let Some(text) = segments.get(index).map(AsRef::as_ref) else { return };
+            let Some(text) = segments.get(index).map(AsRef::as_ref) else {
+                return;
+            };
             let mut done = 0;
             for mark in self.marks.iter().filter(|mark| mark.segment == index) {
-                let at = if text.is_char_boundary(mark.at) { mark.at.max(done) } else { text.len() };
+                let at = if text.is_char_boundary(mark.at) {
+                    mark.at.max(done)
+                } else {
+                    text.len()
+                };
                 body.push_str(&text[done..at]);
                 body.push_str(&mark.text);
                 done = at;
@@ -166,7 +194,11 @@ impl BodyLayout {
         for piece in &self.pieces {
             match piece {
                 LayoutPiece::Text(text) => body.push_str(text),
-                LayoutPiece::Run { from, count, between } => {
+                LayoutPiece::Run {
+                    from,
+                    count,
+                    between,
+                } => {
                     for index in *from..from + count {
                         if index > *from {
                             body.push_str(between);
@@ -181,7 +213,10 @@ impl BodyLayout {
 
     /// Moves the markers of a segment to where they stand in its masked text.
     pub(crate) fn move_marks(&mut self, segment: usize, place: impl Fn(usize) -> usize) {
-        self.marks.iter_mut().filter(|mark| mark.segment == segment).for_each(|mark| mark.at = place(mark.at));
+        self.marks
+            .iter_mut()
+            .filter(|mark| mark.segment == segment)
+            .for_each(|mark| mark.at = place(mark.at));
     }
 
     /// The same with every text between segments changed so.
@@ -196,7 +231,8 @@ impl BodyLayout {
     }
 }
 
-/// A JSON text without its members `cache_control`, and what was cut out where, in places of the text that is left.
+/// A JSON text without its members `cache_control`, and what was cut out where, in places of the
+/// text that is left.
 fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
     const KEY: &str = "\"cache_control\"";
     let bytes = text.as_bytes();
@@ -213,13 +249,22 @@ fn without_marks(text: &str) -> (String, Vec<(usize, String)>) {
             let value = skip_space(bytes, after + 1);
             let value_end = value_end(bytes, value);
             let before = text[..at].trim_end_matches([' ', '\n', '\r', '\t']);
-            let comma_before = before.strip_suffix(',').filter(|before| before.len() >= done);
+            let comma_before = before
+                .strip_suffix(',')
+                .filter(|before| before.len() >= done);
             let (from, to) = if let Some(before) = comma_before {
                 (before.len(), value_end)
             } else {
                 // The first member takes the comma behind it along.
                 let comma = skip_space(bytes, value_end);
-                (at, if bytes.get(comma) == Some(&b',') { comma + 1 } else { value_end })
+                (
+                    at,
+                    if bytes.get(comma) == Some(&b',') {
+                        comma + 1
+                    } else {
+                        value_end
+                    },
+                )
             };
             out.push_str(&text[done..from]);
             cut.push((out.len(), text[from..to].to_owned()));
@@ -246,7 +291,11 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 }
 
 fn skip_space(bytes: &[u8], at: usize) -> usize {
-    let spaces = bytes.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_whitespace());
+    let spaces = bytes
+        .get(at..)
+        .unwrap_or_default()
+        .iter()
+        .take_while(|byte| byte.is_ascii_whitespace());
     at + spaces.count()
 }
 

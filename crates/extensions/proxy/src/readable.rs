@@ -1,4 +1,5 @@
-//! Elements of requests and replies as messages people can read, whatever API they belong to: the shapes tell them apart.
+//! Elements of requests and replies as messages people can read, whatever API they belong to: the
+//! shapes tell them apart.
 //!
 //! What has no known shape is shown as the JSON it is; nothing is left out and nothing is made up.
 
@@ -9,7 +10,9 @@ use crate::layout::SegmentKind;
 
 /// The messages one element holds: every result of a tool is a message of its own.
 pub(crate) fn messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> {
-    let Ok(value) = serde_json::from_str::<Value>(json) else { return vec![(Role::User, vec![Part::text(json)])] };
+    let Ok(value) = serde_json::from_str::<Value>(json) else {
+        return vec![(Role::User, vec![Part::text(json)])];
+    };
     match kind {
         SegmentKind::Tool => return vec![(Role::System, vec![Part::text(tool(&value, json))])],
         SegmentKind::System => return vec![(Role::System, parts_of(&value, json))],
@@ -21,7 +24,9 @@ pub(crate) fn messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> 
         let is_result = matches!(part, Part::ToolResult(_));
         match split.last_mut() {
             // A picture behind a result belongs to it.
-            Some((before, parts)) if !is_result && (*before != Role::Tool || matches!(part, Part::Image(_))) => {
+            Some((before, parts))
+                if !is_result && (*before != Role::Tool || matches!(part, Part::Image(_))) =>
+            {
                 parts.push(part);
             }
             _ => split.push((if is_result { Role::Tool } else { role }, vec![part])),
@@ -54,12 +59,21 @@ fn tool(value: &Value, json: &str) -> String {
 
 fn parts_of(value: &Value, json: &str) -> Vec<Part> {
     let mut parts = Vec::new();
-    if let Some(thinking) = value.get("reasoning_content").or(value.get("reasoning")).and_then(Value::as_str) {
+    if let Some(thinking) = value
+        .get("reasoning_content")
+        .or(value.get("reasoning"))
+        .and_then(Value::as_str)
+    {
         parts.push(thought(thinking));
     }
     if let Some(id) = value.get("tool_call_id").and_then(Value::as_str) {
         let name = value.get("name").and_then(Value::as_str);
-        parts.push(result(id, name, text_of(value.get("content").unwrap_or(&Value::Null)), false));
+        parts.push(result(
+            id,
+            name,
+            text_of(value.get("content").unwrap_or(&Value::Null)),
+            false,
+        ));
         return parts;
     }
     match value {
@@ -74,7 +88,11 @@ fn parts_of(value: &Value, json: &str) -> Vec<Part> {
         },
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-    let calls = value.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    let calls = value
+        .get("tool_calls")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     parts.extend(calls.filter_map(chat_call));
     if parts.is_empty() {
         parts.push(Part::text(json));
@@ -85,7 +103,11 @@ fn parts_of(value: &Value, json: &str) -> Vec<Part> {
 fn chat_call(value: &Value) -> Option<Part> {
     let function = value.get("function")?;
     let id = value.get("id").and_then(Value::as_str).unwrap_or_default();
-    Some(call(id, function.get("name")?.as_str()?, function.get("arguments").unwrap_or(&Value::Null)))
+    Some(call(
+        id,
+        function.get("name")?.as_str()?,
+        function.get("arguments").unwrap_or(&Value::Null),
+    ))
 }
 
 /// One part of a message, or one item of a list of items.
@@ -96,17 +118,30 @@ pub(crate) fn part(value: &Value) -> Option<Part> {
     let kind = text("type").unwrap_or_default();
     let id = || text("call_id").or(text("id")).unwrap_or_default();
     match kind {
-        "tool_use" | "server_tool_use" => return Some(call(text("id")?, text("name")?, get("input"))),
+        "tool_use" | "server_tool_use" => {
+            return Some(call(text("id")?, text("name")?, get("input")));
+        }
         "function_call" | "custom_tool_call" => {
-            let arguments = if kind == "function_call" { get("arguments") } else { get("input") };
+            let arguments = if kind == "function_call" {
+                get("arguments")
+            } else {
+                get("input")
+            };
             return Some(call(id(), text("name")?, arguments));
         }
         "local_shell_call" => return Some(call(id(), "local_shell", get("action"))),
         "tool_result" => {
             let failed = get("is_error").as_bool().unwrap_or_default();
-            return Some(result(text("tool_use_id")?, None, text_of(get("content")), failed));
+            return Some(result(
+                text("tool_use_id")?,
+                None,
+                text_of(get("content")),
+                failed,
+            ));
         }
-        _ if kind.ends_with("_output") => return Some(result(id(), None, text_of(get("output")), false)),
+        _ if kind.ends_with("_output") => {
+            return Some(result(id(), None, text_of(get("output")), false));
+        }
         "thinking" => return Some(thought(text("thinking").unwrap_or_default())),
         "reasoning" => return Some(thought(&text_of(get("summary")))),
         "image" | "image_url" | "input_image" => return Some(image(value)),
@@ -120,7 +155,12 @@ pub(crate) fn part(value: &Value) -> Option<Part> {
     if let Some(answer) = value.get("functionResponse") {
         let name = answer.get("name").and_then(Value::as_str);
         let id = answer.get("id").and_then(Value::as_str).or(name)?;
-        return Some(result(id, name, text_of(answer.get("response").unwrap_or(&null)), false));
+        return Some(result(
+            id,
+            name,
+            text_of(answer.get("response").unwrap_or(&null)),
+            false,
+        ));
     }
     if value.get("inlineData").is_some() {
         return Some(image(value));
@@ -134,18 +174,36 @@ pub(crate) fn part(value: &Value) -> Option<Part> {
 }
 
 fn call(id: &str, name: &str, arguments: &Value) -> Part {
-    let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
-    Part::ToolCall(ToolCall { id: id.to_owned(), name: name.to_owned(), arguments, signature: None })
+    let arguments = arguments
+        .as_str()
+        .map_or_else(|| arguments.to_string(), str::to_owned);
+    Part::ToolCall(ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments,
+        signature: None,
+    })
 }
 
 fn result(id: &str, name: Option<&str>, text: String, failed: bool) -> Part {
-    let envelope = if failed { Envelope::failure("failed", text) } else { Envelope::success(text) };
+    let envelope = if failed {
+        Envelope::failure("failed", text)
+    } else {
+        Envelope::success(text)
+    };
     let name = name.unwrap_or("unknown").to_owned();
-    Part::ToolResult(Box::new(ToolResult { tool_call_id: id.to_owned(), name, envelope }))
+    Part::ToolResult(Box::new(ToolResult {
+        tool_call_id: id.to_owned(),
+        name,
+        envelope,
+    }))
 }
 
 pub(crate) fn thought(text: &str) -> Part {
-    Part::Thinking(Thinking { text: text.to_owned(), ..Thinking::default() })
+    Part::Thinking(Thinking {
+        text: text.to_owned(),
+        ..Thinking::default()
+    })
 }
 
 fn image(value: &Value) -> Part {
@@ -155,8 +213,14 @@ fn image(value: &Value) -> Part {
     let source = at("/source/media_type").zip(at("/source/data"));
     let gemini = at("/inlineData/mimeType").zip(at("/inlineData/data"));
     match inline.or(source).or(gemini) {
-        Some((media_type, data)) => Part::Image(Image { media_type: media_type.to_owned(), data: data.to_owned() }),
-        None => Part::text(format!("[picture at {}]", url.or(at("/source/url")).unwrap_or("?"))),
+        Some((media_type, data)) => Part::Image(Image {
+            media_type: media_type.to_owned(),
+            data: data.to_owned(),
+        }),
+        None => Part::text(format!(
+            "[picture at {}]",
+            url.or(at("/source/url")).unwrap_or("?")
+        )),
     }
 }
 
@@ -166,10 +230,12 @@ fn text_of(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
         Value::Array(list) => {
-            let texts = list.iter().map(|one| match one.get("text").and_then(Value::as_str) {
-                Some(text) => text.to_owned(),
-                None => text_of(one),
-            });
+            let texts = list
+                .iter()
+                .map(|one| match one.get("text").and_then(Value::as_str) {
+                    Some(text) => text.to_owned(),
+                    None => text_of(one),
+                });
             texts.collect::<Vec<_>>().join("\n")
         }
         other => other.to_string(),
@@ -178,7 +244,11 @@ fn text_of(value: &Value) -> String {
 
 /// Which API a request is of, by its path; `None` for everything that is not a question to a model.
 pub(crate) fn api_of(method: &str, path: &str) -> Option<Api> {
-    let path = path.split('?').next().unwrap_or_default().trim_end_matches('/');
+    let path = path
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('/');
     if method != "POST" {
         return None;
     }
@@ -211,23 +281,36 @@ mod tests {
             let one = |part: &Part| match part {
                 Part::Text { text, .. } => format!("text {text}"),
                 Part::Thinking(thinking) => format!("thinking {}", thinking.text),
-                Part::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
-                Part::ToolResult(result) => format!("result {} {}", result.tool_call_id, result.envelope.text),
+                Part::ToolCall(call) => {
+                    format!("call {} {} {}", call.id, call.name, call.arguments)
+                }
+                Part::ToolResult(result) => {
+                    format!("result {} {}", result.tool_call_id, result.envelope.text)
+                }
                 Part::Image(image) => format!("image {}", image.media_type),
             };
             let line = |(role, parts): &(Role, Vec<Part>)| {
-                format!("{role}: {}", parts.iter().map(one).collect::<Vec<_>>().join(", "))
+                format!(
+                    "{role}: {}",
+                    parts.iter().map(one).collect::<Vec<_>>().join(", ")
+                )
             };
             all.iter().map(line).collect::<Vec<_>>().join(" | ")
         };
         let table = [
             (r#"{"role":"user","content":"hi"}"#, "user: text hi"),
-            (r#"{"role":"developer","content":"be kind"}"#, "system: text be kind"),
+            (
+                r#"{"role":"developer","content":"be kind"}"#,
+                "system: text be kind",
+            ),
             (
                 r#"{"role":"assistant","content":"","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}"#,
                 "assistant: call a f {}",
             ),
-            (r#"{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"done"}]}"#, "tool: result a done"),
+            (
+                r#"{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"done"}]}"#,
+                "tool: result a done",
+            ),
             (
                 r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"y"}]},{"type":"text","text":"go"}]}"#,
                 "tool: result a x | tool: result b y | user: text go",
@@ -236,9 +319,18 @@ mod tests {
                 r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"a","name":"f","input":{"x":1}}]}"#,
                 r#"assistant: thinking hm, call a f {"x":1}"#,
             ),
-            (r#"{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}"#, "assistant: call a f {}"),
-            (r#"{"type":"function_call_output","call_id":"a","output":"x"}"#, "tool: result a x"),
-            (r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}"#, "assistant: thinking hm"),
+            (
+                r#"{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}"#,
+                "assistant: call a f {}",
+            ),
+            (
+                r#"{"type":"function_call_output","call_id":"a","output":"x"}"#,
+                "tool: result a x",
+            ),
+            (
+                r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}"#,
+                "assistant: thinking hm",
+            ),
             (
                 r#"{"role":"model","parts":[{"text":"a"},{"functionCall":{"name":"f","args":{}}}]}"#,
                 "assistant: text a, call f f {}",
@@ -251,7 +343,10 @@ mod tests {
                 r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}"#,
                 "user: image image/png",
             ),
-            (r#"{"type":"item_of_tomorrow","x":1}"#, r#"user: text {"type":"item_of_tomorrow","x":1}"#),
+            (
+                r#"{"type":"item_of_tomorrow","x":1}"#,
+                r#"user: text {"type":"item_of_tomorrow","x":1}"#,
+            ),
             (r#""one text""#, "user: text one text"),
         ];
         for (json, expected) in table {
@@ -261,12 +356,31 @@ mod tests {
 
     #[test]
     fn paths_name_the_api() {
-        assert_eq!(api_of("POST", "/v1/chat/completions?x=1"), Some(Api::OpenaiChat));
-        assert_eq!(api_of("POST", "/backend-api/codex/responses"), Some(Api::OpenaiResponses));
-        assert_eq!(api_of("POST", "/v1/messages?beta=true"), Some(Api::Anthropic));
-        assert_eq!(api_of("POST", "/v1beta/models/g:streamGenerateContent?alt=sse"), Some(Api::Gemini));
-        assert_eq!(model_in_path("/v1beta/models/g:streamGenerateContent?alt=sse"), Some("g"));
-        for (method, path) in [("GET", "/v1/responses"), ("POST", "/v1/messages/count_tokens"), ("POST", "/v1/files")] {
+        assert_eq!(
+            api_of("POST", "/v1/chat/completions?x=1"),
+            Some(Api::OpenaiChat)
+        );
+        assert_eq!(
+            api_of("POST", "/backend-api/codex/responses"),
+            Some(Api::OpenaiResponses)
+        );
+        assert_eq!(
+            api_of("POST", "/v1/messages?beta=true"),
+            Some(Api::Anthropic)
+        );
+        assert_eq!(
+            api_of("POST", "/v1beta/models/g:streamGenerateContent?alt=sse"),
+            Some(Api::Gemini)
+        );
+        assert_eq!(
+            model_in_path("/v1beta/models/g:streamGenerateContent?alt=sse"),
+            Some("g")
+        );
+        for (method, path) in [
+            ("GET", "/v1/responses"),
+            ("POST", "/v1/messages/count_tokens"),
+            ("POST", "/v1/files"),
+        ] {
             assert_eq!(api_of(method, path), None, "{path}");
         }
     }

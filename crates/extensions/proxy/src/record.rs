@@ -1,8 +1,9 @@
-//! What is kept of traffic: each request in the request log of a conversation, its reply beside it, both without keys.
+//! What is kept of traffic: each request in the request log of a conversation, its reply beside it,
+//! both without keys.
 //!
-//! A conversation is found by its prefix ([`grouping`]); its requests are stored as haft's own are, so that the log grows with
-//! what is new and every command that looks at requests can look at these. Nothing here can fail a request: what goes wrong
-//! becomes a [`ProxyEvent::NotRecorded`].
+//! A conversation is found by its prefix ([`grouping`]); its requests are stored as haft's own are,
+//! so that the log grows with what is new and every command that looks at requests can look at
+//! these. Nothing here can fail a request: what goes wrong becomes a [`ProxyEvent::NotRecorded`].
 
 mod entries;
 mod grouping;
@@ -16,8 +17,8 @@ use haft_model::{Catalogue, O200k};
 use haft_store::{NewConversation, SentRequest, Store, StoreError};
 use haft_text::Masker;
 use haft_types::{
-    Api, Clock, ContentHash, ConversationId, Hasher, IdSource, LlmMetadata, Message, MessageId, Metadata, ModelSpec,
-    Part, Request, Role, Segment, Timestamp, ToolSet,
+    Api, Clock, ContentHash, ConversationId, Hasher, IdSource, LlmMetadata, Message, MessageId,
+    Metadata, ModelSpec, Part, Request, Role, Segment, Timestamp, ToolSet,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -60,7 +61,8 @@ pub enum ProxyEvent {
     },
 }
 
-/// How the body of a recorded request was laid out, and what else is known of it: kept with the request as its encoding.
+/// How the body of a recorded request was laid out, and what else is known of it: kept with the
+/// request as its encoding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedBody {
     /// The model, as it was known then.
@@ -185,9 +187,15 @@ impl TrafficRecorder {
     }
 
     /// Records until nothing more can come, telling `observe` what becomes of it.
-    pub async fn run(mut self, mut traffic: UnboundedReceiver<Traffic>, observe: impl Fn(ProxyEvent)) {
+    pub async fn run(
+        mut self,
+        mut traffic: UnboundedReceiver<Traffic>,
+        observe: impl Fn(ProxyEvent),
+    ) {
         if let Err(error) = self.load().await {
-            observe(ProxyEvent::NotRecorded { reason: error.to_string() });
+            observe(ProxyEvent::NotRecorded {
+                reason: error.to_string(),
+            });
         }
         while let Some(seen) = traffic.recv().await {
             match seen {
@@ -196,7 +204,15 @@ impl TrafficRecorder {
                     Err(reason) => observe(ProxyEvent::NotRecorded { reason }),
                 },
                 Traffic::Reply(reply) => self.take(WaitingTraffic::Reply(reply), &observe).await,
-                Traffic::Other { method, path, status } => observe(ProxyEvent::Passed { method, path, status }),
+                Traffic::Other {
+                    method,
+                    path,
+                    status,
+                } => observe(ProxyEvent::Passed {
+                    method,
+                    path,
+                    status,
+                }),
             }
         }
         // What was waited for does not come any more.
@@ -206,12 +222,15 @@ impl TrafficRecorder {
         }
         // What was not awaited is durable only now.
         if let Err(error) = self.setup.store.flush().await {
-            observe(ProxyEvent::NotRecorded { reason: error.to_string() });
+            observe(ProxyEvent::NotRecorded {
+                reason: error.to_string(),
+            });
         }
     }
 
-    /// Records a piece of traffic, and then what waited for it. A client may send its next request before the last byte of a
-    /// reply has passed: in the record the reply comes first all the same.
+    /// Records a piece of traffic, and then what waited for it. A client may send its next request
+    /// before the last byte of a reply has passed: in the record the reply comes first all the
+    /// same.
     async fn take(&mut self, traffic: WaitingTraffic, observe: &impl Fn(ProxyEvent)) {
         let mut queue = VecDeque::from([traffic]);
         while let Some(next) = queue.pop_front() {
@@ -246,13 +265,25 @@ impl TrafficRecorder {
     /// What was recorded before, so that a conversation goes on where it was.
     async fn load(&mut self) -> Result<(), StoreError> {
         let store = Arc::clone(&self.setup.store);
-        let rows = store.list(haft_store::ConversationScope::Namespace(NAMESPACE)).await?;
+        let rows = store
+            .list(haft_store::ConversationScope::Namespace(NAMESPACE))
+            .await?;
         for row in rows.into_iter().take(CONTINUED) {
-            let Some(last) = store.requests(&row.id).await?.pop() else { continue };
-            let Some(logged) = store.request(&row.id, last.number).await? else { continue };
+            let Some(last) = store.requests(&row.id).await?.pop() else {
+                continue;
+            };
+            let Some(logged) = store.request(&row.id, last.number).await? else {
+                continue;
+            };
             let messages = store.messages(&row.id).await?;
-            let metadata = store.get(&row.id).await?.map(|one| one.metadata).unwrap_or_default();
-            self.conversations.extend(ProxiedConversation::stored(row.id, &metadata, &logged, &messages));
+            let metadata = store
+                .get(&row.id)
+                .await?
+                .map(|one| one.metadata)
+                .unwrap_or_default();
+            self.conversations.extend(ProxiedConversation::stored(
+                row.id, &metadata, &logged, &messages,
+            ));
         }
         Ok(())
     }
@@ -260,17 +291,30 @@ impl TrafficRecorder {
     /// Takes a request apart.
     fn prepare(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
         let body = text_of(&seen.headers, &seen.body)?;
-        let split =
-            split(seen.api, &body).ok_or_else(|| format!("a body for {} is not a request", masked_path(&seen.path)))?;
+        let split = split(seen.api, &body)
+            .ok_or_else(|| format!("a body for {} is not a request", masked_path(&seen.path)))?;
         self.learn(&seen.headers, &seen.path);
         let spec = self.spec(&seen, split.model.as_deref());
-        let (segments, layout) = self.entries.segments(&split, &self.masker, self.setup.clock.now());
-        Ok(Box::new(PreparedRequest { seen, session: split.session, segments, layout, spec }))
+        let (segments, layout) =
+            self.entries
+                .segments(&split, &self.masker, self.setup.clock.now());
+        Ok(Box::new(PreparedRequest {
+            seen,
+            session: split.session,
+            segments,
+            layout,
+            spec,
+        }))
     }
 
     async fn request(&mut self, prepared: Box<PreparedRequest>) -> Result<(), String> {
         let session = prepared.session.as_deref();
-        let found = grouping::find(&self.conversations, prepared.seen.api, session, &prepared.segments);
+        let found = grouping::find(
+            &self.conversations,
+            prepared.seen.api,
+            session,
+            &prepared.segments,
+        );
         let index = match found {
             Some(index) => {
                 let id = &self.conversations[index].id;
@@ -280,24 +324,40 @@ impl TrafficRecorder {
                 }
                 index
             }
-            None => self.begin(&prepared).await.map_err(|error| error.to_string())?,
+            None => self
+                .begin(&prepared)
+                .await
+                .map_err(|error| error.to_string())?,
         };
         let exchange = prepared.seen.exchange;
         let recorded = self.log(index, *prepared).await;
-        recorded.map(|open| drop(self.open.insert(exchange, open))).map_err(|error| {
-            // What the store holds of it is not known any more.
-            self.conversations.swap_remove(index);
-            error.to_string()
-        })
+        recorded
+            .map(|open| drop(self.open.insert(exchange, open)))
+            .map_err(|error| {
+                // What the store holds of it is not known any more.
+                self.conversations.swap_remove(index);
+                error.to_string()
+            })
     }
 
     /// A conversation that was not there before.
     async fn begin(&mut self, prepared: &PreparedRequest) -> Result<usize, StoreError> {
-        let PreparedRequest { seen, session, segments, spec, .. } = prepared;
+        let PreparedRequest {
+            seen,
+            session,
+            segments,
+            spec,
+            ..
+        } = prepared;
         let id = ConversationId::from(self.setup.ids.uuid());
-        let agent = header(&seen.headers, "user-agent").and_then(|agent| agent.split(['/', ' ']).next());
+        let agent =
+            header(&seen.headers, "user-agent").and_then(|agent| agent.split(['/', ' ']).next());
         let has_tools = grouping::has_tools(segments);
-        let is_side = !has_tools && self.conversations.iter().any(|one| one.has_tools() && one.is_live);
+        let is_side = !has_tools
+            && self
+                .conversations
+                .iter()
+                .any(|one| one.has_tools() && one.is_live);
         let mut metadata = Metadata::new();
         metadata.insert(RECORDED_BY.into(), "proxy".into());
         metadata.insert("agent".into(), agent.unwrap_or("unknown").into());
@@ -307,20 +367,45 @@ impl TrafficRecorder {
             metadata.insert("session".into(), self.masker.mask(session).into());
         }
         let name = entries::title(segments).unwrap_or_else(|| format!("{} request", seen.api));
-        let new = NewConversation { metadata, ..NewConversation::new(id.clone(), NAMESPACE).named(name) };
+        let new = NewConversation {
+            metadata,
+            ..NewConversation::new(id.clone(), NAMESPACE).named(name)
+        };
         self.setup.store.create(new).await?;
-        self.conversations.push(ProxiedConversation::new(id, seen.api, session.clone(), is_side, spec));
+        self.conversations.push(ProxiedConversation::new(
+            id,
+            seen.api,
+            session.clone(),
+            is_side,
+            spec,
+        ));
         Ok(self.conversations.len() - 1)
     }
 
-    async fn log(&mut self, index: usize, prepared: PreparedRequest) -> Result<OpenExchange, StoreError> {
-        let PreparedRequest { seen, segments, layout, spec, .. } = prepared;
+    async fn log(
+        &mut self,
+        index: usize,
+        prepared: PreparedRequest,
+    ) -> Result<OpenExchange, StoreError> {
+        let PreparedRequest {
+            seen,
+            segments,
+            layout,
+            spec,
+            ..
+        } = prepared;
         let now = self.setup.clock.now();
         let store = Arc::clone(&self.setup.store);
         let layout = layout.map_text(|text| self.masker.mask(text).into_owned());
         let headers = masked_headers(&seen.headers);
         let (method, path) = (seen.method.clone(), masked_path(&seen.path));
-        let encoding = RecordedBody { spec, layout, method, path, headers };
+        let encoding = RecordedBody {
+            spec,
+            layout,
+            method,
+            path,
+            headers,
+        };
         // Plain names and numbers; should it fail nevertheless, nothing reads back as an encoding.
         let text = serde_json::to_string(&encoding).unwrap_or_default();
         let spec = encoding.spec;
@@ -333,23 +418,57 @@ impl TrafficRecorder {
             }
         }
         let tools = ToolSet::new(Vec::new(), &O200k);
-        let request = Request { segments, tools, max_output_tokens: None, cache_key: None };
+        let request = Request {
+            segments,
+            tools,
+            max_output_tokens: None,
+            cache_key: None,
+        };
         let at = now.duration_since(self.began).unsigned_abs();
-        let comparison = conversation.past.take(&request, &spec, Duration::from_millis(at.as_millis() as u64));
-        let cause = comparison.broken.as_ref().and_then(|broken| serde_json::to_value(broken.cause).ok());
+        let comparison = conversation.past.take(
+            &request,
+            &spec,
+            Duration::from_millis(at.as_millis() as u64),
+        );
+        let cause = comparison
+            .broken
+            .as_ref()
+            .and_then(|broken| serde_json::to_value(broken.cause).ok());
         let cause = cause.and_then(|cause| cause.as_str().map(str::to_owned));
         let (api, encoding) = (seen.api, Some(text.into()));
-        let sent = SentRequest { model: spec.full_name(), api, request: Arc::new(request), encoding, cause };
+        let sent = SentRequest {
+            model: spec.full_name(),
+            api,
+            request: Arc::new(request),
+            encoding,
+            cause,
+        };
         let number = store.log_request(&conversation.id, sent).await?;
-        let (id, is_side, round) = (conversation.id.clone(), conversation.is_side, conversation.rounds);
-        Ok(OpenExchange { conversation: id, number, is_side, spec, comparison, round })
+        let (id, is_side, round) = (
+            conversation.id.clone(),
+            conversation.is_side,
+            conversation.rounds,
+        );
+        Ok(OpenExchange {
+            conversation: id,
+            number,
+            is_side,
+            spec,
+            comparison,
+            round,
+        })
     }
 
     async fn reply(&mut self, seen: SeenReply) -> Result<Option<ProxyEvent>, String> {
-        let Some(open) = self.open.remove(&seen.exchange) else { return Ok(None) };
+        let Some(open) = self.open.remove(&seen.exchange) else {
+            return Ok(None);
+        };
         let text = text_of(&seen.headers, &seen.body);
         let reply = text.as_deref().map(reply::read).unwrap_or_default();
-        let kept = self.keep(&open, &seen, text, &reply).await.map_err(|error| error.to_string());
+        let kept = self
+            .keep(&open, &seen, text, &reply)
+            .await
+            .map_err(|error| error.to_string());
         let billed = reply.usage;
         let append_only = append_only(&open.comparison, billed, &open.spec);
         let price = open.spec.price.filter(|_| billed.is_some());
@@ -364,7 +483,9 @@ impl TrafficRecorder {
             broken: open.comparison.broken,
             predicted: open.comparison.predicted,
             billed,
-            cost: price.zip(billed).map(|(price, usage)| price.cost(usage).total),
+            cost: price
+                .zip(billed)
+                .map(|(price, usage)| price.cost(usage).total),
             append_only_cost: price.map(|price| price.cost(append_only).total),
             append_only_uncached: append_only.input + append_only.cache_write,
         };
@@ -380,7 +501,10 @@ impl TrafficRecorder {
     ) -> Result<(), StoreError> {
         let (body, is_base64) = match text {
             Ok(text) => (self.masker.mask(&text).into_owned(), false),
-            Err(_) => (base64::engine::general_purpose::STANDARD.encode(seen.body.bytes()), true),
+            Err(_) => (
+                base64::engine::general_purpose::STANDARD.encode(seen.body.bytes()),
+                true,
+            ),
         };
         let exchange = RecordedExchange {
             status: seen.status,
@@ -391,7 +515,9 @@ impl TrafficRecorder {
             milliseconds: seen.elapsed.as_millis() as u64,
         };
         let (store, id) = (&self.setup.store, &open.conversation);
-        store.set_state(id, &exchange_key(open.number), json!(exchange)).await?;
+        store
+            .set_state(id, &exchange_key(open.number), json!(exchange))
+            .await?;
         if !(200..300).contains(&seen.status) || reply.parts.is_empty() {
             return Ok(());
         }
@@ -405,12 +531,18 @@ impl TrafficRecorder {
     /// The reply as a message of the dialogue.
     fn message(&self, open: &OpenExchange, seen: &SeenReply, reply: &RecordedReply) -> Message {
         let mut hasher = Hasher::default();
-        hasher.update(open.conversation.as_str().as_bytes()).update(&open.number.to_le_bytes());
+        hasher
+            .update(open.conversation.as_str().as_bytes())
+            .update(&open.number.to_le_bytes());
         let id = MessageId::derived(hasher.finish());
         let usage = reply.usage.unwrap_or_default();
         let cost = open.spec.price.map(|price| price.cost(usage));
-        let mut message =
-            Message::new(id, Role::Assistant, masked_parts(&self.masker, &reply.parts), self.setup.clock.now());
+        let mut message = Message::new(
+            id,
+            Role::Assistant,
+            masked_parts(&self.masker, &reply.parts),
+            self.setup.clock.now(),
+        );
         let mut made = LlmMetadata::new(open.spec.full_name(), open.round, usage, cost);
         made.duration_ms = Some(seen.elapsed.as_millis() as u64);
         made.time_to_first_token_ms = seen.first_byte.map(|first| first.as_millis() as u64);
@@ -421,9 +553,12 @@ impl TrafficRecorder {
     /// Takes note of the keys of a request, which must not be stored wherever they occur.
     fn learn(&mut self, headers: &[(String, String)], path: &str) {
         let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
-        let values = secret.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
-        let new: Vec<_> =
-            values.chain(secret_query(path)).filter(|value| !self.setup.secrets.contains(value)).collect();
+        let values =
+            secret.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
+        let new: Vec<_> = values
+            .chain(secret_query(path))
+            .filter(|value| !self.setup.secrets.contains(value))
+            .collect();
         if !new.is_empty() {
             self.setup.secrets.extend(new);
             self.masker = Masker::knowing(&self.setup.secrets);
@@ -433,18 +568,28 @@ impl TrafficRecorder {
 
     /// What is known of the model: of the provider at this upstream, else of the API's own.
     fn spec(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
-        let model = model.or_else(|| model_in_path(&seen.path)).unwrap_or("unknown");
+        let model = model
+            .or_else(|| model_in_path(&seen.path))
+            .unwrap_or("unknown");
         let catalogue = &self.setup.catalogue;
-        let is_there =
-            |url: &str| url.split("//").nth(1).and_then(|rest| rest.split('/').next()) == Some(&seen.upstream);
-        let at_upstream = catalogue.providers().find(|(_, provider)| is_there(&provider.base_url));
+        let is_there = |url: &str| {
+            url.split("//")
+                .nth(1)
+                .and_then(|rest| rest.split('/').next())
+                == Some(&seen.upstream)
+        };
+        let at_upstream = catalogue
+            .providers()
+            .find(|(_, provider)| is_there(&provider.base_url));
         let own = match seen.api {
             Api::OpenaiChat | Api::OpenaiResponses => "openai",
             Api::Anthropic => "anthropic",
             Api::Gemini => "gemini",
         };
         let provider = at_upstream.map_or(own, |(name, _)| name);
-        let found = catalogue.resolve(&format!("{provider}/{model}")).map(|declared| declared.spec);
+        let found = catalogue
+            .resolve(&format!("{provider}/{model}"))
+            .map(|declared| declared.spec);
         let unknown = || ModelSpec {
             provider: provider.to_owned(),
             name: model.to_owned(),
@@ -458,7 +603,10 @@ impl TrafficRecorder {
             profile: haft_types::ModelProfile::Full,
             tokenizer_factor: 1.0,
         };
-        ModelSpec { api: seen.api, ..found.unwrap_or_else(|_| unknown()) }
+        ModelSpec {
+            api: seen.api,
+            ..found.unwrap_or_else(|_| unknown())
+        }
     }
 }
 
@@ -472,7 +620,8 @@ fn text_of(headers: &[(String, String)], body: &CapturedBody) -> Result<String, 
     }
     let bytes = body.bytes();
     let encoding = header(headers, "content-encoding");
-    let text = decoded(encoding, &bytes).ok_or_else(|| format!("`{}` is not read", encoding.unwrap_or_default()))?;
+    let text = decoded(encoding, &bytes)
+        .ok_or_else(|| format!("`{}` is not read", encoding.unwrap_or_default()))?;
     String::from_utf8(text.into_owned()).map_err(|_| "a body is not text".to_owned())
 }
 
@@ -491,7 +640,10 @@ fn masked_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    headers
+        .iter()
+        .find(|(one, _)| one.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
 }
 
 const MASKED: &str = "[masked]";
@@ -505,7 +657,11 @@ fn is_secret_header(name: &str) -> bool {
 
 fn masked_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
     let pair = |(name, value): &(String, String)| {
-        let value = if is_secret_header(name) { MASKED } else { value };
+        let value = if is_secret_header(name) {
+            MASKED
+        } else {
+            value
+        };
         (name.clone(), value.to_owned())
     };
     headers.iter().map(pair).collect()
@@ -513,28 +669,43 @@ fn masked_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
 
 /// Whether a parameter of a query holds a key, by its name.
 fn is_secret_parameter(name: &str) -> bool {
-    matches!(name.to_ascii_lowercase().as_str(), "key" | "api_key" | "apikey" | "api-key" | "token" | "access_token")
+    matches!(
+        name.to_ascii_lowercase().as_str(),
+        "key" | "api_key" | "apikey" | "api-key" | "token" | "access_token"
+    )
 }
 
 fn secret_query(path: &str) -> Vec<String> {
     let query = path.split_once('?').map_or("", |(_, query)| query);
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(name, _)| is_secret_parameter(name)).map(|(_, value)| value.to_owned()).collect()
+    pairs
+        .filter(|(name, _)| is_secret_parameter(name))
+        .map(|(_, value)| value.to_owned())
+        .collect()
 }
 
 /// A path with the keys of its query masked.
 pub(crate) fn masked_path(path: &str) -> String {
-    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
+    let Some((path, query)) = path.split_once('?') else {
+        return path.to_owned();
+    };
     let pair = |pair: &str| match pair.split_once('=') {
         Some((name, _)) if is_secret_parameter(name) => format!("{name}={MASKED}"),
         _ => pair.to_owned(),
     };
-    format!("{path}?{}", query.split('&').map(pair).collect::<Vec<_>>().join("&"))
+    format!(
+        "{path}?{}",
+        query.split('&').map(pair).collect::<Vec<_>>().join("&")
+    )
 }
 
 /// The hash that stands for one occurrence of a text.
 fn occurrence_hash(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
-    Hasher::default().update(&[kind as u8]).update(&text.0).update(&occurrence.to_le_bytes()).finish()
+    Hasher::default()
+        .update(&[kind as u8])
+        .update(&text.0)
+        .update(&occurrence.to_le_bytes())
+        .finish()
 }
 
 #[cfg(test)]
@@ -543,15 +714,34 @@ mod tests {
 
     #[test]
     fn keys_are_masked_wherever_they_are_sent() {
-        let names = ["Authorization", "x-api-key", "api-key", "X-Goog-Api-Key", "cookie", "set-cookie", "x-auth-token"];
+        let names = [
+            "Authorization",
+            "x-api-key",
+            "api-key",
+            "X-Goog-Api-Key",
+            "cookie",
+            "set-cookie",
+            "x-auth-token",
+        ];
         for name in names {
             let masked = masked_headers(&[(name.to_owned(), "secret".to_owned())]);
             assert_eq!(masked[0].1, MASKED, "{name}");
         }
-        for name in ["content-type", "anthropic-version", "anthropic-ratelimit-input-tokens"] {
-            assert_eq!(masked_headers(&[(name.to_owned(), "x".to_owned())])[0].1, "x", "{name}");
+        for name in [
+            "content-type",
+            "anthropic-version",
+            "anthropic-ratelimit-input-tokens",
+        ] {
+            assert_eq!(
+                masked_headers(&[(name.to_owned(), "x".to_owned())])[0].1,
+                "x",
+                "{name}"
+            );
         }
-        assert_eq!(masked_path("/v1beta/models/m:x?alt=sse&key=AIza"), "/v1beta/models/m:x?alt=sse&key=[masked]");
+        assert_eq!(
+            masked_path("/v1beta/models/m:x?alt=sse&key=AIza"),
+            "/v1beta/models/m:x?alt=sse&key=[masked]"
+        );
         assert_eq!(masked_path("/v1?API_KEY=1&x"), "/v1?API_KEY=[masked]&x");
         assert_eq!(masked_path("/v1/keys"), "/v1/keys");
         assert_eq!(secret_query("/x?a=1&key=k1&access_token=k2"), ["k1", "k2"]);

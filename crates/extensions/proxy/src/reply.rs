@@ -1,4 +1,5 @@
-//! What a recorded reply says: its parts, its usage, and whether it came to its end. Streams and whole bodies of all four APIs.
+//! What a recorded reply says: its parts, its usage, and whether it came to its end. Streams and
+//! whole bodies of all four APIs.
 
 use haft_types::{Part, ToolCall, Usage};
 use serde_json::Value;
@@ -52,7 +53,10 @@ struct ReplyReader {
 
 impl ReplyReader {
     fn event(&mut self, event: &Value) {
-        let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = event
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         match kind {
             "message_start" => self.count(event.pointer("/message/usage")),
             "content_block_start" => self.begin_block(event.get("content_block")),
@@ -65,7 +69,9 @@ impl ReplyReader {
                 self.take(event.get("content"));
                 self.complete = true;
             }
-            "response.output_item.done" => self.parts.extend(event.get("item").map(items).unwrap_or_default()),
+            "response.output_item.done" => self
+                .parts
+                .extend(event.get("item").map(items).unwrap_or_default()),
             "response.completed" | "response.incomplete" | "response.failed" => {
                 self.count(event.pointer("/response/usage"));
                 self.complete = true;
@@ -83,7 +89,10 @@ impl ReplyReader {
             self.complete = true;
         }
         if let Some(choice) = event.pointer("/choices/0") {
-            let said = choice.get("delta").or(choice.get("message")).unwrap_or(&Value::Null);
+            let said = choice
+                .get("delta")
+                .or(choice.get("message"))
+                .unwrap_or(&Value::Null);
             self.chat(said);
             self.complete |= choice.get("finish_reason").is_some_and(Value::is_string);
         }
@@ -94,7 +103,12 @@ impl ReplyReader {
     }
 
     fn take(&mut self, list: Option<&Value>) {
-        for one in list.and_then(Value::as_array).into_iter().flatten().filter_map(part) {
+        for one in list
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(part)
+        {
             match one {
                 Part::Text { text, .. } => self.text(&text),
                 Part::Thinking(thinking) => self.thinking(&thinking.text),
@@ -127,16 +141,36 @@ impl ReplyReader {
         if let Some(piece) = text("content") {
             self.text(piece);
         }
-        for (place, call) in said.get("tool_calls").and_then(Value::as_array).into_iter().flatten().enumerate() {
-            let index = call.get("index").and_then(Value::as_u64).map_or(place, |index| index as usize);
+        for (place, call) in said
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            let index = call
+                .get("index")
+                .and_then(Value::as_u64)
+                .map_or(place, |index| index as usize);
             // A number out of order is a server's mistake; its pieces go to a call of their own.
             if index >= self.calls.len() {
                 let (id, name, arguments) = Default::default();
-                self.calls.push(ToolCall { id, name, arguments, signature: None });
+                self.calls.push(ToolCall {
+                    id,
+                    name,
+                    arguments,
+                    signature: None,
+                });
             }
             let last = self.calls.len() - 1;
-            let Some(known) = self.calls.get_mut(index.min(last)) else { continue };
-            let piece = |path: &str| call.pointer(path).and_then(Value::as_str).unwrap_or_default();
+            let Some(known) = self.calls.get_mut(index.min(last)) else {
+                continue;
+            };
+            let piece = |path: &str| {
+                call.pointer(path)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
             known.id.push_str(piece("/id"));
             known.name.push_str(piece("/function/name"));
             known.arguments.push_str(piece("/function/arguments"));
@@ -147,14 +181,22 @@ impl ReplyReader {
         self.arguments.clear();
         let Some(block) = block else { return };
         match block.get("type").and_then(Value::as_str) {
-            Some("thinking") => self.parts.push(thought(block["thinking"].as_str().unwrap_or_default())),
-            Some("text") => self.parts.push(Part::text(block["text"].as_str().unwrap_or_default())),
+            Some("thinking") => self
+                .parts
+                .push(thought(block["thinking"].as_str().unwrap_or_default())),
+            Some("text") => self
+                .parts
+                .push(Part::text(block["text"].as_str().unwrap_or_default())),
             _ => self.parts.extend(part(block)),
         }
     }
 
     fn grow_block(&mut self, delta: Option<&Value>) {
-        let piece = |key: &str| delta.and_then(|delta| delta.get(key)).and_then(Value::as_str);
+        let piece = |key: &str| {
+            delta
+                .and_then(|delta| delta.get(key))
+                .and_then(Value::as_str)
+        };
         if let Some(json) = piece("partial_json") {
             self.arguments.push_str(json);
         } else if let Some(text) = piece("text") {
@@ -172,9 +214,12 @@ impl ReplyReader {
         }
     }
 
-    /// The counts of a provider in classes that do not overlap. Later ones of a stream hold more than earlier ones.
+    /// The counts of a provider in classes that do not overlap. Later ones of a stream hold more
+    /// than earlier ones.
     fn count(&mut self, usage: Option<&Value>) {
-        let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
+        let Some(usage) = usage.filter(|usage| usage.is_object()) else {
+            return;
+        };
         let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
         let known = self.usage.unwrap_or_default();
         let cached = number("/cache_read_input_tokens")
@@ -182,10 +227,13 @@ impl ReplyReader {
             .or(number("/input_tokens_details/cached_tokens"))
             .or(number("/prompt_cache_hit_tokens"))
             .or(number("/cachedContentTokenCount"));
-        let written = number("/cache_creation_input_tokens").or(number("/input_tokens_details/cache_write_tokens"));
+        let written = number("/cache_creation_input_tokens")
+            .or(number("/input_tokens_details/cache_write_tokens"));
         let all = number("/prompt_tokens").or(number("/promptTokenCount"));
-        // Anthropic's input has neither what was read nor what was written; everybody else's has both.
-        let is_apart = usage.get("cache_read_input_tokens").is_some() || usage.get("input_tokens_details").is_none();
+        // Anthropic's input has neither what was read nor what was written; everybody else's has
+        // both.
+        let is_apart = usage.get("cache_read_input_tokens").is_some()
+            || usage.get("input_tokens_details").is_none();
         let cached_input = cached.unwrap_or(known.cached_input);
         let cache_write = written.unwrap_or(known.cache_write);
         let input = match (all, number("/input_tokens")) {
@@ -202,13 +250,25 @@ impl ReplyReader {
             .or(number("/output_tokens_details/reasoning_tokens"))
             .unwrap_or(thoughts.max(known.reasoning));
         let output = output.unwrap_or(known.output);
-        self.usage = Some(Usage { input, cached_input, cache_write, output, reasoning });
+        self.usage = Some(Usage {
+            input,
+            cached_input,
+            cache_write,
+            output,
+            reasoning,
+        });
     }
 
     fn finish(mut self) -> RecordedReply {
-        self.parts.extend(self.calls.into_iter().map(Part::ToolCall));
-        self.parts.retain(|part| !matches!(part, Part::Text { text, .. } if text.is_empty()));
-        RecordedReply { parts: self.parts, usage: self.usage, complete: self.complete }
+        self.parts
+            .extend(self.calls.into_iter().map(Part::ToolCall));
+        self.parts
+            .retain(|part| !matches!(part, Part::Text { text, .. } if text.is_empty()));
+        RecordedReply {
+            parts: self.parts,
+            usage: self.usage,
+            complete: self.complete,
+        }
     }
 }
 
@@ -228,36 +288,72 @@ mod tests {
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
         let (id, name, arguments) = (id.to_owned(), name.to_owned(), arguments.to_owned());
-        Part::ToolCall(ToolCall { id, name, arguments, signature: None })
+        Part::ToolCall(ToolCall {
+            id,
+            name,
+            arguments,
+            signature: None,
+        })
     }
 
     fn usage(input: u64, cached_input: u64, cache_write: u64, output: u64) -> Usage {
-        Usage { input, cached_input, cache_write, output, reasoning: 0 }
+        Usage {
+            input,
+            cached_input,
+            cache_write,
+            output,
+            reasoning: 0,
+        }
     }
 
     #[test]
     fn streams_of_every_api() {
         let chat = "data: {\"choices\":[{\"delta\":{\"content\":\"he\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"llo\",\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\ndata: [DONE]\n\n";
         let parts = vec![Part::text("hello"), call("a", "f", "{}")];
-        assert_eq!(read(chat), RecordedReply { parts, usage: Some(usage(6, 4, 0, 3)), complete: true });
+        assert_eq!(
+            read(chat),
+            RecordedReply {
+                parts,
+                usage: Some(usage(6, 4, 0, 3)),
+                complete: true
+            }
+        );
 
         let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":7,\"cache_creation_input_tokens\":2,\"output_tokens\":1}}}\n\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\ndata: {\"type\":\"content_block_stop\"}\n\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}}\n\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":1}\"}}\n\ndata: {\"type\":\"content_block_stop\"}\n\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":9}}\n\n";
         let parts = vec![Part::text("hi"), call("a", "f", "{\"x\":1}")];
-        let cut = RecordedReply { parts: parts.clone(), usage: Some(usage(5, 7, 2, 9)), complete: false };
+        let cut = RecordedReply {
+            parts: parts.clone(),
+            usage: Some(usage(5, 7, 2, 9)),
+            complete: false,
+        };
         assert_eq!(read(anthropic), cut, "it was cut before its end");
         let whole = format!("{anthropic}data: {{\"type\":\"message_stop\"}}\n\n");
-        assert_eq!(read(&whole), RecordedReply { complete: true, ..cut });
+        assert_eq!(
+            read(&whole),
+            RecordedReply {
+                complete: true,
+                ..cut
+            }
+        );
 
         let responses = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"hi\"}\n\ndata: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"hi\"}]}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"output\":[],\"usage\":{\"input_tokens\":9,\"input_tokens_details\":{\"cached_tokens\":8},\"output_tokens\":2}}}\n\n";
         assert_eq!(
             read(responses),
-            RecordedReply { parts: vec![Part::text("hi")], usage: Some(usage(1, 8, 0, 2)), complete: true }
+            RecordedReply {
+                parts: vec![Part::text("hi")],
+                usage: Some(usage(1, 8, 0, 2)),
+                complete: true
+            }
         );
 
         let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"h\"}]}}]}\r\n\r\ndata: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"i\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":9,\"cachedContentTokenCount\":3,\"candidatesTokenCount\":2}}\r\n\r\n";
         assert_eq!(
             read(gemini),
-            RecordedReply { parts: vec![Part::text("hi")], usage: Some(usage(6, 3, 0, 2)), complete: true }
+            RecordedReply {
+                parts: vec![Part::text("hi")],
+                usage: Some(usage(6, 3, 0, 2)),
+                complete: true
+            }
         );
     }
 
@@ -270,11 +366,17 @@ mod tests {
             r#"[{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":4,"candidatesTokenCount":1}}]"#,
         ];
         for body in table {
-            let expected =
-                RecordedReply { parts: vec![Part::text("hi")], usage: Some(usage(4, 0, 0, 1)), complete: true };
+            let expected = RecordedReply {
+                parts: vec![Part::text("hi")],
+                usage: Some(usage(4, 0, 0, 1)),
+                complete: true,
+            };
             assert_eq!(read(body), expected, "{body}");
         }
         assert_eq!(read("<html>"), RecordedReply::default());
-        assert_eq!(read(r#"{"error":{"message":"slow down"}}"#), RecordedReply::default());
+        assert_eq!(
+            read(r#"{"error":{"message":"slow down"}}"#),
+            RecordedReply::default()
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The way to an upstream: straight, or through the HTTP proxy that the environment names for it.
 //!
-//! A proxy is asked for a tunnel, whatever the scheme of the upstream: it then passes bytes and changes nothing.
+//! A proxy is asked for a tunnel, whatever the scheme of the upstream: it then passes bytes and
+//! changes nothing.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,12 +26,21 @@ impl UpstreamProxies {
     pub fn new([http, https, except]: [Option<String>; 3]) -> Result<Self, ProxyError> {
         for proxy in [&http, &https].into_iter().flatten() {
             // Its URL may hold a password: only the scheme is repeated.
-            if let Some((scheme, _)) = proxy.split_once("://").filter(|(scheme, _)| *scheme != "http") {
-                return Err(ProxyError::Scheme { scheme: scheme.to_owned() });
+            if let Some((scheme, _)) = proxy
+                .split_once("://")
+                .filter(|(scheme, _)| *scheme != "http")
+            {
+                return Err(ProxyError::Scheme {
+                    scheme: scheme.to_owned(),
+                });
             }
         }
         let text = Option::unwrap_or_default;
-        let matcher = Matcher::builder().http(text(http)).https(text(https)).no(text(except)).build();
+        let matcher = Matcher::builder()
+            .http(text(http))
+            .https(text(https))
+            .no(text(except))
+            .build();
         Ok(Self(Some(Arc::new(matcher))))
     }
 }
@@ -54,7 +64,12 @@ impl Service<Uri> for Route {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let Some(proxy) = self.proxies.0.as_ref().and_then(|proxies| proxies.intercept(&to)) else {
+        let Some(proxy) = self
+            .proxies
+            .0
+            .as_ref()
+            .and_then(|proxies| proxies.intercept(&to))
+        else {
             let connecting = self.http.call(to);
             return Box::pin(async move { connecting.await.map_err(Into::into) });
         };

@@ -70,7 +70,13 @@ pub(crate) struct CapturedBody {
 impl CapturedBody {
     pub(crate) fn new(held: &Arc<AtomicUsize>) -> Self {
         let (chunks, held) = (Vec::new(), Arc::clone(held));
-        Self { chunks, size: 0, held, is_whole: false, is_too_large: false }
+        Self {
+            chunks,
+            size: 0,
+            held,
+            is_whole: false,
+            is_too_large: false,
+        }
     }
 
     fn take(&mut self, chunk: &Bytes) {
@@ -113,7 +119,11 @@ pub(crate) struct Tee {
 
 impl Tee {
     pub(crate) fn new(inner: Incoming, captured: CapturedBody, ended: Ended) -> Self {
-        let mut tee = Self { inner, captured, ended: Some(ended) };
+        let mut tee = Self {
+            inner,
+            captured,
+            ended: Some(ended),
+        };
         if tee.inner.is_end_stream() {
             tee.end(true);
         }
@@ -122,7 +132,11 @@ impl Tee {
 
     /// A body that nobody remembers.
     pub(crate) fn plain(inner: Incoming) -> Self {
-        Self { inner, captured: CapturedBody::default(), ended: None }
+        Self {
+            inner,
+            captured: CapturedBody::default(),
+            ended: None,
+        }
     }
 
     fn end(&mut self, is_whole: bool) {

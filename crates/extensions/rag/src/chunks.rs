@@ -1,7 +1,7 @@
 //! A text in passages of some dozen lines, each with the names it defines.
 //!
-//! Invariant: the passages cover every line of the text once and in order. A passage begins where a reader would begin:
-//! at a heading, at a definition with its comment, after an empty line.
+//! Invariant: the passages cover every line of the text once and in order. A passage begins where a
+//! reader would begin: at a heading, at a definition with its comment, after an empty line.
 
 /// A passage should have so many lines,
 const WANTED: usize = 40;
@@ -14,8 +14,28 @@ const MOST_BYTES: usize = 6 * 1024;
 
 /// Words that are followed by the name they define.
 const DEFINING: [&str; 22] = [
-    "class", "const", "def", "defmodule", "enum", "fn", "func", "function", "impl", "interface", "macro_rules",
-    "message", "mod", "module", "namespace", "package", "protocol", "record", "static", "struct", "trait", "type",
+    "class",
+    "const",
+    "def",
+    "defmodule",
+    "enum",
+    "fn",
+    "func",
+    "function",
+    "impl",
+    "interface",
+    "macro_rules",
+    "message",
+    "mod",
+    "module",
+    "namespace",
+    "package",
+    "protocol",
+    "record",
+    "static",
+    "struct",
+    "trait",
+    "type",
 ];
 
 /// A passage of a text.
@@ -42,10 +62,24 @@ pub(crate) fn chunks(text: &str) -> Vec<TextChunk> {
         let end = end_of(&lines, start);
         let part = lines.get(start..end).unwrap_or_default();
         if part.iter().any(|line| !line.trim().is_empty()) || found.is_empty() {
-            let names: Vec<&str> = part.iter().copied().filter(|line| is_heading(line) || defines(line)).collect();
-            let comments: Vec<&str> = part.iter().copied().filter(|line| is_comment(line)).collect();
+            let names: Vec<&str> = part
+                .iter()
+                .copied()
+                .filter(|line| is_heading(line) || defines(line))
+                .collect();
+            let comments: Vec<&str> = part
+                .iter()
+                .copied()
+                .filter(|line| is_comment(line))
+                .collect();
             let (names, comments) = (names.join("\n"), comments.join("\n"));
-            found.push(TextChunk { start: start + 1, end, names, comments, text: part.join("\n") });
+            found.push(TextChunk {
+                start: start + 1,
+                end,
+                names,
+                comments,
+                text: part.join("\n"),
+            });
         } else if let Some(TextChunk { end: last, .. }) = found.last_mut() {
             *last = end;
         }
@@ -68,14 +102,21 @@ fn end_of(lines: &[&str], start: usize) -> usize {
         return limit;
     }
     let earliest = (start + FEWEST).min(limit);
-    let worth = |at: usize| begins_at(lines, at) * 20 + MOST - at.abs_diff(start + WANTED).min(MOST);
-    (earliest..=limit).max_by_key(|at| worth(*at)).unwrap_or(limit)
+    let worth =
+        |at: usize| begins_at(lines, at) * 20 + MOST - at.abs_diff(start + WANTED).min(MOST);
+    (earliest..=limit)
+        .max_by_key(|at| worth(*at))
+        .unwrap_or(limit)
 }
 
 /// How well a passage begins at this line.
 fn begins_at(lines: &[&str], at: usize) -> usize {
     let Some(line) = lines.get(at) else { return 3 };
-    let before = at.checked_sub(1).and_then(|before| lines.get(before)).copied().unwrap_or_default();
+    let before = at
+        .checked_sub(1)
+        .and_then(|before| lines.get(before))
+        .copied()
+        .unwrap_or_default();
     let flush = line.starts_with(|first: char| !first.is_whitespace() && !"})]".contains(first));
     match (before.trim().is_empty(), flush) {
         _ if is_heading(line) => 4,
@@ -93,7 +134,9 @@ fn is_heading(line: &str) -> bool {
 
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
-    ["//", "/*", "*", "# ", "\"\"\"", "--"].iter().any(|mark| line.starts_with(mark))
+    ["//", "/*", "*", "# ", "\"\"\"", "--"]
+        .iter()
+        .any(|mark| line.starts_with(mark))
 }
 
 /// Whether a line defines a name, in most languages.
@@ -102,7 +145,9 @@ fn defines(line: &str) -> bool {
     if line.starts_with(['/', '*', '#', '"', '\'']) {
         return false;
     }
-    let mut words = line.split(|one: char| !one.is_alphanumeric() && one != '_').filter(|word| !word.is_empty());
+    let mut words = line
+        .split(|one: char| !one.is_alphanumeric() && one != '_')
+        .filter(|word| !word.is_empty());
     // Visibility and the like stand before: `pub(crate) async unsafe fn`.
     words.by_ref().take(5).any(|word| DEFINING.contains(&word))
 }
@@ -115,28 +160,52 @@ mod tests {
 
     #[test]
     fn a_passage_begins_with_the_comment_of_its_definition() {
-        let function =
-            |name: &str| format!("/// Says {name}.\npub fn {name}() {{\n{}}}\n\n", "    work();\n".repeat(24));
+        let function = |name: &str| {
+            format!(
+                "/// Says {name}.\npub fn {name}() {{\n{}}}\n\n",
+                "    work();\n".repeat(24)
+            )
+        };
         let text = ["one", "two", "three", "four"].map(function).concat();
         let found = chunks(&text);
-        assert_eq!(found.iter().map(|one| (one.start, one.end)).collect::<Vec<_>>(), [(1, 28), (29, 56), (57, 112)]);
-        assert_eq!((found[1].names.as_str(), found[1].comments.as_str()), ("pub fn two() {", "/// Says two."));
+        assert_eq!(
+            found
+                .iter()
+                .map(|one| (one.start, one.end))
+                .collect::<Vec<_>>(),
+            [(1, 28), (29, 56), (57, 112)]
+        );
+        assert_eq!(
+            (found[1].names.as_str(), found[1].comments.as_str()),
+            ("pub fn two() {", "/// Says two.")
+        );
         assert!(found[1].text.starts_with("/// Says two."));
     }
 
     #[test]
     fn headings_begin_passages_and_are_names() {
-        let text = format!("# One\n{}## Two\n{}", "text\n".repeat(30), "text\n".repeat(50));
+        let text = format!(
+            "# One\n{}## Two\n{}",
+            "text\n".repeat(30),
+            "text\n".repeat(50)
+        );
         let found = chunks(&text);
-        assert_eq!((found[0].names.as_str(), found[1].names.as_str()), ("# One", "## Two"));
+        assert_eq!(
+            (found[0].names.as_str(), found[1].names.as_str()),
+            ("# One", "## Two")
+        );
         assert!(!is_heading("#include <a>") && !is_heading("#!/bin/sh") && is_heading("### x"));
     }
 
     #[test]
     fn definitions_of_many_languages_are_names() {
-        for line in
-            ["pub(crate) async fn f()", "class A(B):", "  def f(self):", "func (s *S) Get() {", "export interface I {"]
-        {
+        for line in [
+            "pub(crate) async fn f()",
+            "class A(B):",
+            "  def f(self):",
+            "func (s *S) Get() {",
+            "export interface I {",
+        ] {
             assert!(defines(line), "{line}");
         }
         for line in ["// fn in a comment", "let x = 1;", "# class", ""] {

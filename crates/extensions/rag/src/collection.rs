@@ -66,11 +66,16 @@ impl Collection {
                 let (local, question) = (Arc::clone(local), question.to_owned());
                 // The index reads files and waits for locks.
                 let found = tokio::task::spawn_blocking(move || local.query(&question, top)).await;
-                Ok(CollectionAnswer::Passages(found.map_err(|error| AskError::Broken(error.to_string()))??))
+                Ok(CollectionAnswer::Passages(
+                    found.map_err(|error| AskError::Broken(error.to_string()))??,
+                ))
             }
             CollectionKind::Remote(remote) => {
                 let told = remote.ask(question).await?;
-                Ok(CollectionAnswer::Told { text: told.text, sources: told.sources })
+                Ok(CollectionAnswer::Told {
+                    text: told.text,
+                    sources: told.sources,
+                })
             }
         }
     }
@@ -79,6 +84,11 @@ impl Collection {
 impl Passage {
     /// Where it stands, as editors and tools write it.
     pub fn source(&self) -> String {
-        format!("{}:{}-{}", self.path.display(), self.start_line, self.end_line)
+        format!(
+            "{}:{}-{}",
+            self.path.display(),
+            self.start_line,
+            self.end_line
+        )
     }
 }

@@ -52,21 +52,35 @@ pub struct CollectionConfigError {
 
 impl CollectionConfig {
     /// Where its answers come from. `home` is what `~` stands for.
-    pub fn source(&self, name: &str, home: Option<&Path>) -> Result<CollectionSource, CollectionConfigError> {
-        let error = |why: String| CollectionConfigError { name: name.to_owned(), why };
+    pub fn source(
+        &self,
+        name: &str,
+        home: Option<&Path>,
+    ) -> Result<CollectionSource, CollectionConfigError> {
+        let error = |why: String| CollectionConfigError {
+            name: name.to_owned(),
+            why,
+        };
         if name.len() > 64 || !NameRule::FileStem.allows(name) {
-            return Err(error("the name may hold letters, digits, `-` and `_`, at most 64".to_owned()));
+            return Err(error(
+                "the name may hold letters, digits, `-` and `_`, at most 64".to_owned(),
+            ));
         }
         match (&self.url, self.folders.as_slice()) {
             (Some(_), [_, ..]) => Err(error("give `folders` or `url`, not both".to_owned())),
             (None, []) => Err(error("it has neither `folders` nor `url`".to_owned())),
             (Some(url), []) => {
-                let parsed = url::Url::parse(url).map_err(|why| error(format!("`url` is not an address: {why}")))?;
+                let parsed = url::Url::parse(url)
+                    .map_err(|why| error(format!("`url` is not an address: {why}")))?;
                 if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
-                    return Err(error(format!("`url` must begin with http:// or https://, and `{url}` does not")));
+                    return Err(error(format!(
+                        "`url` must begin with http:// or https://, and `{url}` does not"
+                    )));
                 }
                 if !parsed.username().is_empty() || parsed.password().is_some() {
-                    return Err(error("`url` holds a password; put the key into `api_key_env`".to_owned()));
+                    return Err(error(
+                        "`url` holds a password; put the key into `api_key_env`".to_owned(),
+                    ));
                 }
                 Ok(CollectionSource::Url(parsed))
             }
@@ -75,10 +89,16 @@ impl CollectionConfig {
                     .iter()
                     .find_map(|(key, value)| value.as_ref().map(|_| key))
                 {
-                    return Err(error(format!("`{key}` is for a server, and this collection has `folders`")));
+                    return Err(error(format!(
+                        "`{key}` is for a server, and this collection has `folders`"
+                    )));
                 }
-                let folders = folders.iter().map(|folder| absolute(folder, home).map_err(&error));
-                folders.collect::<Result<_, _>>().map(CollectionSource::Folders)
+                let folders = folders
+                    .iter()
+                    .map(|folder| absolute(folder, home).map_err(&error));
+                folders
+                    .collect::<Result<_, _>>()
+                    .map(CollectionSource::Folders)
             }
         }
     }
@@ -86,14 +106,20 @@ impl CollectionConfig {
 
 fn absolute(folder: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     let path = match folder.strip_prefix("~/") {
-        Some(rest) => home.ok_or("`~` stands for a home folder, and there is none")?.join(rest),
-        None if folder == "~" => home.ok_or("`~` stands for a home folder, and there is none")?.to_owned(),
+        Some(rest) => home
+            .ok_or("`~` stands for a home folder, and there is none")?
+            .join(rest),
+        None if folder == "~" => home
+            .ok_or("`~` stands for a home folder, and there is none")?
+            .to_owned(),
         None => PathBuf::from(folder),
     };
     if path.is_absolute() {
         Ok(path)
     } else {
-        Err(format!("the folder `{folder}` must be an absolute path, or begin with `~/`"))
+        Err(format!(
+            "the folder `{folder}` must be an absolute path, or begin with `~/`"
+        ))
     }
 }
 
@@ -107,16 +133,54 @@ mod tests {
 
     #[test]
     fn what_makes_no_collection_says_why() {
-        let folders = CollectionConfig { folders: vec!["/docs".into()], ..CollectionConfig::default() };
-        let with_url = |url: &str| CollectionConfig { url: Some(url.into()), ..CollectionConfig::default() };
+        let folders = CollectionConfig {
+            folders: vec!["/docs".into()],
+            ..CollectionConfig::default()
+        };
+        let with_url = |url: &str| CollectionConfig {
+            url: Some(url.into()),
+            ..CollectionConfig::default()
+        };
         assert!(folders.source("d", None).is_ok());
         assert!(with_url("http://127.0.0.1:1/v1").source("d", None).is_ok());
         for (config, name, part) in [
-            (CollectionConfig::default(), "d", "neither `folders` nor `url`"),
-            (CollectionConfig { url: Some("http://h".into()), ..folders.clone() }, "d", "not both"),
-            (CollectionConfig { folders: vec!["docs".into()], ..folders.clone() }, "d", "absolute"),
-            (CollectionConfig { folders: vec!["~/docs".into()], ..folders.clone() }, "d", "home folder"),
-            (CollectionConfig { model: Some("m".into()), ..folders.clone() }, "d", "`model` is for a server"),
+            (
+                CollectionConfig::default(),
+                "d",
+                "neither `folders` nor `url`",
+            ),
+            (
+                CollectionConfig {
+                    url: Some("http://h".into()),
+                    ..folders.clone()
+                },
+                "d",
+                "not both",
+            ),
+            (
+                CollectionConfig {
+                    folders: vec!["docs".into()],
+                    ..folders.clone()
+                },
+                "d",
+                "absolute",
+            ),
+            (
+                CollectionConfig {
+                    folders: vec!["~/docs".into()],
+                    ..folders.clone()
+                },
+                "d",
+                "home folder",
+            ),
+            (
+                CollectionConfig {
+                    model: Some("m".into()),
+                    ..folders.clone()
+                },
+                "d",
+                "`model` is for a server",
+            ),
             (folders, "../d", "letters, digits"),
             (with_url("ftp://h"), "d", "http://"),
             (with_url("nonsense"), "d", "not an address"),

@@ -32,5 +32,9 @@ pub enum RagError {
 }
 
 fn show(folders: &[PathBuf]) -> String {
-    folders.iter().map(|folder| format!("`{}`", folder.display())).collect::<Vec<_>>().join(", ")
+    folders
+        .iter()
+        .map(|folder| format!("`{}`", folder.display()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

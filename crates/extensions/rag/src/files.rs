@@ -1,7 +1,8 @@
 //! Which files of a folder belong to a collection, and their text.
 //!
-//! The tree's own ignore files are honoured, hidden files are left out, and so is what is no text, too large, or looks like it
-//! holds a secret. Links are not followed: a collection holds what lies in its folders.
+//! The tree's own ignore files are honoured, hidden files are left out, and so is what is no text,
+//! too large, or looks like it holds a secret. Links are not followed: a collection holds what lies
+//! in its folders.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -15,8 +16,27 @@ pub(crate) const LARGEST: u64 = 1024 * 1024;
 
 /// Names of files that hold secrets; a `*` stands at the beginning or the end.
 const SECRET: [&str; 22] = [
-    ".env", ".env.*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "id_rsa*",
-    "id_dsa*", "id_ecdsa*", "id_ed25519*", "credentials", "credentials.*", "secrets.*", ".netrc", ".npmrc", ".pypirc",
+    ".env",
+    ".env.*",
+    "*.env",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*.ppk",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "credentials",
+    "credentials.*",
+    "secrets.*",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
     "*.tfstate",
 ];
 
@@ -31,13 +51,19 @@ pub(crate) struct CollectionFile {
 /// Every file of a folder that may belong to a collection, in no order that matters.
 pub(crate) fn list(folder: &Path) -> Vec<CollectionFile> {
     let mut builder = WalkBuilder::new(folder);
-    builder.require_git(false).git_global(false).follow_links(false);
+    builder
+        .require_git(false)
+        .git_global(false)
+        .follow_links(false);
     let entries = builder.build().filter_map(Result::ok);
     let files = entries.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let named = files.filter(|entry| !is_secret(&entry.file_name().to_string_lossy()));
     named
         .filter_map(|entry| {
-            let about = entry.metadata().ok().filter(|about| about.len() <= LARGEST)?;
+            let about = entry
+                .metadata()
+                .ok()
+                .filter(|about| about.len() <= LARGEST)?;
             // The time of the last change of the inode tells of a file whose own time was set back.
             let stamp = format!(
                 "{}:{}.{:09}:{}.{:09}",
@@ -47,24 +73,33 @@ pub(crate) fn list(folder: &Path) -> Vec<CollectionFile> {
                 about.ctime(),
                 about.ctime_nsec()
             );
-            Some(CollectionFile { path: entry.into_path(), stamp })
+            Some(CollectionFile {
+                path: entry.into_path(),
+                stamp,
+            })
         })
         .collect()
 }
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SECRET.iter().any(|pattern| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-        (Some(end), _) => name.ends_with(end),
-        (None, Some(start)) => name.starts_with(start),
-        (None, None) => name == *pattern,
-    })
+    SECRET.iter().any(
+        |pattern| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+            (Some(end), _) => name.ends_with(end),
+            (None, Some(start)) => name.starts_with(start),
+            (None, None) => name == *pattern,
+        },
+    )
 }
 
 /// The bytes of a file, up to the largest size; none when it cannot be read.
 pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    std::fs::File::open(path)
+        .ok()?
+        .take(LARGEST)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(bytes)
 }
 
@@ -80,14 +115,18 @@ pub(crate) fn text(bytes: &[u8]) -> Option<String> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Some(text.to_owned());
     }
-    // Text in a legacy encoding has no control characters but these; compressed or compiled data has plenty.
-    let is_text = |byte: &u8| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B);
+    // Text in a legacy encoding has no control characters but these; compressed or compiled data
+    // has plenty.
+    let is_text =
+        |byte: &u8| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B);
     if !bytes.iter().all(is_text) {
         return None;
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
-    let (text, broken) = detector.guess(None, Utf8Detection::Deny).decode_without_bom_handling(bytes);
+    let (text, broken) = detector
+        .guess(None, Utf8Detection::Deny)
+        .decode_without_bom_handling(bytes);
     (!broken).then(|| text.into_owned())
 }
 
@@ -97,10 +136,24 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_their_names() {
-        for name in [".env", ".env.local", "prod.env", "server.PEM", "id_rsa", "id_ed25519.pub", "secrets.yaml"] {
+        for name in [
+            ".env",
+            ".env.local",
+            "prod.env",
+            "server.PEM",
+            "id_rsa",
+            "id_ed25519.pub",
+            "secrets.yaml",
+        ] {
             assert!(is_secret(name), "{name}");
         }
-        for name in ["environment.rs", "keys.md", "secret.rs", "monkey", "credentials_test.go"] {
+        for name in [
+            "environment.rs",
+            "keys.md",
+            "secret.rs",
+            "monkey",
+            "credentials_test.go",
+        ] {
             assert!(!is_secret(name), "{name}");
         }
     }
@@ -109,8 +162,14 @@ mod tests {
     fn text_is_told_from_data() {
         assert_eq!(text("né\n".as_bytes()).as_deref(), Some("né\n"));
         assert_eq!(text(b"\xFF\xFEa\0b\0").as_deref(), Some("ab"));
-        let chinese = encoding_rs::GBK.encode("// 这是一个配置文件，请不要修改\n").0.into_owned();
-        assert_eq!(text(&chinese).as_deref(), Some("// 这是一个配置文件，请不要修改\n"));
+        let chinese = encoding_rs::GBK
+            .encode("// 这是一个配置文件，请不要修改\n")
+            .0
+            .into_owned();
+        assert_eq!(
+            text(&chinese).as_deref(),
+            Some("// 这是一个配置文件，请不要修改\n")
+        );
         assert_eq!(text(b"\x7FELF\0\0"), None);
         assert_eq!(text(b"\x89PNG\r\n\x1a\n\x01\xFF"), None);
     }
@@ -123,7 +182,13 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        for name in ["a.md", "sub/b.rs", "built/c.js", ".hidden/d.md", "server.key"] {
+        for name in [
+            "a.md",
+            "sub/b.rs",
+            "built/c.js",
+            ".hidden/d.md",
+            "server.key",
+        ] {
             write(name, "text");
         }
         write(".gitignore", "built/\n");
@@ -131,7 +196,13 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link.txt")).unwrap();
         let mut names: Vec<_> = list(folder.path())
             .into_iter()
-            .map(|one| one.path.strip_prefix(folder.path()).unwrap().display().to_string())
+            .map(|one| {
+                one.path
+                    .strip_prefix(folder.path())
+                    .unwrap()
+                    .display()
+                    .to_string()
+            })
             .collect();
         names.sort();
         assert_eq!(names, ["a.md", "sub/b.rs"]);

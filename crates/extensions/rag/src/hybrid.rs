@@ -1,6 +1,8 @@
-//! A collection asked by words and by meaning: vectors are made for what has none, then both rankings become one.
+//! A collection asked by words and by meaning: vectors are made for what has none, then both
+//! rankings become one.
 //!
-//! Invariant: where the server that makes vectors does not answer, the question is answered by words alone, and that is said.
+//! Invariant: where the server that makes vectors does not answer, the question is answered by
+//! words alone, and that is said.
 
 use std::sync::Arc;
 
@@ -32,7 +34,9 @@ pub(crate) async fn query(
         Err(why) => return Ok(by_words_alone(found, &why)),
     };
     if without > 0 {
-        found.notes.push(format!("{without} passages have no vector yet and are found by their words only"));
+        found.notes.push(format!(
+            "{without} passages have no vector yet and are found by their words only"
+        ));
     }
     let vector = match embedder.embed(&[sent(question)]).await {
         Ok((vectors, cost)) => {
@@ -41,13 +45,19 @@ pub(crate) async fn query(
         }
         Err(why) => return Ok(by_words_alone(found, &why)),
     };
-    let (both, asked, model) = (Arc::clone(local), question.to_owned(), embedder.model().to_owned());
+    let (both, asked, model) = (
+        Arc::clone(local),
+        question.to_owned(),
+        embedder.model().to_owned(),
+    );
     found.passages = blocking(move || both.query_both(&asked, &vector, &model, top)).await?;
     Ok(found)
 }
 
 fn by_words_alone(mut found: PassageResults, why: &RemoteError) -> PassageResults {
-    found.notes.push(format!("found by words alone, because the embedding model gave no vectors: {why}"));
+    found.notes.push(format!(
+        "found by words alone, because the embedding model gave no vectors: {why}"
+    ));
     found
 }
 
@@ -78,9 +88,16 @@ async fn make_vectors(
 /// What is sent of a text: no secrets, and not more than says something.
 fn sent(text: &str) -> String {
     let masked = Masker::default().mask(text).into_owned();
-    let end = masked.char_indices().nth(MOST_CHARACTERS).map_or(masked.len(), |(at, _)| at);
+    let end = masked
+        .char_indices()
+        .nth(MOST_CHARACTERS)
+        .map_or(masked.len(), |(at, _)| at);
     // Some servers refuse an empty text.
-    if masked.trim().is_empty() { "-".to_owned() } else { masked[..end].to_owned() }
+    if masked.trim().is_empty() {
+        "-".to_owned()
+    } else {
+        masked[..end].to_owned()
+    }
 }
 
 /// The index reads files and waits for locks.

@@ -1,7 +1,8 @@
 //! The database behind a collection: opened, checked, and made again when it is damaged.
 //!
-//! Invariant: whatever a kill, a second process or a damaged disk left, opening gives an index that can be used; what it lacks
-//! is added by the next update. Only the lock of the file next to it lets a process make the database again.
+//! Invariant: whatever a kill, a second process or a damaged disk left, opening gives an index that
+//! can be used; what it lacks is added by the next update. Only the lock of the file next to it
+//! lets a process make the database again.
 
 mod search;
 mod update;
@@ -77,7 +78,9 @@ impl PassageIndex {
     }
 
     fn open_as_it_is(path: &Path) -> rusqlite::Result<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
         connection.pragma_update(None, "trusted_schema", "OFF")?;
@@ -85,12 +88,15 @@ impl PassageIndex {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // A power cut may cost the last files, which are indexed again.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        let number = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0));
+        let number = |name: &str| {
+            connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
+        };
         let (application, format) = (number("application_id")?, number("user_version")?);
         if (application, format) == (APPLICATION, FORMAT) {
             return Ok(Self { connection });
         }
-        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let tables: i64 =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if tables > 0 {
             return Err(damage("it has another format"));
         }
@@ -104,10 +110,13 @@ impl PassageIndex {
 
     /// Files with text in them, and passages.
     pub(crate) fn counts(&self) -> rusqlite::Result<(u64, u64)> {
-        let count = |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        self.connection.query_row("SELECT count(DISTINCT file), count(*) FROM chunk", [], |row| {
-            Ok((count(row, 0)?, count(row, 1)?))
-        })
+        let count =
+            |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        self.connection.query_row(
+            "SELECT count(DISTINCT file), count(*) FROM chunk",
+            [],
+            |row| Ok((count(row, 0)?, count(row, 1)?)),
+        )
     }
 }
 
@@ -129,14 +138,22 @@ pub(crate) fn failed(path: &Path, source: rusqlite::Error) -> RagError {
     if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) {
         return RagError::Busy(path.to_owned());
     }
-    RagError::Database { path: path.to_owned(), source }
+    RagError::Database {
+        path: path.to_owned(),
+        source,
+    }
 }
 
-/// Held while the database is opened or made again; its folder and the database are readable by their owner only.
+/// Held while the database is opened or made again; its folder and the database are readable by
+/// their owner only.
 fn lock(path: &Path) -> Result<LockFile, RagError> {
     let io = |action, path: &Path| {
         let path = path.to_owned();
-        move |source| RagError::Io { action, path, source }
+        move |source| RagError::Io {
+            action,
+            path,
+            source,
+        }
     };
     if let Some(folder) = path.parent() {
         haft_files::create_folder(folder).map_err(io("create the folder", folder))?;
@@ -158,7 +175,11 @@ pub(crate) fn remove(path: &Path) -> Result<(), RagError> {
     for file in [path.to_owned(), beside(path, "wal"), beside(path, "shm")] {
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(RagError::Io { action: "remove", path: file, source: error });
+                return Err(RagError::Io {
+                    action: "remove",
+                    path: file,
+                    source: error,
+                });
             }
             Ok(()) | Err(_) => {}
         }

@@ -1,7 +1,7 @@
 //! A collection over folders of this machine.
 //!
-//! Invariant: an answer is about what the folders hold now: the index is brought up to date first, and the passages are read
-//! from the files.
+//! Invariant: an answer is about what the folders hold now: the index is brought up to date first,
+//! and the passages are read from the files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,13 +67,20 @@ pub struct CollectionStatus {
 impl Local {
     /// The collection over these folders, with its index in this file.
     pub fn new(folders: Vec<PathBuf>, index: PathBuf) -> Self {
-        Self { folders, index, embedder: None }
+        Self {
+            folders,
+            index,
+            embedder: None,
+        }
     }
 
     /// The same, asked by meaning as well as by words: this server makes the vectors.
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<Remote>) -> Self {
-        Self { embedder: Some(embedder), ..self }
+        Self {
+            embedder: Some(embedder),
+            ..self
+        }
     }
 
     /// Its folders.
@@ -93,7 +100,11 @@ impl Local {
         let ((update, hits), notes) = self.with_index(|index| {
             let update = match index.update(&self.folders) {
                 // Another process is at it for long: what is there already must do.
-                Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => None,
+                Err(error)
+                    if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
+                {
+                    None
+                }
                 other => Some(other?),
             };
             Ok((update, index.search(question, top, OF_A_FILE)?))
@@ -101,19 +112,34 @@ impl Local {
         let notes = match update {
             Some(update) => self.notes(&update, notes)?,
             None if hits.is_empty() => return Err(RagError::Busy(self.index.clone())),
-            None => vec!["another process is changing the index; what is new may be missing".to_owned()],
+            None => {
+                vec!["another process is changing the index; what is new may be missing".to_owned()]
+            }
         };
         let passages = hits.into_iter().filter_map(passage).collect();
-        Ok(PassageResults { passages, notes, ..PassageResults::default() })
+        Ok(PassageResults {
+            passages,
+            notes,
+            ..PassageResults::default()
+        })
     }
 
     /// Passages without a vector of this model, at most so many, and how many there are in all.
-    pub(crate) fn pending(&self, model: &str, most: usize) -> Result<(Vec<PendingVector>, usize), RagError> {
+    pub(crate) fn pending(
+        &self,
+        model: &str,
+        most: usize,
+    ) -> Result<(Vec<PendingVector>, usize), RagError> {
         Ok(self.with_index(|index| index.pending(model, most))?.0)
     }
 
-    pub(crate) fn keep_vectors(&self, model: &str, made: &[([u8; 32], Vec<f32>)]) -> Result<(), RagError> {
-        self.with_index(|index| index.keep_vectors(model, made)).map(drop)
+    pub(crate) fn keep_vectors(
+        &self,
+        model: &str,
+        made: &[([u8; 32], Vec<f32>)],
+    ) -> Result<(), RagError> {
+        self.with_index(|index| index.keep_vectors(model, made))
+            .map(drop)
     }
 
     /// The passages that answer a question best, by its words and by its vector.
@@ -134,14 +160,24 @@ impl Local {
 
     /// How large it is, as far as it is indexed; nothing is indexed for it.
     pub fn status(&self) -> Result<CollectionStatus, RagError> {
-        let Ok(about) = std::fs::metadata(&self.index) else { return Ok(CollectionStatus::default()) };
+        let Ok(about) = std::fs::metadata(&self.index) else {
+            return Ok(CollectionStatus::default());
+        };
         let ((files, passages), _) = self.with_index(|index| index.counts())?;
-        Ok(CollectionStatus { files, passages, bytes: about.len() })
+        Ok(CollectionStatus {
+            files,
+            passages,
+            bytes: about.len(),
+        })
     }
 
     /// Removes the index. The folders are not touched.
     pub fn forget(&self) -> Result<(), RagError> {
-        if self.index.exists() { index::forget(&self.index) } else { Ok(()) }
+        if self.index.exists() {
+            index::forget(&self.index)
+        } else {
+            Ok(())
+        }
     }
 
     /// Works with the index; one that proves to be damaged is made again first.
@@ -161,19 +197,29 @@ impl Local {
                 notes = vec![REMADE.to_owned()];
                 let mut index = PassageIndex::remake(&self.index)?;
                 // What was asked of it needs what was in it.
-                index.update(&self.folders).map_err(|source| index::failed(&self.index, source))?;
+                index
+                    .update(&self.folders)
+                    .map_err(|source| index::failed(&self.index, source))?;
                 work(&mut index)
             }
             other => other,
         };
-        Ok((done.map_err(|source| index::failed(&self.index, source))?, notes))
+        Ok((
+            done.map_err(|source| index::failed(&self.index, source))?,
+            notes,
+        ))
     }
 
     fn notes(&self, update: &Update, mut notes: Vec<String>) -> Result<Vec<String>, RagError> {
         if update.missing.len() == self.folders.len() {
             return Err(RagError::NoFolder(update.missing.clone()));
         }
-        notes.extend(update.missing.iter().map(|folder| format!("the folder `{}` is not there", folder.display())));
+        notes.extend(
+            update
+                .missing
+                .iter()
+                .map(|folder| format!("the folder `{}` is not there", folder.display())),
+        );
         Ok(notes)
     }
 }
@@ -181,7 +227,10 @@ impl Local {
 /// Reads what was found; none when the file is gone by now.
 fn passage(hit: IndexHit) -> Option<Passage> {
     let text = files::text(&read_now(&hit.path)?)?;
-    let lines = text.lines().skip(hit.start.saturating_sub(1)).take(hit.end + 1 - hit.start);
+    let lines = text
+        .lines()
+        .skip(hit.start.saturating_sub(1))
+        .take(hit.end + 1 - hit.start);
     let text = lines.collect::<Vec<_>>().join("\n");
     Some(Passage {
         text: Masker::default().mask(&text).into_owned(),
@@ -194,6 +243,8 @@ fn passage(hit: IndexHit) -> Option<Passage> {
 
 /// A file that became a link since it was indexed is not followed.
 fn read_now(path: &Path) -> Option<Vec<u8>> {
-    path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+    path.symlink_metadata()
+        .ok()
+        .filter(std::fs::Metadata::is_file)?;
     files::read(path)
 }

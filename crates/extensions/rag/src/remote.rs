@@ -1,5 +1,5 @@
-//! A server that answers for a collection, asked in the chat protocol many of them speak: one user message with the question,
-//! one answer, and the sources beside it where the server names them.
+//! A server that answers for a collection, asked in the chat protocol many of them speak: one user
+//! message with the question, one answer, and the sources beside it where the server names them.
 
 use std::time::Duration;
 
@@ -29,7 +29,9 @@ pub struct Remote {
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// It could not be reached, or broke off.
-    #[error("the server `{host}` cannot be reached: {why}; check `url` in its configuration, and that it runs")]
+    #[error(
+        "the server `{host}` cannot be reached: {why}; check `url` in its configuration, and that it runs"
+    )]
     Unreachable {
         /// The server.
         host: String,
@@ -55,7 +57,9 @@ pub enum RemoteError {
         why: String,
     },
     /// It said something else than an answer.
-    #[error("the server `{host}` did not answer as a chat server does: {why}; `url` should end in `/v1`")]
+    #[error(
+        "the server `{host}` did not answer as a chat server does: {why}; `url` should end in `/v1`"
+    )]
     Strange {
         /// The server.
         host: String,
@@ -86,36 +90,63 @@ pub struct EmbeddingCost {
 
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("url", &self.url.as_str()).field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("Remote")
+            .field("url", &self.url.as_str())
+            .field("model", &self.model)
+            .finish_non_exhaustive()
     }
 }
 
 impl Remote {
-    /// The server at this address, up to and with its `/v1`. Redirects are not followed: they would carry the key elsewhere.
+    /// The server at this address, up to and with its `/v1`. Redirects are not followed: they would
+    /// carry the key elsewhere.
     pub fn new(url: Url, model: String, key: Option<String>) -> Result<Self, RemoteError> {
         // Fails only if a provider is installed already, which is just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = builder(&url).build();
-        let client = built.map_err(|error| RemoteError::Unreachable { host: host(&url), why: error.to_string() })?;
-        Ok(Self { url, model, key, price: None, client })
+        let client = built.map_err(|error| RemoteError::Unreachable {
+            host: host(&url),
+            why: error.to_string(),
+        })?;
+        Ok(Self {
+            url,
+            model,
+            key,
+            price: None,
+            client,
+        })
     }
 
-    /// The same through an HTTP proxy, unless its host is among those that are reached without one: a list with commas.
+    /// The same through an HTTP proxy, unless its host is among those that are reached without one:
+    /// a list with commas.
     pub fn through(self, proxy: &str, except: Option<&str>) -> Result<Self, RemoteError> {
-        let unreachable = |why: String| RemoteError::Unreachable { host: host(&self.url), why };
-        let named = if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") };
+        let unreachable = |why: String| RemoteError::Unreachable {
+            host: host(&self.url),
+            why,
+        };
+        let named = if proxy.contains("://") {
+            proxy.to_owned()
+        } else {
+            format!("http://{proxy}")
+        };
         // A proxy's address may hold a password: it is not repeated.
         let wrong = || unreachable("the proxy of the environment is not an HTTP proxy".to_owned());
         let proxy = reqwest::Proxy::all(named).map_err(|_| wrong())?;
         let proxy = proxy.no_proxy(except.and_then(reqwest::NoProxy::from_string));
-        let client = builder(&self.url).proxy(proxy).build().map_err(|error| unreachable(error.to_string()))?;
+        let client = builder(&self.url)
+            .proxy(proxy)
+            .build()
+            .map_err(|error| unreachable(error.to_string()))?;
         Ok(Self { client, ..self })
     }
 
     /// The same with the full name of its model, and what tokens of it cost.
     #[must_use]
     pub fn priced(self, name: String, price: Option<Price>) -> Self {
-        Self { price: price.map(|price| (name, price)), ..self }
+        Self {
+            price: price.map(|price| (name, price)),
+            ..self
+        }
     }
 
     /// The host it is on, with its port where that is not the usual one.
@@ -136,7 +167,10 @@ impl Remote {
             "stream": false,
         });
         let bytes = self.post("chat/completions", &body).await?;
-        told(&bytes).map_err(|why| RemoteError::Strange { host: self.host(), why })
+        told(&bytes).map_err(|why| RemoteError::Strange {
+            host: self.host(),
+            why,
+        })
     }
 
     /// The model it is asked for.
@@ -144,24 +178,43 @@ impl Remote {
         &self.model
     }
 
-    /// A vector for each text, in order, all of one length; and what they cost, where there is a price.
-    pub(crate) async fn embed(&self, texts: &[String]) -> Result<(Vec<Vec<f32>>, Option<EmbeddingCost>), RemoteError> {
+    /// A vector for each text, in order, all of one length; and what they cost, where there is a
+    /// price.
+    pub(crate) async fn embed(
+        &self,
+        texts: &[String],
+    ) -> Result<(Vec<Vec<f32>>, Option<EmbeddingCost>), RemoteError> {
         let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
         let bytes = self.post("embeddings", &body).await?;
         let (vectors, input) =
-            vectors(&bytes, texts.len()).map_err(|why| RemoteError::NoVectors { host: self.host(), why })?;
-        let usage = Usage { input, ..Usage::default() };
-        let cost =
-            |(model, price): &(String, Price)| EmbeddingCost { model: model.clone(), usage, cost: price.cost(usage) };
+            vectors(&bytes, texts.len()).map_err(|why| RemoteError::NoVectors {
+                host: self.host(),
+                why,
+            })?;
+        let usage = Usage {
+            input,
+            ..Usage::default()
+        };
+        let cost = |(model, price): &(String, Price)| EmbeddingCost {
+            model: model.clone(),
+            usage,
+            cost: price.cost(usage),
+        };
         Ok((vectors, self.price.as_ref().map(cost)))
     }
 
     async fn post(&self, path: &str, body: &Value) -> Result<Vec<u8>, RemoteError> {
         let host = self.host();
-        let unreachable =
-            |error: reqwest::Error| RemoteError::Unreachable { host: host.clone(), why: in_words(&error) };
+        let unreachable = |error: reqwest::Error| RemoteError::Unreachable {
+            host: host.clone(),
+            why: in_words(&error),
+        };
         let address = format!("{}/{path}", self.url.as_str().trim_end_matches('/'));
-        let mut request = self.client.post(address).header("content-type", "application/json").body(body.to_string());
+        let mut request = self
+            .client
+            .post(address)
+            .header("content-type", "application/json")
+            .body(body.to_string());
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }
@@ -172,12 +225,19 @@ impl Remote {
         while let Some(piece) = pieces.next().await {
             bytes.extend_from_slice(&piece.map_err(unreachable)?);
             if bytes.len() > LARGEST {
-                return Err(RemoteError::Strange { host, why: format!("more than {} MB", LARGEST >> 20) });
+                return Err(RemoteError::Strange {
+                    host,
+                    why: format!("more than {} MB", LARGEST >> 20),
+                });
             }
         }
         if !status.is_success() {
             let said = String::from_utf8_lossy(&bytes).chars().take(300).collect();
-            return Err(RemoteError::Refused { host, status: status.as_u16(), said });
+            return Err(RemoteError::Refused {
+                host,
+                status: status.as_u16(),
+                said,
+            });
         }
         Ok(bytes)
     }
@@ -196,21 +256,28 @@ fn vectors(bytes: &[u8], wanted: usize) -> Result<(Vec<Vec<f32>>, u64), String> 
         index: usize,
         embedding: Vec<f32>,
     }
-    let mut reply: EmbeddingReply = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let mut reply: EmbeddingReply =
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     reply.data.sort_by_key(|one| one.index);
     let in_order = reply.data.iter().map(|one| one.index).eq(0..wanted);
     let length = reply.data.first().map_or(0, |one| one.embedding.len());
-    let fits = |one: &EmbeddedText| one.embedding.len() == length && one.embedding.iter().all(|part| part.is_finite());
+    let fits = |one: &EmbeddedText| {
+        one.embedding.len() == length && one.embedding.iter().all(|part| part.is_finite())
+    };
     if !in_order || length == 0 || !reply.data.iter().all(fits) {
         return Err(format!("{wanted} vectors of one length were wanted"));
     }
     let tokens = reply.usage["prompt_tokens"].as_u64().unwrap_or_default();
-    Ok((reply.data.into_iter().map(|one| one.embedding).collect(), tokens))
+    Ok((
+        reply.data.into_iter().map(|one| one.embedding).collect(),
+        tokens,
+    ))
 }
 
 fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    url.port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// The innermost cause says what happened; the outer ones only that something did.
@@ -226,15 +293,27 @@ fn in_words(error: &reqwest::Error) -> String {
 }
 
 fn told(bytes: &[u8]) -> Result<RemoteAnswer, String> {
-    let reply: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
-    let content = reply.pointer("/choices/0/message/content").and_then(Value::as_str);
-    let text = content.ok_or("it has no `choices[0].message.content`")?.to_owned();
+    let reply: Value =
+        serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
+    let content = reply
+        .pointer("/choices/0/message/content")
+        .and_then(Value::as_str);
+    let text = content
+        .ok_or("it has no `choices[0].message.content`")?
+        .to_owned();
     let sources = reply.get("citations").and_then(Value::as_array);
     let named = |source: &Value| match source {
         Value::String(name) => Some(name.clone()),
-        other => other.get("url").or_else(|| other.get("title")).and_then(Value::as_str).map(str::to_owned),
+        other => other
+            .get("url")
+            .or_else(|| other.get("title"))
+            .and_then(Value::as_str)
+            .map(str::to_owned),
     };
-    Ok(RemoteAnswer { text, sources: sources.into_iter().flatten().filter_map(named).collect() })
+    Ok(RemoteAnswer {
+        text,
+        sources: sources.into_iter().flatten().filter_map(named).collect(),
+    })
 }
 
 fn builder(url: &Url) -> reqwest::ClientBuilder {
@@ -244,7 +323,11 @@ fn builder(url: &Url) -> reqwest::ClientBuilder {
         .timeout(PATIENCE)
         .no_proxy();
     // Without TLS there is no need to load the system's certificates, which takes its time.
-    if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
+    if url.scheme() == "http" {
+        builder.tls_certs_only([])
+    } else {
+        builder
+    }
 }
 
 #[cfg(test)]
@@ -253,8 +336,15 @@ mod tests {
 
     #[test]
     fn an_answer_and_its_sources_are_read() {
-        let reply = br#"{"choices":[{"message":{"content":"so"}}],"citations":["a.md:1-2",{"url":"u"},3]}"#;
-        assert_eq!(told(reply), Ok(RemoteAnswer { text: "so".into(), sources: vec!["a.md:1-2".into(), "u".into()] }));
+        let reply =
+            br#"{"choices":[{"message":{"content":"so"}}],"citations":["a.md:1-2",{"url":"u"},3]}"#;
+        assert_eq!(
+            told(reply),
+            Ok(RemoteAnswer {
+                text: "so".into(),
+                sources: vec!["a.md:1-2".into(), "u".into()]
+            })
+        );
         assert!(told(b"<html>").unwrap_err().contains("not JSON"));
         assert!(told(b"{}").unwrap_err().contains("choices"));
     }
@@ -263,7 +353,10 @@ mod tests {
     fn vectors_stand_in_the_order_of_the_texts_or_there_are_none() {
         let reply =
             br#"{"data":[{"index":1,"embedding":[0,1]},{"index":0,"embedding":[1,0.5]}],"usage":{"prompt_tokens":7}}"#;
-        assert_eq!(vectors(reply, 2), Ok((vec![vec![1.0, 0.5], vec![0.0, 1.0]], 7)));
+        assert_eq!(
+            vectors(reply, 2),
+            Ok((vec![vec![1.0, 0.5], vec![0.0, 1.0]], 7))
+        );
         for wrong in [
             r#"{"data":[{"index":0,"embedding":[1,2]}]}"#,
             r#"{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}"#,

@@ -1,8 +1,9 @@
 //! `haft rag serve`: collections behind the chat protocol, for other programs of this machine.
 //!
-//! The name of the model is the collection, the last message of the user is the question, and the answer is the passages that
-//! answer it, with their sources in `citations`. Invariant: nothing is answered without the token, to a page in a browser, or
-//! under a host name that is not this machine's.
+//! The name of the model is the collection, the last message of the user is the question, and the
+//! answer is the passages that answer it, with their sources in `citations`. Invariant: nothing is
+//! answered without the token, to a page in a browser, or under a host name that is not this
+//! machine's.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -75,7 +76,9 @@ pub async fn serve(listener: TcpListener, serving: Serving, end: impl Future<Out
                 async move { Ok::<_, Infallible>(serving.answer(request).await) }
             });
             // A client that breaks off is its own business.
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
         });
     }
 }
@@ -90,8 +93,7 @@ impl Serving {
         match self.answered(request).await {
             Ok(reply) => reply,
             Err(RequestRefusal(status, message)) => {
-                let error =
-                    json!({"error": {"message": message, "type": "invalid_request_error", "code": status.as_u16()}});
+                let error = json!({"error": {"message": message, "type": "invalid_request_error", "code": status.as_u16()}});
                 reply(status, "application/json", error.to_string())
             }
         }
@@ -99,70 +101,118 @@ impl Serving {
 
     async fn answered(&self, request: Request<Incoming>) -> Result<Reply, RequestRefusal> {
         self.admit(&request)?;
-        let (method, path) = (request.method().clone(), request.uri().path().trim_end_matches('/').to_owned());
+        let (method, path) = (
+            request.method().clone(),
+            request.uri().path().trim_end_matches('/').to_owned(),
+        );
         match (method, path.as_str()) {
             (Method::GET, "/v1/models" | "/models") => {
                 let one = |collection: &Collection| json!({"id": collection.name, "object": "model", "created": 0, "owned_by": "haft"});
                 let data: Vec<_> = self.collections.iter().map(one).collect();
-                Ok(reply(StatusCode::OK, "application/json", json!({"object": "list", "data": data}).to_string()))
+                Ok(reply(
+                    StatusCode::OK,
+                    "application/json",
+                    json!({"object": "list", "data": data}).to_string(),
+                ))
             }
             (Method::POST, "/v1/chat/completions" | "/chat/completions") => {
                 let body = Limited::new(request.into_body(), LARGEST).collect().await;
-                let body =
-                    body.map_err(|_| refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than 1 MB"))?;
+                let body = body.map_err(|_| {
+                    refuse(
+                        StatusCode::PAYLOAD_TOO_LARGE,
+                        "the request is larger than 1 MB",
+                    )
+                })?;
                 self.complete(&body.to_bytes()).await
             }
-            _ => Err(refuse(StatusCode::NOT_FOUND, "there are `GET /v1/models` and `POST /v1/chat/completions`")),
+            _ => Err(refuse(
+                StatusCode::NOT_FOUND,
+                "there are `GET /v1/models` and `POST /v1/chat/completions`",
+            )),
         }
     }
 
     /// Whether a request may be answered at all.
     fn admit(&self, request: &Request<Incoming>) -> Result<(), RequestRefusal> {
-        let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let header = |name| {
+            request
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
         if !header(HOST).is_some_and(is_this_machine) {
-            return Err(refuse(StatusCode::FORBIDDEN, "this server answers under the names of this machine only"));
+            return Err(refuse(
+                StatusCode::FORBIDDEN,
+                "this server answers under the names of this machine only",
+            ));
         }
         if request.headers().contains_key(ORIGIN) {
-            return Err(refuse(StatusCode::FORBIDDEN, "this server answers no pages in browsers"));
+            return Err(refuse(
+                StatusCode::FORBIDDEN,
+                "this server answers no pages in browsers",
+            ));
         }
         let given = header(AUTHORIZATION).and_then(|value| value.split_once(' '));
-        let fits =
-            given.is_some_and(|(scheme, word)| scheme.eq_ignore_ascii_case("bearer") && self.token.is(word.trim()));
+        let fits = given.is_some_and(|(scheme, word)| {
+            scheme.eq_ignore_ascii_case("bearer") && self.token.is(word.trim())
+        });
         if fits {
             Ok(())
         } else {
-            Err(refuse(StatusCode::UNAUTHORIZED, "the token is missing or wrong; send it as the API key"))
+            Err(refuse(
+                StatusCode::UNAUTHORIZED,
+                "the token is missing or wrong; send it as the API key",
+            ))
         }
     }
 
     async fn complete(&self, body: &[u8]) -> Result<Reply, RequestRefusal> {
         let bad = |why: String| RequestRefusal(StatusCode::BAD_REQUEST, why);
-        let asked: ChatQuery =
-            serde_json::from_slice(body).map_err(|error| bad(format!("the request cannot be read: {error}")))?;
+        let asked: ChatQuery = serde_json::from_slice(body)
+            .map_err(|error| bad(format!("the request cannot be read: {error}")))?;
         let collection = self.collection(&asked.model)?;
-        let question =
-            asked.question().ok_or_else(|| bad("there is no message of the user with text in it".to_owned()))?;
+        let question = asked
+            .question()
+            .ok_or_else(|| bad("there is no message of the user with text in it".to_owned()))?;
         let answer = collection.ask(&question, TOP).await;
-        let answer = answer.map_err(|error| RequestRefusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+        let answer = answer.map_err(|error| {
+            RequestRefusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+        })?;
         let (text, citations) = in_words(&answer);
         let created = self.clock.now().as_second();
         let id = format!(
             "chatcmpl-{}",
-            blake3::hash(format!("{created}{question}").as_bytes()).to_hex().get(..24).unwrap_or("0")
+            blake3::hash(format!("{created}{question}").as_bytes())
+                .to_hex()
+                .get(..24)
+                .unwrap_or("0")
         );
         let of = |object: &str, choice: Value| json!({"id": id, "object": object, "created": created, "model": collection.name, "choices": [choice]});
         if !asked.stream {
             let message = json!({"role": "assistant", "content": text});
-            let mut whole = of("chat.completion", json!({"index": 0, "message": message, "finish_reason": "stop"}));
+            let mut whole = of(
+                "chat.completion",
+                json!({"index": 0, "message": message, "finish_reason": "stop"}),
+            );
             whole["usage"] = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
             whole["citations"] = json!(citations);
             return Ok(reply(StatusCode::OK, "application/json", whole.to_string()));
         }
         let delta = json!({"role": "assistant", "content": text});
-        let first = of("chat.completion.chunk", json!({"index": 0, "delta": delta, "finish_reason": null}));
-        let mut last = of("chat.completion.chunk", json!({"index": 0, "delta": {}, "finish_reason": "stop"}));
+        let first = of(
+            "chat.completion.chunk",
+            json!({"index": 0, "delta": delta, "finish_reason": null}),
+        );
+        let mut last = of(
+            "chat.completion.chunk",
+            json!({"index": 0, "delta": {}, "finish_reason": "stop"}),
+        );
         last["citations"] = json!(citations);
-        Ok(reply(StatusCode::OK, "text/event-stream", format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n")))
+        Ok(reply(
+            StatusCode::OK,
+            "text/event-stream",
+            format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n"),
+        ))
     }
 
     /// The collection a client calls its model. Where there is only one, any name will do.
@@ -170,13 +220,23 @@ impl Serving {
         if let [only] = self.collections.as_slice() {
             return Ok(only);
         }
-        self.collections.iter().find(|one| one.name == model).ok_or_else(|| {
-            let names: Vec<_> = self.collections.iter().map(|one| one.name.as_str()).collect();
-            RequestRefusal(
-                StatusCode::NOT_FOUND,
-                format!("there is no collection `{model}`; there are {}", names.join(", ")),
-            )
-        })
+        self.collections
+            .iter()
+            .find(|one| one.name == model)
+            .ok_or_else(|| {
+                let names: Vec<_> = self
+                    .collections
+                    .iter()
+                    .map(|one| one.name.as_str())
+                    .collect();
+                RequestRefusal(
+                    StatusCode::NOT_FOUND,
+                    format!(
+                        "there is no collection `{model}`; there are {}",
+                        names.join(", ")
+                    ),
+                )
+            })
     }
 }
 
@@ -187,15 +247,23 @@ fn refuse(status: StatusCode, message: &str) -> RequestRefusal {
 fn reply(status: StatusCode, content_type: &'static str, body: String) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from(body)));
     *reply.status_mut() = status;
-    reply.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
+    reply.headers_mut().insert(
+        CONTENT_TYPE,
+        hyper::header::HeaderValue::from_static(content_type),
+    );
     reply
 }
 
-/// Whether a `Host` header names this machine: a page that got its own name resolved to it does not.
+/// Whether a `Host` header names this machine: a page that got its own name resolved to it does
+/// not.
 fn is_this_machine(host: &str) -> bool {
     let names_it = |name: &str| {
-        let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-        name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|one: IpAddr| one.is_loopback())
+        let address = name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'))
+            .unwrap_or(name);
+        name.eq_ignore_ascii_case("localhost")
+            || address.parse().is_ok_and(|one: IpAddr| one.is_loopback())
     };
     let with_port = |(name, port): (&str, &str)| port.parse::<u16>().is_ok() && names_it(name);
     names_it(host) || host.rsplit_once(':').is_some_and(with_port)
@@ -214,10 +282,17 @@ struct ChatQuery {
 impl ChatQuery {
     /// The text of the user's last message.
     fn question(&self) -> Option<String> {
-        let last = self.messages.iter().rfind(|message| message["role"] == "user")?;
+        let last = self
+            .messages
+            .iter()
+            .rfind(|message| message["role"] == "user")?;
         let text = match &last["content"] {
             Value::String(text) => text.clone(),
-            Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+            Value::Array(parts) => parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect::<Vec<_>>()
+                .join("\n"),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return None,
         };
         Some(text).filter(|text| !text.trim().is_empty())
@@ -228,11 +303,19 @@ impl ChatQuery {
 fn in_words(answer: &CollectionAnswer) -> (String, Vec<String>) {
     match answer {
         CollectionAnswer::Told { text, sources } => (text.clone(), sources.clone()),
-        CollectionAnswer::Passages(found) if found.passages.is_empty() => ("Nothing was found.".to_owned(), Vec::new()),
+        CollectionAnswer::Passages(found) if found.passages.is_empty() => {
+            ("Nothing was found.".to_owned(), Vec::new())
+        }
         CollectionAnswer::Passages(found) => {
-            let passages: Vec<_> =
-                found.passages.iter().map(|one| format!("{}\n\n{}", one.source(), one.text.trim_end())).collect();
-            (passages.join("\n\n---\n\n"), found.passages.iter().map(crate::Passage::source).collect())
+            let passages: Vec<_> = found
+                .passages
+                .iter()
+                .map(|one| format!("{}\n\n{}", one.source(), one.text.trim_end()))
+                .collect();
+            (
+                passages.join("\n\n---\n\n"),
+                found.passages.iter().map(crate::Passage::source).collect(),
+            )
         }
     }
 }
@@ -243,12 +326,24 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_answered() {
-        for own in ["127.0.0.1", "127.0.0.1:8107", "localhost", "LOCALHOST:1", "[::1]:8107", "[::1]"] {
+        for own in [
+            "127.0.0.1",
+            "127.0.0.1:8107",
+            "localhost",
+            "LOCALHOST:1",
+            "[::1]:8107",
+            "[::1]",
+        ] {
             assert!(is_this_machine(own), "{own}");
         }
-        for other in
-            ["", "example.com", "example.com:8107", "localhost.example.com", "10.0.0.1:8107", "127.0.0.1.nip.io"]
-        {
+        for other in [
+            "",
+            "example.com",
+            "example.com:8107",
+            "localhost.example.com",
+            "10.0.0.1:8107",
+            "127.0.0.1.nip.io",
+        ] {
             assert!(!is_this_machine(other), "{other}");
         }
     }
@@ -262,9 +357,19 @@ mod tests {
         };
         let user = |content: Value| json!({"role": "user", "content": content});
         let answer = json!({"role": "assistant", "content": "b"});
-        assert_eq!(asked(json!([user(json!("a")), answer])).question().as_deref(), Some("a"));
+        assert_eq!(
+            asked(json!([user(json!("a")), answer]))
+                .question()
+                .as_deref(),
+            Some("a")
+        );
         let parts = json!([{"type": "text", "text": "c"}, {"type": "image_url"}, {"type": "text", "text": "d"}]);
-        assert_eq!(asked(json!([user(json!("a")), user(parts)])).question().as_deref(), Some("c\nd"));
+        assert_eq!(
+            asked(json!([user(json!("a")), user(parts)]))
+                .question()
+                .as_deref(),
+            Some("c\nd")
+        );
         assert_eq!(asked(json!([user(json!(" "))])).question(), None);
         assert_eq!(asked(json!([])).question(), None);
     }

@@ -1,13 +1,16 @@
 //! `use_rag_tool`: asks a collection.
 //!
-//! Registered only where there are collections. Asking folders is reading; asking a server reaches its host, and permission is
-//! decided by that.
+//! Registered only where there are collections. Asking folders is reading; asking a server reaches
+//! its host, and permission is decided by that.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_text::{cut_lines, sanitise};
-use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput, Workspace};
+use haft_tool::{
+    Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput,
+    Workspace,
+};
 use haft_types::{Cost, Envelope, Usage, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,7 +31,8 @@ static MANUAL: Manual = Manual::of(Group::Others);
 struct UseRagToolParameters {
     /// The collection, by its name in `RAG_COLLECTIONS`.
     server_name: String,
-    /// What you want to know, in the words the documents would use, such as names of functions, options or error messages: it is a search for words, not for meaning.
+    /// What you want to know, in the words the documents would use, such as names of functions,
+    /// options or error messages: it is a search for words, not for meaning.
     query: String,
 }
 
@@ -37,24 +41,40 @@ pub fn use_rag_tool(collections: Vec<Collection>) -> impl Tool {
     let list = listed(&collections);
     let collections: Arc<[Collection]> = collections.into();
     let known = Arc::clone(&collections);
-    ToolDefinition::new(NAME, prompt!("tool/prompt"), &MANUAL, Access::Read, move |arguments| intent(&known, arguments))
-        .runs(move |context, parameters| {
-            let collections = Arc::clone(&collections);
-            Box::pin(async move { run(&collections, context, parameters).await })
-        })
-        .reaches("RAG_COLLECTIONS", list)
+    ToolDefinition::new(
+        NAME,
+        prompt!("tool/prompt"),
+        &MANUAL,
+        Access::Read,
+        move |arguments| intent(&known, arguments),
+    )
+    .runs(move |context, parameters| {
+        let collections = Arc::clone(&collections);
+        Box::pin(async move { run(&collections, context, parameters).await })
+    })
+    .reaches("RAG_COLLECTIONS", list)
 }
 
 fn find<'a>(collections: &'a [Collection], name: &str) -> Option<&'a Collection> {
-    collections.iter().find(|collection| collection.name == name.trim())
+    collections
+        .iter()
+        .find(|collection| collection.name == name.trim())
 }
 
 fn intent(collections: &[Collection], arguments: &Value) -> Intent {
-    let named = arguments.get("server_name").and_then(Value::as_str).and_then(|name| find(collections, name));
+    let named = arguments
+        .get("server_name")
+        .and_then(Value::as_str)
+        .and_then(|name| find(collections, name));
     match named.map(|collection| &collection.kind) {
-        Some(CollectionKind::Remote(remote)) => {
-            Intent::Hosts(remote.url().host_str().map(str::to_owned).into_iter().collect())
-        }
+        Some(CollectionKind::Remote(remote)) => Intent::Hosts(
+            remote
+                .url()
+                .host_str()
+                .map(str::to_owned)
+                .into_iter()
+                .collect(),
+        ),
         Some(CollectionKind::Local(_)) | None => Intent::Nothing,
     }
 }
@@ -65,12 +85,23 @@ async fn run(
     UseRagToolParameters { server_name, query }: UseRagToolParameters,
 ) -> Result<ToolOutput, ToolOutput> {
     let Some(collection) = find(collections, &server_name) else {
-        let names: Vec<_> = collections.iter().map(|one| format!("`{}`", one.name)).collect();
-        let message = format!("there is no collection `{}`; there are {}", server_name.trim(), names.join(", "));
+        let names: Vec<_> = collections
+            .iter()
+            .map(|one| format!("`{}`", one.name))
+            .collect();
+        let message = format!(
+            "there is no collection `{}`; there are {}",
+            server_name.trim(),
+            names.join(", ")
+        );
         return Err(Envelope::failure("unknown_collection", message).into());
     };
     if query.trim().is_empty() {
-        return Err(Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into());
+        return Err(Envelope::failure(
+            "invalid_arguments",
+            "`query` is empty; say what to look for",
+        )
+        .into());
     }
     tokio::select! {
         asked = collection.ask(&query, TOP) => match asked {
@@ -87,9 +118,11 @@ async fn run(
 /// What vectors for an answer cost.
 fn requests_of(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> {
     match answer {
-        CollectionAnswer::Passages(found) => {
-            found.embedding.iter().map(|one| (one.model.clone(), one.usage, Some(one.cost))).collect()
-        }
+        CollectionAnswer::Passages(found) => found
+            .embedding
+            .iter()
+            .map(|one| (one.model.clone(), one.usage, Some(one.cost)))
+            .collect(),
         CollectionAnswer::Told { .. } => Vec::new(),
     }
 }
@@ -110,24 +143,42 @@ fn broken(error: &AskError) -> ToolOutput {
     let code = match error {
         AskError::Local(RagError::NoFolder(_)) => "not_found",
         AskError::Local(RagError::Busy(_)) => "busy",
-        AskError::Local(RagError::Io { .. } | RagError::Database { .. }) | AskError::Broken(_) => "index_failed",
+        AskError::Local(RagError::Io { .. } | RagError::Database { .. }) | AskError::Broken(_) => {
+            "index_failed"
+        }
         AskError::Remote(_) => "server_failed",
     };
     let envelope = Envelope::failure(code, sanitise(&error.to_string()));
-    ToolOutput { health: ToolHealth::Broken, ..envelope.into() }
+    ToolOutput {
+        health: ToolHealth::Broken,
+        ..envelope.into()
+    }
 }
 
-/// What the model reads. Text of documents can neither move a cursor nor look like the end of its passage.
-fn shown(context: &ToolContext, collection: &Collection, query: &str, answer: CollectionAnswer) -> Envelope {
+/// What the model reads. Text of documents can neither move a cursor nor look like the end of its
+/// passage.
+fn shown(
+    context: &ToolContext,
+    collection: &Collection,
+    query: &str,
+    answer: CollectionAnswer,
+) -> Envelope {
     let (text, sources, partial_data) = match answer {
         CollectionAnswer::Passages(found) => {
             let sources = sources_of(&found.passages, &context.workspace);
-            (passages(&collection.name, &found, &context.workspace), sources, json!({ "notes": found.notes }))
+            (
+                passages(&collection.name, &found, &context.workspace),
+                sources,
+                json!({ "notes": found.notes }),
+            )
         }
         CollectionAnswer::Told { text, sources } => {
             let mut told = sanitise(&text).trim_end().to_owned();
             if !sources.is_empty() {
-                let lines: Vec<_> = sources.iter().map(|source| format!("- {}", sanitise(source))).collect();
+                let lines: Vec<_> = sources
+                    .iter()
+                    .map(|source| format!("- {}", sanitise(source)))
+                    .collect();
                 // Writing to a String cannot fail.
                 let _ = write!(told, "\n\nSources:\n{}", lines.join("\n"));
             }
@@ -137,7 +188,10 @@ fn shown(context: &ToolContext, collection: &Collection, query: &str, answer: Co
     let cut = cut_lines(&text, context.limits.into());
     let mut data = json!({ "collection": collection.name, "query": query, "sources": sources });
     if let (Value::Object(data), Value::Object(more)) = (&mut data, partial_data) {
-        data.extend(more.into_iter().filter(|(_, value)| value.as_array().is_none_or(|notes| !notes.is_empty())));
+        data.extend(
+            more.into_iter()
+                .filter(|(_, value)| value.as_array().is_none_or(|notes| !notes.is_empty())),
+        );
         if cut.is_cut() {
             data.insert("truncated".to_owned(), json!(true));
         }
@@ -158,7 +212,10 @@ fn passages(name: &str, found: &PassageResults, workspace: &Workspace) -> String
     }
     match found.passages.len() {
         0 => {
-            let _ = write!(text, "Nothing in `{name}` has any of these words. Try the words the documents would use.");
+            let _ = write!(
+                text,
+                "Nothing in `{name}` has any of these words. Try the words the documents would use."
+            );
         }
         1 => {
             let _ = writeln!(text, "One passage of `{name}`:");
@@ -206,8 +263,14 @@ mod tests {
         let local = |description: &str| Collection {
             name: "docs".into(),
             description: description.into(),
-            kind: CollectionKind::Local(Arc::new(crate::Local::new(Vec::new(), "/nonexistent".into()))),
+            kind: CollectionKind::Local(Arc::new(crate::Local::new(
+                Vec::new(),
+                "/nonexistent".into(),
+            ))),
         };
-        assert_eq!(listed(&[local("One\ntwo.\u{1b}[2J"), local("")]), "- `docs`: One two.\n- `docs`: no description");
+        assert_eq!(
+            listed(&[local("One\ntwo.\u{1b}[2J"), local("")]),
+            "- `docs`: One two.\n- `docs`: no description"
+        );
     }
 }

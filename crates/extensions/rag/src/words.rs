@@ -1,7 +1,8 @@
 //! The terms of a document's text, as its full-text index is given them.
 //!
-//! Invariant: a question is cut the same way as the text. A name is found whole and by its parts (`readFile2` is `readfile2`,
-//! `read`, `file`). Endings of English words are the index's own business (its `porter` tokenizer).
+//! Invariant: a question is cut the same way as the text. A name is found whole and by its parts
+//! (`readFile2` is `readfile2`, `read`, `file`). Endings of English words are the index's own
+//! business (its `porter` tokenizer).
 
 use haft_text::{TermScript, TermStyle};
 
@@ -13,12 +14,13 @@ const LONGEST: usize = 64;
 
 /// Words that say nothing about what is asked.
 const STOP: [&str; 85] = [
-    "a", "about", "after", "all", "also", "an", "and", "another", "any", "are", "as", "at", "be", "because", "by",
-    "can", "could", "do", "does", "each", "every", "for", "from", "had", "has", "have", "how", "if", "in", "into",
-    "is", "it", "its", "many", "may", "more", "most", "must", "never", "no", "not", "of", "on", "one", "only", "or",
-    "other", "our", "out", "over", "own", "same", "several", "should", "so", "some", "such", "than", "that", "the",
-    "their", "them", "then", "there", "these", "they", "this", "to", "two", "until", "up", "was", "we", "what", "when",
-    "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
+    "a", "about", "after", "all", "also", "an", "and", "another", "any", "are", "as", "at", "be",
+    "because", "by", "can", "could", "do", "does", "each", "every", "for", "from", "had", "has",
+    "have", "how", "if", "in", "into", "is", "it", "its", "many", "may", "more", "most", "must",
+    "never", "no", "not", "of", "on", "one", "only", "or", "other", "our", "out", "over", "own",
+    "same", "several", "should", "so", "some", "such", "than", "that", "the", "their", "them",
+    "then", "there", "these", "they", "this", "to", "two", "until", "up", "was", "we", "what",
+    "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
 ];
 
 /// Appends the terms of a text, each followed by a space.
@@ -36,11 +38,16 @@ pub(crate) fn terms(text: &str) -> String {
     all
 }
 
-/// The terms of a question in order, without words that say nothing. A question of nothing else keeps them.
+/// The terms of a question in order, without words that say nothing. A question of nothing else
+/// keeps them.
 pub(crate) fn question_terms(question: &str) -> Vec<String> {
     let (mut telling, mut rest) = (Vec::new(), Vec::new());
     each_term(question, &mut |term| {
-        let list: &mut Vec<String> = if STOP.contains(&term) { &mut rest } else { &mut telling };
+        let list: &mut Vec<String> = if STOP.contains(&term) {
+            &mut rest
+        } else {
+            &mut telling
+        };
         list.push(term.to_owned());
     });
     if telling.is_empty() { rest } else { telling }
@@ -56,7 +63,11 @@ fn each_term(text: &str, visit: &mut dyn FnMut(&str)) {
                 }
                 visit(&name.to_lowercase());
                 // A part that is a single letter or digit would be found everywhere.
-                for part in STYLE.parts_of_name(name).into_iter().filter(|part| part.chars().nth(1).is_some()) {
+                for part in STYLE
+                    .parts_of_name(name)
+                    .into_iter()
+                    .filter(|part| part.chars().nth(1).is_some())
+                {
                     visit(&part.to_lowercase());
                 }
             }
@@ -82,12 +93,18 @@ mod tests {
     fn scripts_without_spaces_become_pairs() {
         assert_eq!(terms("運行測試 ok"), "運行 行測 測試 試 ok ");
         assert_eq!(terms("a測b"), "a 測 b ");
-        assert_eq!(question_terms("怎么读取文件？"), ["怎么", "么读", "读取", "取文", "文件", "件"]);
+        assert_eq!(
+            question_terms("怎么读取文件？"),
+            ["怎么", "么读", "读取", "取文", "文件", "件"]
+        );
     }
 
     #[test]
     fn questions_lose_what_says_nothing_but_never_everything() {
-        assert_eq!(question_terms("How is the parser of the parser tested?"), ["parser", "parser", "tested"]);
+        assert_eq!(
+            question_terms("How is the parser of the parser tested?"),
+            ["parser", "parser", "tested"]
+        );
         assert_eq!(question_terms("what is it"), ["what", "is", "it"]);
         assert!(question_terms(" ?! \n").is_empty());
     }

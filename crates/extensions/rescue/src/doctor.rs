@@ -1,7 +1,7 @@
 //! Looking a store over: what is sound, what was damaged, and what could safely be put right.
 //!
-//! A check never makes anything worse: what it repairs can be made again from what is left (indexes, counters, the search
-//! index, file permissions), and everything else it only names.
+//! A check never makes anything worse: what it repairs can be made again from what is left
+//! (indexes, counters, the search index, file permissions), and everything else it only names.
 
 mod database;
 mod files;
@@ -47,7 +47,12 @@ pub struct Check {
 impl Check {
     /// Something that was found in this state.
     pub fn new(name: &'static str, health: CheckHealth, message: impl Into<String>) -> Self {
-        Self { name, health, message: message.into(), details: Vec::new() }
+        Self {
+            name,
+            health,
+            message: message.into(),
+            details: Vec::new(),
+        }
     }
 
     /// The same with what was found, cut to a number somebody reads.

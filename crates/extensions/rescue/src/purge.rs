@@ -1,7 +1,8 @@
-//! Takes conversations out of a store for good: out of the database, its free pages and its log, the search index, every backup,
-//! and the versions of files.
+//! Takes conversations out of a store for good: out of the database, its free pages and its log,
+//! the search index, every backup, and the versions of files.
 //!
-//! Invariant: when [`purge`] returns, no file of the store holds anything that only these conversations held.
+//! Invariant: when [`purge`] returns, no file of the store holds anything that only these
+//! conversations held.
 
 use std::collections::HashSet;
 
@@ -42,7 +43,10 @@ pub fn family(patient: &Patient, ids: &[ConversationId]) -> Result<PurgeFamily, 
                        (SELECT key FROM conversations WHERE id = ?1))";
             add_new(&connection, sql, &source, &mut sharing)?;
         }
-        Ok(PurgeFamily { sub_agents, forks: sharing.split_off(known) })
+        Ok(PurgeFamily {
+            sub_agents,
+            forks: sharing.split_off(known),
+        })
     };
     find().map_err(|failure: SqliteFailure| place.explain(failure))
 }
@@ -65,30 +69,49 @@ fn add_new(
 
 /// Removes conversations from everything the store keeps. Gives how many backups were changed.
 pub fn purge(patient: &Patient, ids: &[ConversationId]) -> Result<usize, StoreError> {
-    let failed =
-        |source| StoreError::Io { action: "remove what is left beside", path: patient.database.clone(), source };
+    let failed = |source| StoreError::Io {
+        action: "remove what is left beside",
+        path: patient.database.clone(),
+        source,
+    };
     database::remove_leftovers(&patient.database, &patient.backups).map_err(failed)?;
     purge_file(&place(patient), ids)?;
     database::remove_search_index(&patient.database).map_err(failed)?;
-    let backups = Backups::new(&patient.database, &patient.backups, &patient.config, patient.clock.clone()).list()?;
+    let backups = Backups::new(
+        &patient.database,
+        &patient.backups,
+        &patient.config,
+        patient.clock.clone(),
+    )
+    .list()?;
     let mut changed = 0;
     for backup in backups {
-        let place = DatabaseFile { path: backup.path, lock_timeout: patient.config.lock_timeout() };
+        let place = DatabaseFile {
+            path: backup.path,
+            lock_timeout: patient.config.lock_timeout(),
+        };
         changed += usize::from(purge_file(&place, ids)?);
     }
     // They cannot be read reliably, so nothing says what they hold.
     for copy in damaged_copies(&patient.database) {
-        ["-wal", "-shm", ""].iter().try_for_each(|end| remove(&database::beside(&copy, end))).map_err(failed)?;
+        ["-wal", "-shm", ""]
+            .iter()
+            .try_for_each(|end| remove(&database::beside(&copy, end)))
+            .map_err(failed)?;
     }
     let versions = SqliteVersions::at(&patient.versions, &patient.config, patient.clock.clone());
-    versions
-        .purge(ids)
-        .map_err(|error| StoreError::Database { path: patient.versions.clone(), source: error.into() })?;
+    versions.purge(ids).map_err(|error| StoreError::Database {
+        path: patient.versions.clone(),
+        source: error.into(),
+    })?;
     Ok(changed)
 }
 
 fn place(patient: &Patient) -> DatabaseFile {
-    DatabaseFile { path: patient.database.clone(), lock_timeout: patient.config.lock_timeout() }
+    DatabaseFile {
+        path: patient.database.clone(),
+        lock_timeout: patient.config.lock_timeout(),
+    }
 }
 
 fn remove(path: &std::path::Path) -> std::io::Result<()> {
@@ -110,7 +133,8 @@ const ROWS: [&str; 8] = [
     "DELETE FROM conversations WHERE key = ?1",
 ];
 
-/// Removes conversations from one database. Says whether it held any; what was deleted from it earlier is overwritten either way.
+/// Removes conversations from one database. Says whether it held any; what was deleted from it
+/// earlier is overwritten either way.
 fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
     let mut connection = database::connect(place)?;
     let mut purge = || {
@@ -119,9 +143,12 @@ fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, Stor
         let mut held = false;
         for id in ids {
             let sql = "SELECT key FROM conversations WHERE id = ?1";
-            let key: Option<i64> = transaction.query_row(sql, [id.as_str()], |row| row.get(0)).optional()?;
+            let key: Option<i64> = transaction
+                .query_row(sql, [id.as_str()], |row| row.get(0))
+                .optional()?;
             if let Some(key) = key {
-                ROWS.iter().try_for_each(|sql| transaction.execute(sql, [key]).map(drop))?;
+                ROWS.iter()
+                    .try_for_each(|sql| transaction.execute(sql, [key]).map(drop))?;
                 held = true;
             }
         }
@@ -129,9 +156,13 @@ fn purge_file(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, Stor
         transaction.commit()?;
         // Writes every page anew: what was once deleted, or changed, is in none of them.
         connection.execute_batch("VACUUM")?;
-        let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        let busy: i64 =
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if busy != 0 {
-            return Err(StoreError::InUse { path: place.path.clone() }.into());
+            return Err(StoreError::InUse {
+                path: place.path.clone(),
+            }
+            .into());
         }
         Ok(held)
     };
@@ -146,10 +177,16 @@ fn sweep_texts(connection: &Connection) -> Result<(), SqliteFailure> {
     while let Some(row) = rows.next()? {
         let body: String = row.get(0)?;
         let words = body.split(|c: char| !c.is_ascii_hexdigit());
-        used.extend(words.filter_map(|word| word.parse::<ContentHash>().ok()).map(|hash| hash.0));
+        used.extend(
+            words
+                .filter_map(|word| word.parse::<ContentHash>().ok())
+                .map(|hash| hash.0),
+        );
     }
     let mut texts = connection.prepare("SELECT hash FROM texts")?;
-    let all = texts.query_map([], |row| row.get::<_, [u8; 16]>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let all = texts
+        .query_map([], |row| row.get::<_, [u8; 16]>(0))?
+        .collect::<Result<Vec<_>, _>>()?;
     for hash in all.iter().filter(|hash| !used.contains(*hash)) {
         connection.execute("DELETE FROM texts WHERE hash = ?1", [hash])?;
     }

@@ -1,8 +1,10 @@
-//! Conversations out of a damaged database, without SQLite: every row whose own pages are whole, whatever became of the rest.
+//! Conversations out of a damaged database, without SQLite: every row whose own pages are whole,
+//! whatever became of the rest.
 //!
-//! SQLite finds a row through the header, the schema and the inner pages of a tree; if one of them is gone, so is everything
-//! below. Here every page is looked at by itself. A row is known by the shape of its columns, and a message by its hash, so
-//! nothing is taken for a message that was not stored as one.
+//! SQLite finds a row through the header, the schema and the inner pages of a tree; if one of them
+//! is gone, so is everything below. Here every page is looked at by itself. A row is known by the
+//! shape of its columns, and a message by its hash, so nothing is taken for a message that was not
+//! stored as one.
 //!
 //! Nothing is written: what was found is given out as documents, which can be imported elsewhere.
 
@@ -45,16 +47,26 @@ pub struct SalvageReport {
     pub lost: u64,
 }
 
-/// Reads what can be read of the database at `path` and gives out each conversation, one after another.
+/// Reads what can be read of the database at `path` and gives out each conversation, one after
+/// another.
 pub fn salvage<E: From<StoreError>>(
     path: &Path,
     mut each: impl FnMut(Salvaged) -> Result<(), E>,
 ) -> Result<SalvageReport, E> {
-    let failed = |source| StoreError::Io { action: "read", path: path.to_path_buf(), source };
+    let failed = |source| StoreError::Io {
+        action: "read",
+        path: path.to_path_buf(),
+        source,
+    };
     let pages = Pages::open(path).map_err(failed)?;
     let found = rows::find(&pages).map_err(failed)?;
     let mut report = SalvageReport::default();
-    let mut keys: Vec<i64> = found.headings.keys().chain(found.messages.keys()).copied().collect();
+    let mut keys: Vec<i64> = found
+        .headings
+        .keys()
+        .chain(found.messages.keys())
+        .copied()
+        .collect();
     keys.sort_unstable();
     keys.dedup();
     for key in keys {
@@ -73,7 +85,12 @@ pub fn salvage<E: From<StoreError>>(
 
 /// Puts a conversation together from its sources.
 fn conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
-    let own = [SalvagedLineage { step: i64::MAX, of: key, last_position: i64::MAX, last_revision: i64::MAX }];
+    let own = [SalvagedLineage {
+        step: i64::MAX,
+        of: key,
+        last_position: i64::MAX,
+        last_revision: i64::MAX,
+    }];
     let sources = match found.lineage.get(&key) {
         Some(sources) if sources.iter().any(|source| source.of == key) => sources.as_slice(),
         // Its own row of them is lost: what is its own is still its own.
@@ -84,8 +101,13 @@ fn conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
         let rows = found.messages.get(&source.of).into_iter().flatten();
         let shared = rows.filter(|(position, _)| **position <= source.last_position);
         messages.extend(shared.filter_map(|(position, at)| Some((*position, read(pages, at)?))));
-        let revisions = found.revisions.get(&source.of).map_or(&[][..], Vec::as_slice);
-        let seen = |one: &&Versioned| one.key <= source.last_revision && one.position <= source.last_position;
+        let revisions = found
+            .revisions
+            .get(&source.of)
+            .map_or(&[][..], Vec::as_slice);
+        let seen = |one: &&Versioned| {
+            one.key <= source.last_revision && one.position <= source.last_position
+        };
         for revision in revisions.iter().filter(seen) {
             messages.extend(read(pages, &revision.at).map(|message| (revision.position, message)));
         }
@@ -100,10 +122,21 @@ fn read(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
 fn document(key: i64, heading: Option<&Heading>, messages: BTreeMap<i64, Message>) -> Salvaged {
     let last = messages.keys().next_back().copied().unwrap_or(0);
     let expected = heading.map_or(0, |heading| heading.messages).max(last);
-    let lost = u64::try_from(expected).unwrap_or(0).saturating_sub(messages.len() as u64);
-    let missing: Vec<i64> = (1..=expected).filter(|position| !messages.contains_key(position)).take(100).collect();
-    let first_time = messages.values().next().map_or(Timestamp::UNIX_EPOCH, |message| message.created_at);
-    let last_time = messages.values().next_back().map_or(first_time, |message| message.created_at);
+    let lost = u64::try_from(expected)
+        .unwrap_or(0)
+        .saturating_sub(messages.len() as u64);
+    let missing: Vec<i64> = (1..=expected)
+        .filter(|position| !messages.contains_key(position))
+        .take(100)
+        .collect();
+    let first_time = messages
+        .values()
+        .next()
+        .map_or(Timestamp::UNIX_EPOCH, |message| message.created_at);
+    let last_time = messages
+        .values()
+        .next_back()
+        .map_or(first_time, |message| message.created_at);
     let messages: Vec<Message> = messages.into_values().collect();
     let mut document = match heading {
         Some(heading) => ConversationDocument {
@@ -126,10 +159,18 @@ fn document(key: i64, heading: Option<&Heading>, messages: BTreeMap<i64, Message
         },
     };
     if lost > 0 || heading.is_none() {
-        document.metadata.insert(SALVAGED.into(), json!({ "lost": lost, "missing": missing }));
+        document
+            .metadata
+            .insert(SALVAGED.into(), json!({ "lost": lost, "missing": missing }));
     }
-    let namespace = heading.map_or(DEFAULT_NAMESPACE, |heading| heading.namespace.as_str()).to_owned();
-    Salvaged { document, namespace, lost }
+    let namespace = heading
+        .map_or(DEFAULT_NAMESPACE, |heading| heading.namespace.as_str())
+        .to_owned();
+    Salvaged {
+        document,
+        namespace,
+        lost,
+    }
 }
 
 /// Rows by conversation.

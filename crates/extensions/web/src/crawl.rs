@@ -24,7 +24,8 @@ pub(crate) struct Crawled {
     pub(crate) left: usize,
 }
 
-/// Reads a page, and those it names on the same host. Only a first page that cannot be read is an error.
+/// Reads a page, and those it names on the same host. Only a first page that cannot be read is an
+/// error.
 pub(crate) async fn crawl(
     fetcher: &Fetcher,
     first: Url,

@@ -6,7 +6,8 @@ use encoding_rs::Encoding;
 /// How far into a page its own word on how it is written is looked for.
 const HEAD: usize = 1024;
 
-/// The text of a page: by its byte order mark, by what the server says, by what the page says, by what it looks like.
+/// The text of a page: by its byte order mark, by what the server says, by what the page says, by
+/// what it looks like.
 pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
     let said = content_type
         .and_then(charset)
@@ -27,14 +28,28 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
 fn charset(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let (_, after) = lower.split_once("charset")?;
-    let after = after.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
-    let end = after.find(|one: char| !(one.is_ascii_alphanumeric() || "-_:.".contains(one))).unwrap_or(after.len());
-    after.get(..end).filter(|label| !label.is_empty()).map(str::to_owned)
+    let after = after
+        .trim_start()
+        .strip_prefix('=')?
+        .trim_start()
+        .trim_start_matches(['"', '\'']);
+    let end = after
+        .find(|one: char| !(one.is_ascii_alphanumeric() || "-_:.".contains(one)))
+        .unwrap_or(after.len());
+    after
+        .get(..end)
+        .filter(|label| !label.is_empty())
+        .map(str::to_owned)
 }
 
 fn in_page(bytes: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(bytes.get(..HEAD).unwrap_or(bytes)).into_owned();
-    head.split('<').filter(|tag| tag.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("meta"))).find_map(charset)
+    head.split('<')
+        .filter(|tag| {
+            tag.get(..4)
+                .is_some_and(|name| name.eq_ignore_ascii_case("meta"))
+        })
+        .find_map(charset)
 }
 
 #[cfg(test)]
@@ -44,14 +59,28 @@ mod tests {
     #[test]
     fn the_text_is_read_as_it_was_written() {
         let gbk = encoding_rs::GBK.encode("中文网页").0.into_owned();
-        let page = [&b"<html><head><meta http-equiv=x content=\"text/html; charset=gb2312\">"[..], &gbk].concat();
+        let page = [
+            &b"<html><head><meta http-equiv=x content=\"text/html; charset=gb2312\">"[..],
+            &gbk,
+        ]
+        .concat();
         assert!(decode(&page, None).ends_with("中文网页"));
         assert_eq!(decode(&gbk, Some("text/html; charset=GBK")), "中文网页");
-        assert_eq!(decode(b"caf\xE9", Some("text/plain; charset=\"iso-8859-1\"")), "café");
+        assert_eq!(
+            decode(b"caf\xE9", Some("text/plain; charset=\"iso-8859-1\"")),
+            "café"
+        );
         assert_eq!(decode("né".as_bytes(), Some("text/html")), "né");
-        assert_eq!(decode(b"\xEF\xBB\xBFn\xC3\xA9", Some("text/html; charset=latin1")), "né", "a mark wins");
+        assert_eq!(
+            decode(b"\xEF\xBB\xBFn\xC3\xA9", Some("text/html; charset=latin1")),
+            "né",
+            "a mark wins"
+        );
         // A server that is wrong costs some characters, never the page.
         assert!(decode(b"caf\xE9 ok", Some("text/html; charset=utf-8")).ends_with(" ok"));
-        assert_eq!(decode(b"plain", Some("text/html; charset=nonsense")), "plain");
+        assert_eq!(
+            decode(b"plain", Some("text/html; charset=nonsense")),
+            "plain"
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! What may be reached, and how much of it.
 //!
-//! Invariant: no connection is made to an address that is not public, unless the user named the host; that holds for every
-//! redirect and whatever a name resolves to at that moment, because the connection is made to the very addresses that were
-//! checked. A page never takes more than its bytes and its time.
+//! Invariant: no connection is made to an address that is not public, unless the user named the
+//! host; that holds for every redirect and whatever a name resolves to at that moment, because the
+//! connection is made to the very addresses that were checked. A page never takes more than its
+//! bytes and its time.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -37,7 +38,9 @@ const REDIRECTS: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// It is no address of a page.
-    #[error("`{0}` is not the address of a page; it begins with `https://` or `http://` and holds no password")]
+    #[error(
+        "`{0}` is not the address of a page; it begins with `https://` or `http://` and holds no password"
+    )]
     Address(String),
     /// It is on this machine or its network.
     #[error(
@@ -45,7 +48,9 @@ pub enum WebError {
     )]
     Private(String),
     /// The site asks robots to leave it alone.
-    #[error("the site asks robots not to read `{0}` (robots.txt); use another source, or ask the user")]
+    #[error(
+        "the site asks robots not to read `{0}` (robots.txt); use another source, or ask the user"
+    )]
     Robots(String),
     /// It has moved to another host.
     #[error("`{from}` has moved to another host; call again with `{to}` if that is what you want")]
@@ -135,13 +140,28 @@ impl Fetcher {
     pub fn new(allow_private: &[String]) -> Result<Self, WebError> {
         // Fails only if a provider is installed already, which is just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let private: Arc<Vec<String>> = Arc::new(allow_private.iter().map(|host| host.trim().to_lowercase()).collect());
+        let private: Arc<Vec<String>> = Arc::new(
+            allow_private
+                .iter()
+                .map(|host| host.trim().to_lowercase())
+                .collect(),
+        );
         let client = builder()
-            .dns_resolver(Arc::new(Guarded { private: Arc::clone(&private) }))
+            .dns_resolver(Arc::new(Guarded {
+                private: Arc::clone(&private),
+            }))
             .no_proxy()
             .build()
-            .map_err(|error| WebError::Unreachable { url: String::new(), why: error.to_string() })?;
-        Ok(Self { client, private, proxies: WebProxies::default(), documents: None })
+            .map_err(|error| WebError::Unreachable {
+                url: String::new(),
+                why: error.to_string(),
+            })?;
+        Ok(Self {
+            client,
+            private,
+            proxies: WebProxies::default(),
+            documents: None,
+        })
     }
 
     /// The same through these proxies.
@@ -153,38 +173,72 @@ impl Fetcher {
     /// The same with this reader for pages that are documents, such as PDF.
     #[must_use]
     pub fn with_documents(self, documents: Arc<dyn DocumentReader>) -> Self {
-        Self { documents: Some(documents), ..self }
+        Self {
+            documents: Some(documents),
+            ..self
+        }
     }
 
     /// What a model reads of a page.
-    pub(crate) async fn read(&self, fetched: Fetched, place: ReadPlace<'_>) -> Result<WebPage, WebError> {
+    pub(crate) async fn read(
+        &self,
+        fetched: Fetched,
+        place: ReadPlace<'_>,
+    ) -> Result<WebPage, WebError> {
         let path = std::path::PathBuf::from(fetched.url.path());
-        let format = self.documents.as_ref().and_then(|reader| reader.format(&path, &fetched.bytes));
+        let format = self
+            .documents
+            .as_ref()
+            .and_then(|reader| reader.format(&path, &fetched.bytes));
         let (Some(reader), Some(format)) = (self.documents.clone(), format) else {
             return page_of(fetched).await;
         };
         if !is_document(fetched.content_type.as_deref(), &fetched.bytes) {
             return page_of(fetched).await;
         }
-        let unread = |why: String| WebError::Document { url: fetched.url.to_string(), kind: format.name, why };
+        let unread = |why: String| WebError::Document {
+            url: fetched.url.to_string(),
+            kind: format.name,
+            why,
+        };
         if fetched.cut {
-            return Err(unread(format!("it is larger than {} MB", LARGEST_DOCUMENT >> 20)));
+            return Err(unread(format!(
+                "it is larger than {} MB",
+                LARGEST_DOCUMENT >> 20
+            )));
         }
         let (spill, cancel) = (place.spill.to_owned(), place.cancel.clone());
         let bytes = fetched.bytes.clone();
         let read = tokio::task::spawn_blocking(move || {
-            reader.read(&DocumentSource { path: &path, bytes: &bytes, spill: &spill, cancel: &cancel })
+            reader.read(&DocumentSource {
+                path: &path,
+                bytes: &bytes,
+                spill: &spill,
+                cancel: &cancel,
+            })
         });
         let read = read.await.map_err(|error| unread(error.to_string()))?;
         let DocumentText { text, cut } = read.map_err(|error| unread(error.to_string()))?;
         let text = haft_text::sanitise(text.trim()).into_owned();
-        Ok(WebPage { url: fetched.url, title: String::new(), text, links: Vec::new(), cut })
+        Ok(WebPage {
+            url: fetched.url,
+            title: String::new(),
+            text,
+            links: Vec::new(),
+            cut,
+        })
     }
 
-    /// The client through which an address is reached. Through a proxy nothing is resolved here, so the name is checked first.
+    /// The client through which an address is reached. Through a proxy nothing is resolved here, so
+    /// the name is checked first.
     async fn client_for(&self, url: &Url) -> Result<reqwest::Client, WebError> {
-        let unreachable = |why: String| WebError::Unreachable { url: url.to_string(), why };
-        let Some(proxy) = self.proxies.of(url).map_err(unreachable)? else { return Ok(self.client.clone()) };
+        let unreachable = |why: String| WebError::Unreachable {
+            url: url.to_string(),
+            why,
+        };
+        let Some(proxy) = self.proxies.of(url).map_err(unreachable)? else {
+            return Ok(self.client.clone());
+        };
         if let Some(host @ Host::Domain(_)) = url.host()
             && !is_named(&self.private, &host.to_string())
         {
@@ -197,47 +251,82 @@ impl Fetcher {
                 return Err(WebError::Private(host.to_string()));
             }
         }
-        builder().no_proxy().proxy(proxy).build().map_err(|error| unreachable(error.to_string()))
+        builder()
+            .no_proxy()
+            .proxy(proxy)
+            .build()
+            .map_err(|error| unreachable(error.to_string()))
     }
 
     /// Reads a page, unless its site asks not to. `known` remembers what sites asked.
-    pub(crate) async fn page(&self, url: &Url, known: &mut HashMap<String, Robots>) -> Result<Fetched, WebError> {
-        let late = || WebError::Unreachable { url: url.to_string(), why: "it takes too long".to_owned() };
-        tokio::time::timeout(PATIENCE, self.page_in_time(url, known)).await.unwrap_or_else(|_| Err(late()))
+    pub(crate) async fn page(
+        &self,
+        url: &Url,
+        known: &mut HashMap<String, Robots>,
+    ) -> Result<Fetched, WebError> {
+        let late = || WebError::Unreachable {
+            url: url.to_string(),
+            why: "it takes too long".to_owned(),
+        };
+        tokio::time::timeout(PATIENCE, self.page_in_time(url, known))
+            .await
+            .unwrap_or_else(|_| Err(late()))
     }
 
-    async fn page_in_time(&self, first: &Url, known: &mut HashMap<String, Robots>) -> Result<Fetched, WebError> {
+    async fn page_in_time(
+        &self,
+        first: &Url,
+        known: &mut HashMap<String, Robots>,
+    ) -> Result<Fetched, WebError> {
         let mut url = first.clone();
         for _ in 0..=REDIRECTS {
-            if !self.robots(&url, known).await?.allows(&url[url::Position::BeforePath..url::Position::AfterQuery]) {
+            if !self
+                .robots(&url, known)
+                .await?
+                .allows(&url[url::Position::BeforePath..url::Position::AfterQuery])
+            {
                 return Err(WebError::Robots(url.to_string()));
             }
             match self.once(&url, LARGEST).await? {
                 FetchStep::Read(fetched) => return Ok(fetched),
                 FetchStep::Moved(to) if to.host_str() == first.host_str() => url = to,
                 FetchStep::Moved(to) => {
-                    return Err(WebError::Elsewhere { from: first.to_string(), to: to.to_string() });
+                    return Err(WebError::Elsewhere {
+                        from: first.to_string(),
+                        to: to.to_string(),
+                    });
                 }
             }
         }
         Err(WebError::Circles(first.to_string()))
     }
 
-    /// What the site of a page asks of robots. One that cannot say is left alone; one that has nothing to say asks nothing.
-    async fn robots<'a>(&self, url: &Url, known: &'a mut HashMap<String, Robots>) -> Result<&'a Robots, WebError> {
+    /// What the site of a page asks of robots. One that cannot say is left alone; one that has
+    /// nothing to say asks nothing.
+    async fn robots<'a>(
+        &self,
+        url: &Url,
+        known: &'a mut HashMap<String, Robots>,
+    ) -> Result<&'a Robots, WebError> {
         let site = url.origin().ascii_serialization();
         if !known.contains_key(&site) {
-            let mut at = url.join("/robots.txt").map_err(|_| WebError::Address(url.to_string()))?;
+            let mut at = url
+                .join("/robots.txt")
+                .map_err(|_| WebError::Address(url.to_string()))?;
             let mut robots = Robots::default();
             for _ in 0..=REDIRECTS {
                 match self.once(&at, LARGEST_ROBOTS).await {
-                    Ok(FetchStep::Read(fetched)) => robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes)),
+                    Ok(FetchStep::Read(fetched)) => {
+                        robots = Robots::parse(&String::from_utf8_lossy(&fetched.bytes))
+                    }
                     // Rules of another host are not asked for: nobody permitted to reach it.
                     Ok(FetchStep::Moved(to)) if to.host_str() == url.host_str() => {
                         at = to;
                         continue;
                     }
-                    Err(WebError::Status { status, .. }) if status >= 500 => robots = Robots::nothing(),
+                    Err(WebError::Status { status, .. }) if status >= 500 => {
+                        robots = Robots::nothing()
+                    }
                     Ok(FetchStep::Moved(_)) | Err(WebError::Status { .. }) => {}
                     Err(error) => return Err(error),
                 }
@@ -245,7 +334,9 @@ impl Fetcher {
             }
             known.insert(site.clone(), robots);
         }
-        known.get(&site).ok_or_else(|| WebError::Address(url.to_string()))
+        known
+            .get(&site)
+            .ok_or_else(|| WebError::Address(url.to_string()))
     }
 
     async fn once(&self, url: &Url, largest: usize) -> Result<FetchStep, WebError> {
@@ -253,28 +344,52 @@ impl Fetcher {
         let agent = concat!("haft/", env!("CARGO_PKG_VERSION"));
         debug_assert!(agent.starts_with(AGENT));
         let client = self.client_for(url).await?;
-        let request = client.get(url.clone()).header(USER_AGENT, agent).header(ACCEPT, "text/html, text/*, */*;q=0.5");
+        let request = client
+            .get(url.clone())
+            .header(USER_AGENT, agent)
+            .header(ACCEPT, "text/html, text/*, */*;q=0.5");
         let reply = request.send().await.map_err(|error| failure(url, &error))?;
         let largest = match reply.headers().get(CONTENT_TYPE) {
-            Some(kind) if largest == LARGEST && is_document(kind.to_str().ok(), &[]) => LARGEST_DOCUMENT,
+            Some(kind) if largest == LARGEST && is_document(kind.to_str().ok(), &[]) => {
+                LARGEST_DOCUMENT
+            }
             _ => largest,
         };
-        let header = |name| reply.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let header = |name| {
+            reply
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned)
+        };
         if reply.status().is_redirection()
             && let Some(to) = header(LOCATION)
         {
-            return url.join(&to).map(FetchStep::Moved).map_err(|_| WebError::Address(to));
+            return url
+                .join(&to)
+                .map(FetchStep::Moved)
+                .map_err(|_| WebError::Address(to));
         }
         if !reply.status().is_success() {
-            return Err(WebError::Status { url: url.to_string(), status: reply.status().as_u16() });
+            return Err(WebError::Status {
+                url: url.to_string(),
+                status: reply.status().as_u16(),
+            });
         }
         let content_type = header(CONTENT_TYPE);
-        let mut fetched = Fetched { url: url.clone(), content_type, bytes: Vec::new(), cut: false };
+        let mut fetched = Fetched {
+            url: url.clone(),
+            content_type,
+            bytes: Vec::new(),
+            cut: false,
+        };
         let mut pieces = reply.bytes_stream();
         while let Some(piece) = pieces.next().await {
             let piece = piece.map_err(|error| failure(url, &error))?;
             let room = largest - fetched.bytes.len();
-            fetched.bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+            fetched
+                .bytes
+                .extend_from_slice(piece.get(..room).unwrap_or(&piece));
             if piece.len() > room {
                 fetched.cut = true;
                 break;
@@ -286,7 +401,10 @@ impl Fetcher {
     /// Whether an address may be asked for at all. Names are checked when they are resolved.
     fn check(&self, url: &Url) -> Result<(), WebError> {
         let wrong = || WebError::Address(url.to_string());
-        if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {
+        if !matches!(url.scheme(), "http" | "https")
+            || !url.username().is_empty()
+            || url.password().is_some()
+        {
             return Err(wrong());
         }
         let address: Option<IpAddr> = match url.host().ok_or_else(wrong)? {
@@ -305,12 +423,19 @@ impl Fetcher {
 /// The page of what was fetched. What it is made of is not taken apart where others wait.
 async fn page_of(fetched: Fetched) -> Result<WebPage, WebError> {
     let url = fetched.url.to_string();
-    let failed = |error: tokio::task::JoinError| WebError::Unreachable { url, why: error.to_string() };
-    tokio::task::spawn_blocking(|| WebPage::read(fetched)).await.map_err(failed)?
+    let failed = |error: tokio::task::JoinError| WebError::Unreachable {
+        url,
+        why: error.to_string(),
+    };
+    tokio::task::spawn_blocking(|| WebPage::read(fetched))
+        .await
+        .map_err(failed)?
 }
 
 fn builder() -> reqwest::ClientBuilder {
-    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(Duration::from_secs(10))
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
 }
 
 /// Where a document may be put down while it is read, and who may call that off.
@@ -320,10 +445,13 @@ pub(crate) struct ReadPlace<'a> {
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// Whether bytes are a PDF, by what the server says or by themselves. Office files are archives, of which a server knows best.
+/// Whether bytes are a PDF, by what the server says or by themselves. Office files are archives, of
+/// which a server knows best.
 fn is_document(content_type: Option<&str>, bytes: &[u8]) -> bool {
     let kind = content_type.unwrap_or_default().to_ascii_lowercase();
-    bytes.starts_with(b"%PDF-") || kind.starts_with("application/pdf") || kind.contains("officedocument")
+    bytes.starts_with(b"%PDF-")
+        || kind.starts_with("application/pdf")
+        || kind.contains("officedocument")
 }
 
 enum FetchStep {
@@ -350,7 +478,8 @@ impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
         let (host, private) = (name.as_str().to_owned(), Arc::clone(&self.private));
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let found: Vec<SocketAddr> =
+                tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             if !is_named(&private, &host) && found.iter().any(|address| !is_public(address.ip())) {
                 return Err(PrivateName(host).into());
             }
@@ -370,5 +499,8 @@ fn failure(url: &Url, error: &reqwest::Error) -> WebError {
             None => break,
         }
     }
-    WebError::Unreachable { url: url.to_string(), why: cause.to_string() }
+    WebError::Unreachable {
+        url: url.to_string(),
+        why: cause.to_string(),
+    }
 }

@@ -1,8 +1,9 @@
 //! What the tags of a page come to, before anything is made of them.
 //!
-//! A parser of HTML closes what was left open, opens again what was closed too early, and repeats formatting in every paragraph:
-//! a few bytes can become many elements, as deeply nested as there are tags, whatever end tags, comments and attributes seem to
-//! say. So the same parser reads the page first with nothing behind it but counters, piece by piece, and is stopped in time.
+//! A parser of HTML closes what was left open, opens again what was closed too early, and repeats
+//! formatting in every paragraph: a few bytes can become many elements, as deeply nested as there
+//! are tags, whatever end tags, comments and attributes seem to say. So the same parser reads the
+//! page first with nothing behind it but counters, piece by piece, and is stopped in time.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -22,10 +23,20 @@ const MOST_NODES: usize = 200_000;
 /// How much of a page is read before the counters are looked at.
 const PIECE: usize = 512;
 
-/// Whether a page can be taken apart: whether it is neither nested nor grows beyond what a person makes.
+/// Whether a page can be taken apart: whether it is neither nested nor grows beyond what a person
+/// makes.
 pub(crate) fn is_bounded(html: &str) -> bool {
-    let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
-    let mut parser = parse_document(Growth::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
+    let tree_builder = TreeBuilderOpts {
+        scripting_enabled: false,
+        ..TreeBuilderOpts::default()
+    };
+    let mut parser = parse_document(
+        Growth::default(),
+        ParseOpts {
+            tree_builder,
+            ..ParseOpts::default()
+        },
+    );
     let mut rest = html;
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.ceil_char_boundary(PIECE));
@@ -60,7 +71,11 @@ impl Growth {
 
     fn node(&self, name: Option<QualName>, holds_html: bool) -> Rc<CountedNode> {
         self.nodes.set(self.nodes.get() + 1);
-        Rc::new(CountedNode { name, holds_html, depth: Cell::new(0) })
+        Rc::new(CountedNode {
+            name,
+            holds_html,
+            depth: Cell::new(0),
+        })
     }
 
     fn put(&self, child: &NodeOrText<Rc<CountedNode>>, depth: usize) {
@@ -88,11 +103,19 @@ impl TreeSink for Growth {
     }
 
     fn elem_name<'a>(&'a self, target: &'a Self::Handle) -> ExpandedName<'a> {
-        const NONE: ExpandedName<'static> = ExpandedName { ns: &ns!(), local: &local_name!("") };
+        const NONE: ExpandedName<'static> = ExpandedName {
+            ns: &ns!(),
+            local: &local_name!(""),
+        };
         target.name.as_ref().map_or(NONE, QualName::expanded)
     }
 
-    fn create_element(&self, name: QualName, _: Vec<Attribute>, flags: ElementFlags) -> Self::Handle {
+    fn create_element(
+        &self,
+        name: QualName,
+        _: Vec<Attribute>,
+        flags: ElementFlags,
+    ) -> Self::Handle {
         self.node(Some(name), flags.mathml_annotation_xml_integration_point)
     }
 

@@ -1,12 +1,14 @@
-//! Pages of the web as Markdown, and searches for them, behind the tools `web_crawl` and `web_search`.
+//! Pages of the web as Markdown, and searches for them, behind the tools `web_crawl` and
+//! `web_search`.
 //!
-//! Everything that comes from the web is untrusted: it is bounded in size, time and number, decoded, sanitised, and marked as
-//! information. No page reaches into this machine or its network: addresses that are not public are refused after their names
-//! are resolved, at every connection. This crate asks nobody for permission (rules name hosts, see `haft-tools`), reads no
-//! environment and keeps nothing between calls.
+//! Everything that comes from the web is untrusted: it is bounded in size, time and number,
+//! decoded, sanitised, and marked as information. No page reaches into this machine or its network:
+//! addresses that are not public are refused after their names are resolved, at every connection.
+//! This crate asks nobody for permission (rules name hosts, see `haft-tools`), reads no environment
+//! and keeps nothing between calls.
 //!
-//! Read first: [`Fetcher`] (what may be reached, and how much of it), `page` (from bytes to Markdown), [`web_crawl()`] and
-//! [`web_search()`] (what the model calls).
+//! Read first: [`Fetcher`] (what may be reached, and how much of it), `page` (from bytes to
+//! Markdown), [`web_crawl()`] and [`web_search()`] (what the model calls).
 
 mod config;
 mod crawl;

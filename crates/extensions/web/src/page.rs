@@ -1,7 +1,8 @@
 //! From what was read to Markdown.
 //!
-//! Invariant: whatever a page holds, something bounded comes out, in a bounded time. A page that is nested so deeply, or grows to so
-//! many elements, that no person made it is shown without its tags: reading it needs a stack as deep and memory as large.
+//! Invariant: whatever a page holds, something bounded comes out, in a bounded time. A page that is
+//! nested so deeply, or grows to so many elements, that no person made it is shown without its
+//! tags: reading it needs a stack as deep and memory as large.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -23,8 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Room for what is nested.
 const STACK: usize = 64 << 20;
 /// What of a page is never text.
-const SKIPPED: [&str; 10] =
-    ["title", "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form"];
+const SKIPPED: [&str; 10] = [
+    "title", "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form",
+];
 
 /// A page as the model reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +48,16 @@ enum PageKind {
 impl WebPage {
     /// Reads what was fetched; what is no text is refused.
     pub(crate) fn read(fetched: Fetched) -> Result<Self, WebError> {
-        let Fetched { url, content_type, bytes, cut } = fetched;
-        let kind = kind(content_type.as_deref(), &bytes)
-            .ok_or_else(|| WebError::NotText { url: url.to_string(), kind: named(content_type.as_deref()) })?;
+        let Fetched {
+            url,
+            content_type,
+            bytes,
+            cut,
+        } = fetched;
+        let kind = kind(content_type.as_deref(), &bytes).ok_or_else(|| WebError::NotText {
+            url: url.to_string(),
+            kind: named(content_type.as_deref()),
+        })?;
         let text = decode(&bytes, content_type.as_deref());
         let (title, text, links) = match kind {
             PageKind::Text => (String::new(), text, Vec::new()),
@@ -65,7 +74,11 @@ impl WebPage {
 }
 
 fn named(content_type: Option<&str>) -> String {
-    content_type.map_or("of an unknown type", |kind| kind.split(';').next().unwrap_or(kind).trim()).to_owned()
+    content_type
+        .map_or("of an unknown type", |kind| {
+            kind.split(';').next().unwrap_or(kind).trim()
+        })
+        .to_owned()
 }
 
 fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
@@ -73,12 +86,18 @@ fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
     let is_text = !bytes.get(..4096).unwrap_or(bytes).contains(&0);
     match said.as_str() {
         "text/html" | "application/xhtml+xml" => Some(PageKind::Html),
-        "application/json" | "application/xml" | "application/javascript" | "application/yaml" | "application/toml" => {
+        "application/json"
+        | "application/xml"
+        | "application/javascript"
+        | "application/yaml"
+        | "application/toml" => Some(PageKind::Text),
+        said if said.starts_with("text/") || said.ends_with("+json") || said.ends_with("+xml") => {
             Some(PageKind::Text)
         }
-        said if said.starts_with("text/") || said.ends_with("+json") || said.ends_with("+xml") => Some(PageKind::Text),
         "of an unknown type" | "application/octet-stream" if is_text => {
-            let start = String::from_utf8_lossy(bytes.get(..512).unwrap_or(bytes)).trim_start().to_ascii_lowercase();
+            let start = String::from_utf8_lossy(bytes.get(..512).unwrap_or(bytes))
+                .trim_start()
+                .to_ascii_lowercase();
             let html = start.starts_with("<!doctype html") || start.starts_with("<html");
             Some(if html { PageKind::Html } else { PageKind::Text })
         }
@@ -86,13 +105,18 @@ fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
     }
 }
 
-/// Title, Markdown and links. Done in a thread of its own, which has the stack for it, and whose end is not waited for for ever.
+/// Title, Markdown and links. Done in a thread of its own, which has the stack for it, and whose
+/// end is not waited for for ever.
 fn of_html(html: &str, url: &Url) -> (String, String, Vec<Url>) {
     let plain = || (String::new(), without_tags(html), Vec::new());
     let (page, at) = (html.to_owned(), url.clone());
     let (done, converted) = sync_channel(1);
     let worker = move || drop(done.send(is_bounded(&page).then(|| convert(&page, &at))));
-    if std::thread::Builder::new().stack_size(STACK).spawn(worker).is_err() {
+    if std::thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(worker)
+        .is_err()
+    {
         return plain();
     }
     match converted.recv_timeout(PATIENCE) {
@@ -105,8 +129,13 @@ fn convert(html: &str, url: &Url) -> (String, String, Vec<Url>) {
     let document = Document::from(html);
     let links = links(&document, url);
     let mut title = document.select("title").text().trim().to_owned();
-    let markdown = htmd::HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
-    let config = Config { max_elements_to_parse: 50_000, ..Config::default() };
+    let markdown = htmd::HtmlToMarkdown::builder()
+        .skip_tags(SKIPPED.to_vec())
+        .build();
+    let config = Config {
+        max_elements_to_parse: 50_000,
+        ..Config::default()
+    };
     let article = Readability::with_document(document, Some(url.as_str()), Some(config));
     let article = article.and_then(|mut readable| readable.parse()).ok();
     let mut text = String::new();
@@ -127,16 +156,27 @@ fn convert(html: &str, url: &Url) -> (String, String, Vec<Url>) {
 }
 
 fn links(document: &Document, url: &Url) -> Vec<Url> {
-    let base = document.select("base[href]").attr("href").and_then(|href| url.join(&href).ok());
+    let base = document
+        .select("base[href]")
+        .attr("href")
+        .and_then(|href| url.join(&href).ok());
     let base = base.unwrap_or_else(|| url.clone());
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for link in &document.select("a[href]") {
         if found.len() == MOST_LINKS {
             break;
         }
-        let Some(mut to) = link.attr("href").and_then(|href| base.join(href.trim()).ok()) else { continue };
+        let Some(mut to) = link
+            .attr("href")
+            .and_then(|href| base.join(href.trim()).ok())
+        else {
+            continue;
+        };
         to.set_fragment(None);
-        if matches!(to.scheme(), "http" | "https") && to.host_str() == url.host_str() && seen.insert(to.clone()) {
+        if matches!(to.scheme(), "http" | "https")
+            && to.host_str() == url.host_str()
+            && seen.insert(to.clone())
+        {
             found.push(to);
         }
     }
@@ -159,7 +199,12 @@ mod tests {
     fn page(content_type: &str, body: &str) -> Result<WebPage, WebError> {
         let url = Url::parse("https://example.com/docs/a").unwrap();
         let content_type = (!content_type.is_empty()).then(|| content_type.to_owned());
-        WebPage::read(Fetched { url, content_type, bytes: body.as_bytes().to_vec(), cut: false })
+        WebPage::read(Fetched {
+            url,
+            content_type,
+            bytes: body.as_bytes().to_vec(),
+            cut: false,
+        })
     }
 
     #[test]
@@ -172,27 +217,53 @@ mod tests {
         );
         let page = page("text/html", &body).unwrap();
         assert_eq!(page.title, "How it works");
-        assert!(page.text.contains("It works by doing the work."), "{}", page.text);
+        assert!(
+            page.text.contains("It works by doing the work."),
+            "{}",
+            page.text
+        );
         assert!(page.text.contains("let a = 1;"), "{}", page.text);
-        assert!(!page.text.contains("alert") && !page.text.contains("Menu"), "{}", page.text);
+        assert!(
+            !page.text.contains("alert") && !page.text.contains("Menu"),
+            "{}",
+            page.text
+        );
         let links: Vec<_> = page.links.iter().map(Url::as_str).collect();
-        assert_eq!(links, ["https://example.com/x", "https://example.com/docs/b?q=1"]);
+        assert_eq!(
+            links,
+            ["https://example.com/x", "https://example.com/docs/b?q=1"]
+        );
     }
 
     #[test]
     fn text_stays_as_it_is_and_data_is_refused() {
         assert_eq!(page("text/plain", "a\nb").unwrap().text, "a\nb");
-        assert_eq!(page("application/json; charset=utf-8", "{}").unwrap().text, "{}");
+        assert_eq!(
+            page("application/json; charset=utf-8", "{}").unwrap().text,
+            "{}"
+        );
         assert_eq!(page("", "plain words").unwrap().text, "plain words");
-        assert!(page("", "<!DOCTYPE html><p>hello").unwrap().text.contains("hello"));
-        assert_eq!(page("application/pdf", "%PDF-").unwrap_err().code(), "not_text");
+        assert!(
+            page("", "<!DOCTYPE html><p>hello")
+                .unwrap()
+                .text
+                .contains("hello")
+        );
+        assert_eq!(
+            page("application/pdf", "%PDF-").unwrap_err().code(),
+            "not_text"
+        );
         assert_eq!(page("", "\0\0\0").unwrap_err().code(), "not_text");
         assert_eq!(page("image/png", "x").unwrap_err().code(), "not_text");
     }
 
     #[test]
     fn a_page_no_person_made_is_survived() {
-        let deep = format!("{}deep down{}", "<div>".repeat(200_000), "</div>".repeat(200_000));
+        let deep = format!(
+            "{}deep down{}",
+            "<div>".repeat(200_000),
+            "</div>".repeat(200_000)
+        );
         assert!(page("text/html", &deep).unwrap().text.contains("deep down"));
         let wide = "<b><i>x</b></i><table><tr><td>y".repeat(20_000);
         page("text/html", &wide).unwrap();
@@ -203,22 +274,53 @@ mod tests {
             ("end tags in comments", "", "<div><!--</a>-->", 200_000),
             ("end tags in attributes", "", "<div a='</a>'>", 200_000),
             ("unknown end tags", "", "<section></nothing>", 150_000),
-            ("end tags in text", "<textarea></div></textarea>", "<dl><dt>", 300_000),
+            (
+                "end tags in text",
+                "<textarea></div></textarea>",
+                "<dl><dt>",
+                300_000,
+            ),
             ("foreign elements", "<svg>", "<g><title></p>", 200_000),
             ("tables in tables", "", "<table><tr><td></p>", 150_000),
             ("templates", "", "<template></p>", 200_000),
             ("lists", "", "<ul><li></p>", 200_000),
         ] {
             let body = format!("<title>t</title>{head}{}deep down", again.repeat(times));
-            assert!(page("text/html", &body).unwrap().text.contains("deep down"), "{what}");
+            assert!(
+                page("text/html", &body).unwrap().text.contains("deep down"),
+                "{what}"
+            );
         }
-        let formatting = (0..900).map(|number| format!("<b class=c{number}>")).collect::<Vec<_>>().concat();
+        let formatting = (0..900)
+            .map(|number| format!("<b class=c{number}>"))
+            .collect::<Vec<_>>()
+            .concat();
         let repeated = format!("<p>{formatting}</p>{}deep down", "<p>x".repeat(300_000));
-        assert!(page("text/html", &repeated).unwrap().text.contains("deep down"), "formatting that is repeated");
+        assert!(
+            page("text/html", &repeated)
+                .unwrap()
+                .text
+                .contains("deep down"),
+            "formatting that is repeated"
+        );
         let swapped = "<b><p></b>y</p>".repeat(100_000) + "deep down";
-        assert!(page("text/html", &swapped).unwrap().text.contains("deep down"), "elements that are moved");
-        let links = (0..50_000).map(|number| format!("<a href=/{number}>x</a>")).collect::<Vec<_>>().concat();
+        assert!(
+            page("text/html", &swapped)
+                .unwrap()
+                .text
+                .contains("deep down"),
+            "elements that are moved"
+        );
+        let links = (0..50_000)
+            .map(|number| format!("<a href=/{number}>x</a>"))
+            .collect::<Vec<_>>()
+            .concat();
         assert_eq!(page("text/html", &links).unwrap().links.len(), MOST_LINKS);
-        assert!(!page("text/html", "<p>\u{1b}[2Jhello").unwrap().text.contains('\u{1b}'));
+        assert!(
+            !page("text/html", "<p>\u{1b}[2Jhello")
+                .unwrap()
+                .text
+                .contains('\u{1b}')
+        );
     }
 }

@@ -18,7 +18,9 @@ enum RobotsDirective {
 impl Robots {
     /// Nothing may be read: the site could not say what may.
     pub(crate) fn nothing() -> Self {
-        Self { rules: vec![(RobotsDirective::Disallow, "/".to_owned())] }
+        Self {
+            rules: vec![(RobotsDirective::Disallow, "/".to_owned())],
+        }
     }
 
     /// Reads a `robots.txt`: the group that names haft, or else the one for everybody.
@@ -28,7 +30,9 @@ impl Robots {
         let mut naming = false;
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default();
-            let Some((key, value)) = line.split_once(':') else { continue };
+            let Some((key, value)) = line.split_once(':') else {
+                continue;
+            };
             let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
             let word = match key.as_str() {
                 "user-agent" => {
@@ -56,10 +60,13 @@ impl Robots {
                 everybodys.push((word, value.to_owned()));
             }
         }
-        Self { rules: if found_own { own } else { everybodys } }
+        Self {
+            rules: if found_own { own } else { everybodys },
+        }
     }
 
-    /// Whether a path with its query may be read: the longest pattern that fits decides, and to allow wins.
+    /// Whether a path with its query may be read: the longest pattern that fits decides, and to
+    /// allow wins.
     pub(crate) fn allows(&self, path: &str) -> bool {
         let fitting = self.rules.iter().filter(|(_, pattern)| fits(pattern, path));
         fitting
@@ -76,13 +83,17 @@ fn fits(pattern: &str, path: &str) -> bool {
         None => (pattern, false),
     };
     let mut pieces = pattern.split('*');
-    let Some(mut rest) = path.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
+    let Some(mut rest) = path.strip_prefix(pieces.next().unwrap_or_default()) else {
+        return false;
+    };
     let pieces: Vec<&str> = pieces.collect();
     for (index, piece) in pieces.iter().enumerate() {
         if whole && index + 1 == pieces.len() {
             return rest.ends_with(piece);
         }
-        let Some(at) = rest.find(piece) else { return false };
+        let Some(at) = rest.find(piece) else {
+            return false;
+        };
         rest = rest.get(at + piece.len()..).unwrap_or_default();
     }
     !whole || rest.is_empty()
@@ -96,8 +107,9 @@ mod tests {
 
     #[test]
     fn the_longest_pattern_decides() {
-        let robots =
-            Robots::parse("User-agent: *\nDisallow: /private\nAllow: /private/open\nDisallow: /*.pdf$ # papers\n");
+        let robots = Robots::parse(
+            "User-agent: *\nDisallow: /private\nAllow: /private/open\nDisallow: /*.pdf$ # papers\n",
+        );
         for (path, allowed) in [
             ("/", true),
             ("/private", false),
@@ -113,7 +125,8 @@ mod tests {
 
     #[test]
     fn the_own_group_wins_over_everybodys() {
-        let text = "user-agent: *\ndisallow: /\n\nuser-agent: other\nuser-agent: Haft\ndisallow: /only\n";
+        let text =
+            "user-agent: *\ndisallow: /\n\nuser-agent: other\nuser-agent: Haft\ndisallow: /only\n";
         assert!(Robots::parse(text).allows("/x") && !Robots::parse(text).allows("/only/x"));
         assert!(!Robots::parse("User-agent: *\nDisallow: /\n").allows("/x"));
         assert!(Robots::parse("User-agent: *\nDisallow:\n").allows("/x"));

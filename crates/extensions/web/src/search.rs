@@ -78,16 +78,22 @@ impl Searcher {
             SearchService::Tavily => Some("https://api.tavily.com/search"),
         };
         let lacks = |what: &str| SearcherError::Config(what.to_owned());
-        let url =
-            url.or(usual).ok_or_else(|| lacks("`search = \"searxng\"` needs `search_url`, the server's address"))?;
-        let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some());
-        let mut url =
-            url.ok_or_else(|| lacks("`search_url` is not an address that begins with http:// or https://"))?;
+        let url = url.or(usual).ok_or_else(|| {
+            lacks("`search = \"searxng\"` needs `search_url`, the server's address")
+        })?;
+        let url = Url::parse(url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some());
+        let mut url = url.ok_or_else(|| {
+            lacks("`search_url` is not an address that begins with http:// or https://")
+        })?;
         if service == SearchService::Searxng && !url.path().ends_with("/search") {
             url.set_path(&format!("{}/search", url.path().trim_end_matches('/')));
         }
         if key.is_none() && service != SearchService::Searxng {
-            return Err(lacks("this search service needs a key; name the variable that holds it in `api_key_env`"));
+            return Err(lacks(
+                "this search service needs a key; name the variable that holds it in `api_key_env`",
+            ));
         }
         // Fails only if a provider is installed already, which is just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -100,8 +106,15 @@ impl Searcher {
         if let Some(proxy) = proxies.of(&url).map_err(SearcherError::Config)? {
             builder = builder.proxy(proxy);
         }
-        let client = builder.build().map_err(|error| SearcherError::Config(error.to_string()))?;
-        Ok(Self { service, url, key, client })
+        let client = builder
+            .build()
+            .map_err(|error| SearcherError::Config(error.to_string()))?;
+        Ok(Self {
+            service,
+            url,
+            key,
+            client,
+        })
     }
 
     /// The host it is on.
@@ -110,42 +123,67 @@ impl Searcher {
     }
 
     /// Searches.
-    pub(crate) async fn search(&self, query: &str, most: usize) -> Result<Vec<FoundPage>, SearcherError> {
+    pub(crate) async fn search(
+        &self,
+        query: &str,
+        most: usize,
+    ) -> Result<Vec<FoundPage>, SearcherError> {
         let host = || self.host().to_owned();
         let unreachable = |error: reqwest::Error| {
             let mut cause: &dyn std::error::Error = &error;
             while let Some(inner) = cause.source() {
                 cause = inner;
             }
-            SearcherError::Unreachable { host: host(), why: cause.to_string() }
+            SearcherError::Unreachable {
+                host: host(),
+                why: cause.to_string(),
+            }
         };
-        let reply = self.request(query, most).send().await.map_err(unreachable)?;
+        let reply = self
+            .request(query, most)
+            .send()
+            .await
+            .map_err(unreachable)?;
         let status = reply.status();
         if !status.is_success() {
             let hint = match (status.as_u16(), self.service) {
-                (401 | 403, SearchService::Searxng) => "switch on its JSON format (`search.formats` in settings.yml)",
-                (401 | 403, SearchService::Brave | SearchService::Tavily) => "check the key in `api_key_env`",
+                (401 | 403, SearchService::Searxng) => {
+                    "switch on its JSON format (`search.formats` in settings.yml)"
+                }
+                (401 | 403, SearchService::Brave | SearchService::Tavily) => {
+                    "check the key in `api_key_env`"
+                }
                 (429, _) => "it was asked too often; try later",
                 _ => "check `search_url`",
             };
-            return Err(SearcherError::Refused { host: host(), status: status.as_u16(), hint });
+            return Err(SearcherError::Refused {
+                host: host(),
+                status: status.as_u16(),
+                hint,
+            });
         }
         let mut bytes = Vec::new();
         let mut pieces = reply.bytes_stream();
         while let Some(piece) = pieces.next().await {
             bytes.extend_from_slice(&piece.map_err(unreachable)?);
             if bytes.len() > LARGEST {
-                return Err(SearcherError::Strange { host: host(), why: "it has no end".to_owned() });
+                return Err(SearcherError::Strange {
+                    host: host(),
+                    why: "it has no end".to_owned(),
+                });
             }
         }
-        results(self.service, &bytes, most).map_err(|why| SearcherError::Strange { host: host(), why })
+        results(self.service, &bytes, most)
+            .map_err(|why| SearcherError::Strange { host: host(), why })
     }
 
     fn request(&self, query: &str, most: usize) -> reqwest::RequestBuilder {
         let mut url = self.url.clone();
         match self.service {
             SearchService::Searxng => {
-                url.query_pairs_mut().append_pair("q", query).append_pair("format", "json");
+                url.query_pairs_mut()
+                    .append_pair("q", query)
+                    .append_pair("format", "json");
                 let request = self.client.get(url);
                 match &self.key {
                     Some(key) => request.bearer_auth(key),
@@ -153,8 +191,13 @@ impl Searcher {
                 }
             }
             SearchService::Brave => {
-                url.query_pairs_mut().append_pair("q", query).append_pair("count", &most.to_string());
-                self.client.get(url).header("x-subscription-token", self.key.as_deref().unwrap_or_default())
+                url.query_pairs_mut()
+                    .append_pair("q", query)
+                    .append_pair("count", &most.to_string());
+                self.client.get(url).header(
+                    "x-subscription-token",
+                    self.key.as_deref().unwrap_or_default(),
+                )
             }
             SearchService::Tavily => self
                 .client
@@ -167,7 +210,8 @@ impl Searcher {
 }
 
 fn results(service: SearchService, bytes: &[u8], most: usize) -> Result<Vec<FoundPage>, String> {
-    let reply: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
+    let reply: Value =
+        serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
     let (list, text) = match service {
         SearchService::Searxng | SearchService::Tavily => ("/results", "content"),
         SearchService::Brave => ("/web/results", "description"),
@@ -179,10 +223,19 @@ fn results(service: SearchService, bytes: &[u8], most: usize) -> Result<Vec<Foun
         Some(_) | None => return Err(format!("it has no list `{}`", list.trim_start_matches('/'))),
     };
     let part = |one: &Value, key: &str| {
-        haft_text::sanitise(one.get(key).and_then(Value::as_str).unwrap_or_default().trim()).replace('\n', " ")
+        haft_text::sanitise(
+            one.get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .trim(),
+        )
+        .replace('\n', " ")
     };
-    let all =
-        found.iter().map(|one| FoundPage { title: part(one, "title"), url: part(one, "url"), text: part(one, text) });
+    let all = found.iter().map(|one| FoundPage {
+        title: part(one, "title"),
+        url: part(one, "url"),
+        text: part(one, text),
+    });
     Ok(all.filter(|one| !one.url.is_empty()).take(most).collect())
 }
 
@@ -192,9 +245,16 @@ mod tests {
 
     #[test]
     fn each_service_is_understood() {
-        let one = FoundPage { title: "T".into(), url: "https://e.org/".into(), text: "about".into() };
+        let one = FoundPage {
+            title: "T".into(),
+            url: "https://e.org/".into(),
+            text: "about".into(),
+        };
         for (service, reply) in [
-            (SearchService::Searxng, json!({"results": [{"title": "T", "url": "https://e.org/", "content": "about"}]})),
+            (
+                SearchService::Searxng,
+                json!({"results": [{"title": "T", "url": "https://e.org/", "content": "about"}]}),
+            ),
             (
                 SearchService::Tavily,
                 json!({"results": [{"title": "T", "url": "https://e.org/", "content": "about", "score": 1}]}),
@@ -204,23 +264,43 @@ mod tests {
                 json!({"web": {"results": [{"title": "T", "url": "https://e.org/", "description": "about"}]}}),
             ),
         ] {
-            assert_eq!(results(service, reply.to_string().as_bytes(), 5), Ok(vec![one.clone()]), "{service:?}");
+            assert_eq!(
+                results(service, reply.to_string().as_bytes(), 5),
+                Ok(vec![one.clone()]),
+                "{service:?}"
+            );
         }
         assert_eq!(results(SearchService::Brave, b"{}", 5), Ok(Vec::new()));
-        assert!(results(SearchService::Searxng, b"{}", 5).unwrap_err().contains("results"));
-        assert!(results(SearchService::Tavily, b"<html>", 5).unwrap_err().contains("not JSON"));
+        assert!(
+            results(SearchService::Searxng, b"{}", 5)
+                .unwrap_err()
+                .contains("results")
+        );
+        assert!(
+            results(SearchService::Tavily, b"<html>", 5)
+                .unwrap_err()
+                .contains("not JSON")
+        );
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let why = |service, url: Option<&str>, key: Option<&str>| {
-            Searcher::new(service, url, key.map(str::to_owned), &WebProxies::default()).err().unwrap().to_string()
+            Searcher::new(service, url, key.map(str::to_owned), &WebProxies::default())
+                .err()
+                .unwrap()
+                .to_string()
         };
         assert!(why(SearchService::Searxng, None, None).contains("`search_url`"));
         assert!(why(SearchService::Searxng, Some("nonsense"), None).contains("not an address"));
         assert!(why(SearchService::Brave, None, None).contains("`api_key_env`"));
-        let searxng =
-            Searcher::new(SearchService::Searxng, Some("http://h:8080/"), None, &WebProxies::default()).unwrap();
+        let searxng = Searcher::new(
+            SearchService::Searxng,
+            Some("http://h:8080/"),
+            None,
+            &WebProxies::default(),
+        )
+        .unwrap();
         assert_eq!(searxng.url.as_str(), "http://h:8080/search");
     }
 }

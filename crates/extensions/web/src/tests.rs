@@ -24,14 +24,19 @@ type Answer = fn(&str, &mut TcpStream) -> std::io::Result<()>;
 impl Site {
     fn new(answer: Answer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, asked) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let (address, asked) = (
+            listener.local_addr().unwrap(),
+            Arc::new(Mutex::new(Vec::new())),
+        );
         let seen = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let seen = Arc::clone(&seen);
                 std::thread::spawn(move || {
-                    let Some(path) = path(&mut stream) else { return };
+                    let Some(path) = path(&mut stream) else {
+                        return;
+                    };
                     seen.lock().unwrap().push(path.clone());
                     // Whoever has enough closes the connection while more is sent.
                     let _ = answer(&path, &mut stream);
@@ -56,11 +61,18 @@ fn path(stream: &mut TcpStream) -> Option<String> {
         let read = stream.read(&mut piece).ok().filter(|read| *read > 0)?;
         request.extend_from_slice(&piece[..read]);
     }
-    String::from_utf8_lossy(&request).split(' ').nth(1).map(str::to_owned)
+    String::from_utf8_lossy(&request)
+        .split(' ')
+        .nth(1)
+        .map(str::to_owned)
 }
 
 fn reply(stream: &mut TcpStream, head: &str, body: &[u8]) -> std::io::Result<()> {
-    write!(stream, "HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len())?;
+    write!(
+        stream,
+        "HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    )?;
     stream.write_all(body)
 }
 
@@ -71,15 +83,30 @@ fn html(stream: &mut TcpStream, body: &str) -> std::io::Result<()> {
 /// Where documents could be put down; nobody calls anything off.
 fn place() -> ReadPlace<'static> {
     static NEVER: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
-    ReadPlace { spill: Path::new("/nonexistent"), cancel: &NEVER }
+    ReadPlace {
+        spill: Path::new("/nonexistent"),
+        cancel: &NEVER,
+    }
 }
 
 fn fetcher(private: &[&str]) -> Fetcher {
-    Fetcher::new(&private.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>()).unwrap()
+    Fetcher::new(
+        &private
+            .iter()
+            .map(|host| (*host).to_owned())
+            .collect::<Vec<_>>(),
+    )
+    .unwrap()
 }
 
 async fn read(url: Url) -> Result<Crawled, WebError> {
-    crawl(&fetcher(&["127.0.0.1"]), url, Bounds { pages: 1, depth: 1 }, place()).await
+    crawl(
+        &fetcher(&["127.0.0.1"]),
+        url,
+        Bounds { pages: 1, depth: 1 },
+        place(),
+    )
+    .await
 }
 
 #[tokio::test]
@@ -87,28 +114,67 @@ async fn addresses_of_this_machine_are_refused_however_they_are_written() {
     let site = Site::new(|_, stream| html(stream, "<p>secret"));
     let port = site.address.port();
     for host in [
-        "127.0.0.1", "127.1", "2130706433", "0x7f.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0",
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "localhost",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "0.0.0.0",
         "169.254.169.254",
     ] {
         let url: Url = format!("http://{host}:{port}/").parse().unwrap();
-        let error = crawl(&fetcher(&[]), url, Bounds { pages: 1, depth: 1 }, place()).await.unwrap_err();
+        let error = crawl(&fetcher(&[]), url, Bounds { pages: 1, depth: 1 }, place())
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "private_address", "{host}: {error}");
     }
-    for wrong in ["ftp://example.com/", "file:///etc/passwd", "http://me:secret@example.com/"] {
-        let error =
-            crawl(&fetcher(&[]), wrong.parse().unwrap(), Bounds { pages: 1, depth: 1 }, place()).await.unwrap_err();
+    for wrong in [
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "http://me:secret@example.com/",
+    ] {
+        let error = crawl(
+            &fetcher(&[]),
+            wrong.parse().unwrap(),
+            Bounds { pages: 1, depth: 1 },
+            place(),
+        )
+        .await
+        .unwrap_err();
         assert_eq!(error.code(), "invalid_arguments", "{wrong}: {error}");
     }
-    assert!(site.asked().is_empty(), "nothing was connected to: {:?}", site.asked());
+    assert!(
+        site.asked().is_empty(),
+        "nothing was connected to: {:?}",
+        site.asked()
+    );
 }
 
 #[tokio::test]
 async fn a_host_the_user_named_is_reached_and_no_other() {
     let site = Site::new(|_, stream| html(stream, "<title>Here</title><p>hello"));
-    assert!(read(site.url("/")).await.unwrap().pages[0].text.contains("hello"));
-    let other: Url = format!("http://localhost:{}/", site.address.port()).parse().unwrap();
-    assert_eq!(read(other.clone()).await.unwrap_err().code(), "private_address");
-    let named = crawl(&fetcher(&["LocalHost"]), other, Bounds { pages: 1, depth: 1 }, place()).await.unwrap();
+    assert!(
+        read(site.url("/")).await.unwrap().pages[0]
+            .text
+            .contains("hello")
+    );
+    let other: Url = format!("http://localhost:{}/", site.address.port())
+        .parse()
+        .unwrap();
+    assert_eq!(
+        read(other.clone()).await.unwrap_err().code(),
+        "private_address"
+    );
+    let named = crawl(
+        &fetcher(&["LocalHost"]),
+        other,
+        Bounds { pages: 1, depth: 1 },
+        place(),
+    )
+    .await
+    .unwrap();
     assert_eq!(named.pages[0].title, "Here");
 }
 
@@ -139,28 +205,58 @@ async fn redirects_stay_on_their_host_and_end() {
 async fn what_robots_may_not_read_is_left_alone() {
     let site = Site::new(|path, stream| match path {
         "/robots.txt" => reply(stream, "200 OK", b"User-agent: *\nDisallow: /private\n"),
-        _ => html(stream, "<a href='/private/a'>a</a> <a href='/b'>b</a><p>text"),
+        _ => html(
+            stream,
+            "<a href='/private/a'>a</a> <a href='/b'>b</a><p>text",
+        ),
     });
-    assert_eq!(read(site.url("/private/a")).await.unwrap_err().code(), "robots");
-    let both = crawl(&fetcher(&["127.0.0.1"]), site.url("/"), Bounds { pages: 5, depth: 1 }, place()).await.unwrap();
+    assert_eq!(
+        read(site.url("/private/a")).await.unwrap_err().code(),
+        "robots"
+    );
+    let both = crawl(
+        &fetcher(&["127.0.0.1"]),
+        site.url("/"),
+        Bounds { pages: 5, depth: 1 },
+        place(),
+    )
+    .await
+    .unwrap();
     let pages: Vec<_> = both.pages.iter().map(|page| page.url.path()).collect();
     assert_eq!(pages, ["/", "/b"]);
-    let failed: Vec<_> = both.failed.iter().map(|(url, error)| (url.path(), error.code())).collect();
+    let failed: Vec<_> = both
+        .failed
+        .iter()
+        .map(|(url, error)| (url.path(), error.code()))
+        .collect();
     assert_eq!(failed, [("/private/a", "robots")]);
-    assert!(site.asked().iter().all(|path| !path.starts_with("/private")), "{:?}", site.asked());
+    assert!(
+        site.asked()
+            .iter()
+            .all(|path| !path.starts_with("/private")),
+        "{:?}",
+        site.asked()
+    );
 
     let broken = Site::new(|path, stream| match path {
         "/robots.txt" => reply(stream, "503 Service Unavailable", b""),
         _ => html(stream, "<p>text"),
     });
-    assert_eq!(read(broken.url("/")).await.unwrap_err().code(), "robots", "a site that cannot say is left alone");
+    assert_eq!(
+        read(broken.url("/")).await.unwrap_err().code(),
+        "robots",
+        "a site that cannot say is left alone"
+    );
 }
 
 #[tokio::test]
 async fn endless_and_unpacking_pages_are_cut() {
     let site = Site::new(|path, stream| match path {
         "/endless" => {
-            write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")?;
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n"
+            )?;
             loop {
                 stream.write_all(&[b'x'; 8192])?;
             }
@@ -170,27 +266,55 @@ async fn endless_and_unpacking_pages_are_cut() {
             for _ in 0..5_000 {
                 packer.write_all(&[b'y'; 10_000])?;
             }
-            reply(stream, "200 OK\r\ncontent-type: text/plain\r\ncontent-encoding: gzip", &packer.finish()?)
+            reply(
+                stream,
+                "200 OK\r\ncontent-type: text/plain\r\ncontent-encoding: gzip",
+                &packer.finish()?,
+            )
         }
         _ => reply(stream, "404 Not Found", b""),
     });
     for path in ["/endless", "/bomb"] {
         let page = read(site.url(path)).await.unwrap().pages.remove(0);
-        assert!(page.cut && page.text.len() <= 5 << 20, "{path}: {}", page.text.len());
+        assert!(
+            page.cut && page.text.len() <= 5 << 20,
+            "{path}: {}",
+            page.text.len()
+        );
     }
-    assert_eq!(read(site.url("/missing")).await.unwrap_err().code(), "http_status");
+    assert_eq!(
+        read(site.url("/missing")).await.unwrap_err().code(),
+        "http_status"
+    );
 }
 
 #[tokio::test]
 async fn a_wrong_charset_costs_no_page_and_data_is_refused() {
     let site = Site::new(|path, stream| match path {
-        "/wrong" => reply(stream, "200 OK\r\ncontent-type: text/html; charset=utf-8", b"<p>caf\xE9 and more"),
-        "/unknown" => reply(stream, "200 OK\r\ncontent-type: text/html; charset=klingon", b"<p>plain and more"),
-        "/pdf" => reply(stream, "200 OK\r\ncontent-type: application/pdf", b"%PDF-1.7"),
+        "/wrong" => reply(
+            stream,
+            "200 OK\r\ncontent-type: text/html; charset=utf-8",
+            b"<p>caf\xE9 and more",
+        ),
+        "/unknown" => reply(
+            stream,
+            "200 OK\r\ncontent-type: text/html; charset=klingon",
+            b"<p>plain and more",
+        ),
+        "/pdf" => reply(
+            stream,
+            "200 OK\r\ncontent-type: application/pdf",
+            b"%PDF-1.7",
+        ),
         _ => reply(stream, "404 Not Found", b""),
     });
     for path in ["/wrong", "/unknown"] {
-        assert!(read(site.url(path)).await.unwrap().pages[0].text.contains("and more"), "{path}");
+        assert!(
+            read(site.url(path)).await.unwrap().pages[0]
+                .text
+                .contains("and more"),
+            "{path}"
+        );
     }
     let error = read(site.url("/pdf")).await.unwrap_err().to_string();
     assert!(error.contains("`application/pdf`"), "{error}");
@@ -200,7 +324,9 @@ async fn a_wrong_charset_costs_no_page_and_data_is_refused() {
 async fn a_server_that_never_answers_is_given_up() {
     // Accepts and says nothing. Time goes on by itself while everybody waits.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url: Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let url: Url = format!("http://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
     let held = tokio::spawn(async move {
         let mut all = Vec::new();
         while let Ok((stream, _)) = listener.accept().await {
@@ -219,16 +345,29 @@ async fn a_crawl_ends_at_its_bounds() {
             return reply(stream, "404 Not Found", b"");
         }
         let number: u32 = path.trim_start_matches("/p").parse().unwrap_or(0);
-        let links = [1, 2, 3].map(|step| format!("<a href='/p{}'>next</a> ", number * 3 + step)).concat();
+        let links = [1, 2, 3]
+            .map(|step| format!("<a href='/p{}'>next</a> ", number * 3 + step))
+            .concat();
         html(stream, &format!("<p>page {number} {links}"))
     });
     let go = async |pages, depth| {
-        crawl(&fetcher(&["127.0.0.1"]), site.url("/"), Bounds { pages, depth }, place()).await.unwrap()
+        crawl(
+            &fetcher(&["127.0.0.1"]),
+            site.url("/"),
+            Bounds { pages, depth },
+            place(),
+        )
+        .await
+        .unwrap()
     };
     let few = go(3, 3).await;
     assert_eq!((few.pages.len(), few.left > 0), (3, true));
     let near = go(20, 1).await;
-    assert_eq!((near.pages.len(), near.left), (4, 0), "the first page and those it names");
+    assert_eq!(
+        (near.pages.len(), near.left),
+        (4, 0),
+        "the first page and those it names"
+    );
 }
 
 /// Reads every PDF as the same words.
@@ -236,7 +375,10 @@ struct OneText;
 
 impl DocumentReader for OneText {
     fn format(&self, _: &Path, bytes: &[u8]) -> Option<DocumentFormat> {
-        bytes.starts_with(b"%PDF-").then_some(DocumentFormat { id: "pdf", name: "a PDF document" })
+        bytes.starts_with(b"%PDF-").then_some(DocumentFormat {
+            id: "pdf",
+            name: "a PDF document",
+        })
     }
 
     fn is_likely(&self, _: &Path) -> bool {
@@ -246,7 +388,10 @@ impl DocumentReader for OneText {
     fn read(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError> {
         match source.bytes {
             b"%PDF-locked" => Err(DocumentError::Encrypted),
-            _ => Ok(DocumentText { text: "The manual.".to_owned(), cut: false }),
+            _ => Ok(DocumentText {
+                text: "The manual.".to_owned(),
+                cut: false,
+            }),
         }
     }
 }
@@ -254,21 +399,52 @@ impl DocumentReader for OneText {
 #[tokio::test]
 async fn a_pdf_is_read_as_text() {
     let site = Site::new(|path, stream| match path {
-        "/manual" => reply(stream, "200 OK\r\ncontent-type: application/octet-stream", b"%PDF-1.7 ..."),
-        "/locked.pdf" => reply(stream, "200 OK\r\ncontent-type: application/pdf", b"%PDF-locked"),
-        "/fake.pdf" => reply(stream, "200 OK\r\ncontent-type: text/html", b"<p>About %PDF- files"),
+        "/manual" => reply(
+            stream,
+            "200 OK\r\ncontent-type: application/octet-stream",
+            b"%PDF-1.7 ...",
+        ),
+        "/locked.pdf" => reply(
+            stream,
+            "200 OK\r\ncontent-type: application/pdf",
+            b"%PDF-locked",
+        ),
+        "/fake.pdf" => reply(
+            stream,
+            "200 OK\r\ncontent-type: text/html",
+            b"<p>About %PDF- files",
+        ),
         _ => reply(stream, "404 Not Found", b""),
     });
     let bounds = Bounds { pages: 1, depth: 1 };
     let reads = fetcher(&["127.0.0.1"]).with_documents(Arc::new(OneText));
-    let page = crawl(&reads, site.url("/manual"), bounds, place()).await.unwrap();
+    let page = crawl(&reads, site.url("/manual"), bounds, place())
+        .await
+        .unwrap();
     assert_eq!(page.pages[0].text, "The manual.");
-    let error = crawl(&reads, site.url("/locked.pdf"), bounds, place()).await.unwrap_err();
-    assert!(error.code() == "document" && error.to_string().contains("it has a password"), "{error}");
-    let page = crawl(&reads, site.url("/fake.pdf"), bounds, place()).await.unwrap();
-    assert!(page.pages[0].text.contains("About"), "a page is a page, whatever its name");
+    let error = crawl(&reads, site.url("/locked.pdf"), bounds, place())
+        .await
+        .unwrap_err();
+    assert!(
+        error.code() == "document" && error.to_string().contains("it has a password"),
+        "{error}"
+    );
+    let page = crawl(&reads, site.url("/fake.pdf"), bounds, place())
+        .await
+        .unwrap();
+    assert!(
+        page.pages[0].text.contains("About"),
+        "a page is a page, whatever its name"
+    );
     // Without somebody who reads documents it is no page.
-    let error = crawl(&fetcher(&["127.0.0.1"]), site.url("/locked.pdf"), bounds, place()).await.unwrap_err();
+    let error = crawl(
+        &fetcher(&["127.0.0.1"]),
+        site.url("/locked.pdf"),
+        bounds,
+        place(),
+    )
+    .await
+    .unwrap_err();
     assert_eq!(error.code(), "not_text");
 }
 
@@ -282,16 +458,41 @@ async fn a_proxy_is_used_and_reaches_nothing_private() {
         except: except.map(str::to_owned),
     };
     let through = fetcher(&["docs.example"]).through(proxies(None));
-    let page = crawl(&through, "http://docs.example/a".parse().unwrap(), bounds, place()).await.unwrap();
+    let page = crawl(
+        &through,
+        "http://docs.example/a".parse().unwrap(),
+        bounds,
+        place(),
+    )
+    .await
+    .unwrap();
     assert!(page.pages[0].text.contains("through the proxy"));
-    assert_eq!(proxy.asked(), ["http://docs.example/robots.txt", "http://docs.example/a"]);
-    for private in ["http://127.0.0.1/", "http://localhost/", "http://wiki/", "http://db.internal/", "http://[::1]/"] {
-        let error = crawl(&through, private.parse().unwrap(), bounds, place()).await.unwrap_err();
+    assert_eq!(
+        proxy.asked(),
+        ["http://docs.example/robots.txt", "http://docs.example/a"]
+    );
+    for private in [
+        "http://127.0.0.1/",
+        "http://localhost/",
+        "http://wiki/",
+        "http://db.internal/",
+        "http://[::1]/",
+    ] {
+        let error = crawl(&through, private.parse().unwrap(), bounds, place())
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "private_address", "{private}: {error}");
     }
     // Excepted hosts are reached directly, and checked there.
     let direct = fetcher(&[]).through(proxies(Some("localhost")));
-    let error = crawl(&direct, "http://localhost/".parse().unwrap(), bounds, place()).await.unwrap_err();
+    let error = crawl(
+        &direct,
+        "http://localhost/".parse().unwrap(),
+        bounds,
+        place(),
+    )
+    .await
+    .unwrap_err();
     assert_eq!(error.code(), "private_address");
     assert_eq!(proxy.asked().len(), 2);
 }

@@ -28,7 +28,8 @@ static MANUAL: Manual = Manual::of(Group::Others);
 struct WebCrawlParameters {
     /// The address, with `https://` or `http://`.
     url: String,
-    /// How many pages at most; 1 when absent. Those the first one links to on the same host are read after it.
+    /// How many pages at most; 1 when absent. Those the first one links to on the same host are
+    /// read after it.
     #[schemars(range(min = 1, max = 20))]
     max_pages: Option<u32>,
     /// How many links away from the first page; 1 when absent.
@@ -39,16 +40,24 @@ struct WebCrawlParameters {
 /// The tool `web_crawl` over what this fetcher reaches.
 pub fn web_crawl(fetcher: Fetcher) -> impl Tool {
     let fetcher = Arc::new(fetcher);
-    ToolDefinition::new(NAME, prompt!("web_crawl/prompt"), &MANUAL, Access::Read, intent).runs(
-        move |context, parameters| {
-            let fetcher = Arc::clone(&fetcher);
-            Box::pin(async move { run(&fetcher, context, parameters).await })
-        },
+    ToolDefinition::new(
+        NAME,
+        prompt!("web_crawl/prompt"),
+        &MANUAL,
+        Access::Read,
+        intent,
     )
+    .runs(move |context, parameters| {
+        let fetcher = Arc::clone(&fetcher);
+        Box::pin(async move { run(&fetcher, context, parameters).await })
+    })
 }
 
 fn intent(arguments: &Value) -> Intent {
-    let url = arguments.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url.trim()).ok());
+    let url = arguments
+        .get("url")
+        .and_then(Value::as_str)
+        .and_then(|url| Url::parse(url.trim()).ok());
     match url.as_ref().and_then(Url::host_str) {
         Some(host) => Intent::Hosts(vec![host.to_owned()]),
         // The tool itself will say what is wrong with it.
@@ -56,14 +65,27 @@ fn intent(arguments: &Value) -> Intent {
     }
 }
 
-async fn run(fetcher: &Fetcher, context: &ToolContext, parameters: WebCrawlParameters) -> Result<Envelope, Envelope> {
-    let WebCrawlParameters { url, max_pages, max_depth } = parameters;
-    let Ok(first) = Url::parse(url.trim()) else { return Err(failed(&WebError::Address(url))) };
+async fn run(
+    fetcher: &Fetcher,
+    context: &ToolContext,
+    parameters: WebCrawlParameters,
+) -> Result<Envelope, Envelope> {
+    let WebCrawlParameters {
+        url,
+        max_pages,
+        max_depth,
+    } = parameters;
+    let Ok(first) = Url::parse(url.trim()) else {
+        return Err(failed(&WebError::Address(url)));
+    };
     let bounds = Bounds {
         pages: max_pages.unwrap_or(1).clamp(1, MOST_PAGES) as usize,
         depth: max_depth.unwrap_or(1).clamp(1, DEEPEST) as usize,
     };
-    let place = ReadPlace { spill: &context.workspace.spill, cancel: &context.cancel };
+    let place = ReadPlace {
+        spill: &context.workspace.spill,
+        cancel: &context.cancel,
+    };
     tokio::select! {
         crawled = crawl(fetcher, first, bounds, place) => match crawled {
             Ok(crawled) => Ok(shown(context, &url, &crawled)),
@@ -81,20 +103,41 @@ fn shown(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelope {
     let mut text = format!("{NOTICE}\n");
     // Writing to a String cannot fail.
     for page in &crawled.pages {
-        let title = if page.title.is_empty() { page.url.as_str() } else { &page.title };
-        let _ = write!(text, "\n# {}\n{}\n\n{}\n", title.replace('\n', " "), page.url, page.text);
+        let title = if page.title.is_empty() {
+            page.url.as_str()
+        } else {
+            &page.title
+        };
+        let _ = write!(
+            text,
+            "\n# {}\n{}\n\n{}\n",
+            title.replace('\n', " "),
+            page.url,
+            page.text
+        );
         if page.cut {
             text.push_str("\n(The page is longer; this is its beginning.)\n");
         }
     }
     for (url, error) in &crawled.failed {
-        let _ = write!(text, "\nNot read: {url}: {}\n", haft_text::sanitise(&error.to_string()));
+        let _ = write!(
+            text,
+            "\nNot read: {url}: {}\n",
+            haft_text::sanitise(&error.to_string())
+        );
     }
     if crawled.left > 0 && crawled.pages.len() > 1 {
-        let _ = write!(text, "\n{} more pages are named and were not read.\n", crawled.left);
+        let _ = write!(
+            text,
+            "\n{} more pages are named and were not read.\n",
+            crawled.left
+        );
     }
-    let pages: Vec<_> =
-        crawled.pages.iter().map(|page| json!({"url": page.url.as_str(), "title": page.title})).collect();
+    let pages: Vec<_> = crawled
+        .pages
+        .iter()
+        .map(|page| json!({"url": page.url.as_str(), "title": page.title}))
+        .collect();
     let mut data = json!({ "url": asked, "pages": pages });
     let cut = cut_lines(&text, context.limits.into());
     let mut told = cut.text.clone();

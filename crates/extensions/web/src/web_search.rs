@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_text::cut_lines;
-use haft_tool::{Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput};
+use haft_tool::{
+    Access, Group, Intent, Manual, Tool, ToolContext, ToolDefinition, ToolHealth, ToolOutput,
+};
 use haft_types::{Envelope, prompt};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,9 +35,13 @@ struct WebSearchParameters {
 pub fn web_search(searcher: Searcher) -> impl Tool {
     let host = searcher.host().to_owned();
     let searcher = Arc::new(searcher);
-    ToolDefinition::new(NAME, prompt!("web_search/prompt"), &MANUAL, Access::Read, move |_| {
-        Intent::Hosts(vec![host.clone()])
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("web_search/prompt"),
+        &MANUAL,
+        Access::Read,
+        move |_| Intent::Hosts(vec![host.clone()]),
+    )
     .runs(move |context, parameters| {
         let searcher = Arc::clone(&searcher);
         Box::pin(async move { run(&searcher, context, parameters).await })
@@ -48,7 +54,11 @@ async fn run(
     WebSearchParameters { query, max_results }: WebSearchParameters,
 ) -> Result<Envelope, ToolOutput> {
     if query.trim().is_empty() {
-        return Err(Envelope::failure("invalid_arguments", "`query` is empty; say what to look for").into());
+        return Err(Envelope::failure(
+            "invalid_arguments",
+            "`query` is empty; say what to look for",
+        )
+        .into());
     }
     let most = max_results.unwrap_or(USUAL).clamp(1, MOST) as usize;
     tokio::select! {
@@ -62,7 +72,10 @@ async fn run(
 
 fn broken(error: &SearcherError) -> ToolOutput {
     let envelope = Envelope::failure("search_failed", haft_text::sanitise(&error.to_string()));
-    ToolOutput { health: ToolHealth::Broken, ..envelope.into() }
+    ToolOutput {
+        health: ToolHealth::Broken,
+        ..envelope.into()
+    }
 }
 
 fn shown(context: &ToolContext, query: &str, found: &[FoundPage]) -> Envelope {
@@ -70,11 +83,22 @@ fn shown(context: &ToolContext, query: &str, found: &[FoundPage]) -> Envelope {
         [] => format!("Nothing was found for `{query}`. Try fewer or other words."),
         _ => format!("{NOTICE}\n"),
     };
-    for (number, FoundPage { title, url, text: about }) in (1..).zip(found) {
+    for (
+        number,
+        FoundPage {
+            title,
+            url,
+            text: about,
+        },
+    ) in (1..).zip(found)
+    {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n{number}. {title}\n   {url}\n   {about}\n");
     }
     let cut = cut_lines(&text, context.limits.into());
-    let results: Vec<_> = found.iter().map(|one| json!({"title": one.title, "url": one.url})).collect();
+    let results: Vec<_> = found
+        .iter()
+        .map(|one| json!({"title": one.title, "url": one.url}))
+        .collect();
     Envelope::success(cut.text).with_data(json!({ "query": query, "results": results }))
 }

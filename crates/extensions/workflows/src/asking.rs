@@ -15,7 +15,10 @@ pub(crate) struct QueuedApprover {
 
 impl QueuedApprover {
     pub(crate) fn new(approver: Arc<dyn Approver>) -> Self {
-        Self { approver, turn: Mutex::default() }
+        Self {
+            approver,
+            turn: Mutex::default(),
+        }
     }
 }
 
@@ -78,8 +81,19 @@ mod tests {
             parts: Vec::new(),
             remember: Vec::new(),
         };
-        let asked = tokio::join!(queued.ask(&approval), queued.ask(&approval), queued.ask(&approval));
-        assert_eq!(asked, (ApprovalReply::Once, ApprovalReply::Once, ApprovalReply::Once));
+        let asked = tokio::join!(
+            queued.ask(&approval),
+            queued.ask(&approval),
+            queued.ask(&approval)
+        );
+        assert_eq!(
+            asked,
+            (
+                ApprovalReply::Once,
+                ApprovalReply::Once,
+                ApprovalReply::Once
+            )
+        );
         assert_eq!(counting.most.load(Ordering::SeqCst), 1);
     }
 }

@@ -18,17 +18,26 @@ const MAIN: &str = "main";
 
 /// Everything that is wrong; nothing when the workflow can be run.
 pub(crate) fn wrong(path: &Path, text: &str, written: &WorkflowFile) -> Vec<FileProblem> {
-    let mut found = ProblemList { path, problems: Vec::new() };
+    let mut found = ProblemList {
+        path,
+        problems: Vec::new(),
+    };
     let steps = &written.steps;
     if steps.is_empty() {
         found.add(1, "it has no steps");
     }
     if steps.len() > MOST_STEPS {
-        found.add(1, format!("{} steps are more than {MOST_STEPS}", steps.len()));
+        found.add(
+            1,
+            format!("{} steps are more than {MOST_STEPS}", steps.len()),
+        );
         return found.problems;
     }
     for name in written.inputs.keys().filter(|name| !NAME.allows(name)) {
-        found.add(1, format!("`{name}` is not a name for an input: use letters, digits and `_`"));
+        found.add(
+            1,
+            format!("`{name}` is not a name for an input: use letters, digits and `_`"),
+        );
     }
     names(steps, &mut found);
     needs(steps, &mut found);
@@ -52,7 +61,8 @@ struct ProblemList<'a> {
 
 impl ProblemList<'_> {
     fn add(&mut self, line: usize, what: impl Into<String>) {
-        self.problems.push(FileProblem::new(self.path, what).at(line));
+        self.problems
+            .push(FileProblem::new(self.path, what).at(line));
     }
 }
 
@@ -61,18 +71,32 @@ fn names(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     for step in steps {
         let (name, line) = (step.name.value.as_str(), line_of(&step.name));
         if !NAME.allows(name) {
-            found.add(line, format!("`{name}` is not a name for a step: use letters, digits and `_`"));
+            found.add(
+                line,
+                format!("`{name}` is not a name for a step: use letters, digits and `_`"),
+            );
         }
         if name == MAIN {
-            found.add(line, format!("a step cannot be called `{name}`: events know the main agent by that name"));
+            found.add(
+                line,
+                format!(
+                    "a step cannot be called `{name}`: events know the main agent by that name"
+                ),
+            );
         }
         if let Some(first) = lines.get(name) {
-            found.add(line, format!("there is a step `{name}` already, in line {first}"));
+            found.add(
+                line,
+                format!("there is a step `{name}` already, in line {first}"),
+            );
         } else {
             lines.insert(name, line);
         }
         if step.prompt.value.trim().is_empty() {
-            found.add(line_of(&step.prompt), format!("the prompt of `{name}` is empty"));
+            found.add(
+                line_of(&step.prompt),
+                format!("the prompt of `{name}` is empty"),
+            );
         }
     }
 }
@@ -88,7 +112,10 @@ fn needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
                 let name = &step.name.value;
                 found.add(
                     line_of(need),
-                    format!("`{name}` needs `{}`, which is no step; there are: {there}", need.value),
+                    format!(
+                        "`{name}` needs `{}`, which is no step; there are: {there}",
+                        need.value
+                    ),
                 );
             }
         }
@@ -99,29 +126,48 @@ fn needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
 fn cycle(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut left: Vec<&StepEntry> = steps.iter().collect();
     loop {
-        let waits = |step: &&StepEntry| step.needs.iter().any(|need| left.iter().any(|other| is(other, need)));
+        let waits = |step: &&StepEntry| {
+            step.needs
+                .iter()
+                .any(|need| left.iter().any(|other| is(other, need)))
+        };
         let waiting: Vec<_> = left.iter().copied().filter(|step| waits(step)).collect();
         if waiting.len() == left.len() {
             break;
         }
         left = waiting;
     }
-    let Some(mut at) = left.first().copied() else { return };
+    let Some(mut at) = left.first().copied() else {
+        return;
+    };
     let mut way: Vec<&StepEntry> = Vec::new();
     let begin = loop {
         if let Some(begin) = way.iter().position(|step| step.name.value == at.name.value) {
             break begin;
         }
         way.push(at);
-        let next = at.needs.iter().find_map(|need| left.iter().find(|other| is(other, need)));
+        let next = at
+            .needs
+            .iter()
+            .find_map(|need| left.iter().find(|other| is(other, need)));
         // Each that is left needs another one that is left.
         let Some(next) = next else { return };
         at = next;
     };
     let round = &way[begin..];
-    let names: Vec<_> = round.iter().chain(round.first()).map(|step| format!("`{}`", step.name.value)).collect();
-    let line = round.first().and_then(|step| step.needs.first()).map_or(1, line_of);
-    found.add(line, format!("steps wait for each other: {}", names.join(" needs ")));
+    let names: Vec<_> = round
+        .iter()
+        .chain(round.first())
+        .map(|step| format!("`{}`", step.name.value))
+        .collect();
+    let line = round
+        .first()
+        .and_then(|step| step.needs.first())
+        .map_or(1, line_of);
+    found.add(
+        line,
+        format!("steps wait for each other: {}", names.join(" needs ")),
+    );
 }
 
 fn is(step: &StepEntry, need: &Spanned<String>) -> bool {
@@ -138,7 +184,9 @@ fn templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
                 for mention in mentions {
                     let (what, word) = match mention {
                         TemplateVariable::Step(name) if before.contains(name.as_str()) => continue,
-                        TemplateVariable::Input(name) if written.inputs.contains_key(&name) => continue,
+                        TemplateVariable::Input(name) if written.inputs.contains_key(&name) => {
+                            continue;
+                        }
                         TemplateVariable::Step(name) => (
                             format!(
                                 "the prompt mentions `steps.{name}.output`, but `{}` does not need `{name}`",
@@ -147,15 +195,24 @@ fn templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'_>) {
                             format!("steps.{name}"),
                         ),
                         TemplateVariable::Input(name) => (
-                            format!("the prompt mentions `inputs.{name}`, which is not among the `inputs`"),
+                            format!(
+                                "the prompt mentions `inputs.{name}`, which is not among the `inputs`"
+                            ),
                             format!("inputs.{name}"),
                         ),
                         TemplateVariable::Other(path) => (
-                            format!("the prompt mentions `{path}`; there are `inputs.NAME` and `steps.NAME.output`"),
+                            format!(
+                                "the prompt mentions `{path}`; there are `inputs.NAME` and `steps.NAME.output`"
+                            ),
                             path,
                         ),
                     };
-                    let line = step.prompt.value.lines().position(|line| line.contains(&word)).unwrap_or(0);
+                    let line = step
+                        .prompt
+                        .value
+                        .lines()
+                        .position(|line| line.contains(&word))
+                        .unwrap_or(0);
                     found.add(begins + line, what);
                 }
             }

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a run cannot begin or go on. What keeps a single step from beginning is that step's result instead.
+/// Why a run cannot begin or go on. What keeps a single step from beginning is that step's result
+/// instead.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowError {
     /// Nothing is there to go on with.

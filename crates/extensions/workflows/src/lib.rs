@@ -1,11 +1,12 @@
 //! Workflows: files of steps for agents, each run once what it needs is done.
 //!
-//! A file is checked whole before anything of it runs. A step is a session of its own, opened through [`haft_agent::Agent`]; what
-//! has been done is on disk, so that another process can go on with it. This crate prints nothing and knows no command line: a
-//! front end gives it an agent and an observer, and makes sentences of the report.
+//! A file is checked whole before anything of it runs. A step is a session of its own, opened
+//! through [`haft_agent::Agent`]; what has been done is on disk, so that another process can go on
+//! with it. This crate prints nothing and knows no command line: a front end gives it an agent and
+//! an observer, and makes sentences of the report.
 //!
-//! Read first: [`Workflow`] (a file), [`WorkflowRun`] (what runs its steps), [`WorkflowRuns`] (what is kept of runs),
-//! [`WorkflowObserver`] (who is shown what happens).
+//! Read first: [`Workflow`] (a file), [`WorkflowRun`] (what runs its steps), [`WorkflowRuns`] (what
+//! is kept of runs), [`WorkflowObserver`] (who is shown what happens).
 
 mod asking;
 mod check;

@@ -1,7 +1,7 @@
 //! The events of all steps as one stream.
 //!
-//! Invariant: events are numbered without gaps, and none of them is a `result`: that of a step is part of its last `subagent`
-//! event, that of the run is the front end's last word.
+//! Invariant: events are numbered without gaps, and none of them is a `result`: that of a step is
+//! part of its last `subagent` event, that of the run is the front end's last word.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,8 +62,16 @@ impl StepEvents {
     pub(crate) fn merged(&self, merged: &MergeReport, conversation: &ConversationId) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         for change in &merged.changes {
-            let body = EventBody::FileChanged { path: change.path.display().to_string(), change: change.kind };
-            stream.event(Event { body, conversation_id: conversation.clone(), seq: 0, agent: self.step.clone() });
+            let body = EventBody::FileChanged {
+                path: change.path.display().to_string(),
+                change: change.kind,
+            };
+            stream.event(Event {
+                body,
+                conversation_id: conversation.clone(),
+                seq: 0,
+                agent: self.step.clone(),
+            });
         }
     }
 }
@@ -84,10 +92,18 @@ impl EventSink for StepEvents {
         };
         let body = match &event.body {
             EventBody::Conversation { .. } => marked(SubagentPhase::Started, None),
-            EventBody::Result(result) => marked(SubagentPhase::Finished, Some(Box::new(result.clone()))),
+            EventBody::Result(result) => {
+                marked(SubagentPhase::Finished, Some(Box::new(result.clone())))
+            }
             other => other.clone(),
         };
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner).event(Event { body, ..event.clone() });
+        self.stream
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .event(Event {
+                body,
+                ..event.clone()
+            });
     }
 }
 
@@ -113,13 +129,35 @@ mod tests {
         for step in ["a", "b"] {
             let (run, task) = (ConversationId::new("run"), "x".to_owned());
             let stream = Arc::clone(&stream);
-            let mut events = StepEvents { stream, step: step.into(), run, model: String::new(), task };
+            let mut events = StepEvents {
+                stream,
+                step: step.into(),
+                run,
+                model: String::new(),
+                task,
+            };
             let body = EventBody::Result(failed("code", "message"));
-            events.event(&Event { body, conversation_id: ConversationId::new(step), seq: 7, agent: step.into() });
+            events.event(&Event {
+                body,
+                conversation_id: ConversationId::new(step),
+                seq: 7,
+                agent: step.into(),
+            });
         }
         let seen = seen.lock().unwrap();
-        assert_eq!(seen.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2]);
-        let finished = |event: &Event| matches!(&event.body, EventBody::Subagent { result: Some(_), .. });
+        assert_eq!(
+            seen.iter().map(|event| event.seq).collect::<Vec<_>>(),
+            [1, 2]
+        );
+        let finished = |event: &Event| {
+            matches!(
+                &event.body,
+                EventBody::Subagent {
+                    result: Some(_),
+                    ..
+                }
+            )
+        };
         assert!(seen.iter().all(finished), "{seen:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! What is kept of a run of a workflow, so that another process can go on with it.
 //!
-//! Invariant: a step is noted as done only after its conversation holds its answer, and the file is replaced whole: whenever
-//! the process is killed, the steps that are noted as done are done, and the others can be gone on with.
+//! Invariant: a step is noted as done only after its conversation holds its answer, and the file is
+//! replaced whole: whenever the process is killed, the steps that are noted as done are done, and
+//! the others can be gone on with.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,7 +67,9 @@ pub struct StepRecord {
 impl StepRecord {
     /// Whether its answer can be used by the steps that need it.
     pub fn is_done(&self) -> bool {
-        self.result.as_ref().is_some_and(|result| result.outcome == Outcome::Completed)
+        self.result
+            .as_ref()
+            .is_some_and(|result| result.outcome == Outcome::Completed)
     }
 }
 
@@ -79,7 +82,10 @@ impl WorkflowRuns {
     /// The same, where somebody else keeps records, too.
     #[must_use]
     pub fn telling(self, told: RecordListener) -> Self {
-        Self { told: Some(told), ..self }
+        Self {
+            told: Some(told),
+            ..self
+        }
     }
 
     /// A new run.
@@ -91,7 +97,8 @@ impl WorkflowRuns {
         clock: &dyn Clock,
         ids: &dyn IdSource,
     ) -> Result<HeldRun, WorkflowError> {
-        haft_files::create_folder(&self.folder).map_err(|error| file_error("make", &self.folder, error))?;
+        haft_files::create_folder(&self.folder)
+            .map_err(|error| file_error("make", &self.folder, error))?;
         self.sweep();
         let record = RunRecord {
             id: ids.uuid().simple().to_string()[..8].to_owned(),
@@ -110,10 +117,16 @@ impl WorkflowRuns {
     /// The last run of a workflow in a project, to go on with.
     pub fn newest(&self, workflow: &Workflow, project: &str) -> Result<HeldRun, WorkflowError> {
         let name = &workflow.name;
-        let known = self.all().into_iter().find(|record| record.workflow == *name && record.project == project);
+        let known = self
+            .all()
+            .into_iter()
+            .find(|record| record.workflow == *name && record.project == project);
         let record = known.ok_or_else(|| WorkflowError::NoRun(name.clone()))?;
         if record.hash != ContentHash::of(workflow.text.as_bytes()) {
-            return Err(WorkflowError::Changed { path: workflow.path.clone(), run: record.id });
+            return Err(WorkflowError::Changed {
+                path: workflow.path.clone(),
+                run: record.id,
+            });
         }
         self.hold(record)
     }
@@ -121,10 +134,18 @@ impl WorkflowRuns {
     /// Every run, newest first.
     fn all(&self) -> Vec<RunRecord> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
-        let mut all: Vec<RunRecord> =
-            files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect();
-        all.sort_by(|one, other| other.started_at.cmp(&one.started_at).then(one.id.cmp(&other.id)));
+        let files = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let mut all: Vec<RunRecord> = files
+            .filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok())
+            .collect();
+        all.sort_by(|one, other| {
+            other
+                .started_at
+                .cmp(&one.started_at)
+                .then(one.id.cmp(&other.id))
+        });
         all
     }
 
@@ -136,7 +157,12 @@ impl WorkflowRuns {
         let file = self.file(&record.id, "lock");
         let lock = LockFile::try_new(&file).map_err(|error| file_error("lock", &file, error))?;
         let lock = lock.ok_or_else(|| WorkflowError::Busy(record.id.clone()))?;
-        Ok(HeldRun { file: self.file(&record.id, "json"), record, told: self.told.clone(), _lock: lock })
+        Ok(HeldRun {
+            file: self.file(&record.id, "json"),
+            record,
+            told: self.told.clone(),
+            _lock: lock,
+        })
     }
 
     /// Removes old runs. What cannot be removed is for the next time.
@@ -150,7 +176,10 @@ impl WorkflowRuns {
 
 impl HeldRun {
     /// Changes the record and writes it down.
-    pub(crate) fn note(&mut self, change: impl FnOnce(&mut RunRecord)) -> Result<(), WorkflowError> {
+    pub(crate) fn note(
+        &mut self,
+        change: impl FnOnce(&mut RunRecord),
+    ) -> Result<(), WorkflowError> {
         change(&mut self.record);
         let bytes = serde_json::to_vec(&self.record).map_err(io::Error::other);
         let written = bytes.and_then(|bytes| {
@@ -162,5 +191,9 @@ impl HeldRun {
 }
 
 fn file_error(verb: &'static str, path: &Path, source: io::Error) -> WorkflowError {
-    WorkflowError::File { verb, path: path.to_owned(), source }
+    WorkflowError::File {
+        verb,
+        path: path.to_owned(),
+        source,
+    }
 }

@@ -1,7 +1,7 @@
 //! Runs the steps: each as soon as what it needs is done, several at a time.
 //!
-//! Invariant: a step begins only when every step it needs is noted as done. One that fails keeps those that need it from
-//! beginning, and no others.
+//! Invariant: a step begins only when every step it needs is noted as done. One that fails keeps
+//! those that need it from beginning, and no others.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,16 +106,25 @@ impl SharedRun {
 }
 
 impl WorkflowRun {
-    /// Runs what is not done yet. It must be called in a [`tokio::task::LocalSet`]: steps are not moved between threads.
+    /// Runs what is not done yet. It must be called in a [`tokio::task::LocalSet`]: steps are not
+    /// moved between threads.
     pub async fn run(
         mut self,
         held: HeldRun,
         observer: Box<dyn WorkflowObserver>,
     ) -> Result<WorkflowReport, WorkflowError> {
         let (stream, held) = (EventStream::shared(observer), RefCell::new(held));
-        self.approver = self.approver.map(|approver| Arc::new(QueuedApprover::new(approver)) as _);
+        self.approver = self
+            .approver
+            .map(|approver| Arc::new(QueuedApprover::new(approver)) as _);
         let (budget, merging) = (SharedBudget::default(), tokio::sync::Mutex::default());
-        let shared = Rc::new(SharedRun { run: self, budget, stream, merging, held });
+        let shared = Rc::new(SharedRun {
+            run: self,
+            budget,
+            stream,
+            merging,
+            held,
+        });
         let mut progress = RunProgress::new(Instant::now());
         let mut running = JoinSet::new();
         loop {
@@ -129,43 +138,83 @@ impl WorkflowRun {
                         running.spawn_local(async move { (name, step::run(shared, start).await) });
                     }
                     Err(result) => {
-                        progress.end(&shared, &step.name, RunReport { result: *result, never_valid: false })?;
+                        progress.end(
+                            &shared,
+                            &step.name,
+                            RunReport {
+                                result: *result,
+                                never_valid: false,
+                            },
+                        )?;
                     }
                 }
             }
-            let Some(ended) = running.join_next().await else { break };
-            // A step that panics ends the run; what it did is stored, and `--continue` goes on with it.
+            let Some(ended) = running.join_next().await else {
+                break;
+            };
+            // A step that panics ends the run; what it did is stored, and `--continue` goes on with
+            // it.
             let (name, report) = ended?;
             progress.end(&shared, &name, report)?;
         }
         let record = shared.record();
         let (result, completed) = progress.result(&shared, &record);
-        let seq = shared.stream.lock().unwrap_or_else(PoisonError::into_inner).next_seq();
-        Ok(WorkflowReport { result, record, completed, never_valid: progress.never_valid, seq })
+        let seq = shared
+            .stream
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next_seq();
+        Ok(WorkflowReport {
+            result,
+            record,
+            completed,
+            never_valid: progress.never_valid,
+            seq,
+        })
     }
 }
 
 impl SharedRun {
     /// What a step begins with, or how it ended before it could.
-    fn begin(&self, step: &WorkflowStep, progress: &RunProgress) -> Result<StepStart, Box<TurnResult>> {
+    fn begin(
+        &self,
+        step: &WorkflowStep,
+        progress: &RunProgress,
+    ) -> Result<StepStart, Box<TurnResult>> {
         let record = self.record();
         let done = record.steps.iter().filter(|(_, kept)| kept.is_done());
-        let outputs: BTreeMap<_, _> =
-            done.filter_map(|(name, kept)| Some((name.clone(), kept.result.as_ref()?.text.clone()))).collect();
-        let limit = self.limits.budget_usd.filter(|limit| self.budget.usd() >= *limit);
-        let time = self.limits.wall_time.map(|limit| limit.saturating_sub(progress.began.elapsed()));
+        let outputs: BTreeMap<_, _> = done
+            .filter_map(|(name, kept)| Some((name.clone(), kept.result.as_ref()?.text.clone())))
+            .collect();
+        let limit = self
+            .limits
+            .budget_usd
+            .filter(|limit| self.budget.usd() >= *limit);
+        let time = self
+            .limits
+            .wall_time
+            .map(|limit| limit.saturating_sub(progress.began.elapsed()));
         let used_up = match (limit, time) {
             (Some(limit), _) => Some(format!("the budget of ${limit} is used up")),
             (None, Some(Duration::ZERO)) => Some("the time is used up".to_owned()),
             (None, _) => None,
         };
         if let Some(why) = used_up {
-            return Err(Box::new(TurnResult { outcome: Outcome::Exhausted, ..step::failed("limit", &why) }));
+            return Err(Box::new(TurnResult {
+                outcome: Outcome::Exhausted,
+                ..step::failed("limit", &why)
+            }));
         }
         let prompt = self.workflow.prompt(step, &record.inputs, &outputs);
-        let prompt = prompt.map_err(|problem| Box::new(step::failed("template", &problem.to_string())))?;
+        let prompt =
+            prompt.map_err(|problem| Box::new(step::failed("template", &problem.to_string())))?;
         let before = record.steps.get(&step.name).cloned().unwrap_or_default();
-        Ok(StepStart { step: step.clone(), prompt, before, time })
+        Ok(StepStart {
+            step: step.clone(),
+            prompt,
+            before,
+            time,
+        })
     }
 }
 
@@ -202,16 +251,25 @@ impl RunProgress {
         }
         let record = shared.record();
         let done = |name: &String| record.steps.get(name).is_some_and(StepRecord::is_done);
-        let ready =
-            |step: &&WorkflowStep| !done(&step.name) && !self.begun.contains(&step.name) && step.needs.iter().all(done);
+        let ready = |step: &&WorkflowStep| {
+            !done(&step.name) && !self.begun.contains(&step.name) && step.needs.iter().all(done)
+        };
         let step = shared.workflow.steps.iter().find(ready)?.clone();
         self.begun.insert(step.name.clone());
         Some(step)
     }
 
     /// A step is over.
-    fn end(&mut self, shared: &SharedRun, name: &str, report: RunReport) -> Result<(), WorkflowError> {
-        let RunReport { result, never_valid } = report;
+    fn end(
+        &mut self,
+        shared: &SharedRun,
+        name: &str,
+        report: RunReport,
+    ) -> Result<(), WorkflowError> {
+        let RunReport {
+            result,
+            never_valid,
+        } = report;
         self.turns += result.turns;
         self.usage += result.usage;
         // A step that asked nobody cost nothing.
@@ -226,9 +284,21 @@ impl RunProgress {
     /// What came of all of it, and how many steps are done.
     fn result(&self, shared: &SharedRun, record: &RunRecord) -> (TurnResult, usize) {
         let workflow = &shared.workflow;
-        let done = |step: &&WorkflowStep| record.steps.get(&step.name).is_some_and(StepRecord::is_done);
-        let (all, completed) = (workflow.steps.len(), workflow.steps.iter().filter(done).count());
-        let results = || self.begun.iter().filter_map(|name| record.steps.get(name)?.result.as_ref());
+        let done = |step: &&WorkflowStep| {
+            record
+                .steps
+                .get(&step.name)
+                .is_some_and(StepRecord::is_done)
+        };
+        let (all, completed) = (
+            workflow.steps.len(),
+            workflow.steps.iter().filter(done).count(),
+        );
+        let results = || {
+            self.begun
+                .iter()
+                .filter_map(|name| record.steps.get(name)?.result.as_ref())
+        };
         let any = |outcome: Outcome| results().any(|result| result.outcome == outcome);
         let (outcome, code) = if completed == all {
             (Outcome::Completed, "completed")

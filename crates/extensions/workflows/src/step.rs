@@ -11,7 +11,9 @@ use haft_engine::{OpenError, Roles, RunReport, Session, Which};
 use haft_project::NamedItems;
 use haft_project::agents::AgentDefinition;
 use haft_tools::MergeReport;
-use haft_types::{ConversationId, Cost, CostSum, Field, FieldKind, Filled, Form, Outcome, TurnResult, Usage};
+use haft_types::{
+    ConversationId, Cost, CostSum, Field, FieldKind, Filled, Form, Outcome, TurnResult, Usage,
+};
 
 use crate::error::WorkflowError;
 use crate::observer::StepEvents;
@@ -45,10 +47,19 @@ pub(crate) async fn run(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
     match Box::pin(open_and_run(&shared, start)).await {
         Ok(report) => report,
         Err(error) => {
-            let of_store =
-                matches!(&error, StepError::Setup(SetupError::Store(_) | SetupError::Open(OpenError::Store(_))));
-            let code = if of_store { TurnResult::STORE_FAILED } else { "not_begun" };
-            RunReport { result: failed(code, &with_causes(&error)), never_valid: false }
+            let of_store = matches!(
+                &error,
+                StepError::Setup(SetupError::Store(_) | SetupError::Open(OpenError::Store(_)))
+            );
+            let code = if of_store {
+                TurnResult::STORE_FAILED
+            } else {
+                "not_begun"
+            };
+            RunReport {
+                result: failed(code, &with_causes(&error)),
+                never_valid: false,
+            }
         }
     }
 }
@@ -71,16 +82,28 @@ pub(crate) fn failed(code: &str, message: &str) -> TurnResult {
 
 fn with_causes(error: &dyn Error) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport, StepError> {
-    let StepStart { step, prompt, before, time } = start;
-    let (mut session, copy, input) = open(shared, &step, &prompt, before.conversation.as_ref(), time).await?;
+    let StepStart {
+        step,
+        prompt,
+        before,
+        time,
+    } = start;
+    let (mut session, copy, input) =
+        open(shared, &step, &prompt, before.conversation.as_ref(), time).await?;
     let conversation = session.conversation().id.clone();
     shared.note(|record| {
         let kept = record.steps.entry(step.name.clone()).or_default();
-        *kept = StepRecord { conversation: Some(conversation), result: None };
+        *kept = StepRecord {
+            conversation: Some(conversation),
+            result: None,
+        };
     })?;
     let mut events = StepEvents {
         stream: shared.stream.clone(),
@@ -97,7 +120,11 @@ async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport,
         take_merge(&mut report.result, merged);
     }
     for message in session.close().await {
-        shared.stream.lock().unwrap_or_else(PoisonError::into_inner).closing_message(&message);
+        shared
+            .stream
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closing_message(&message);
     }
     Ok(report)
 }
@@ -112,20 +139,28 @@ async fn run_and_ask(
 ) -> RunReport {
     let mut before: Option<RunReport> = None;
     loop {
-        let report = session.run(input.take(), events, &shared.cancel.child_token()).await;
+        let report = session
+            .run(input.take(), events, &shared.cancel.child_token())
+            .await;
         let report = match before.take() {
             Some(before) => added(&before.result, report),
             None => report,
         };
         let asks = report.result.outcome == Outcome::Waiting && report.result.code == "question";
-        let Some(approver) = shared.approver.as_ref().filter(|_| asks) else { return report };
+        let Some(approver) = shared.approver.as_ref().filter(|_| asks) else {
+            return report;
+        };
         let form = question(&step.name, &report.result.text);
         let answered = tokio::select! {
             () = shared.cancel.cancelled() => Filled::Cancelled,
             answered = approver.fill(&form) => answered,
         };
-        let Filled::Accepted(mut values) = answered else { return report };
-        let Some(serde_json::Value::String(answer)) = values.remove(ANSWER) else { return report };
+        let Filled::Accepted(mut values) = answered else {
+            return report;
+        };
+        let Some(serde_json::Value::String(answer)) = values.remove(ANSWER) else {
+            return report;
+        };
         input = Some(answer);
         before = Some(report);
     }
@@ -143,7 +178,11 @@ fn question(step: &str, text: &str) -> Form {
         required: true,
         default: None,
     };
-    Form { from: format!("the step `{step}`"), message: text.to_owned(), fields: vec![field] }
+    Form {
+        from: format!("the step `{step}`"),
+        message: text.to_owned(),
+        fields: vec![field],
+    }
 }
 
 /// A later run of the same step, with what those before it used.
@@ -159,7 +198,8 @@ fn added(before: &TurnResult, mut report: RunReport) -> RunReport {
     report
 }
 
-/// What became of the work of a step in its copy is part of its answer; where it is not in the project, the step has failed.
+/// What became of the work of a step in its copy is part of its answer; where it is not in the
+/// project, the step has failed.
 fn take_merge(result: &mut TurnResult, merged: MergeReport) {
     if merged.conflict {
         (result.outcome, result.code) = (Outcome::Failed, "not_merged".to_owned());
@@ -189,7 +229,12 @@ async fn open(
         }
     }
     let title = format!("{}: {}", shared.workflow.name, step.name);
-    let (session, copy) = open_plan(shared, step, plan(shared, step, Which::New { title }, time)?).await?;
+    let (session, copy) = open_plan(
+        shared,
+        step,
+        plan(shared, step, Which::New { title }, time)?,
+    )
+    .await?;
     Ok((session, copy, Some(prompt.to_owned())))
 }
 
@@ -206,40 +251,76 @@ async fn open_plan(
     // git takes locks of its own, and gives up where another holds them.
     let _alone = shared.merging.lock().await;
     let (mut config, mut services, which) = Box::pin(shared.agent.prepare(plan)).await?;
-    let copy = WorkCopy::open(&copy, &mut config, &mut services).await.map_err(StepError::Copy)?;
-    let session = Box::pin(Session::open(config, services, which)).await.map_err(SetupError::from)?;
+    let copy = WorkCopy::open(&copy, &mut config, &mut services)
+        .await
+        .map_err(StepError::Copy)?;
+    let session = Box::pin(Session::open(config, services, which))
+        .await
+        .map_err(SetupError::from)?;
     Ok((session, Some(copy)))
 }
 
 impl WorkflowStep {
     /// Whether it works in a copy of the project.
     pub fn in_copy(&self, agents: &NamedItems<AgentDefinition>) -> bool {
-        let of_agent = || agents.get(self.agent.as_deref()?).map(|agent| agent.worktree);
+        let of_agent = || {
+            agents
+                .get(self.agent.as_deref()?)
+                .map(|agent| agent.worktree)
+        };
         self.worktree.or_else(of_agent).unwrap_or(false)
     }
 
-    /// The model it names, or its agent, or what is given for the others; none where the configuration decides.
-    pub fn model(&self, agents: &NamedItems<AgentDefinition>, otherwise: Option<&str>) -> Option<String> {
+    /// The model it names, or its agent, or what is given for the others; none where the
+    /// configuration decides.
+    pub fn model(
+        &self,
+        agents: &NamedItems<AgentDefinition>,
+        otherwise: Option<&str>,
+    ) -> Option<String> {
         let of_agent = || agents.get(self.agent.as_deref()?)?.model.clone();
-        self.model.clone().or_else(of_agent).or_else(|| otherwise.map(str::to_owned))
+        self.model
+            .clone()
+            .or_else(of_agent)
+            .or_else(|| otherwise.map(str::to_owned))
     }
 }
 
 /// A step is run as a front end runs a task.
-fn plan(shared: &SharedRun, step: &WorkflowStep, which: Which, time: Option<Duration>) -> Result<RunPlan, SetupError> {
+fn plan(
+    shared: &SharedRun,
+    step: &WorkflowStep,
+    which: Which,
+    time: Option<Duration>,
+) -> Result<RunPlan, SetupError> {
     let config = &shared.config;
     let own = step.model(&shared.agents, shared.model.as_deref());
-    let chosen = OwnChoice { model: own.is_some(), tools: false };
-    let model = own.or_else(|| haft_agent::configured_model(config)).ok_or(SetupError::NoModel)?;
+    let chosen = OwnChoice {
+        model: own.is_some(),
+        tools: false,
+    };
+    let model = own
+        .or_else(|| haft_agent::configured_model(config))
+        .ok_or(SetupError::NoModel)?;
     let roles = &config.roles;
-    let roles = Roles { main: roles.read_main()?, system_prompt: roles.read_system_prompt()?, ..Roles::default() };
+    let roles = Roles {
+        main: roles.read_main()?,
+        system_prompt: roles.read_system_prompt()?,
+        ..Roles::default()
+    };
     let configured = RunPlan::of_config(config, model, shared.project.clone(), which);
     let mut plan = RunPlan {
         roles,
         mode: shared.mode.unwrap_or(configured.mode),
         approver: shared.approver.clone(),
-        limits: TurnLimits { wall_time: time, ..shared.limits },
-        step: Some(RunStep { name: step.name.clone(), budget: shared.budget.clone() }),
+        limits: TurnLimits {
+            wall_time: time,
+            ..shared.limits
+        },
+        step: Some(RunStep {
+            name: step.name.clone(),
+            budget: shared.budget.clone(),
+        }),
         ..configured
     };
     if let Some(agent) = &step.agent {

@@ -1,6 +1,7 @@
 //! Prompts as templates: what they may mention, and what becomes of them.
 //!
-//! Invariant: a template ends. It has so much fuel, and it can neither read files nor include others.
+//! Invariant: a template ends. It has so much fuel, and it can neither read files nor include
+//! others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,19 +39,27 @@ pub(crate) enum TemplateVariable {
 /// What a template mentions, or why it is none.
 pub(crate) fn mentions(text: &str) -> Result<BTreeSet<TemplateVariable>, TemplateProblem> {
     let environment = environment();
-    let template = environment.template_from_str(text).map_err(|error| wrong(&error))?;
+    let template = environment
+        .template_from_str(text)
+        .map_err(|error| wrong(&error))?;
     let mention = |path: String| {
         let mut parts = path.split('.');
         match (parts.next(), parts.next(), parts.next()) {
             (Some("inputs"), Some(name), None) => Some(TemplateVariable::Input(name.to_owned())),
-            (Some("steps"), Some(name), Some("output")) => Some(TemplateVariable::Step(name.to_owned())),
+            (Some("steps"), Some(name), Some("output")) => {
+                Some(TemplateVariable::Step(name.to_owned()))
+            }
             // All of them, as in a loop.
             (Some("steps" | "inputs"), None, None) => None,
             (Some(name), None, None) if FUNCTIONS.contains(&name) => None,
             _ => Some(TemplateVariable::Other(path)),
         }
     };
-    Ok(template.undeclared_variables(true).into_iter().filter_map(mention).collect())
+    Ok(template
+        .undeclared_variables(true)
+        .into_iter()
+        .filter_map(mention)
+        .collect())
 }
 
 /// The text with everything put in.
@@ -59,8 +68,13 @@ pub(crate) fn render(
     inputs: &BTreeMap<String, String>,
     outputs: &BTreeMap<String, String>,
 ) -> Result<String, TemplateProblem> {
-    let steps: BTreeMap<_, _> = outputs.iter().map(|(name, output)| (name.as_str(), context! { output })).collect();
-    let rendered = environment().render_str(text, context! { inputs, steps }).map_err(|error| wrong(&error))?;
+    let steps: BTreeMap<_, _> = outputs
+        .iter()
+        .map(|(name, output)| (name.as_str(), context! { output }))
+        .collect();
+    let rendered = environment()
+        .render_str(text, context! { inputs, steps })
+        .map_err(|error| wrong(&error))?;
     if rendered.len() > LONGEST {
         return Err((format!("the prompt is longer than {LONGEST} bytes"), 1));
     }

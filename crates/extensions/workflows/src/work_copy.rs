@@ -22,7 +22,8 @@ pub(crate) struct WorkCopy {
 }
 
 impl WorkCopy {
-    /// Makes the copy of this name, or takes the one there is, and moves the session that is about to open into it.
+    /// Makes the copy of this name, or takes the one there is, and moves the session that is about
+    /// to open into it.
     pub(crate) async fn open(
         name: &ConversationId,
         config: &mut SessionConfig,
@@ -32,8 +33,11 @@ impl WorkCopy {
             return Err("it works in a copy of the project, and this agent makes none".to_owned());
         };
         let project = config.folders.workspace.clone();
-        let (conversation, running, environment) =
-            (name.clone(), Arc::clone(&services.running), Arc::clone(&config.tools.child_environment));
+        let (conversation, running, environment) = (
+            name.clone(),
+            Arc::clone(&services.running),
+            Arc::clone(&config.tools.child_environment),
+        );
         let (workspace, folder) = (project.clone(), config.folders.worktrees.clone());
         let (trusted, now) = (config.knowledge.paths.trusted, services.clock.now().into());
         let made = spawn_blocking(move || {
@@ -47,27 +51,56 @@ impl WorkCopy {
                 now,
             })
         });
-        let copy = made.await.map_err(|error| error.to_string()).and_then(|made| made)?;
+        let copy = made
+            .await
+            .map_err(|error| error.to_string())
+            .and_then(|made| made)?;
         let swept = copy.swept().iter().cloned();
-        config.notices.extend(swept.map(|message| Notice { code: "worktree_removed", message, failed: false }));
+        config.notices.extend(swept.map(|message| Notice {
+            code: "worktree_removed",
+            message,
+            failed: false,
+        }));
         let workspace = copy.workspace(&project);
-        let folders = std::iter::once(&workspace.root).chain(&workspace.extra).cloned().collect();
+        let folders = std::iter::once(&workspace.root)
+            .chain(&workspace.extra)
+            .cloned()
+            .collect();
         config.prompt.environment.cwd = workspace.cwd.display().to_string();
         config.folders.workspace = workspace;
         services.running = Arc::new(services.running.anew_in(folders));
-        let (private, changes) = (config.folders.private.clone(), Arc::clone(&services.changes));
-        Ok(Self { copy, project, private, changes })
+        let (private, changes) = (
+            config.folders.private.clone(),
+            Arc::clone(&services.changes),
+        );
+        Ok(Self {
+            copy,
+            project,
+            private,
+            changes,
+        })
     }
 
-    /// Merges what was changed into the project if the work is completed, as something undo can take back in the session's
-    /// conversation. The copy is removed where nothing of it would be lost.
+    /// Merges what was changed into the project if the work is completed, as something undo can
+    /// take back in the session's conversation. The copy is removed where nothing of it would
+    /// be lost.
     pub(crate) async fn settle(self, session: &Session, outcome: Outcome) -> MergeReport {
         let conversation = session.conversation().id.clone();
-        let Some(message_id) = session.history().last().map(|entry| entry.message.message_id) else {
+        let Some(message_id) = session
+            .history()
+            .last()
+            .map(|entry| entry.message.message_id)
+        else {
             return MergeReport::default();
         };
-        let watch = self.changes.open(&conversation, &self.project, &self.private);
-        let call = CallName { message_id, call_id: MERGE.to_owned(), tool: MERGE.to_owned() };
+        let watch = self
+            .changes
+            .open(&conversation, &self.project, &self.private);
+        let call = CallName {
+            message_id,
+            call_id: MERGE.to_owned(),
+            tool: MERGE.to_owned(),
+        };
         let recorded = watch.begin(call, Access::Write).await;
         let (history, copy) = (recorded.history(), self.copy);
         let merged = spawn_blocking(move || copy.settle(outcome, history.as_ref(), MERGE)).await;
@@ -76,7 +109,11 @@ impl WorkCopy {
             conflict: true,
             ..MergeReport::default()
         });
-        drop(recorded.end(Envelope::success(merged.text.clone()).into()).await);
+        drop(
+            recorded
+                .end(Envelope::success(merged.text.clone()).into())
+                .await,
+        );
         merged
     }
 }

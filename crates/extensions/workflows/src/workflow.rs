@@ -1,10 +1,10 @@
 //! A file of steps for agents, each beginning when what it needs is done.
 //!
-//! A file is checked whole before anything of it runs: names, needs, cycles and templates. What is wrong is a [`FileProblem`] with
-//! file and line, and the file is not used.
+//! A file is checked whole before anything of it runs: names, needs, cycles and templates. What is
+//! wrong is a [`FileProblem`] with file and line, and the file is not used.
 //!
-//! Invariant: the steps of a [`Workflow`] can be put in an order in which each comes after all it needs, and no template
-//! mentions a step that is not done by then.
+//! Invariant: the steps of a [`Workflow`] can be put in an order in which each comes after all it
+//! needs, and no template mentions a step that is not done by then.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,8 @@ pub struct Workflow {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// What it can be told, each with what it is when nothing is told; without that it must be told.
+    /// What it can be told, each with what it is when nothing is told; without that it must be
+    /// told.
     pub inputs: BTreeMap<String, Option<String>>,
     /// In the order they are written.
     pub steps: Vec<WorkflowStep>,
@@ -99,25 +100,40 @@ pub(crate) struct StepEntry {
     pub(crate) worktree: Option<bool>,
 }
 
-/// Reads the workflows; a file that cannot be used is named, with everything that is wrong with it, and skipped.
+/// Reads the workflows; a file that cannot be used is named, with everything that is wrong with it,
+/// and skipped.
 pub fn load(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> NamedItems<Workflow> {
-    haft_project::load_files(paths, KnowledgeKind::Workflows, &["yaml", "yml"], problems, workflow)
+    haft_project::load_files(
+        paths,
+        KnowledgeKind::Workflows,
+        &["yaml", "yml"],
+        problems,
+        workflow,
+    )
 }
 
 fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<FileProblem>> {
     let written: WorkflowFile = serde_saphyr::from_str(&text).map_err(|error| {
-        let line = error.location().map_or(1, |location| location.line() as usize);
+        let line = error
+            .location()
+            .map_or(1, |location| location.line() as usize);
         let message = error.without_snippet().to_string();
         let message = message.lines().next().unwrap_or("it is not YAML");
         // The line stands in front already.
-        let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
+        let message = message
+            .rsplit_once(" at line ")
+            .map_or(message, |(message, _)| message);
         vec![FileProblem::new(path, format!("it cannot be read: {message}")).at(line)]
     })?;
     let wrong = check::wrong(path, &text, &written);
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let WorkflowFile { description, inputs, steps } = written;
+    let WorkflowFile {
+        description,
+        inputs,
+        steps,
+    } = written;
     let step = |step: StepEntry| WorkflowStep {
         lines: StepLines {
             agent: line_of(step.agent.as_ref().unwrap_or(&step.name)),
@@ -131,7 +147,10 @@ fn workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<Fil
         worktree: step.worktree,
     };
     Ok(Workflow {
-        name: path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
+        name: path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default(),
         description: description.trim().to_owned(),
         inputs,
         steps: steps.into_iter().map(step).collect(),
@@ -150,7 +169,10 @@ pub(crate) fn first_line_of(text: &Spanned<String>, file: &str) -> usize {
     let line = line_of(text);
     let written = file.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let column = (text.referenced.column() as usize).saturating_sub(1);
-    let is_block = written.chars().nth(column).is_some_and(|c| ['|', '>'].contains(&c));
+    let is_block = written
+        .chars()
+        .nth(column)
+        .is_some_and(|c| ['|', '>'].contains(&c));
     if is_block { line + 1 } else { line }
 }
 
@@ -161,12 +183,23 @@ impl Workflow {
             let name = step.agent.as_deref()?;
             let what = match agents.get(name) {
                 Some(agent) if agent.role.is_empty() => {
-                    format!("the agent `{name}` has no role definition; write one in `{}`", agent.path.display())
+                    format!(
+                        "the agent `{name}` has no role definition; write one in `{}`",
+                        agent.path.display()
+                    )
                 }
                 Some(_) => return None,
                 None => {
-                    let names: Vec<_> = agents.items.iter().map(|agent| agent.name.as_str()).collect();
-                    let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                    let names: Vec<_> = agents
+                        .items
+                        .iter()
+                        .map(|agent| agent.name.as_str())
+                        .collect();
+                    let there = if names.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        names.join(", ")
+                    };
                     format!("there is no agent `{name}`; there are: {there}")
                 }
             };
@@ -182,18 +215,27 @@ impl Workflow {
 
     /// The steps whose answers are those of the workflow: no other step needs them.
     pub fn last_steps(&self) -> impl Iterator<Item = &WorkflowStep> {
-        let needed: BTreeSet<&str> = self.steps.iter().flat_map(|step| &step.needs).map(String::as_str).collect();
-        self.steps.iter().filter(move |step| !needed.contains(step.name.as_str()))
+        let needed: BTreeSet<&str> = self
+            .steps
+            .iter()
+            .flat_map(|step| &step.needs)
+            .map(String::as_str)
+            .collect();
+        self.steps
+            .iter()
+            .filter(move |step| !needed.contains(step.name.as_str()))
     }
 
-    /// The prompt of a step. `outputs` are those of the steps that are done, among them all it needs.
+    /// The prompt of a step. `outputs` are those of the steps that are done, among them all it
+    /// needs.
     pub fn prompt(
         &self,
         step: &WorkflowStep,
         inputs: &BTreeMap<String, String>,
         outputs: &BTreeMap<String, String>,
     ) -> Result<String, FileProblem> {
-        template::render(&step.prompt, inputs, outputs)
-            .map_err(|(what, line)| FileProblem::new(&self.path, what).at(step.lines.prompt + line.saturating_sub(1)))
+        template::render(&step.prompt, inputs, outputs).map_err(|(what, line)| {
+            FileProblem::new(&self.path, what).at(step.lines.prompt + line.saturating_sub(1))
+        })
     }
 }

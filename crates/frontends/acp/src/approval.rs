@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
-    NoticeSeverity, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    NoticeSeverity, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
+    RequestPermissionRequest, SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_client_protocol::{is_connection_terminated, is_incoming_transport_closed};
 use async_trait::async_trait;
@@ -30,14 +30,23 @@ pub(crate) struct EditorApprover {
 #[async_trait]
 impl Approver for EditorApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
-        let no = ApprovalReply::No { reason: String::new() };
+        let no = ApprovalReply::No {
+            reason: String::new(),
+        };
         let call = self.calls.lock().asked(approval);
         let id = call.tool_call_id.clone();
-        let request = RequestPermissionRequest::new(self.sender.session.clone(), call, choices(&approval.remember));
+        let request = RequestPermissionRequest::new(
+            self.sender.session.clone(),
+            call,
+            choices(&approval.remember),
+        );
         let answer = match self.sender.editor.send_request(request).block_task().await {
             Ok(answer) => answer,
-            // Who is gone has not said no: the turn is about to be cancelled, and the question is asked again when it goes on.
-            Err(error) if is_connection_terminated(&error) || is_incoming_transport_closed(&error) => {
+            // Who is gone has not said no: the turn is about to be cancelled, and the question is
+            // asked again when it goes on.
+            Err(error)
+                if is_connection_terminated(&error) || is_incoming_transport_closed(&error) =>
+            {
                 std::future::pending().await
             }
             Err(_) => return no,
@@ -51,15 +60,25 @@ impl Approver for EditorApprover {
             _ => return no,
         };
         let running = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
-        self.sender.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, running)));
+        self.sender
+            .send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(
+                id, running,
+            )));
         reply
     }
 
     async fn fill(&self, form: &Form) -> Filled {
-        let request = self.sender.taken.forms.then(|| forms::request(&self.sender.session, form)).flatten();
+        let request = self
+            .sender
+            .taken
+            .forms
+            .then(|| forms::request(&self.sender.session, form))
+            .flatten();
         let Some(request) = request else {
             let (from, message) = (&form.from, &form.message);
-            let text = format!("{from} asked \"{message}\". This editor cannot show the form, so it was declined.");
+            let text = format!(
+                "{from} asked \"{message}\". This editor cannot show the form, so it was declined."
+            );
             self.sender.tell(NoticeSeverity::Warning, text);
             return Filled::Declined;
         };
@@ -74,16 +93,33 @@ impl Approver for EditorApprover {
     }
 }
 
-/// What can be answered. "Always" says which rules it writes, and is there only where a rule would hold.
+/// What can be answered. "Always" says which rules it writes, and is there only where a rule would
+/// hold.
 fn choices(rules: &[String]) -> Vec<PermissionOption> {
-    let mut choices = vec![PermissionOption::new(ONCE, "Allow once", PermissionOptionKind::AllowOnce)];
+    let mut choices = vec![PermissionOption::new(
+        ONCE,
+        "Allow once",
+        PermissionOptionKind::AllowOnce,
+    )];
     if !rules.is_empty() {
         let name = format!(
             "Always allow {}",
-            rules.iter().map(|rule| format!("`{}`", reveal(rule))).collect::<Vec<_>>().join(", ")
+            rules
+                .iter()
+                .map(|rule| format!("`{}`", reveal(rule)))
+                .collect::<Vec<_>>()
+                .join(", ")
         );
-        choices.push(PermissionOption::new(ALWAYS, name, PermissionOptionKind::AllowAlways));
+        choices.push(PermissionOption::new(
+            ALWAYS,
+            name,
+            PermissionOptionKind::AllowAlways,
+        ));
     }
-    choices.push(PermissionOption::new(NO, "Reject", PermissionOptionKind::RejectOnce));
+    choices.push(PermissionOption::new(
+        NO,
+        "Reject",
+        PermissionOptionKind::RejectOnce,
+    ));
     choices
 }

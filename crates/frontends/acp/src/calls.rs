@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{
-    Terminal, TerminalId, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind,
+    Terminal, TerminalId, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use haft_agent::{Approval, MAIN};
 use haft_text::reveal;
@@ -19,28 +19,40 @@ const PROGRESS: usize = 16 * 1024;
 /// How long a title may be.
 const TITLE: usize = 200;
 
-/// The tools through which the model speaks with its user: what they say is shown as text, not as calls.
+/// The tools through which the model speaks with its user: what they say is shown as text, not as
+/// calls.
 pub(crate) fn is_speech(tool: &str) -> bool {
     matches!(
         tool,
-        "attempt_completion" | "ask_followup_question" | "plan_mode_respond" | "todo_write" | "TodoWrite" | "todo_read"
+        "attempt_completion"
+            | "ask_followup_question"
+            | "plan_mode_respond"
+            | "todo_write"
+            | "TodoWrite"
+            | "todo_read"
     )
 }
 
 /// What kind of thing a tool does.
 pub(crate) fn kind_of(tool: &str) -> ToolKind {
     match tool {
-        "read_file" | "Read" | "list_files" | "LS" | "extract_to_text" | "count_tokens" | "use_skill" | "recall" => {
-            ToolKind::Read
-        }
-        "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "apply_patch" | "undo_edit" | "Write"
-        | "Edit" | "str_replace" | "MultiEdit" => ToolKind::Edit,
-        "search_files" | "glob" | "Grep" | "Glob" | "list_code_definition_names" | "tool_search" | "use_rag_tool" => {
-            ToolKind::Search
-        }
-        "execute_command" | "Bash" | "session_start" | "session_interactive" | "session_stop" | "background_task" => {
-            ToolKind::Execute
-        }
+        "read_file" | "Read" | "list_files" | "LS" | "extract_to_text" | "count_tokens"
+        | "use_skill" | "recall" => ToolKind::Read,
+        "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "apply_patch"
+        | "undo_edit" | "Write" | "Edit" | "str_replace" | "MultiEdit" => ToolKind::Edit,
+        "search_files"
+        | "glob"
+        | "Grep"
+        | "Glob"
+        | "list_code_definition_names"
+        | "tool_search"
+        | "use_rag_tool" => ToolKind::Search,
+        "execute_command"
+        | "Bash"
+        | "session_start"
+        | "session_interactive"
+        | "session_stop"
+        | "background_task" => ToolKind::Execute,
         "web_fetch" | "web_search" | "WebFetch" | "WebSearch" => ToolKind::Fetch,
         "run_named_subagents" | "talk_to" | "talk_to_group" => ToolKind::Think,
         _ => ToolKind::Other,
@@ -70,7 +82,11 @@ pub(crate) struct OpenCalls {
 
 impl OpenCalls {
     pub(crate) fn new(cwd: PathBuf) -> Self {
-        Self { cwd, calls: HashMap::new(), nameless: 0 }
+        Self {
+            cwd,
+            calls: HashMap::new(),
+            nameless: 0,
+        }
     }
 
     /// The model has named a tool.
@@ -80,18 +96,35 @@ impl OpenCalls {
         let (agent, tool) = (agent.to_owned(), tool.to_owned());
         let kind = kind_of(&tool);
         let arguments = Value::Null;
-        let open = OpenCall { agent, tool, arguments, before: Vec::new(), printed: String::new(), at_terminal: false };
+        let open = OpenCall {
+            agent,
+            tool,
+            arguments,
+            before: Vec::new(),
+            printed: String::new(),
+            at_terminal: false,
+        };
         self.calls.insert(id.clone(), open);
-        ToolCall::new(id, title).kind(kind).status(ToolCallStatus::Pending)
+        ToolCall::new(id, title)
+            .kind(kind)
+            .status(ToolCallStatus::Pending)
     }
 
     /// Its arguments are whole.
-    pub(crate) fn whole(&mut self, agent: &str, id: &str, arguments: &Value) -> Option<ToolCallUpdate> {
+    pub(crate) fn whole(
+        &mut self,
+        agent: &str,
+        id: &str,
+        arguments: &Value,
+    ) -> Option<ToolCallUpdate> {
         let id = shown_id(agent, id);
         let call = self.calls.get_mut(&id)?;
         call.arguments.clone_from(arguments);
         let files = diffs::written(&call.tool, arguments);
-        call.before = files.into_iter().filter_map(|file| FileBefore::at(self.cwd.join(file))).collect();
+        call.before = files
+            .into_iter()
+            .filter_map(|file| FileBefore::at(self.cwd.join(file)))
+            .collect();
         let fields = ToolCallUpdateFields::new()
             .title(titled(&call.agent, &call.tool, arguments))
             .status(ToolCallStatus::InProgress)
@@ -109,7 +142,9 @@ impl OpenCalls {
         if !text.ends_with('\n') {
             call.printed.push('\n');
         }
-        let from = call.printed.ceil_char_boundary(call.printed.len().saturating_sub(PROGRESS));
+        let from = call
+            .printed
+            .ceil_char_boundary(call.printed.len().saturating_sub(PROGRESS));
         call.printed.drain(..from);
         let fields = ToolCallUpdateFields::new()
             .status(ToolCallStatus::InProgress)
@@ -118,49 +153,85 @@ impl OpenCalls {
     }
 
     /// It runs at a terminal of the editor. Of whom it is the call is not known here.
-    pub(crate) fn at_terminal(&mut self, id: &str, terminal: &TerminalId) -> Option<ToolCallUpdate> {
+    pub(crate) fn at_terminal(
+        &mut self,
+        id: &str,
+        terminal: &TerminalId,
+    ) -> Option<ToolCallUpdate> {
         let of_another = format!("/{id}");
-        let (id, call) = self.calls.iter_mut().find(|(known, _)| *known == id || known.ends_with(&of_another))?;
+        let (id, call) = self
+            .calls
+            .iter_mut()
+            .find(|(known, _)| *known == id || known.ends_with(&of_another))?;
         call.at_terminal = true;
         let fields = ToolCallUpdateFields::new()
             .status(ToolCallStatus::InProgress)
-            .content(vec![ToolCallContent::Terminal(Terminal::new(terminal.clone()))]);
+            .content(vec![ToolCallContent::Terminal(Terminal::new(
+                terminal.clone(),
+            ))]);
         Some(ToolCallUpdate::new(id.clone(), fields))
     }
 
     /// It has ended.
-    pub(crate) fn end(&mut self, agent: &str, id: &str, status: ToolStatus, text: &str) -> Option<ToolCallUpdate> {
+    pub(crate) fn end(
+        &mut self,
+        agent: &str,
+        id: &str,
+        status: ToolStatus,
+        text: &str,
+    ) -> Option<ToolCallUpdate> {
         let id = shown_id(agent, id);
         let call = self.calls.remove(&id)?;
         let status = match status {
             ToolStatus::Success | ToolStatus::Partial => ToolCallStatus::Completed,
             ToolStatus::Error => ToolCallStatus::Failed,
         };
-        let mut content: Vec<_> = call.before.into_iter().filter_map(FileBefore::since).collect();
+        let mut content: Vec<_> = call
+            .before
+            .into_iter()
+            .filter_map(FileBefore::since)
+            .collect();
         if content.is_empty() && !text.trim().is_empty() {
             content.push(said(&call.tool, text));
         }
-        let fields = ToolCallUpdateFields::new().status(status).raw_output(Value::from(text));
+        let fields = ToolCallUpdateFields::new()
+            .status(status)
+            .raw_output(Value::from(text));
         // A terminal goes on showing what it showed.
-        let fields = if call.at_terminal { fields } else { fields.content(content) };
+        let fields = if call.at_terminal {
+            fields
+        } else {
+            fields.content(content)
+        };
         Some(ToolCallUpdate::new(id, fields))
     }
 
     /// Those that will never end, because their turn is over.
     pub(crate) fn abandon(&mut self) -> Vec<ToolCallUpdate> {
-        let failed = |id| ToolCallUpdate::new(id, ToolCallUpdateFields::new().status(ToolCallStatus::Failed));
+        let failed = |id| {
+            ToolCallUpdate::new(
+                id,
+                ToolCallUpdateFields::new().status(ToolCallStatus::Failed),
+            )
+        };
         self.calls.drain().map(|(id, _)| failed(id)).collect()
     }
 
-    /// Returns the call that a question is about, with the reason for asking. A question about an unknown call gets an id of
-    /// its own.
+    /// Returns the call that a question is about, with the reason for asking. A question about an
+    /// unknown call gets an id of its own.
     ///
-    /// Invariant: the content shows the approval's subject whole, with control characters spelled out. It is not derived from
-    /// the arguments, which can say something else than the tool does.
+    /// Invariant: the content shows the approval's subject whole, with control characters spelled
+    /// out. It is not derived from the arguments, which can say something else than the tool
+    /// does.
     pub(crate) fn asked(&mut self, approval: &Approval) -> ToolCallUpdate {
-        let same = |call: &OpenCall| call.agent == approval.agent && call.arguments == approval.arguments;
+        let same =
+            |call: &OpenCall| call.agent == approval.agent && call.arguments == approval.arguments;
         let by_arguments = self.calls.iter().find(|(_, call)| same(call));
-        let by_tool = || self.calls.iter().find(|(_, call)| call.agent == approval.agent && call.tool == approval.tool);
+        let by_tool = || {
+            self.calls
+                .iter()
+                .find(|(_, call)| call.agent == approval.agent && call.tool == approval.tool)
+        };
         let id = if let Some((id, _)) = by_arguments.or_else(by_tool) {
             id.clone()
         } else {
@@ -168,11 +239,15 @@ impl OpenCalls {
             format!("question-{}", self.nameless)
         };
         let (tool, arguments) = (&approval.tool, &approval.arguments);
-        let mut content =
-            diffs::foreseen(&approval.subject, &self.cwd).unwrap_or_else(|| vec![fenced(&reveal(&approval.subject))]);
+        let mut content = diffs::foreseen(&approval.subject, &self.cwd)
+            .unwrap_or_else(|| vec![fenced(&reveal(&approval.subject))]);
         content.push(reveal(&approval.reason).into_owned().into());
         let title = titled(&approval.agent, tool, arguments);
-        let title = if approval.leaves_sandbox { format!("{title} (outside the sandbox)") } else { title };
+        let title = if approval.leaves_sandbox {
+            format!("{title} (outside the sandbox)")
+        } else {
+            title
+        };
         let fields = ToolCallUpdateFields::new()
             .title(title)
             .kind(kind_of(tool))
@@ -197,10 +272,15 @@ pub(crate) fn earlier(id: &str, tool: &str, arguments: &Value, cwd: &Path) -> To
 /// Returns the output of a call: a code block for commands, plain text otherwise.
 pub(crate) fn said(tool: &str, text: &str) -> ToolCallContent {
     let text = text.trim_end();
-    if kind_of(tool) == ToolKind::Execute { fenced(text) } else { text.to_owned().into() }
+    if kind_of(tool) == ToolKind::Execute {
+        fenced(text)
+    } else {
+        text.to_owned().into()
+    }
 }
 
-/// Returns a code block. Editors render text as Markdown, which would hide comments and the targets of links.
+/// Returns a code block. Editors render text as Markdown, which would hide comments and the targets
+/// of links.
 fn fenced(text: &str) -> ToolCallContent {
     let fence = "`".repeat(longest_backticks(text).max(2) + 1);
     format!("{fence}\n{text}\n{fence}").into()
@@ -218,20 +298,35 @@ fn inline_code(text: &str) -> String {
 }
 
 fn longest_backticks(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+    text.split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default()
 }
 
 /// Calls of sub-agents have ids of their own, which may be those of another agent's calls.
 fn shown_id(agent: &str, id: &str) -> String {
-    if agent == MAIN { id.to_owned() } else { format!("{agent}/{id}") }
+    if agent == MAIN {
+        id.to_owned()
+    } else {
+        format!("{agent}/{id}")
+    }
 }
 
 /// What a call does, in a line.
 fn titled(agent: &str, tool: &str, arguments: &Value) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    let about = match (kind_of(tool), text("command"), text("regex").or_else(|| text("pattern"))) {
+    let about = match (
+        kind_of(tool),
+        text("command"),
+        text("regex").or_else(|| text("pattern")),
+    ) {
         (ToolKind::Execute, Some(command), _) => inline_code(&one_line(command)),
-        (_, _, Some(pattern)) => format!("{tool} \"{}\" in {}", one_line(pattern), text("path").unwrap_or(".")),
+        (_, _, Some(pattern)) => format!(
+            "{tool} \"{}\" in {}",
+            one_line(pattern),
+            text("path").unwrap_or(".")
+        ),
         _ => {
             let files = diffs::written(tool, arguments);
             let known = ["path", "file_path", "url", "query", "name", "target"];
@@ -242,23 +337,43 @@ fn titled(agent: &str, tool: &str, arguments: &Value) -> String {
             }
         }
     };
-    if agent == MAIN { about } else { format!("{agent}: {about}") }
+    if agent == MAIN {
+        about
+    } else {
+        format!("{agent}: {about}")
+    }
 }
 
 fn one_line(text: &str) -> String {
-    let text = reveal(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    if text.len() <= TITLE { text } else { format!("{}…", &text[..text.floor_char_boundary(TITLE)]) }
+    let text = reveal(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    if text.len() <= TITLE {
+        text
+    } else {
+        format!("{}…", &text[..text.floor_char_boundary(TITLE)])
+    }
 }
 
 /// The files a call is about.
 fn locations(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallLocation> {
     let mut files = diffs::written(tool, arguments);
     if files.is_empty() && !matches!(kind_of(tool), ToolKind::Execute | ToolKind::Fetch) {
-        let path = arguments.get("path").or_else(|| arguments.get("file_path")).and_then(Value::as_str);
+        let path = arguments
+            .get("path")
+            .or_else(|| arguments.get("file_path"))
+            .and_then(Value::as_str);
         files.extend(path.map(str::to_owned));
     }
-    let line = arguments.get("start_line").and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok());
-    files.into_iter().map(|file| ToolCallLocation::new(cwd.join(file)).line(line)).collect()
+    let line = arguments
+        .get("start_line")
+        .and_then(Value::as_u64)
+        .and_then(|line| u32::try_from(line).ok());
+    files
+        .into_iter()
+        .map(|file| ToolCallLocation::new(cwd.join(file)).line(line))
+        .collect()
 }
 
 #[cfg(test)]
@@ -270,10 +385,30 @@ mod tests {
     #[test]
     fn titles_say_what_a_call_does() {
         for (agent, tool, arguments, title) in [
-            (MAIN, "execute_command", json!({"command": "cargo\n  test"}), "`cargo test`"),
-            (MAIN, "search_files", json!({"regex": "fn ", "path": "src"}), "search_files \"fn\" in src"),
-            (MAIN, "multi_edit", json!({"edits": [{"path": "a"}, {"path": "b"}]}), "multi_edit a, b"),
-            ("scout", "read_file", json!({"path": "a"}), "scout: read_file a"),
+            (
+                MAIN,
+                "execute_command",
+                json!({"command": "cargo\n  test"}),
+                "`cargo test`",
+            ),
+            (
+                MAIN,
+                "search_files",
+                json!({"regex": "fn ", "path": "src"}),
+                "search_files \"fn\" in src",
+            ),
+            (
+                MAIN,
+                "multi_edit",
+                json!({"edits": [{"path": "a"}, {"path": "b"}]}),
+                "multi_edit a, b",
+            ),
+            (
+                "scout",
+                "read_file",
+                json!({"path": "a"}),
+                "scout: read_file a",
+            ),
             (MAIN, "mcp__x__y", json!({"n": 1}), "mcp__x__y"),
         ] {
             assert_eq!(titled(agent, tool, &arguments), title);
@@ -300,7 +435,10 @@ mod tests {
         };
         let asked = calls.asked(&approval);
         assert_eq!(asked.tool_call_id.0.as_ref(), "scout/1");
-        assert_eq!(asked.fields.title.as_deref(), Some("scout: `make` (outside the sandbox)"));
+        assert_eq!(
+            asked.fields.title.as_deref(),
+            Some("scout: `make` (outside the sandbox)")
+        );
         approval.agent = "nobody".into();
         assert_eq!(calls.asked(&approval).tool_call_id.0.as_ref(), "question-1");
     }
@@ -325,22 +463,41 @@ mod tests {
         for tool in ["execute_command", "mcp__x__y"] {
             let call = asked(tool, json!({"command": hostile}), hostile);
             let text = &call["content"][0]["content"]["text"];
-            assert_eq!(text, "```\nrm -rf ~␍␛[2Kls `a` <U+202E>\n<!-- b -->\n```", "{tool}");
+            assert_eq!(
+                text, "```\nrm -rf ~␍␛[2Kls `a` <U+202E>\n<!-- b -->\n```",
+                "{tool}"
+            );
             assert_eq!(call["content"][1]["content"]["text"], "why␍", "{tool}");
         }
         let call = asked("execute_command", json!({"command": hostile}), hostile);
-        assert_eq!(call["title"], "`` rm -rf ~␍␛[2Kls `a` <U+202E> <!-- b --> ``");
+        assert_eq!(
+            call["title"],
+            "`` rm -rf ~␍␛[2Kls `a` <U+202E> <!-- b --> ``"
+        );
         // The arguments claim less than the tool would write.
         let subject = "--- a\n+++ a\n@@ -1 +1,2 @@\n one\n+evil\u{1b}\n--- /dev/null\n+++ b\n@@ -0,0 +1 @@\n+two\n";
-        let call = asked("edit_file", json!({"path": "a", "old_text": "one", "new_text": "one"}), subject);
-        let diffs: Vec<_> = call["content"].as_array().unwrap().iter().map(|one| one["newText"].as_str()).collect();
+        let call = asked(
+            "edit_file",
+            json!({"path": "a", "old_text": "one", "new_text": "one"}),
+            subject,
+        );
+        let diffs: Vec<_> = call["content"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["newText"].as_str())
+            .collect();
         assert_eq!(diffs, [Some("one\nevil␛\n"), Some("two\n"), None]);
     }
 
     #[test]
     fn output_cannot_leave_its_fence() {
-        let ToolCallContent::Content(content) = said("execute_command", "a ``` b") else { panic!() };
-        let agent_client_protocol::v1::schema::ContentBlock::Text(text) = content.content else { panic!() };
+        let ToolCallContent::Content(content) = said("execute_command", "a ``` b") else {
+            panic!()
+        };
+        let agent_client_protocol::v1::schema::ContentBlock::Text(text) = content.content else {
+            panic!()
+        };
         assert_eq!(text.text, "````\na ``` b\n````");
     }
 }

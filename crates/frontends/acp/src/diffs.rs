@@ -19,7 +19,10 @@ pub(crate) struct FileBefore {
 
 /// A text among arguments, under haft's name for it or under those of the classic tools.
 fn text(arguments: &Value, names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| arguments.get(name)?.as_str()).map(str::to_owned)
+    names
+        .iter()
+        .find_map(|name| arguments.get(name)?.as_str())
+        .map(str::to_owned)
 }
 
 fn path(arguments: &Value) -> Option<String> {
@@ -29,12 +32,19 @@ fn path(arguments: &Value) -> Option<String> {
 /// What an edit replaces, and by what.
 fn replaced(edit: &Value) -> (Option<String>, String) {
     let old = text(edit, &["old_text", "old_string", "old_str"]).filter(|old| !old.is_empty());
-    (old, text(edit, &["new_text", "new_string", "new_str"]).unwrap_or_default())
+    (
+        old,
+        text(edit, &["new_text", "new_string", "new_str"]).unwrap_or_default(),
+    )
 }
 
 /// Edits in a list with the file of each; one that names none is of the file that the call names.
 fn edits_of(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
-    let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten();
+    let edits = arguments
+        .get("edits")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     edits.filter_map(|edit| Some((path(edit).or_else(|| path(arguments))?, edit)))
 }
 
@@ -50,11 +60,27 @@ pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
             paths
         }
         "apply_patch" => {
-            let patch = arguments.get("patch").or_else(|| arguments.get("input")).and_then(Value::as_str);
-            let kinds = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
-            let named =
-                |line: &str| kinds.iter().find_map(|kind| line.strip_prefix(kind)).map(|path| path.trim().to_owned());
-            patch.unwrap_or_default().lines().filter_map(named).collect()
+            let patch = arguments
+                .get("patch")
+                .or_else(|| arguments.get("input"))
+                .and_then(Value::as_str);
+            let kinds = [
+                "*** Update File: ",
+                "*** Add File: ",
+                "*** Delete File: ",
+                "*** Move to: ",
+            ];
+            let named = |line: &str| {
+                kinds
+                    .iter()
+                    .find_map(|kind| line.strip_prefix(kind))
+                    .map(|path| path.trim().to_owned())
+            };
+            patch
+                .unwrap_or_default()
+                .lines()
+                .filter_map(named)
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -63,11 +89,14 @@ pub(crate) fn written(tool: &str, arguments: &Value) -> Vec<String> {
 /// What a call would change, as far as its arguments alone tell.
 pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallContent> {
     let path = path(arguments).map(|path| cwd.join(path));
-    let diff =
-        |path: PathBuf, old: Option<String>, new: String| ToolCallContent::Diff(Diff::new(path, new).old_text(old));
+    let diff = |path: PathBuf, old: Option<String>, new: String| {
+        ToolCallContent::Diff(Diff::new(path, new).old_text(old))
+    };
     match tool {
         "write_to_file" | "Write" => {
-            let Some((path, new)) = path.zip(text(arguments, &["content"])) else { return Vec::new() };
+            let Some((path, new)) = path.zip(text(arguments, &["content"])) else {
+                return Vec::new();
+            };
             let old = FileBefore::at(path.clone()).and_then(|before| before.text);
             vec![diff(path, old, new)]
         }
@@ -76,8 +105,13 @@ pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCal
             path.map(|path| diff(path, old, new)).into_iter().collect()
         }
         "replace_in_file" => {
-            let Some((path, blocks)) = path.zip(text(arguments, &["diff"])) else { return Vec::new() };
-            blocks_of(&blocks).into_iter().map(|(old, new)| diff(path.clone(), Some(old), new)).collect()
+            let Some((path, blocks)) = path.zip(text(arguments, &["diff"])) else {
+                return Vec::new();
+            };
+            blocks_of(&blocks)
+                .into_iter()
+                .map(|(old, new)| diff(path.clone(), Some(old), new))
+                .collect()
         }
         "multi_edit" | "MultiEdit" => {
             let one = |(path, edit): (String, &Value)| {
@@ -90,7 +124,8 @@ pub(crate) fn proposed(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCal
     }
 }
 
-/// One place of a unified diff: the numbers of lines that are still to come, and the text on both sides.
+/// One place of a unified diff: the numbers of lines that are still to come, and the text on both
+/// sides.
 #[derive(Default)]
 struct Hunk {
     old_left: usize,
@@ -103,8 +138,16 @@ impl Hunk {
     /// Parses a head such as `@@ -1,3 +1,4 @@`.
     fn parse(line: &str) -> Option<Self> {
         let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
-        let count = |range: &str| range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok());
-        Some(Self { old_left: count(old)?, new_left: count(rest.split(' ').next()?)?, ..Self::default() })
+        let count = |range: &str| {
+            range
+                .split_once(',')
+                .map_or(Some(1), |(_, count)| count.parse().ok())
+        };
+        Some(Self {
+            old_left: count(old)?,
+            new_left: count(rest.split(' ').next()?)?,
+            ..Self::default()
+        })
     }
 
     /// Takes one line in; returns `None` if the line does not belong here.
@@ -122,10 +165,11 @@ impl Hunk {
     }
 }
 
-/// Converts a whole unified diff, as a tool previews its call, for the editor's own view. Control characters are spelled out.
+/// Converts a whole unified diff, as a tool previews its call, for the editor's own view. Control
+/// characters are spelled out.
 ///
-/// Returns `None` for anything else, and for changes that a diff of the protocol cannot express: deleted and renamed files,
-/// missing final line breaks and lone carriage returns.
+/// Returns `None` for anything else, and for changes that a diff of the protocol cannot express:
+/// deleted and renamed files, missing final line breaks and lone carriage returns.
 pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>> {
     const NOWHERE: &str = "/dev/null";
     let mut diffs = Vec::new();
@@ -145,7 +189,9 @@ pub(crate) fn foreseen(subject: &str, cwd: &Path) -> Option<Vec<ToolCallContent>
             }
             let old_text = (old != NOWHERE).then(|| reveal(&hunk.old).into_owned());
             let path = cwd.join(reveal(new).as_ref());
-            diffs.push(ToolCallContent::Diff(Diff::new(path, reveal(&hunk.new)).old_text(old_text)));
+            diffs.push(ToolCallContent::Diff(
+                Diff::new(path, reveal(&hunk.new)).old_text(old_text),
+            ));
         }
         if hunks == 0 {
             return None;
@@ -179,7 +225,10 @@ impl FileBefore {
         match std::fs::metadata(&path) {
             Ok(found) if found.is_file() && found.len() <= LARGEST => {
                 let text = std::fs::read_to_string(&path).ok()?;
-                Some(Self { path, text: Some(text) })
+                Some(Self {
+                    path,
+                    text: Some(text),
+                })
             }
             Ok(_) => None,
             Err(_) => Some(Self { path, text: None }),
@@ -189,8 +238,11 @@ impl FileBefore {
     /// What has changed since; none where nothing has, or where it cannot be shown any more.
     pub(crate) fn since(self) -> Option<ToolCallContent> {
         let now = Self::at(self.path.clone())?;
-        (now.text != self.text)
-            .then(|| ToolCallContent::Diff(Diff::new(self.path, now.text.unwrap_or_default()).old_text(self.text)))
+        (now.text != self.text).then(|| {
+            ToolCallContent::Diff(
+                Diff::new(self.path, now.text.unwrap_or_default()).old_text(self.text),
+            )
+        })
     }
 }
 
@@ -202,16 +254,39 @@ mod tests {
 
     #[test]
     fn the_files_of_a_call_are_named() {
-        let patch =
-            "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n*** Add File: c\n+z\n*** End Patch";
+        let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n*** Add File: c\n+z\n*** End Patch";
         for (tool, arguments, files) in [
-            ("write_to_file", json!({"path": "a", "content": ""}), vec!["a"]),
-            ("multi_edit", json!({"edits": [{"path": "a"}, {"path": "a"}, {"path": "b"}]}), vec!["a", "b"]),
-            ("MultiEdit", json!({"file_path": "a", "edits": [{"old_string": "x"}, {"old_string": "y"}]}), vec!["a"]),
-            ("Edit", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), vec!["a"]),
-            ("str_replace", json!({"path": "a", "old_str": "x", "new_str": "y"}), vec!["a"]),
+            (
+                "write_to_file",
+                json!({"path": "a", "content": ""}),
+                vec!["a"],
+            ),
+            (
+                "multi_edit",
+                json!({"edits": [{"path": "a"}, {"path": "a"}, {"path": "b"}]}),
+                vec!["a", "b"],
+            ),
+            (
+                "MultiEdit",
+                json!({"file_path": "a", "edits": [{"old_string": "x"}, {"old_string": "y"}]}),
+                vec!["a"],
+            ),
+            (
+                "Edit",
+                json!({"file_path": "a", "old_string": "x", "new_string": "y"}),
+                vec!["a"],
+            ),
+            (
+                "str_replace",
+                json!({"path": "a", "old_str": "x", "new_str": "y"}),
+                vec!["a"],
+            ),
             ("Write", json!({"file_path": "a", "content": ""}), vec!["a"]),
-            ("apply_patch", json!({"patch": patch}), vec!["a.rs", "b.rs", "c"]),
+            (
+                "apply_patch",
+                json!({"patch": patch}),
+                vec!["a.rs", "b.rs", "c"],
+            ),
             ("read_file", json!({"path": "a"}), vec![]),
             ("write_to_file", json!([1]), vec![]),
         ] {
@@ -229,7 +304,12 @@ mod tests {
                 "edit_file",
                 json!({"path": "a", "old_text": "x", "new_text": "y"}),
             ),
-            ("Write", json!({"file_path": "a", "content": "x"}), "write_to_file", json!({"path": "a", "content": "x"})),
+            (
+                "Write",
+                json!({"file_path": "a", "content": "x"}),
+                "write_to_file",
+                json!({"path": "a", "content": "x"}),
+            ),
             (
                 "MultiEdit",
                 json!({"file_path": "a", "edits": [{"old_string": "x", "new_string": "y"}]}),
@@ -237,7 +317,11 @@ mod tests {
                 json!({"edits": [{"path": "a", "old_text": "x", "new_text": "y"}]}),
             ),
         ] {
-            assert_eq!(proposed(classic, &theirs, folder), proposed(tool, &ours, folder), "{classic}");
+            assert_eq!(
+                proposed(classic, &theirs, folder),
+                proposed(tool, &ours, folder),
+                "{classic}"
+            );
             assert_eq!(proposed(classic, &theirs, folder).len(), 1, "{classic}");
         }
     }
@@ -246,7 +330,10 @@ mod tests {
     fn foreseen_rejects_what_the_protocol_cannot_express() {
         let folder = Path::new("/work");
         let hunk = "@@ -1 +1 @@\n-x\n+y\n";
-        assert_eq!(foreseen(&format!("--- a\n+++ a\n{hunk}"), folder).map(|diffs| diffs.len()), Some(1));
+        assert_eq!(
+            foreseen(&format!("--- a\n+++ a\n{hunk}"), folder).map(|diffs| diffs.len()),
+            Some(1)
+        );
         for subject in [
             "make\n".to_owned(),
             format!("make\n--- a\n+++ a\n{hunk}"),
@@ -264,9 +351,14 @@ mod tests {
 
     #[test]
     fn blocks_become_pairs() {
-        let text =
-            "<<<<<<< SEARCH\none\n=======\nzwei\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nthree\n=======\n>>>>>>> REPLACE\n";
-        assert_eq!(blocks_of(text), [("one\n".into(), "zwei\n".into()), ("three\n".into(), String::new())]);
+        let text = "<<<<<<< SEARCH\none\n=======\nzwei\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nthree\n=======\n>>>>>>> REPLACE\n";
+        assert_eq!(
+            blocks_of(text),
+            [
+                ("one\n".into(), "zwei\n".into()),
+                ("three\n".into(), String::new())
+            ]
+        );
         assert_eq!(blocks_of("no block"), []);
     }
 }

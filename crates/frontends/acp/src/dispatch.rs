@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
-    AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateResponse, ClientCapabilities,
-    ClientNotification, ClientRequest, CloseSessionResponse, DeleteSessionResponse, Implementation, InitializeRequest,
-    InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionResponse, McpCapabilities, McpServer,
-    NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest, ResumeSessionResponse,
-    SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionConfigOptionValue,
-    SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionResumeCapabilities,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeResponse,
+    AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateResponse,
+    ClientCapabilities, ClientNotification, ClientRequest, CloseSessionResponse,
+    DeleteSessionResponse, Implementation, InitializeRequest, InitializeResponse,
+    ListSessionsRequest, ListSessionsResponse, LoadSessionResponse, McpCapabilities, McpServer,
+    NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
+    ResumeSessionResponse, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
+    SessionCloseCapabilities, SessionConfigOptionValue, SessionDeleteCapabilities, SessionId,
+    SessionInfo, SessionListCapabilities, SessionResumeCapabilities, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Client, Error, Lines};
@@ -46,8 +48,8 @@ enum Incoming {
     Notification(ClientNotification),
 }
 
-/// Speaks the Agent Client Protocol with whoever is behind these streams, until the input ends or `end` is over. Turns that run are
-/// cancelled then, and can be gone on with.
+/// Speaks the Agent Client Protocol with whoever is behind these streams, until the input ends or
+/// `end` is over. Turns that run are cancelled then, and can be gone on with.
 pub async fn serve(
     host: Arc<dyn Host>,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -74,13 +76,21 @@ pub async fn serve(
             },
             agent_client_protocol::on_receive_notification!(),
         )
-        .connect_to(Lines::new(lines::outgoing(output), Box::pin(lines::incoming(input))));
-    let dispatcher = Rc::new(Dispatcher { host, sessions: RefCell::default(), capabilities: RefCell::default() });
+        .connect_to(Lines::new(
+            lines::outgoing(output),
+            Box::pin(lines::incoming(input)),
+        ));
+    let dispatcher = Rc::new(Dispatcher {
+        host,
+        sessions: RefCell::default(),
+        capabilities: RefCell::default(),
+    });
     LocalSet::new()
         .run_until(async move {
             let dispatching = spawn_local(dispatcher.run(incoming));
             let ended = tokio::select! { ended = connection => ended, () = end => Ok(()) };
-            // The connection has dropped the senders, which ends it; a task that panicked has said so.
+            // The connection has dropped the senders, which ends it; a task that panicked has said
+            // so.
             drop(dispatching.await);
             ended.map_err(io::Error::other)
         })
@@ -103,7 +113,11 @@ struct SessionRequest {
 
 impl SessionRequest {
     fn new(cwd: PathBuf, added_folders: Vec<PathBuf>, servers: Vec<McpServer>) -> Self {
-        Self { cwd, added_folders, servers }
+        Self {
+            cwd,
+            added_folders,
+            servers,
+        }
     }
 }
 
@@ -130,38 +144,83 @@ impl Dispatcher {
                 Incoming::Notification(_) => {}
             }
         }
-        let sessions: Vec<_> = self.sessions.borrow_mut().drain().map(|(_, session)| session).collect();
+        let sessions: Vec<_> = self
+            .sessions
+            .borrow_mut()
+            .drain()
+            .map(|(_, session)| session)
+            .collect();
         futures::future::join_all(sessions.iter().map(|session| session.close())).await;
     }
 
-    fn request(self: &Rc<Self>, request: ClientRequest, responder: Responder, editor: ConnectionTo<Client>) {
+    fn request(
+        self: &Rc<Self>,
+        request: ClientRequest,
+        responder: Responder,
+        editor: ConnectionTo<Client>,
+    ) {
         match request {
-            ClientRequest::InitializeRequest(request) => reply(responder, Ok(self.initialize(request))),
+            ClientRequest::InitializeRequest(request) => {
+                reply(responder, Ok(self.initialize(request)))
+            }
             ClientRequest::AuthenticateRequest(_) => reply(responder, self.authenticate()),
-            ClientRequest::NewSessionRequest(request) => self.new_session(request, responder, editor),
+            ClientRequest::NewSessionRequest(request) => {
+                self.new_session(request, responder, editor)
+            }
             ClientRequest::LoadSessionRequest(request) => {
-                let wanted = SessionRequest::new(request.cwd, request.additional_directories, request.mcp_servers);
-                self.open(wanted, request.session_id, ReplayScope::All, responder, editor);
+                let wanted = SessionRequest::new(
+                    request.cwd,
+                    request.additional_directories,
+                    request.mcp_servers,
+                );
+                self.open(
+                    wanted,
+                    request.session_id,
+                    ReplayScope::All,
+                    responder,
+                    editor,
+                );
             }
             ClientRequest::ResumeSessionRequest(request) => {
-                let wanted = SessionRequest::new(request.cwd, request.additional_directories, request.mcp_servers);
-                self.open(wanted, request.session_id, ReplayScope::Nothing, responder, editor);
+                let wanted = SessionRequest::new(
+                    request.cwd,
+                    request.additional_directories,
+                    request.mcp_servers,
+                );
+                self.open(
+                    wanted,
+                    request.session_id,
+                    ReplayScope::Nothing,
+                    responder,
+                    editor,
+                );
             }
             ClientRequest::ListSessionsRequest(request) => {
                 let this = Rc::clone(self);
                 spawn_local(async move { reply(responder, this.list(request).await) });
             }
             ClientRequest::CloseSessionRequest(request) => {
-                let session = self.sessions.borrow_mut().remove(request.session_id.0.as_ref());
-                let Some(session) = session else { return reply::<()>(responder, Err(unknown(&request.session_id))) };
+                let session = self
+                    .sessions
+                    .borrow_mut()
+                    .remove(request.session_id.0.as_ref());
+                let Some(session) = session else {
+                    return reply::<()>(responder, Err(unknown(&request.session_id)));
+                };
                 spawn_local(async move {
                     session.close().await;
                     reply(responder, Ok(CloseSessionResponse::new()));
                 });
             }
             ClientRequest::DeleteSessionRequest(request) => {
-                let session = self.sessions.borrow_mut().remove(request.session_id.0.as_ref());
-                let (host, id) = (Arc::clone(&self.host), ConversationId::new(request.session_id.0.to_string()));
+                let session = self
+                    .sessions
+                    .borrow_mut()
+                    .remove(request.session_id.0.as_ref());
+                let (host, id) = (
+                    Arc::clone(&self.host),
+                    ConversationId::new(request.session_id.0.to_string()),
+                );
                 spawn_local(async move {
                     if let Some(session) = session {
                         session.close().await;
@@ -171,10 +230,14 @@ impl Dispatcher {
                 });
             }
             ClientRequest::SetSessionModeRequest(request) => {
-                let set = self.session(&request.session_id).and_then(|session| session.set_mode(&request.mode_id.0));
+                let set = self
+                    .session(&request.session_id)
+                    .and_then(|session| session.set_mode(&request.mode_id.0));
                 reply(responder, set.map(|()| SetSessionModeResponse::new()));
             }
-            ClientRequest::SetSessionConfigOptionRequest(request) => reply(responder, self.set_option(&request)),
+            ClientRequest::SetSessionConfigOptionRequest(request) => {
+                reply(responder, self.set_option(&request))
+            }
             ClientRequest::PromptRequest(request) => self.prompt(request, responder),
             _ => reply::<()>(responder, Err(Error::method_not_found())),
         }
@@ -183,7 +246,8 @@ impl Dispatcher {
     fn initialize(&self, request: InitializeRequest) -> InitializeResponse {
         let setup = "Choose a provider and a model at the terminal.";
         let method = if request.client_capabilities.auth.terminal {
-            let method = AuthMethodTerminal::new(SETUP, "Set up haft").description(setup.to_owned());
+            let method =
+                AuthMethodTerminal::new(SETUP, "Set up haft").description(setup.to_owned());
             AuthMethod::Terminal(method.args(vec!["--setup".to_owned()]))
         } else {
             let how = format!("{setup} Run `haft` in a terminal, then come back.");
@@ -214,15 +278,27 @@ impl Dispatcher {
         Ok(AuthenticateResponse::new())
     }
 
-    fn new_session(&self, request: NewSessionRequest, responder: Responder, editor: ConnectionTo<Client>) {
+    fn new_session(
+        &self,
+        request: NewSessionRequest,
+        responder: Responder,
+        editor: ConnectionTo<Client>,
+    ) {
         let id = self.host.fresh_id();
-        let wanted = SessionRequest::new(request.cwd, request.additional_directories, request.mcp_servers);
+        let wanted = SessionRequest::new(
+            request.cwd,
+            request.additional_directories,
+            request.mcp_servers,
+        );
         match self.live(wanted, id.clone(), editor) {
             Err(error) => reply::<()>(responder, Err(error)),
             Ok(session) => {
-                let answer =
-                    NewSessionResponse::new(id.to_string()).modes(session.modes()).config_options(session.options());
-                self.sessions.borrow_mut().insert(id.to_string(), Rc::clone(&session));
+                let answer = NewSessionResponse::new(id.to_string())
+                    .modes(session.modes())
+                    .config_options(session.options());
+                self.sessions
+                    .borrow_mut()
+                    .insert(id.to_string(), Rc::clone(&session));
                 reply(responder, Ok(answer));
                 session.introduce();
             }
@@ -261,13 +337,25 @@ impl Dispatcher {
                 session.replay();
             }
             let (modes, options) = (session.modes(), session.options());
-            this.sessions.borrow_mut().insert(id.0.to_string(), Rc::clone(&session));
+            this.sessions
+                .borrow_mut()
+                .insert(id.0.to_string(), Rc::clone(&session));
             match replay {
                 ReplayScope::All => {
-                    reply(responder, Ok(LoadSessionResponse::new().modes(modes).config_options(options)));
+                    reply(
+                        responder,
+                        Ok(LoadSessionResponse::new()
+                            .modes(modes)
+                            .config_options(options)),
+                    );
                 }
                 ReplayScope::Nothing => {
-                    reply(responder, Ok(ResumeSessionResponse::new().modes(modes).config_options(options)));
+                    reply(
+                        responder,
+                        Ok(ResumeSessionResponse::new()
+                            .modes(modes)
+                            .config_options(options)),
+                    );
                 }
             }
             session.introduce();
@@ -293,7 +381,11 @@ impl Dispatcher {
             forms: forms::are_shown(capabilities.elicitation.as_ref()),
         };
         let session = SessionId::new(id.to_string());
-        let sender = UpdateSender { editor: editor.clone(), session: session.clone(), taken };
+        let sender = UpdateSender {
+            editor: editor.clone(),
+            session: session.clone(),
+            taken,
+        };
         let calls = SharedCalls::new(OpenCalls::new(wanted.cwd.clone()));
         let terminals = capabilities.terminal.then(|| EditorTerminals {
             sender: sender.clone(),
@@ -303,7 +395,11 @@ impl Dispatcher {
         let setup = SessionSetup {
             cwd: wanted.cwd,
             added_folders: wanted.added_folders,
-            servers: wanted.servers.into_iter().map(declared).collect::<Result<_, _>>()?,
+            servers: wanted
+                .servers
+                .into_iter()
+                .map(declared)
+                .collect::<Result<_, _>>()?,
             files: EditorFiles::new(editor, session, capabilities.fs.clone(), terminals),
             calls,
             sender,
@@ -318,21 +414,44 @@ impl Dispatcher {
         }
         let from = match &request.cursor {
             None => 0,
-            Some(cursor) => cursor.parse().map_err(|_| invalid(format!("`{cursor}` is not a cursor of this agent")))?,
+            Some(cursor) => cursor
+                .parse()
+                .map_err(|_| invalid(format!("`{cursor}` is not a cursor of this agent")))?,
         };
-        let listed = self.host.list(request.cwd.as_deref()).await.map_err(failed)?;
-        let next = listed.len().checked_sub(from + PAGE).filter(|left| *left > 0).map(|_| (from + PAGE).to_string());
+        let listed = self
+            .host
+            .list(request.cwd.as_deref())
+            .await
+            .map_err(failed)?;
+        let next = listed
+            .len()
+            .checked_sub(from + PAGE)
+            .filter(|left| *left > 0)
+            .map(|_| (from + PAGE).to_string());
         let shown = |one: ListedConversation| {
-            SessionInfo::new(one.id.to_string(), one.folder).title(one.name).updated_at(one.updated_at.to_string())
+            SessionInfo::new(one.id.to_string(), one.folder)
+                .title(one.name)
+                .updated_at(one.updated_at.to_string())
         };
-        let sessions = listed.into_iter().skip(from).take(PAGE).filter(|one| one.folder.is_absolute()).map(shown);
+        let sessions = listed
+            .into_iter()
+            .skip(from)
+            .take(PAGE)
+            .filter(|one| one.folder.is_absolute())
+            .map(shown);
         Ok(ListSessionsResponse::new(sessions.collect()).next_cursor(next))
     }
 
-    fn set_option(&self, request: &SetSessionConfigOptionRequest) -> Result<SetSessionConfigOptionResponse, Error> {
+    fn set_option(
+        &self,
+        request: &SetSessionConfigOptionRequest,
+    ) -> Result<SetSessionConfigOptionResponse, Error> {
         let session = self.session(&request.session_id)?;
         let SessionConfigOptionValue::ValueId { value } = &request.value else {
-            return Err(invalid(format!("`{}` takes one of its values", request.config_id.0)));
+            return Err(invalid(format!(
+                "`{}` takes one of its values",
+                request.config_id.0
+            )));
         };
         session.set_option(&request.config_id.0, &value.0)?;
         Ok(SetSessionConfigOptionResponse::new(session.options()))
@@ -360,12 +479,19 @@ impl Dispatcher {
     }
 
     fn session(&self, id: &SessionId) -> Result<Rc<LiveSession>, Error> {
-        self.sessions.borrow().get(id.0.as_ref()).map(Rc::clone).ok_or_else(|| unknown(id))
+        self.sessions
+            .borrow()
+            .get(id.0.as_ref())
+            .map(Rc::clone)
+            .ok_or_else(|| unknown(id))
     }
 }
 
 fn unknown(id: &SessionId) -> Error {
-    let message = format!("there is no session `{}` here; `session/load` opens a stored one", id.0);
+    let message = format!(
+        "there is no session `{}` here; `session/load` opens a stored one",
+        id.0
+    );
     Error::new(-32002, message).data(json!({ "sessionId": id }))
 }
 
@@ -374,21 +500,37 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
     if !folder.is_absolute() {
         return Err(invalid(format!("`{shown}` is not an absolute path")));
     }
-    if folder.is_dir() { Ok(()) } else { Err(invalid(format!("`{shown}` is not a folder"))) }
+    if folder.is_dir() {
+        Ok(())
+    } else {
+        Err(invalid(format!("`{shown}` is not a folder")))
+    }
 }
 
 /// A server of the editor in the shape of `.mcp.json`.
 fn declared(server: McpServer) -> Result<String, Error> {
     let (name, declared) = match server {
         McpServer::Stdio(server) => {
-            let env: serde_json::Map<_, _> =
-                server.env.into_iter().map(|one| (one.name, Value::from(one.value))).collect();
-            (server.name, json!({ "command": server.command, "args": server.args, "env": env }))
+            let env: serde_json::Map<_, _> = server
+                .env
+                .into_iter()
+                .map(|one| (one.name, Value::from(one.value)))
+                .collect();
+            (
+                server.name,
+                json!({ "command": server.command, "args": server.args, "env": env }),
+            )
         }
         McpServer::Http(server) => {
-            let headers: serde_json::Map<_, _> =
-                server.headers.into_iter().map(|one| (one.name, Value::from(one.value))).collect();
-            (server.name, json!({ "type": "http", "url": server.url, "headers": headers }))
+            let headers: serde_json::Map<_, _> = server
+                .headers
+                .into_iter()
+                .map(|one| (one.name, Value::from(one.value)))
+                .collect();
+            (
+                server.name,
+                json!({ "type": "http", "url": server.url, "headers": headers }),
+            )
         }
         McpServer::Sse(server) => {
             let name = server.name;
@@ -403,7 +545,8 @@ fn declared(server: McpServer) -> Result<String, Error> {
 
 /// Answers a request; ignored when the editor is gone.
 fn reply<T: Serialize>(responder: Responder, answer: Result<T, Error>) {
-    let answer = answer.and_then(|answer| serde_json::to_value(answer).map_err(Error::into_internal_error));
+    let answer =
+        answer.and_then(|answer| serde_json::to_value(answer).map_err(Error::into_internal_error));
     drop(responder.respond_with_result(answer));
 }
 

@@ -1,15 +1,19 @@
-//! The editor's own view of files: what is open and not saved is what the model reads, and what it changes is written through.
+//! The editor's own view of files: what is open and not saved is what the model reads, and what it
+//! changes is written through.
 //!
-//! Before a call changes a file that is open with changes, the editor saves those: they become a version that undo knows. The file
-//! itself is changed by haft's own layer, and the editor is given what came of it. Commands that nothing confines run at its
-//! terminals, where it has some (`terminal.rs`).
+//! Before a call changes a file that is open with changes, the editor saves those: they become a
+//! version that undo knows. The file itself is changed by haft's own layer, and the editor is given
+//! what came of it. Commands that nothing confines run at its terminals, where it has some
+//! (`terminal.rs`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::v1::schema::{FileSystemCapabilities, ReadTextFileRequest, SessionId, WriteTextFileRequest};
+use agent_client_protocol::v1::schema::{
+    FileSystemCapabilities, ReadTextFileRequest, SessionId, WriteTextFileRequest,
+};
 use async_trait::async_trait;
 use haft_agent::{EditorBuffers, Plugin, ToolContext, ToolOutput};
 use haft_types::Envelope;
@@ -43,16 +47,25 @@ impl EditorFiles {
         terminals: Option<EditorTerminals>,
     ) -> Option<Self> {
         let offers = offered.read_text_file || offered.write_text_file || terminals.is_some();
-        offers.then(|| Self { editor, session, offered, terminals, runtime: Handle::current() })
+        offers.then(|| Self {
+            editor,
+            session,
+            offered,
+            terminals,
+            runtime: Handle::current(),
+        })
     }
 
     /// The text of a file as the editor has it, where that is another than on disk.
     async fn differing(&self, path: &Path) -> Option<String> {
-        if !self.offered.read_text_file || !std::fs::metadata(path).is_ok_and(|found| found.len() <= LARGEST) {
+        if !self.offered.read_text_file
+            || !std::fs::metadata(path).is_ok_and(|found| found.len() <= LARGEST)
+        {
             return None;
         }
         let request = ReadTextFileRequest::new(self.session.clone(), path);
-        let asked = tokio::time::timeout(PATIENCE, self.editor.send_request(request).block_task()).await;
+        let asked =
+            tokio::time::timeout(PATIENCE, self.editor.send_request(request).block_task()).await;
         // An editor that cannot say leaves what is on disk.
         let text = asked.ok()?.ok()?.content;
         (!holds(path, &text)).then_some(text)
@@ -60,7 +73,8 @@ impl EditorFiles {
 
     async fn write(&self, path: &Path, text: String) -> Result<(), String> {
         let request = WriteTextFileRequest::new(self.session.clone(), path, text);
-        let asked = tokio::time::timeout(PATIENCE, self.editor.send_request(request).block_task()).await;
+        let asked =
+            tokio::time::timeout(PATIENCE, self.editor.send_request(request).block_task()).await;
         match asked {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(error.to_string()),
@@ -70,17 +84,25 @@ impl EditorFiles {
 
     /// Has the editor save a file that it has changed.
     async fn save(&self, path: &Path) -> Result<(), String> {
-        let Some(text) = self.differing(path).await else { return Ok(()) };
+        let Some(text) = self.differing(path).await else {
+            return Ok(());
+        };
         let shown = path.display();
         if !self.offered.write_text_file {
-            return Err(format!("`{shown}` has changes in the editor that are not saved; ask the user to save it"));
+            return Err(format!(
+                "`{shown}` has changes in the editor that are not saved; ask the user to save it"
+            ));
         }
         let saved = self.write(path, text.clone()).await;
-        saved.map_err(|why| format!("`{shown}` has changes in the editor, and it could not save them: {why}"))?;
+        saved.map_err(|why| {
+            format!("`{shown}` has changes in the editor, and it could not save them: {why}")
+        })?;
         if holds(path, &text) {
             Ok(())
         } else {
-            Err(format!("`{shown}` has changes in the editor, and it did not save them as they are; read it again"))
+            Err(format!(
+                "`{shown}` has changes in the editor, and it did not save them as they are; read it again"
+            ))
         }
     }
 }
@@ -96,8 +118,17 @@ impl EditorBuffers for EditorFiles {
         self.runtime.block_on(self.differing(path))
     }
 
-    async fn run(&self, context: &ToolContext, line: &str, cwd: &Path, timeout: Duration) -> Option<Envelope> {
-        self.terminals.as_ref()?.run(context, line, cwd, timeout).await
+    async fn run(
+        &self,
+        context: &ToolContext,
+        line: &str,
+        cwd: &Path,
+        timeout: Duration,
+    ) -> Option<Envelope> {
+        self.terminals
+            .as_ref()?
+            .run(context, line, cwd, timeout)
+            .await
     }
 }
 
@@ -107,7 +138,12 @@ impl Plugin for EditorFiles {
         "editor"
     }
 
-    async fn before(&self, tool: &str, context: &ToolContext, arguments: &mut Value) -> Result<(), String> {
+    async fn before(
+        &self,
+        tool: &str,
+        context: &ToolContext,
+        arguments: &mut Value,
+    ) -> Result<(), String> {
         for file in diffs::written(tool, arguments) {
             let path: PathBuf = context.workspace.cwd.join(file);
             self.save(&path).await?;
@@ -115,12 +151,18 @@ impl Plugin for EditorFiles {
         Ok(())
     }
 
-    async fn after(&self, _tool: &str, _context: &ToolContext, output: &mut ToolOutput) -> Result<(), String> {
+    async fn after(
+        &self,
+        _tool: &str,
+        _context: &ToolContext,
+        output: &mut ToolOutput,
+    ) -> Result<(), String> {
         if !self.offered.write_text_file {
             return Ok(());
         }
         for change in &output.changes {
-            let small = std::fs::metadata(&change.path).is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
+            let small = std::fs::metadata(&change.path)
+                .is_ok_and(|found| found.is_file() && found.len() <= LARGEST);
             if small && let Ok(text) = std::fs::read_to_string(&change.path) {
                 // The file is as it should be; an editor that does not follow reads it again.
                 drop(self.write(&change.path, text).await);

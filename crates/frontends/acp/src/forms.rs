@@ -1,8 +1,8 @@
 //! Forms of MCP servers, as the protocol shows them.
 
 use agent_client_protocol::v1::schema::{
-    CreateElicitationRequest, ElicitationAction, ElicitationCapabilities, ElicitationFormMode, ElicitationSchema,
-    ElicitationSessionScope, SessionId,
+    CreateElicitationRequest, ElicitationAction, ElicitationCapabilities, ElicitationFormMode,
+    ElicitationSchema, ElicitationSessionScope, SessionId,
 };
 use haft_types::{Choice, FieldKind, Filled, Form};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,10 @@ pub(crate) fn are_shown(offered: Option<&ElicitationCapabilities>) -> bool {
 /// The request that shows a form; none where it has a field that the protocol cannot say.
 pub(crate) fn request(session: &SessionId, form: &Form) -> Option<CreateElicitationRequest> {
     let one_of = |choices: &[Choice]| -> Vec<Value> {
-        choices.iter().map(|choice| json!({"const": choice.value, "title": choice.title})).collect()
+        choices
+            .iter()
+            .map(|choice| json!({"const": choice.value, "title": choice.title}))
+            .collect()
     };
     let mut properties = Map::new();
     for field in &form.fields {
@@ -25,7 +28,9 @@ pub(crate) fn request(session: &SessionId, form: &Form) -> Option<CreateElicitat
             FieldKind::Integer => json!({"type": "integer"}),
             FieldKind::Boolean => json!({"type": "boolean"}),
             FieldKind::One(choices) => json!({"type": "string", "oneOf": one_of(choices)}),
-            FieldKind::Some(choices) => json!({"type": "array", "items": {"anyOf": one_of(choices)}}),
+            FieldKind::Some(choices) => {
+                json!({"type": "array", "items": {"anyOf": one_of(choices)}})
+            }
         };
         property["title"] = field.label().into();
         if !field.description.is_empty() {
@@ -36,11 +41,19 @@ pub(crate) fn request(session: &SessionId, form: &Form) -> Option<CreateElicitat
         }
         properties.insert(field.name.clone(), property);
     }
-    let required: Vec<_> = form.fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
+    let required: Vec<_> = form
+        .fields
+        .iter()
+        .filter(|field| field.required)
+        .map(|field| field.name.as_str())
+        .collect();
     let schema = json!({"type": "object", "properties": properties, "required": required});
     let schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
     let mode = ElicitationFormMode::new(ElicitationSessionScope::new(session.clone()), schema);
-    Some(CreateElicitationRequest::new(mode, format!("{}: {}", form.from, form.message)))
+    Some(CreateElicitationRequest::new(
+        mode,
+        format!("{}: {}", form.from, form.message),
+    ))
 }
 
 /// What came back. A form without what must be there was not filled in.

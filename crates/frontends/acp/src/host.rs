@@ -1,4 +1,5 @@
-//! What the binary does for whoever drives it over a protocol: it opens sessions, lists conversations, and knows what can be chosen.
+//! What the binary does for whoever drives it over a protocol: it opens sessions, lists
+//! conversations, and knows what can be chosen.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,13 +1,14 @@
 //! Standard input and output as lines of the protocol.
 //!
-//! Invariant: whatever comes in, the connection goes on: what is no text or too long becomes a line that is no JSON, which is answered
-//! with an error.
+//! Invariant: whatever comes in, the connection goes on: what is no text or too long becomes a line
+//! that is no JSON, which is answered with an error.
 
 use std::io;
 
 use futures::{Sink, Stream, sink, stream};
 use tokio::io::{
-    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
+    AsyncWriteExt as _, BufReader,
 };
 
 /// The longest line that is taken: a prompt with several pictures fits.
@@ -37,14 +38,21 @@ pub(crate) fn outgoing(
 
 async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    if (&mut *input).take(LONGEST + 1).read_until(b'\n', &mut line).await? == 0 {
+    if (&mut *input)
+        .take(LONGEST + 1)
+        .read_until(b'\n', &mut line)
+        .await?
+        == 0
+    {
         return Ok(None);
     }
     if line.len() as u64 > LONGEST && line.last() != Some(&b'\n') {
         skip_line(input).await?;
         return Ok(Some(format!("a line of more than {} MiB", LONGEST >> 20)));
     }
-    Ok(Some(String::from_utf8(line).unwrap_or_else(|_| "a line that is not UTF-8".to_owned())))
+    Ok(Some(
+        String::from_utf8(line).unwrap_or_else(|_| "a line that is not UTF-8".to_owned()),
+    ))
 }
 
 /// Passes over the rest of a line.

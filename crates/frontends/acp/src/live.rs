@@ -1,6 +1,8 @@
-//! One session of an editor: a conversation that is opened with its first prompt, and the turns in it.
+//! One session of an editor: a conversation that is opened with its first prompt, and the turns in
+//! it.
 //!
-//! Invariant: one turn at a time, and a turn that was cancelled or failed leaves the session usable.
+//! Invariant: one turn at a time, and a turn that was cancelled or failed leaves the session
+//! usable.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -8,9 +10,9 @@ use std::sync::Arc;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
-    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentBlock,
-    CurrentModeUpdate, NoticeSeverity, PromptResponse, SessionConfigOption, SessionInfoUpdate, SessionModeState,
-    SessionUpdate, StopReason, UnstructuredCommandInput,
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate,
+    ContentBlock, CurrentModeUpdate, NoticeSeverity, PromptResponse, SessionConfigOption,
+    SessionInfoUpdate, SessionModeState, SessionUpdate, StopReason, UnstructuredCommandInput,
 };
 use haft_agent::{Approver, ModeSwitch, Session, Which};
 use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
@@ -74,7 +76,12 @@ impl LiveSession {
             switches_model: false,
             cost: CostSum::zero(),
         };
-        Ok(Self { setup, id, turns: Mutex::default(), state: RefCell::new(state) })
+        Ok(Self {
+            setup,
+            id,
+            turns: Mutex::default(),
+            state: RefCell::new(state),
+        })
     }
 
     /// Opens a conversation of the store.
@@ -87,7 +94,9 @@ impl LiveSession {
     /// Shows all that was said in it.
     pub(crate) fn replay(&self) {
         let state = self.state.borrow();
-        let Some(session) = &state.session else { return };
+        let Some(session) = &state.session else {
+            return;
+        };
         for update in replay::updates(session.history(), &self.setup.cwd) {
             self.setup.sender.send(update);
         }
@@ -95,17 +104,33 @@ impl LiveSession {
 
     /// Says what can be called, and whether the last turn was cut off.
     pub(crate) fn introduce(&self) {
-        let hint = |about: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(about));
+        let hint =
+            |about: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(about));
         let commands = self.setup.host.commands(&self.setup.cwd);
-        let command = |name: String, about: String| AvailableCommand::new(name, about).input(hint("arguments"));
-        let mut all: Vec<_> = commands.into_iter().map(|one| command(one.name, one.description)).collect();
+        let command = |name: String, about: String| {
+            AvailableCommand::new(name, about).input(hint("arguments"))
+        };
+        let mut all: Vec<_> = commands
+            .into_iter()
+            .map(|one| command(one.name, one.description))
+            .collect();
         let goes_on = "Go on with a turn that was cut off, without a new prompt.";
         all.push(AvailableCommand::new(CONTINUE, goes_on));
-        self.setup.sender.send(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(all)));
-        let cut = self.state.borrow().session.as_ref().is_some_and(|session| self.setup.host.is_cut_off(session));
+        self.setup
+            .sender
+            .send(SessionUpdate::AvailableCommandsUpdate(
+                AvailableCommandsUpdate::new(all),
+            ));
+        let cut = self
+            .state
+            .borrow()
+            .session
+            .as_ref()
+            .is_some_and(|session| self.setup.host.is_cut_off(session));
         if cut {
-            let text =
-                format!("The last turn was cut off. Send /{CONTINUE} to go on with it, or say what to do instead.");
+            let text = format!(
+                "The last turn was cut off. Send /{CONTINUE} to go on with it, or say what to do instead."
+            );
             self.setup.sender.tell(NoticeSeverity::Warning, text);
         }
     }
@@ -123,20 +148,27 @@ impl LiveSession {
 
     /// Goes over to another mode, from the next call on.
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), Error> {
-        let mode = options::mode_of(name).ok_or_else(|| invalid(format!("there is no mode `{name}`")))?;
+        let mode =
+            options::mode_of(name).ok_or_else(|| invalid(format!("there is no mode `{name}`")))?;
         let mut state = self.state.borrow_mut();
         state.mode = mode;
         if let Some(switch) = &state.switch {
             switch.set(mode);
         }
         drop(state);
-        self.setup.sender.send(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(self.options())));
+        self.setup
+            .sender
+            .send(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(
+                self.options(),
+            )));
         Ok(())
     }
 
     /// Goes over to another model, from the next turn on.
     pub(crate) fn set_model(&self, name: &str) -> Result<(), Error> {
-        if !self.setup.host.models().iter().any(|known| known == name) && self.state.borrow().model != name {
+        if !self.setup.host.models().iter().any(|known| known == name)
+            && self.state.borrow().model != name
+        {
             return Err(invalid(format!("the model `{name}` cannot be used here")));
         }
         let mut state = self.state.borrow_mut();
@@ -151,11 +183,15 @@ impl LiveSession {
             options::MODE => {
                 self.set_mode(value)?;
                 let now = CurrentModeUpdate::new(value.to_owned());
-                self.setup.sender.send(SessionUpdate::CurrentModeUpdate(now));
+                self.setup
+                    .sender
+                    .send(SessionUpdate::CurrentModeUpdate(now));
                 Ok(())
             }
             options::MODEL => self.set_model(value),
-            other => Err(invalid(format!("there is no option `{other}`; there are `mode` and `model`"))),
+            other => Err(invalid(format!(
+                "there is no option `{other}`; there are `mode` and `model`"
+            ))),
         }
     }
 
@@ -199,13 +235,20 @@ impl LiveSession {
         self.turn(prompt, cancel).await
     }
 
-    async fn turn(&self, prompt: EditorPrompt, cancel: &CancellationToken) -> Result<PromptResponse, Error> {
+    async fn turn(
+        &self,
+        prompt: EditorPrompt,
+        cancel: &CancellationToken,
+    ) -> Result<PromptResponse, Error> {
         let goes_on = prompt.is_empty() || prompt.text.trim().strip_prefix('/') == Some(CONTINUE);
         let known = self.state.borrow().session.is_some();
         if goes_on && !known {
             return Err(invalid("the prompt is empty".to_owned()));
         }
-        let Some(text) = cancel.run_until_cancelled(self.in_full(&prompt, cancel)).await else {
+        let Some(text) = cancel
+            .run_until_cancelled(self.in_full(&prompt, cancel))
+            .await
+        else {
             return Ok(PromptResponse::new(StopReason::Cancelled));
         };
         let text = text.map_err(failed)?;
@@ -213,10 +256,15 @@ impl LiveSession {
         let mut session = if let Some(session) = opened {
             session
         } else {
-            let which = Which::NewAs { title: text.clone(), id: self.id.clone() };
+            let which = Which::NewAs {
+                title: text.clone(),
+                id: self.id.clone(),
+            };
             Box::new(self.open(which).await.map_err(failed)?)
         };
-        let ended = self.run(&mut session, (!goes_on).then_some(text), prompt, cancel).await;
+        let ended = self
+            .run(&mut session, (!goes_on).then_some(text), prompt, cancel)
+            .await;
         self.state.borrow_mut().session = Some(session);
         ended
     }
@@ -230,25 +278,39 @@ impl LiveSession {
     ) -> Result<PromptResponse, Error> {
         let (model, cost) = {
             let mut state = self.state.borrow_mut();
-            (std::mem::take(&mut state.switches_model).then(|| state.model.clone()), state.cost)
+            (
+                std::mem::take(&mut state.switches_model).then(|| state.model.clone()),
+                state.cost,
+            )
         };
         if let Some(model) = model {
-            session.use_model(&model).map_err(|error| refused(&error.to_string()))?;
+            session
+                .use_model(&model)
+                .map_err(|error| refused(&error.to_string()))?;
         }
         session.attach(prompt.images);
-        let mut updates = TurnUpdates::new(self.setup.sender.clone(), self.setup.calls.clone(), cost);
+        let mut updates =
+            TurnUpdates::new(self.setup.sender.clone(), self.setup.calls.clone(), cost);
         let report = session.run(text, &mut updates, cancel).await;
         self.state.borrow_mut().cost = updates.over();
         let title = session.conversation().name.clone();
-        self.setup.sender.send(SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(title)));
+        self.setup.sender.send(SessionUpdate::SessionInfoUpdate(
+            SessionInfoUpdate::new().title(title),
+        ));
         if report.result.outcome == Outcome::Exhausted {
-            self.setup.sender.tell(NoticeSeverity::Warning, report.result.message.clone());
+            self.setup
+                .sender
+                .tell(NoticeSeverity::Warning, report.result.message.clone());
         }
         answer(&report.result)
     }
 
     /// The text of a prompt with what it calls put in its place.
-    async fn in_full(&self, prompt: &EditorPrompt, cancel: &CancellationToken) -> Result<String, HostError> {
+    async fn in_full(
+        &self,
+        prompt: &EditorPrompt,
+        cancel: &CancellationToken,
+    ) -> Result<String, HostError> {
         let written = WrittenPrompt {
             cwd: &self.setup.cwd,
             text: prompt.text.clone(),
@@ -263,8 +325,17 @@ impl LiveSession {
     }
 
     fn approver(&self) -> Arc<dyn Approver> {
-        let SessionSetup { sender, calls, host, .. } = &self.setup;
-        Arc::new(EditorApprover { sender: sender.clone(), calls: calls.clone(), host: Arc::clone(host) })
+        let SessionSetup {
+            sender,
+            calls,
+            host,
+            ..
+        } = &self.setup;
+        Arc::new(EditorApprover {
+            sender: sender.clone(),
+            calls: calls.clone(),
+            host: Arc::clone(host),
+        })
     }
 
     async fn open(&self, which: Which) -> Result<Session, HostError> {
@@ -272,7 +343,14 @@ impl LiveSession {
             let state = self.state.borrow();
             (state.mode, state.model.clone())
         };
-        let SessionSetup { cwd, added_folders, servers, files, host, .. } = &self.setup;
+        let SessionSetup {
+            cwd,
+            added_folders,
+            servers,
+            files,
+            host,
+            ..
+        } = &self.setup;
         let session = host
             .open(OpenRequest {
                 added_folders: added_folders.clone(),
@@ -280,7 +358,10 @@ impl LiveSession {
                 mode: Some(mode),
                 approver: Some(self.approver()),
                 servers: servers.clone(),
-                plugins: files.iter().map(|files| Arc::new(files.clone()) as _).collect(),
+                plugins: files
+                    .iter()
+                    .map(|files| Arc::new(files.clone()) as _)
+                    .collect(),
                 buffers: files.clone().map(|files| Arc::new(files) as _),
                 ..OpenRequest::new(cwd.clone(), which)
             })
@@ -304,7 +385,8 @@ fn answer(result: &TurnResult) -> Result<PromptResponse, Error> {
         (_, "refused") => StopReason::Refusal,
         (Outcome::Completed | Outcome::Waiting, _) => StopReason::EndTurn,
         (Outcome::Failed, code) => {
-            return Err(Error::new(-32603, result.message.clone()).data(serde_json::json!({ "code": code })));
+            return Err(Error::new(-32603, result.message.clone())
+                .data(serde_json::json!({ "code": code })));
         }
     };
     Ok(PromptResponse::new(reason))

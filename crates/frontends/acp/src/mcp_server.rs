@@ -1,7 +1,9 @@
-//! haft as an MCP server: other agents hand it tasks, watch them, answer what it asks, and read what came of it.
+//! haft as an MCP server: other agents hand it tasks, watch them, answer what it asks, and read
+//! what came of it.
 //!
-//! Sessions cannot leave their thread, so they run as local tasks ([`tasks`]); the protocol ([`handler`]) speaks with them through
-//! what is known of each task ([`view`]). Invariant: a call that waits never holds a session, so that it can end at any moment.
+//! Sessions cannot leave their thread, so they run as local tasks ([`tasks`]); the protocol
+//! ([`handler`]) speaks with them through what is known of each task ([`view`]). Invariant: a call
+//! that waits never holds a session, so that it can end at any moment.
 
 mod asking;
 mod handler;
@@ -36,8 +38,8 @@ pub struct TaskServer {
 }
 
 impl TaskServer {
-    /// Serves whoever is behind these streams, until the input ends or `end` is over. Tasks that run are cancelled then; they can
-    /// be continued later.
+    /// Serves whoever is behind these streams, until the input ends or `end` is over. Tasks that
+    /// run are cancelled then; they can be continued later.
     pub async fn serve(
         self,
         input: impl AsyncRead + Send + Unpin + 'static,
@@ -59,7 +61,11 @@ impl TaskServer {
     }
 
     /// Serves everybody who has the token over HTTP, until `end` is over.
-    pub async fn serve_http(self, access: HttpAccess, end: impl Future<Output = ()>) -> io::Result<()> {
+    pub async fn serve_http(
+        self,
+        access: HttpAccess,
+        end: impl Future<Output = ()>,
+    ) -> io::Result<()> {
         self.with_tasks(async |tasks: Arc<DelegatedTasks>| {
             tokio::select! { () = http::serve(access, tasks) => {}, () = end => {} }
             Ok(())
@@ -68,7 +74,10 @@ impl TaskServer {
     }
 
     /// Speaks while tasks run beside it, and ends them in an orderly way.
-    async fn with_tasks(self, speak: impl AsyncFnOnce(Arc<DelegatedTasks>) -> io::Result<()>) -> io::Result<()> {
+    async fn with_tasks(
+        self,
+        speak: impl AsyncFnOnce(Arc<DelegatedTasks>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let local = LocalSet::new();
         let spoken = local.run_until(async {
             let (tasks, runs) = DelegatedTasks::new(self.host, self.cwd);

@@ -1,7 +1,8 @@
 //! What can be chosen of a session: how much may happen without asking, and which model is asked.
 
 use agent_client_protocol::v1::schema::{
-    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState,
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode,
+    SessionModeState,
 };
 use haft_types::PermissionMode;
 
@@ -11,19 +12,34 @@ pub(crate) const MODEL: &str = "model";
 
 /// The modes an editor may choose; the one without any protection is left to the command line.
 const MODES: [(PermissionMode, &str, &str); 4] = [
-    (PermissionMode::Plan, "Plan", "Reads only, and proposes a plan."),
-    (PermissionMode::Ask, "Ask", "Asks before it changes files or runs commands."),
+    (
+        PermissionMode::Plan,
+        "Plan",
+        "Reads only, and proposes a plan.",
+    ),
+    (
+        PermissionMode::Ask,
+        "Ask",
+        "Asks before it changes files or runs commands.",
+    ),
     (
         PermissionMode::AcceptEdits,
         "Accept edits",
         "Changes files of the project without asking; asks before it runs commands.",
     ),
-    (PermissionMode::Auto, "Auto", "Asks for nothing that stays inside the sandbox."),
+    (
+        PermissionMode::Auto,
+        "Auto",
+        "Asks for nothing that stays inside the sandbox.",
+    ),
 ];
 
 /// The mode of this name, if an editor may choose it.
 pub(crate) fn mode_of(name: &str) -> Option<PermissionMode> {
-    MODES.iter().map(|(mode, ..)| *mode).find(|mode| mode.name() == name)
+    MODES
+        .iter()
+        .map(|(mode, ..)| *mode)
+        .find(|mode| mode.name() == name)
 }
 
 /// The modes there are.
@@ -42,20 +58,31 @@ pub(crate) fn modes(now: PermissionMode) -> SessionModeState {
 }
 
 /// The same, and the models, as options.
-pub(crate) fn options(mode: PermissionMode, model: &str, models: &[String]) -> Vec<SessionConfigOption> {
-    let of_modes = modes(mode)
-        .available_modes
-        .into_iter()
-        .map(|mode| SessionConfigSelectOption::new(mode.id.0.to_string(), mode.name).description(mode.description));
+pub(crate) fn options(
+    mode: PermissionMode,
+    model: &str,
+    models: &[String],
+) -> Vec<SessionConfigOption> {
+    let of_modes = modes(mode).available_modes.into_iter().map(|mode| {
+        SessionConfigSelectOption::new(mode.id.0.to_string(), mode.name)
+            .description(mode.description)
+    });
     let mut known: Vec<_> = models.iter().map(String::as_str).collect();
     if !known.contains(&model) {
         known.insert(0, model);
     }
-    let of_models = known.into_iter().map(|name| SessionConfigSelectOption::new(name.to_owned(), name.to_owned()));
+    let of_models = known
+        .into_iter()
+        .map(|name| SessionConfigSelectOption::new(name.to_owned(), name.to_owned()));
     vec![
         SessionConfigOption::select(MODE, "Mode", mode.name(), of_modes.collect::<Vec<_>>())
             .category(SessionConfigOptionCategory::Mode),
-        SessionConfigOption::select(MODEL, "Model", model.to_owned(), of_models.collect::<Vec<_>>())
-            .category(SessionConfigOptionCategory::Model),
+        SessionConfigOption::select(
+            MODEL,
+            "Model",
+            model.to_owned(),
+            of_models.collect::<Vec<_>>(),
+        )
+        .category(SessionConfigOptionCategory::Model),
     ]
 }

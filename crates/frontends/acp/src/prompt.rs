@@ -1,4 +1,5 @@
-//! What an editor sends as a prompt: text, pictures, files that are named and files that come along.
+//! What an editor sends as a prompt: text, pictures, files that are named and files that come
+//! along.
 
 use std::path::Path;
 
@@ -22,24 +23,41 @@ impl EditorPrompt {
             match block {
                 ContentBlock::Text(text) => prompt.text.push_str(&text.text),
                 ContentBlock::Image(image) => {
-                    prompt.images.push(Image { media_type: image.mime_type, data: image.data });
+                    prompt.images.push(Image {
+                        media_type: image.mime_type,
+                        data: image.data,
+                    });
                 }
                 ContentBlock::ResourceLink(link) => prompt.text.push_str(&mention(&link, cwd)),
                 ContentBlock::Resource(resource) => match resource.resource {
                     EmbeddedResourceResource::TextResourceContents(file) => {
                         prompt.text.push_str(&named(&file.uri, cwd));
-                        attached.extend(["\n\n<file uri=\"", &file.uri, "\">\n", file.text.trim_end(), "\n</file>"]);
+                        attached.extend([
+                            "\n\n<file uri=\"",
+                            &file.uri,
+                            "\">\n",
+                            file.text.trim_end(),
+                            "\n</file>",
+                        ]);
                     }
                     EmbeddedResourceResource::BlobResourceContents(file) => {
                         let media_type = file.mime_type.unwrap_or_default();
                         if !media_type.starts_with("image/") {
-                            return Err(format!("block {at}: `{}` is neither text nor a picture", file.uri));
+                            return Err(format!(
+                                "block {at}: `{}` is neither text nor a picture",
+                                file.uri
+                            ));
                         }
-                        prompt.images.push(Image { media_type, data: file.blob });
+                        prompt.images.push(Image {
+                            media_type,
+                            data: file.blob,
+                        });
                     }
                     _ => return Err(format!("block {at} is a resource of an unknown kind")),
                 },
-                ContentBlock::Audio(_) => return Err(format!("block {at} is audio, which haft does not take")),
+                ContentBlock::Audio(_) => {
+                    return Err(format!("block {at} is audio, which haft does not take"));
+                }
                 _ => return Err(format!("block {at} is of an unknown kind")),
             }
         }
@@ -63,9 +81,17 @@ fn mention(link: &ResourceLink, cwd: &Path) -> String {
 
 /// A file of the project as `@path`; anything else by its address.
 fn named(uri: &str, cwd: &Path) -> String {
-    let Some(path) = file_of(uri) else { return uri.to_owned() };
-    let path = Path::new(&path).strip_prefix(cwd).map_or(path.clone(), |below| below.display().to_string());
-    if path.contains(char::is_whitespace) { format!("@\"{path}\"") } else { format!("@{path}") }
+    let Some(path) = file_of(uri) else {
+        return uri.to_owned();
+    };
+    let path = Path::new(&path)
+        .strip_prefix(cwd)
+        .map_or(path.clone(), |below| below.display().to_string());
+    if path.contains(char::is_whitespace) {
+        format!("@\"{path}\"")
+    } else {
+        format!("@{path}")
+    }
 }
 
 /// The path of a `file://` address, without the lines it may name.
@@ -77,16 +103,23 @@ fn file_of(uri: &str) -> Option<String> {
     let mut rest = path.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
-        let escaped = escaped.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        let escaped = escaped
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
         bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &after[2..] } else { after };
+        rest = if escaped.is_some() {
+            &after[2..]
+        } else {
+            after
+        };
     }
     String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use agent_client_protocol::v1::schema::{AudioContent, EmbeddedResource, ImageContent, TextResourceContents};
+    use agent_client_protocol::v1::schema::{
+        AudioContent, EmbeddedResource, ImageContent, TextResourceContents,
+    };
 
     use super::*;
 
@@ -97,7 +130,9 @@ mod tests {
             "Explain ".into(),
             ContentBlock::ResourceLink(ResourceLink::new("notes", "file:///work/my%20notes.md#L3")),
             " and ".into(),
-            ContentBlock::Resource(EmbeddedResource::new(EmbeddedResourceResource::TextResourceContents(file))),
+            ContentBlock::Resource(EmbeddedResource::new(
+                EmbeddedResourceResource::TextResourceContents(file),
+            )),
             ContentBlock::ResourceLink(ResourceLink::new("issue", "https://example.com/1")),
             ContentBlock::Image(ImageContent::new("AAAA", "image/png")),
         ];
@@ -105,7 +140,13 @@ mod tests {
         let text = "Explain @\"my notes.md\" and @src/main.rs[issue](https://example.com/1)\n\n\
                     <file uri=\"file:///work/src/main.rs\">\nfn main() {}\n</file>";
         assert_eq!(prompt.text, text);
-        assert_eq!(prompt.images, [Image { media_type: "image/png".into(), data: "AAAA".into() }]);
+        assert_eq!(
+            prompt.images,
+            [Image {
+                media_type: "image/png".into(),
+                data: "AAAA".into()
+            }]
+        );
     }
 
     #[test]

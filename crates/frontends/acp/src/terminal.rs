@@ -1,15 +1,15 @@
 //! Commands at a terminal of the editor: only those that nothing would confine here either.
 //!
-//! The editor runs the command, so it is ended by the editor: when its time is over, when the turn is cancelled, and when nobody
-//! waits for it any more.
+//! The editor runs the command, so it is ended by the editor: when its time is over, when the turn
+//! is cancelled, and when nobody waits for it any more.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_client_protocol::v1::schema::{
-    CreateTerminalRequest, EnvVariable, KillTerminalRequest, ReleaseTerminalRequest, SessionUpdate, TerminalExitStatus,
-    TerminalId, TerminalOutputRequest, WaitForTerminalExitRequest,
+    CreateTerminalRequest, EnvVariable, KillTerminalRequest, ReleaseTerminalRequest, SessionUpdate,
+    TerminalExitStatus, TerminalId, TerminalOutputRequest, WaitForTerminalExitRequest,
 };
 use haft_agent::ToolContext;
 use haft_text::{cut_lines, sanitise};
@@ -41,7 +41,8 @@ enum TerminalEnd {
     Lost(String),
 }
 
-/// A terminal that was made; the editor is told when nobody needs it any more, which ends what still runs in it.
+/// A terminal that was made; the editor is told when nobody needs it any more, which ends what
+/// still runs in it.
 struct OpenTerminal<'a> {
     sender: &'a UpdateSender,
     id: TerminalId,
@@ -56,16 +57,40 @@ impl Drop for OpenTerminal<'_> {
 
 impl EditorTerminals {
     /// Runs a command line; none where the editor refuses to, and has run nothing.
-    pub(crate) async fn run(&self, context: &ToolContext, line: &str, cwd: &Path, limit: Duration) -> Option<Envelope> {
+    pub(crate) async fn run(
+        &self,
+        context: &ToolContext,
+        line: &str,
+        cwd: &Path,
+        limit: Duration,
+    ) -> Option<Envelope> {
         let (editor, session) = (&self.sender.editor, &self.sender.session);
         let begun = Instant::now();
-        let made = match timeout(PATIENCE, editor.send_request(self.request(context, line, cwd)).block_task()).await {
+        let made = match timeout(
+            PATIENCE,
+            editor
+                .send_request(self.request(context, line, cwd))
+                .block_task(),
+        )
+        .await
+        {
             Ok(made) => made.ok()?,
             // It may run after all: to run it here too would be twice.
-            Err(_) => return Some(Envelope::failure("editor_terminal", "the editor did not say whether it runs it")),
+            Err(_) => {
+                return Some(Envelope::failure(
+                    "editor_terminal",
+                    "the editor did not say whether it runs it",
+                ));
+            }
         };
-        let terminal = OpenTerminal { sender: &self.sender, id: made.terminal_id };
-        let shown = self.calls.lock().at_terminal(&context.call_id, &terminal.id);
+        let terminal = OpenTerminal {
+            sender: &self.sender,
+            id: made.terminal_id,
+        };
+        let shown = self
+            .calls
+            .lock()
+            .at_terminal(&context.call_id, &terminal.id);
         if let Some(update) = shown {
             self.sender.send(SessionUpdate::ToolCallUpdate(update));
         }
@@ -96,16 +121,28 @@ impl EditorTerminals {
         Some(report(end, &output, whole, limit, context, data))
     }
 
-    /// The command line with the environment that commands get here: what is kept from them is kept from it there.
+    /// The command line with the environment that commands get here: what is kept from them is kept
+    /// from it there.
     fn request(&self, context: &ToolContext, line: &str, cwd: &Path) -> CreateTerminalRequest {
         let withheld = self.host.withheld_variables(&context.environment);
         let mut argv: Vec<String> = Vec::new();
         if !withheld.is_empty() {
             argv.push("/usr/bin/env".to_owned());
-            argv.extend(withheld.into_iter().flat_map(|name| ["-u".to_owned(), name]));
+            argv.extend(
+                withheld
+                    .into_iter()
+                    .flat_map(|name| ["-u".to_owned(), name]),
+            );
         }
-        argv.extend([self.host.shell().to_owned(), "-c".to_owned(), line.to_owned()]);
-        let environment = context.environment.iter().map(|(name, value)| EnvVariable::new(name, value));
+        argv.extend([
+            self.host.shell().to_owned(),
+            "-c".to_owned(),
+            line.to_owned(),
+        ]);
+        let environment = context
+            .environment
+            .iter()
+            .map(|(name, value)| EnvVariable::new(name, value));
         CreateTerminalRequest::new(self.sender.session.clone(), argv.remove(0))
             .args(argv)
             .env(environment.collect())
@@ -124,32 +161,53 @@ fn report(
     mut data: Value,
 ) -> Envelope {
     let (headline, error) = match end {
-        TerminalEnd::Exited(TerminalExitStatus { exit_code: Some(0), .. }) => {
+        TerminalEnd::Exited(TerminalExitStatus {
+            exit_code: Some(0), ..
+        }) => {
             data["exit_code"] = 0.into();
             ("Exit code 0.".to_owned(), None)
         }
-        TerminalEnd::Exited(TerminalExitStatus { exit_code: Some(code), .. }) => {
+        TerminalEnd::Exited(TerminalExitStatus {
+            exit_code: Some(code),
+            ..
+        }) => {
             data["exit_code"] = code.into();
-            (format!("Exit code {code}."), Some(("exit_status", format!("exit status {code}"))))
+            (
+                format!("Exit code {code}."),
+                Some(("exit_status", format!("exit status {code}"))),
+            )
         }
         TerminalEnd::Exited(status) => {
             let signal = status.signal.unwrap_or_else(|| "a signal".to_owned());
             data["signal"] = signal.as_str().into();
-            (format!("Ended by {signal}."), Some(("signal", format!("ended by {signal}"))))
+            (
+                format!("Ended by {signal}."),
+                Some(("signal", format!("ended by {signal}"))),
+            )
         }
         TerminalEnd::TimedOut => {
             data["timed_out"] = true.into();
             let seconds = limit.as_secs();
-            let message = format!("timed out after {seconds} s; raise `timeout` if it needs longer");
-            (format!("Timed out after {seconds} s; it was ended."), Some(("timed_out", message)))
+            let message =
+                format!("timed out after {seconds} s; raise `timeout` if it needs longer");
+            (
+                format!("Timed out after {seconds} s; it was ended."),
+                Some(("timed_out", message)),
+            )
         }
         TerminalEnd::Cancelled => {
             data["cancelled"] = true.into();
-            ("Cancelled; it was ended.".to_owned(), Some(("cancelled", "cancelled by the user".to_owned())))
+            (
+                "Cancelled; it was ended.".to_owned(),
+                Some(("cancelled", "cancelled by the user".to_owned())),
+            )
         }
         TerminalEnd::Lost(why) => {
             let message = format!("the editor lost the terminal it ran at: {why}");
-            (format!("How it ended is not known: {message}."), Some(("editor_terminal", message)))
+            (
+                format!("How it ended is not known: {message}."),
+                Some(("editor_terminal", message)),
+            )
         }
     };
     let output = sanitise(output).replace('\r', "");
@@ -163,13 +221,18 @@ fn report(
     }
     if cut.is_cut() || !whole {
         data["truncated"] = true.into();
-        text.push_str("\n[It is not the whole output; run it again with less, or with its output in a file.]");
+        text.push_str(
+            "\n[It is not the whole output; run it again with less, or with its output in a file.]",
+        );
     }
     data["stdout"] = cut.text.into();
     let mut envelope = Envelope::success(text).with_data(data);
     if let Some((code, message)) = error {
         envelope.status = ToolStatus::Error;
-        envelope.error = Some(ToolError { code: code.to_owned(), message });
+        envelope.error = Some(ToolError {
+            code: code.to_owned(),
+            message,
+        });
     }
     envelope
 }

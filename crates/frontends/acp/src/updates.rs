@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    CompactionStatus, CompactionUpdate, ContentChunk, Cost, Notice, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
-    PlanEntryStatus, SessionId, SessionNotification, SessionUpdate, UsageUpdate,
+    CompactionStatus, CompactionUpdate, ContentChunk, Cost, Notice, NoticeSeverity, Plan,
+    PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionId, SessionNotification, SessionUpdate,
+    UsageUpdate,
 };
 use haft_agent::{EventSink, MAIN};
 use haft_types::{CallPhase, CompactionPhase, CostSum, Event, EventBody, ToolStatus};
@@ -36,7 +37,10 @@ pub(crate) struct UpdateSender {
 impl UpdateSender {
     /// Sends one; ignored when the editor is gone, which ends the session elsewhere.
     pub(crate) fn send(&self, update: SessionUpdate) {
-        drop(self.editor.send_notification(SessionNotification::new(self.session.clone(), update)));
+        drop(
+            self.editor
+                .send_notification(SessionNotification::new(self.session.clone(), update)),
+        );
     }
 
     /// Says something to people that is not part of the conversation.
@@ -44,7 +48,9 @@ impl UpdateSender {
         self.send(if self.taken.notices {
             SessionUpdate::Notice(Notice::new(severity, text))
         } else if severity == NoticeSeverity::Error {
-            SessionUpdate::AgentMessageChunk(ContentChunk::new(format!("\n\nhaft: {text}\n\n").into()))
+            SessionUpdate::AgentMessageChunk(ContentChunk::new(
+                format!("\n\nhaft: {text}\n\n").into(),
+            ))
         } else {
             SessionUpdate::AgentThoughtChunk(ContentChunk::new(format!("\nhaft: {text}\n").into()))
         });
@@ -80,7 +86,14 @@ pub(crate) struct TurnUpdates {
 
 impl TurnUpdates {
     pub(crate) fn new(sender: UpdateSender, calls: SharedCalls, cost: CostSum) -> Self {
-        Self { sender, calls, cost, filled: (0, 0), compactions: 0, spoke: false }
+        Self {
+            sender,
+            calls,
+            cost,
+            filled: (0, 0),
+            compactions: 0,
+            spoke: false,
+        }
     }
 
     /// What the conversation has cost now. Calls that never ended are shown as failed.
@@ -94,16 +107,30 @@ impl TurnUpdates {
 
     fn speak(&mut self, text: &str) {
         self.spoke = true;
-        self.sender.send(SessionUpdate::AgentMessageChunk(ContentChunk::new(text.to_owned().into())));
+        self.sender
+            .send(SessionUpdate::AgentMessageChunk(ContentChunk::new(
+                text.to_owned().into(),
+            )));
     }
 
     /// Says something that stands on its own.
     fn speak_apart(&mut self, text: &str) {
-        let text = if self.spoke { format!("\n\n{text}") } else { text.to_owned() };
+        let text = if self.spoke {
+            format!("\n\n{text}")
+        } else {
+            text.to_owned()
+        };
         self.speak(&text);
     }
 
-    fn call(&mut self, agent: &str, id: &str, name: &str, phase: CallPhase, arguments: Option<&Value>) {
+    fn call(
+        &mut self,
+        agent: &str,
+        id: &str,
+        name: &str,
+        phase: CallPhase,
+        arguments: Option<&Value>,
+    ) {
         if calls::is_speech(name) {
             if let (MAIN, Some(plan)) = (agent, arguments.and_then(plan_of)) {
                 self.sender.send(SessionUpdate::Plan(plan));
@@ -111,11 +138,16 @@ impl TurnUpdates {
             return;
         }
         let update = match phase {
-            CallPhase::Started => Some(SessionUpdate::ToolCall(self.calls.lock().begin(agent, id, name))),
+            CallPhase::Started => Some(SessionUpdate::ToolCall(
+                self.calls.lock().begin(agent, id, name),
+            )),
             CallPhase::Arguments => None,
             CallPhase::Finished => {
                 let arguments = arguments.cloned().unwrap_or_default();
-                self.calls.lock().whole(agent, id, &arguments).map(SessionUpdate::ToolCallUpdate)
+                self.calls
+                    .lock()
+                    .whole(agent, id, &arguments)
+                    .map(SessionUpdate::ToolCallUpdate)
             }
         };
         if let Some(update) = update {
@@ -146,14 +178,20 @@ impl TurnUpdates {
         };
         let id = format!("compaction-{}", self.compactions);
         let update = CompactionUpdate::new(id, status);
-        let update = if phase == CompactionPhase::Failed { update.error(message.to_owned()) } else { update };
+        let update = if phase == CompactionPhase::Failed {
+            update.error(message.to_owned())
+        } else {
+            update
+        };
         self.sender.send(SessionUpdate::CompactionUpdate(update));
     }
 
     fn used(&mut self) {
         let (tokens, window) = self.filled;
         let cost = self.cost.total().map(|cost| Cost::new(cost.total, "USD"));
-        self.sender.send(SessionUpdate::UsageUpdate(UsageUpdate::new(tokens, window).cost(cost)));
+        self.sender.send(SessionUpdate::UsageUpdate(
+            UsageUpdate::new(tokens, window).cost(cost),
+        ));
     }
 }
 
@@ -163,9 +201,18 @@ impl EventSink for TurnUpdates {
         match &event.body {
             EventBody::Text { text } if main => self.speak(text),
             EventBody::Thinking { text } if main => {
-                self.sender.send(SessionUpdate::AgentThoughtChunk(ContentChunk::new(text.clone().into())));
+                self.sender
+                    .send(SessionUpdate::AgentThoughtChunk(ContentChunk::new(
+                        text.clone().into(),
+                    )));
             }
-            EventBody::ToolCall { id, name, phase, arguments, .. } => {
+            EventBody::ToolCall {
+                id,
+                name,
+                phase,
+                arguments,
+                ..
+            } => {
                 self.call(agent, id, name, *phase, arguments.as_ref());
             }
             EventBody::ToolProgress { id, text, .. } => {
@@ -174,35 +221,54 @@ impl EventSink for TurnUpdates {
                     self.sender.send(SessionUpdate::ToolCallUpdate(update));
                 }
             }
-            EventBody::ToolResult { id, status, text, .. } => self.result(agent, id, *status, text),
+            EventBody::ToolResult {
+                id, status, text, ..
+            } => self.result(agent, id, *status, text),
             EventBody::Question { question, options } if main => {
-                let listed =
-                    std::iter::once(question.as_str()).chain(options.iter().map(String::as_str)).collect::<Vec<_>>();
+                let listed = std::iter::once(question.as_str())
+                    .chain(options.iter().map(String::as_str))
+                    .collect::<Vec<_>>();
                 self.speak_apart(&listed.join("\n- "));
             }
             EventBody::Plan { response, .. } if main => self.speak_apart(response),
             EventBody::Completion { result, command } if main => {
-                let command = command.as_ref().map(|command| format!("\n\n`{command}`")).unwrap_or_default();
+                let command = command
+                    .as_ref()
+                    .map(|command| format!("\n\n`{command}`"))
+                    .unwrap_or_default();
                 self.speak_apart(&format!("{result}{command}"));
             }
             EventBody::Window { tokens, window, .. } if main => self.filled = (*tokens, *window),
             EventBody::Usage { usage, cost, .. } => {
                 self.cost.add(*cost);
                 if main {
-                    self.filled.0 = usage.input + usage.cached_input + usage.cache_write + usage.output;
+                    self.filled.0 =
+                        usage.input + usage.cached_input + usage.cache_write + usage.output;
                 }
                 self.used();
             }
-            EventBody::Compaction { phase, message, .. } if main => self.compaction(*phase, message),
-            EventBody::Retry { attempt, delay_ms, reason, .. } => {
-                let text = format!("{reason}; trying again in {} s (attempt {attempt})", delay_ms.div_ceil(1_000));
+            EventBody::Compaction { phase, message, .. } if main => {
+                self.compaction(*phase, message)
+            }
+            EventBody::Retry {
+                attempt,
+                delay_ms,
+                reason,
+                ..
+            } => {
+                let text = format!(
+                    "{reason}; trying again in {} s (attempt {attempt})",
+                    delay_ms.div_ceil(1_000)
+                );
                 self.sender.tell(NoticeSeverity::Warning, text);
             }
             EventBody::Notice { message, .. } | EventBody::BackgroundTask { message, .. } => {
                 self.sender.tell(NoticeSeverity::Info, message.clone());
             }
             // How the turn failed is the answer to the prompt.
-            EventBody::Error { message, .. } if !main => self.sender.tell(NoticeSeverity::Warning, message.clone()),
+            EventBody::Error { message, .. } if !main => {
+                self.sender.tell(NoticeSeverity::Warning, message.clone())
+            }
             _ => {}
         }
     }

@@ -19,7 +19,11 @@ use crate::output::usage;
 /// The commands of extensions, each with the feature that brings it, and whether this build has it.
 const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
     (&["acp"], "acp", cfg!(feature = "acp")),
-    (&["conversations", "import"], "imports", cfg!(feature = "imports")),
+    (
+        &["conversations", "import"],
+        "imports",
+        cfg!(feature = "imports"),
+    ),
     (&["context", "replay"], "lab", cfg!(feature = "lab")),
     (&["man"], "man", cfg!(feature = "man")),
     (&["mcp"], "mcp", cfg!(feature = "mcp")),
@@ -32,21 +36,33 @@ const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
     (&["workflows"], "workflows", cfg!(feature = "workflows")),
 ];
 
-/// Why arguments that name a command of an extension mean nothing in this build: they must not be taken for a prompt.
+/// Why arguments that name a command of an extension mean nothing in this build: they must not be
+/// taken for a prompt.
 fn absent_command(args: &[OsString]) -> Option<String> {
-    let is_named =
-        |command: &[&str]| args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one);
-    let (command, feature, _) =
-        EXTENSION_COMMANDS.iter().find(|(command, _, is_here)| !is_here && is_named(command))?;
-    Some(format!("{}\n", text!("cli-not-in-build", command = command.join(" "), feature)))
+    let is_named = |command: &[&str]| {
+        args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one)
+    };
+    let (command, feature, _) = EXTENSION_COMMANDS
+        .iter()
+        .find(|(command, _, is_here)| !is_here && is_named(command))?;
+    Some(format!(
+        "{}\n",
+        text!("cli-not-in-build", command = command.join(" "), feature)
+    ))
 }
 
-/// The arguments with what a noun alone does: it lists, or shows. `haft models --json` is `haft models list --json`.
+/// The arguments with what a noun alone does: it lists, or shows. `haft models --json` is `haft
+/// models list --json`.
 fn with_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
     let noun = args.get(1).and_then(|noun| haft.find_subcommand(noun));
-    let default = noun.and_then(|noun| DEFAULT_COMMANDS.into_iter().find(|name| noun.find_subcommand(name).is_some()));
-    let names_none =
-        args.get(2).is_none_or(|next| next.as_encoded_bytes().starts_with(b"-") && next != "-h" && next != "--help");
+    let default = noun.and_then(|noun| {
+        DEFAULT_COMMANDS
+            .into_iter()
+            .find(|name| noun.find_subcommand(name).is_some())
+    });
+    let names_none = args.get(2).is_none_or(|next| {
+        next.as_encoded_bytes().starts_with(b"-") && next != "-h" && next != "--help"
+    });
     if let Some(default) = default.filter(|_| names_none) {
         args.insert(2, default.into());
     }
@@ -54,22 +70,37 @@ fn with_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<Os
 }
 
 /// The options that `haft --help` shows: what most people need, of all that `haft run --help` does.
-const SHOWN_OPTIONS: [&str; 8] =
-    ["print", "plain", "help", "version", "resume_current", "resume", "model", "permission_mode"];
+const SHOWN_OPTIONS: [&str; 8] = [
+    "print",
+    "plain",
+    "help",
+    "version",
+    "resume_current",
+    "resume",
+    "model",
+    "permission_mode",
+];
 
-/// The command with the same name everywhere for what names a conversation, a message, a call or a job.
+/// The command with the same name everywhere for what names a conversation, a message, a call or a
+/// job.
 fn with_id_names(command: clap::Command, noun: &str) -> clap::Command {
     let makes_one = command.get_name() == "new";
     let command = command.mut_args(|arg| match (noun, arg.get_id().as_str()) {
         ("conversations", "id" | "ids") if !makes_one => arg.value_name("CONVERSATION"),
-        (_, "conversation" | "resume") if arg.get_action().takes_values() => arg.value_name("CONVERSATION"),
+        (_, "conversation" | "resume") if arg.get_action().takes_values() => {
+            arg.value_name("CONVERSATION")
+        }
         ("jobs", "id" | "ids") => arg.value_name("JOB"),
         (_, "message" | "at") => arg.value_name("MESSAGE"),
         (_, "call") => arg.value_name("CALL"),
         _ => arg,
     });
     command.mut_subcommands(|inner| {
-        let noun = if noun == "haft" { inner.get_name().to_owned() } else { noun.to_owned() };
+        let noun = if noun == "haft" {
+            inner.get_name().to_owned()
+        } else {
+            noun.to_owned()
+        };
         with_id_names(inner, &noun)
     })
 }
@@ -102,7 +133,8 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// The command line as clap knows it. `haft -p` takes what `haft run` takes, but only `haft run --help` shows it.
+    /// The command line as clap knows it. `haft -p` takes what `haft run` takes, but only `haft run
+    /// --help` shows it.
     pub(crate) fn definition() -> clap::Command {
         let command = Self::command().mut_args(|arg| {
             let shown = SHOWN_OPTIONS.contains(&arg.get_id().as_str());
@@ -120,11 +152,17 @@ impl Cli {
             return Ok(run);
         }
         // Without a terminal there is nobody to talk to.
-        let mut definition = usage::translatable(Self::definition()).arg_required_else_help(!at_a_terminal());
+        let mut definition =
+            usage::translatable(Self::definition()).arg_required_else_help(!at_a_terminal());
         let claude = match claude::lower(&args, &definition) {
             None => None,
-            Some(ClaudeCommandLine::Refused(why)) => return Err(definition.error(ErrorKind::UnknownArgument, why)),
-            Some(ClaudeCommandLine::Lowered { args: lowered, options }) => {
+            Some(ClaudeCommandLine::Refused(why)) => {
+                return Err(definition.error(ErrorKind::UnknownArgument, why));
+            }
+            Some(ClaudeCommandLine::Lowered {
+                args: lowered,
+                options,
+            }) => {
                 args = lowered;
                 Some(*options)
             }
@@ -136,14 +174,22 @@ impl Cli {
         Ok(cli.with_claude(claude.unwrap_or_default()))
     }
 
-    /// A `haft run` with nothing wrong about it, found without defining the other commands, which was a fifth of all that is done
-    /// before the first request. Help, and what is wrong, needs them all.
+    /// A `haft run` with nothing wrong about it, found without defining the other commands, which
+    /// was a fifth of all that is done before the first request. Help, and what is wrong, needs
+    /// them all.
     fn plain_run(args: &[OsString]) -> Option<Self> {
-        let own = args.get(1..).filter(|own| own.first().is_some_and(|command| command == "run"))?;
-        if own.iter().any(|arg| arg.as_encoded_bytes().starts_with(b"--compat")) {
+        let own = args
+            .get(1..)
+            .filter(|own| own.first().is_some_and(|command| command == "run"))?;
+        if own
+            .iter()
+            .any(|arg| arg.as_encoded_bytes().starts_with(b"--compat"))
+        {
             return None;
         }
-        let matches = RunArgs::augment_args(clap::Command::new("run")).try_get_matches_from(own).ok()?;
+        let matches = RunArgs::augment_args(clap::Command::new("run"))
+            .try_get_matches_from(own)
+            .ok()?;
         let run = RunArgs::from_arg_matches(&matches).ok()?;
         Some(Self {
             print: false,
@@ -162,17 +208,30 @@ impl Cli {
         self
     }
 
-    fn parse_with(definition: &mut clap::Command, args: Vec<OsString>) -> Result<Self, clap::Error> {
+    fn parse_with(
+        definition: &mut clap::Command,
+        args: Vec<OsString>,
+    ) -> Result<Self, clap::Error> {
         let args = with_default_command(definition, args);
-        let matches = definition.try_get_matches_from_mut(&args).map_err(|error| {
-            if let Some(advice) = foreign_flags::advice(definition, args.get(1..).unwrap_or_default(), &error) {
-                return definition.error(ErrorKind::UnknownArgument, advice);
-            }
-            let mistyped = lone_word::mistyped(definition, args.get(1..).unwrap_or_default());
-            let mistyped =
-                mistyped.filter(|_| matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict));
-            mistyped.map_or(error, |text| definition.error(ErrorKind::InvalidSubcommand, text))
-        })?;
+        let matches = definition
+            .try_get_matches_from_mut(&args)
+            .map_err(|error| {
+                if let Some(advice) =
+                    foreign_flags::advice(definition, args.get(1..).unwrap_or_default(), &error)
+                {
+                    return definition.error(ErrorKind::UnknownArgument, advice);
+                }
+                let mistyped = lone_word::mistyped(definition, args.get(1..).unwrap_or_default());
+                let mistyped = mistyped.filter(|_| {
+                    matches!(
+                        error.kind(),
+                        ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict
+                    )
+                });
+                mistyped.map_or(error, |text| {
+                    definition.error(ErrorKind::InvalidSubcommand, text)
+                })
+            })?;
         Self::from_arg_matches(&matches)
     }
 
@@ -199,10 +258,18 @@ impl Cli {
             Some(CliCommand::Acp(args)) => commands::acp::run(args),
             #[cfg(feature = "serve")]
             Some(CliCommand::Serve(args)) => commands::serve::run(&args),
-            Some(CliCommand::Rules(args)) => commands::catalogue::run(KnowledgeKind::Rules, args.command),
-            Some(CliCommand::Skills(args)) => commands::catalogue::run(KnowledgeKind::Skills, args.command),
-            Some(CliCommand::Commands(args)) => commands::catalogue::run(KnowledgeKind::Commands, args.command),
-            Some(CliCommand::Agents(args)) => commands::catalogue::run(KnowledgeKind::Agents, args.command),
+            Some(CliCommand::Rules(args)) => {
+                commands::catalogue::run(KnowledgeKind::Rules, args.command)
+            }
+            Some(CliCommand::Skills(args)) => {
+                commands::catalogue::run(KnowledgeKind::Skills, args.command)
+            }
+            Some(CliCommand::Commands(args)) => {
+                commands::catalogue::run(KnowledgeKind::Commands, args.command)
+            }
+            Some(CliCommand::Agents(args)) => {
+                commands::catalogue::run(KnowledgeKind::Agents, args.command)
+            }
             Some(CliCommand::Worktrees(args)) => commands::worktrees::run(args.command),
             Some(CliCommand::Lib(args)) => commands::lib::run(args.command),
             #[cfg(feature = "rag")]
@@ -236,7 +303,11 @@ impl Cli {
 
     /// `haft` with no command, or with something in the place of one.
     fn interactive(self) -> anyhow::Result<ProcessExit> {
-        let style = if self.plain { InterfaceStyle::Plain } else { InterfaceStyle::AsConfigured };
+        let style = if self.plain {
+            InterfaceStyle::Plain
+        } else {
+            InterfaceStyle::AsConfigured
+        };
         // Not within the `match`, where all definitions would stay in memory until haft ends.
         let settled = lone_word::settle(&Self::definition(), &self.run)?;
         match settled {
@@ -260,18 +331,21 @@ impl Cli {
 pub(crate) enum CliCommand {
     /// Run a task with the model and print its answer.
     ///
-    /// Without a prompt, the task is read from standard input; with one, piped standard input is attached to it.
+    /// Without a prompt, the task is read from standard input; with one, piped standard input is
+    /// attached to it.
     #[command(alias = "exec")]
     Run(Box<RunArgs>),
     /// Talk with the model without tools.
     ///
-    /// The model of the role `chat` answers (`[model_roles]`), the main model when it is not set. Without a prompt it is a session at the terminal.
+    /// The model of the role `chat` answers (`[model_roles]`), the main model when it is not set.
+    /// Without a prompt it is a session at the terminal.
     Chat(Box<RunArgs>),
     /// Review a change: uncommitted work, a branch or a commit.
     Review(Box<commands::review::ReviewArgs>),
     /// Write the message for what is staged, and commit.
     ///
-    /// The model of the role `commit` words it (`[model_roles]`). It is shown with its cost, and you are asked before anything is committed. Hooks are not run.
+    /// The model of the role `commit` words it (`[model_roles]`). It is shown with its cost, and
+    /// you are asked before anything is committed. Hooks are not run.
     Commit(Box<commands::commit::CommitArgs>),
     /// Run workflows of agent steps; list, show, add and remove them.
     ///
@@ -291,8 +365,8 @@ pub(crate) enum CliCommand {
     Queue(commands::queue::QueueArgs),
     /// Take tasks from the team's queue and run them.
     ///
-    /// Each task works in a clone of its own, in the sandbox, with the keys and rules of this configuration. A task whose worker is lost
-    /// is continued by another one.
+    /// Each task works in a clone of its own, in the sandbox, with the keys and rules of this
+    /// configuration. A task whose worker is lost is continued by another one.
     #[cfg(feature = "postgres")]
     Worker(Box<commands::worker::WorkerArgs>),
     /// Run a demo that fixes a bug, without a key or network.
@@ -307,16 +381,16 @@ pub(crate) enum CliCommand {
     Context(commands::context::ContextCommand),
     /// Record and explain what another agent sends to its model.
     ///
-    /// Requests and replies pass unchanged. Each request is recorded without keys and explained in one line: what changed since
-    /// the one before, what the cache should have read and what was billed. How agents are pointed at it:
-    /// <https://github.com/haft-agent/haft/blob/main/docs/proxy.md>.
+    /// Requests and replies pass unchanged. Each request is recorded without keys and explained in
+    /// one line: what changed since the one before, what the cache should have read and what
+    /// was billed. How agents are pointed at it: <https://github.com/haft-agent/haft/blob/main/docs/proxy.md>.
     #[cfg(feature = "proxy")]
     Proxy(commands::proxy::ProxyArgs),
     /// Show conversations and what was sent as a local web page.
     ///
-    /// Conversations, their dialogue, their requests as a timeline, and each request with its segments, its body, its difference to
-    /// the one before and why; haft's own, imported and recorded ones. It starts runs and edits what is sent, too; stored messages
-    /// never change: <https://github.com/haft-agent/haft/blob/main/docs/inspector.md>.
+    /// Conversations, their dialogue, their requests as a timeline, and each request with its
+    /// segments, its body, its difference to the one before and why; haft's own, imported and
+    /// recorded ones. It starts runs and edits what is sent, too; stored messages never change: <https://github.com/haft-agent/haft/blob/main/docs/inspector.md>.
     #[cfg(feature = "serve")]
     Serve(commands::serve::ServeArgs),
     /// Serve editors over the Agent Client Protocol, on standard input and output.
@@ -327,8 +401,9 @@ pub(crate) enum CliCommand {
     Acp(commands::acp::AcpArgs),
     /// Manage rules the model follows.
     ///
-    /// Rules lie in `.haft/rules` of the project and in your own `rules` folder, as Markdown. The front matter says when a rule is
-    /// sent: `alwaysApply: true` in every request, `globs` once a matching file is touched, neither when the model reads it.
+    /// Rules lie in `.haft/rules` of the project and in your own `rules` folder, as Markdown. The
+    /// front matter says when a rule is sent: `alwaysApply: true` in every request, `globs`
+    /// once a matching file is touched, neither when the model reads it.
     #[command(alias = "rule")]
     Rules(commands::catalogue::CatalogueArgs),
     /// Manage skills: instructions for kinds of tasks.
@@ -344,12 +419,14 @@ pub(crate) enum CliCommand {
     Agents(commands::catalogue::CatalogueArgs),
     /// List and remove the copies of projects that sub-agents worked in.
     ///
-    /// A sub-agent with `worktree: true` works in a git worktree, which is kept where it could not be merged.
+    /// A sub-agent with `worktree: true` works in a git worktree, which is kept where it could not
+    /// be merged.
     #[command(alias = "worktree")]
     Worktrees(commands::worktrees::WorktreesArgs),
     /// Manage library documentation that is sent with every request.
     ///
-    /// It comes from a git repository laid out `domain/user/library`, a public one unless `haft lib proxy` names another.
+    /// It comes from a git repository laid out `domain/user/library`, a public one unless `haft lib
+    /// proxy` names another.
     Lib(commands::lib::LibArgs),
     /// Manage, query and serve collections of documents (RAG).
     #[cfg(feature = "rag")]
@@ -369,15 +446,17 @@ pub(crate) enum CliCommand {
     Changes(commands::changes::ChangesArgs),
     /// Undo file changes.
     ///
-    /// By default it undoes the last call that changed files; options name another call, a message, or everything. Only what haft
-    /// changed is touched. A file that something else changed since is left as it is, and reported; the exit code is 3 then.
+    /// By default it undoes the last call that changed files; options name another call, a message,
+    /// or everything. Only what haft changed is touched. A file that something else changed
+    /// since is left as it is, and reported; the exit code is 3 then.
     Undo(commands::changes::UndoArgs),
     /// Redo file changes that were undone.
     Redo(commands::changes::RedoArgs),
     /// Rewind a conversation to a message, with or without the files.
     ///
-    /// The conversation itself is kept; a fork that ends at the message becomes the current one. Files that something else changed
-    /// since are left as they are, and reported; the exit code is 3 then.
+    /// The conversation itself is kept; a fork that ends at the message becomes the current one.
+    /// Files that something else changed since are left as they are, and reported; the exit
+    /// code is 3 then.
     Rewind(commands::changes::RewindArgs),
     /// List, add, remove and explain permission rules.
     #[command(subcommand, alias = "permission")]
@@ -397,7 +476,8 @@ pub(crate) enum CliCommand {
     Count(commands::count::CountArgs),
     /// Trust a folder, or show what it would run.
     ///
-    /// Instruction files of a trusted folder are sent to the model, and what it configures (hooks, MCP servers, tools) may run.
+    /// Instruction files of a trusted folder are sent to the model, and what it configures (hooks,
+    /// MCP servers, tools) may run.
     Trust(commands::trust::TrustArgs),
     /// Show and change the configuration.
     #[command(subcommand)]
@@ -408,7 +488,9 @@ pub(crate) enum CliCommand {
     Doctor(commands::doctor::DoctorArgs),
     /// Show or follow the log.
     ///
-    /// Shows the last run: what it loaded and skipped, its requests, tool calls, approvals, and what failed. The log lies in `state/log`, a file a day for two weeks; `log_level` sets how much is in it. It holds no prompts, arguments, file text or keys.
+    /// Shows the last run: what it loaded and skipped, its requests, tool calls, approvals, and
+    /// what failed. The log lies in `state/log`, a file a day for two weeks; `log_level` sets how
+    /// much is in it. It holds no prompts, arguments, file text or keys.
     #[command(alias = "log")]
     Logs(commands::logs::LogArgs),
     /// Describe the JSON events that programs read and write.
@@ -421,8 +503,9 @@ pub(crate) enum CliCommand {
     Man(commands::man::ManArgs),
     /// Print shell completions.
     ///
-    /// They know conversations, models, agents, rules and keys of the configuration. For bash: `source <(haft completions bash)` in
-    /// `~/.bashrc`; for zsh the same in `~/.zshrc`; for fish: `haft completions fish | source` in its `config.fish`.
+    /// They know conversations, models, agents, rules and keys of the configuration. For bash:
+    /// `source <(haft completions bash)` in `~/.bashrc`; for zsh the same in `~/.zshrc`; for
+    /// fish: `haft completions fish | source` in its `config.fish`.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -444,20 +527,36 @@ mod tests {
     fn every_noun_is_understood_in_the_singular() {
         let command = Cli::command();
         let singular_itself = ["changes", "completions"];
-        for name in command.get_subcommands().map(clap::Command::get_name).filter(|name| name.ends_with('s')) {
+        for name in command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .filter(|name| name.ends_with('s'))
+        {
             let singular = name.trim_end_matches('s');
-            let known = command.find_subcommand(singular).is_some_and(|found| found.get_name() == name);
-            assert!(known || singular_itself.contains(&name), "`haft {singular}`");
+            let known = command
+                .find_subcommand(singular)
+                .is_some_and(|found| found.get_name() == name);
+            assert!(
+                known || singular_itself.contains(&name),
+                "`haft {singular}`"
+            );
         }
     }
 
     #[test]
     fn a_noun_alone_lists_or_shows() {
         let haft = Cli::definition();
-        for noun in haft.get_subcommands().filter(|command| command.has_subcommands()) {
+        for noun in haft
+            .get_subcommands()
+            .filter(|command| command.has_subcommands())
+        {
             for name in std::iter::once(noun.get_name()).chain(noun.get_all_aliases()) {
                 for flags in [&[] as &[&str], &["--json"]] {
-                    let args = ["haft", name].iter().chain(flags).map(OsString::from).collect();
+                    let args = ["haft", name]
+                        .iter()
+                        .chain(flags)
+                        .map(OsString::from)
+                        .collect();
                     let parsed = Cli::parse_with(&mut Cli::definition(), args);
                     assert!(parsed.is_ok(), "haft {name} {flags:?}: {parsed:?}");
                 }
@@ -468,22 +567,41 @@ mod tests {
     #[test]
     fn what_names_a_conversation_is_called_the_same_everywhere() {
         fn check(command: &clap::Command, path: &str) {
-            for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+            for arg in command
+                .get_arguments()
+                .filter(|arg| arg.get_action().takes_values())
+            {
                 let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
                 let names = arg.get_value_names().unwrap_or_default();
-                let is_conversation = help.to_lowercase().contains("the beginning of one, or a name")
+                let is_conversation = help
+                    .to_lowercase()
+                    .contains("the beginning of one, or a name")
                     || help.to_lowercase().contains("beginnings of ids, or names");
-                assert!(!is_conversation || names == ["CONVERSATION"], "{path} {}: {names:?}", arg.get_id());
+                assert!(
+                    !is_conversation || names == ["CONVERSATION"],
+                    "{path} {}: {names:?}",
+                    arg.get_id()
+                );
             }
-            command.get_subcommands().for_each(|inner| check(inner, &format!("{path} {}", inner.get_name())));
+            command
+                .get_subcommands()
+                .for_each(|inner| check(inner, &format!("{path} {}", inner.get_name())));
         }
-        Cli::definition().get_subcommands().for_each(|command| check(command, command.get_name()));
+        Cli::definition()
+            .get_subcommands()
+            .for_each(|command| check(command, command.get_name()));
     }
 
     #[test]
     fn the_help_shows_what_most_people_need() {
         let help = Cli::definition().render_help().to_string();
-        for option in ["-c, --continue", "-r, --resume", "-m, --model", "--permission-mode", "-p, --print"] {
+        for option in [
+            "-c, --continue",
+            "-r, --resume",
+            "-m, --model",
+            "--permission-mode",
+            "-p, --print",
+        ] {
             assert!(help.contains(option), "{option}: {help}");
         }
         assert!(!help.contains("--max-turns"));
@@ -503,7 +621,17 @@ mod tests {
             &["haft", "run"][..],
             &["haft", "run", "fix it"],
             &["haft", "run", "-c", "--max-turns", "3", "and now"],
-            &["haft", "run", "--output-format", "stream-json", "--permission-mode", "yolo", "--set", "a=b", "x"],
+            &[
+                "haft",
+                "run",
+                "--output-format",
+                "stream-json",
+                "--permission-mode",
+                "yolo",
+                "--set",
+                "a=b",
+                "x",
+            ],
             &["/usr/bin/haft", "run", "-m", "a/b", "--", "--help"],
         ] {
             let (quick, whole) = parsed(args);
@@ -526,14 +654,19 @@ mod tests {
     fn print_is_run() {
         let cli = Cli::try_parse_from(["haft", "-p", "fix it", "-m", "a/b"]).unwrap();
         assert!(cli.print && cli.command.is_none());
-        assert_eq!((cli.run.prompt.as_deref(), cli.run.model.as_deref()), (Some("fix it"), Some("a/b")));
+        assert_eq!(
+            (cli.run.prompt.as_deref(), cli.run.model.as_deref()),
+            (Some("fix it"), Some("a/b"))
+        );
     }
 
     #[test]
     fn permission_modes_have_the_names_people_know() {
         for name in ["yolo", "bypassPermissions"] {
             let cli = Cli::try_parse_from(["haft", "run", "--permission-mode", name, "x"]).unwrap();
-            let Some(CliCommand::Run(run)) = cli.command else { panic!("{cli:?}") };
+            let Some(CliCommand::Run(run)) = cli.command else {
+                panic!("{cli:?}")
+            };
             assert_eq!(run.permission_mode, Some(PermissionMode::Yolo));
         }
     }

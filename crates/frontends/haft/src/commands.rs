@@ -66,15 +66,16 @@ use crate::commands::options::{Common, RunArgs};
 use crate::wiring::log;
 use crate::{output, wiring};
 
-/// Loads the configuration of this user with the flags of this command, and reports variables without effect.
+/// Loads the configuration of this user with the flags of this command, and reports variables
+/// without effect.
 fn configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
     let (places, loaded) = load_configuration(common)?;
     report_unknown_variables(&loaded.config);
     Ok((places, loaded))
 }
 
-/// Like [`configuration`], but reports nothing: for shells that ask for completions, and for jobs, whose stderr is read as the
-/// reason of their failure.
+/// Like [`configuration`], but reports nothing: for shells that ask for completions, and for jobs,
+/// whose stderr is read as the reason of their failure.
 fn load_configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
     let places = wiring::places()?;
     let loaded = load(&Sources {
@@ -88,7 +89,8 @@ fn load_configuration(common: &Common) -> anyhow::Result<(Places, LoadedConfig)>
     Ok((places, loaded))
 }
 
-/// Prints one line on stderr for each variable that begins with `HAFT_` and has no effect, once per process.
+/// Prints one line on stderr for each variable that begins with `HAFT_` and has no effect, once per
+/// process.
 fn report_unknown_variables(config: &Config) {
     static REPORTED: Once = Once::new();
     REPORTED.call_once(|| {
@@ -100,8 +102,11 @@ fn report_unknown_variables(config: &Config) {
 
 /// Loads the configuration for a run, with the permission rules that its flags add.
 fn run_configuration(args: &RunArgs) -> anyhow::Result<(Places, LoadedConfig)> {
-    let (places, mut loaded) =
-        if args.job.is_some() { load_configuration(&args.common)? } else { configuration(&args.common)? };
+    let (places, mut loaded) = if args.job.is_some() {
+        load_configuration(&args.common)?
+    } else {
+        configuration(&args.common)?
+    };
     permissions::add_for_run(&mut loaded.config.permissions, args)?;
     Ok((places, loaded))
 }

@@ -70,13 +70,20 @@ pub(crate) fn mask_panics() {
         tracing::error!(at, "panic");
         crate::wiring::log::flush();
         let known = crate::wiring::environment().secret_values();
-        let text = haft_text::Masker::knowing(known).mask(&panic.to_string()).replace('\n', " ");
-        drop(writeln!(std::io::stderr(), "haft: this is a bug: {}", haft_text::sanitise(&text)));
+        let text = haft_text::Masker::knowing(known)
+            .mask(&panic.to_string())
+            .replace('\n', " ");
+        drop(writeln!(
+            std::io::stderr(),
+            "haft: this is a bug: {}",
+            haft_text::sanitise(&text)
+        ));
     }));
 }
 
-/// Logs a failure that ends a command: its kind, and for wrong configuration the place of the mistake. Messages may repeat an
-/// argument, a prompt, a value, or an answer of a server, so they are not logged.
+/// Logs a failure that ends a command: its kind, and for wrong configuration the place of the
+/// mistake. Messages may repeat an argument, a prompt, a value, or an answer of a server, so they
+/// are not logged.
 pub(crate) fn log(failure: &anyhow::Error) {
     let (code, reason) = failure.chain().find_map(kind).unwrap_or(("failed", None));
     if reason.is_some() {
@@ -98,7 +105,10 @@ fn kind(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)>
         return Some(("key", Some(format!("provider `{}`", error.provider))));
     }
     if cause.is::<FolderError>() || cause.is::<SandboxSetupError>() {
-        return Some(("folder", Some(haft_text::without_quoted(&cause.to_string()))));
+        return Some((
+            "folder",
+            Some(haft_text::without_quoted(&cause.to_string())),
+        ));
     }
     if let Some(error) = cause.downcast_ref::<ModelError>() {
         return Some((error.code(), None));
@@ -112,8 +122,12 @@ fn kind_of_setup(error: &SetupError) -> (&'static str, Option<String>) {
     match error {
         SetupError::Config(error) => ("configuration", Some(place_of(error))),
         SetupError::Key(error) => ("key", Some(format!("provider `{}`", error.provider))),
-        SetupError::Folder(_) | SetupError::Sandbox(_) | SetupError::Prompt { .. } => ("folder", in_own_words()),
-        SetupError::NoModel | SetupError::NoRole { .. } | SetupError::NoServer => ("configuration", in_own_words()),
+        SetupError::Folder(_) | SetupError::Sandbox(_) | SetupError::Prompt { .. } => {
+            ("folder", in_own_words())
+        }
+        SetupError::NoModel | SetupError::NoRole { .. } | SetupError::NoServer => {
+            ("configuration", in_own_words())
+        }
         SetupError::Client(error) => (error.code(), None),
         SetupError::Model(_) => ("model", None),
         SetupError::Policy(_) => ("project_policy", None),
@@ -130,14 +144,27 @@ fn kind_of_setup(error: &SetupError) -> (&'static str, Option<String>) {
 /// Returns where a mistake in the configuration is, without the value that stands there.
 fn place_of(error: &ConfigError) -> String {
     match error {
-        ConfigError::InFile { file, line, column, problem } => {
-            let unknown = if problem.starts_with("unknown key") { problem.as_str() } else { "a value does not fit" };
+        ConfigError::InFile {
+            file,
+            line,
+            column,
+            problem,
+        } => {
+            let unknown = if problem.starts_with("unknown key") {
+                problem.as_str()
+            } else {
+                "a value does not fit"
+            };
             format!("{}:{line}:{column}: {unknown}", file.display())
         }
         ConfigError::Several(errors) => errors.iter().map(place_of).collect::<Vec<_>>().join("; "),
         ConfigError::InVariable { name, .. } => format!("environment variable `{name}`"),
-        ConfigError::InSet { set, .. } => format!("`--set {}`", set.split('=').next().unwrap_or_default()),
-        ConfigError::Unreadable { .. } | ConfigError::Unwritable { .. } | ConfigError::NotAKey(_) => error.to_string(),
+        ConfigError::InSet { set, .. } => {
+            format!("`--set {}`", set.split('=').next().unwrap_or_default())
+        }
+        ConfigError::Unreadable { .. }
+        | ConfigError::Unwritable { .. }
+        | ConfigError::NotAKey(_) => error.to_string(),
         ConfigError::Rules(_) => "a permission rule cannot be read".to_owned(),
         ConfigError::Value(_) | ConfigError::NotToml(_) => "a value does not fit".to_owned(),
     }
@@ -145,16 +172,29 @@ fn place_of(error: &ConfigError) -> String {
 
 /// Prints a failure on stderr and gives its exit code.
 pub(crate) fn report(failure: &anyhow::Error) -> ProcessExit {
-    let code = failure.chain().find_map(|cause| cause.downcast_ref().map(ModelError::code));
+    let code = failure
+        .chain()
+        .find_map(|cause| cause.downcast_ref().map(ModelError::code));
     let mut text = haft_tui::worded(code.unwrap_or_default(), &in_one_line(failure));
     if let Some(hint) = failure.chain().find_map(hints::for_error) {
         text = text!("hints-error", error = text, hint);
     }
-    if failure.chain().any(|cause| matches!(cause.downcast_ref(), Some(ConfigError::Several(_)))) {
+    if failure
+        .chain()
+        .any(|cause| matches!(cause.downcast_ref(), Some(ConfigError::Several(_))))
+    {
         text = text.replace('\n', "\nhaft: ");
     }
-    drop(writeln!(std::io::stderr(), "haft: {}", haft_text::sanitise(&text)));
-    if failure.chain().any(is_usage) { ProcessExit::Usage } else { ProcessExit::Failed }
+    drop(writeln!(
+        std::io::stderr(),
+        "haft: {}",
+        haft_text::sanitise(&text)
+    ));
+    if failure.chain().any(is_usage) {
+        ProcessExit::Usage
+    } else {
+        ProcessExit::Failed
+    }
 }
 
 /// Whether the user can mend it in how haft was called or configured.
@@ -163,16 +203,22 @@ fn is_usage(cause: &(dyn Error + 'static)) -> bool {
         || cause.is::<ConfigError>()
         || cause.is::<KeyError>()
         || cause.downcast_ref().is_some_and(FolderError::is_usage)
-        || cause.downcast_ref().is_some_and(SandboxSetupError::is_usage)
+        || cause
+            .downcast_ref()
+            .is_some_and(SandboxSetupError::is_usage)
         || cause.downcast_ref().is_some_and(SetupError::is_usage)
 }
 
-/// The failure and its causes on one line, or one line for each broken place of a file. A cause that only repeats the one before
-/// is left out.
+/// The failure and its causes on one line, or one line for each broken place of a file. A cause
+/// that only repeats the one before is left out.
 pub(crate) fn in_one_line(failure: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in failure.chain().map(ToString::to_string) {
-        let cause = cause.lines().map(haft_messages::error_text).collect::<Vec<_>>().join("\n");
+        let cause = cause
+            .lines()
+            .map(haft_messages::error_text)
+            .collect::<Vec<_>>()
+            .join("\n");
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
@@ -188,7 +234,12 @@ mod tests {
 
     #[test]
     fn a_cause_is_not_said_twice() {
-        let failure = anyhow::Error::msg("disk is full").context("cannot write a: disk is full").context("cannot save");
-        assert_eq!(in_one_line(&failure), "cannot save: cannot write a: disk is full");
+        let failure = anyhow::Error::msg("disk is full")
+            .context("cannot write a: disk is full")
+            .context("cannot save");
+        assert_eq!(
+            in_one_line(&failure),
+            "cannot save: cannot write a: disk is full"
+        );
     }
 }

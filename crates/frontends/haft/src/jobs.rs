@@ -1,7 +1,8 @@
-//! Runs in the background: a folder for each, with its request, the events it wrote, and a lock it holds while it runs.
+//! Runs in the background: a folder for each, with its request, the events it wrote, and a lock it
+//! holds while it runs.
 //!
-//! Invariant: only its lock says whether a job runs. The system gives it back however the process ends, and no process
-//! that happens to have its number is ever taken for it.
+//! Invariant: only its lock says whether a job runs. The system gives it back however the process
+//! ends, and no process that happens to have its number is ever taken for it.
 
 mod follow;
 mod start;
@@ -81,18 +82,29 @@ impl JobFolder {
     pub(crate) fn all(&self) -> anyhow::Result<Vec<BackgroundJob>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.with_context(|| text!("jobs-unreadable-folder", folder = self.folder.display()))?,
+            entries => entries
+                .with_context(|| text!("jobs-unreadable-folder", folder = self.folder.display()))?,
         };
-        let mut jobs: Vec<_> = entries.flatten().filter_map(|entry| BackgroundJob::at(entry.path())).collect();
+        let mut jobs: Vec<_> = entries
+            .flatten()
+            .filter_map(|entry| BackgroundJob::at(entry.path()))
+            .collect();
         jobs.sort_by(|one, other| {
-            other.told.started_at.cmp(&one.told.started_at).then(one.told.id.cmp(&other.told.id))
+            other
+                .told
+                .started_at
+                .cmp(&one.told.started_at)
+                .then(one.told.id.cmp(&other.told.id))
         });
         Ok(jobs)
     }
 
     /// The job a person means: by its id, or the beginning of it.
     pub(crate) fn find(&self, text: &str) -> anyhow::Result<BackgroundJob> {
-        let mut fitting = self.all()?.into_iter().filter(|job| job.told.id.starts_with(text));
+        let mut fitting = self
+            .all()?
+            .into_iter()
+            .filter(|job| job.told.id.starts_with(text));
         match (fitting.next(), fitting.next()) {
             (Some(job), None) if !text.is_empty() => Ok(job),
             (Some(_), Some(_)) => Err(usage_error(text!("jobs-ambiguous", text))),
@@ -103,7 +115,11 @@ impl JobFolder {
     /// Removes jobs that ended long ago. What cannot be removed is for the next time.
     fn sweep(&self, now: Timestamp) {
         let (age, most) = KEPT;
-        let ended = self.all().unwrap_or_default().into_iter().filter(|job| !job.is_running());
+        let ended = self
+            .all()
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|job| !job.is_running());
         for (index, job) in ended.enumerate() {
             let old = now.duration_since(job.told.started_at).unsigned_abs() > age;
             if old || index >= most {
@@ -135,28 +151,39 @@ impl BackgroundJob {
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        let Ok(lock) = File::open(self.file("lock")) else { return false };
+        let Ok(lock) = File::open(self.file("lock")) else {
+            return false;
+        };
         matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
     /// The process, while it runs.
     pub(crate) fn process(&self) -> Option<i32> {
-        fs::read_to_string(self.file("lock")).ok()?.trim().parse().ok()
+        fs::read_to_string(self.file("lock"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     }
 
     pub(crate) fn state(&self) -> JobState {
         if self.is_running() {
             return JobState::Running;
         }
-        self.result().map_or(JobState::Died, |result| JobState::Ended(Box::new(result)))
+        self.result()
+            .map_or(JobState::Died, |result| JobState::Ended(Box::new(result)))
     }
 
     /// Its result, which is its last event.
     fn result(&self) -> Option<TurnResult> {
-        // Long answers stand in a result whole; few are longer than this, and those are found by reading everything.
+        // Long answers stand in a result whole; few are longer than this, and those are found by
+        // reading everything.
         let events = self.events();
         let last = |bytes: &[u8]| {
-            let line = bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next()?;
+            let line = bytes
+                .trim_ascii_end()
+                .rsplit(|byte| *byte == b'\n')
+                .next()?;
             match serde_json::from_slice::<Event>(line).ok()?.body {
                 EventBody::Result(result) => Some(result),
                 _ => None,
@@ -168,7 +195,9 @@ impl BackgroundJob {
     /// The conversation it works in, from its first event.
     pub(crate) fn conversation(&self) -> Option<ConversationId> {
         let mut first = String::new();
-        BufReader::new(File::open(self.events()).ok()?).read_line(&mut first).ok()?;
+        BufReader::new(File::open(self.events()).ok()?)
+            .read_line(&mut first)
+            .ok()?;
         Some(serde_json::from_str::<Event>(&first).ok()?.conversation_id)
     }
 

@@ -1,8 +1,9 @@
 //! The `haft` binary: arguments, environment, headless output, and the extensions of its build.
 //!
-//! The only crate that reads the environment, the home folder and the terminal. [`run`] maps a result to an exit code and
-//! nothing else; `cli` is the literal command line, `commands` does what it says, `wiring` registers the
-//! extensions. It is a library only so that the workspace can build the binary with every feature.
+//! The only crate that reads the environment, the home folder and the terminal. [`run`] maps a
+//! result to an exit code and nothing else; `cli` is the literal command line, `commands` does what
+//! it says, `wiring` registers the extensions. It is a library only so that the workspace can build
+//! the binary with every feature.
 
 /// A message of `messages/LANGUAGE`, by its key: `text!("jobs-unknown", text = id)`.
 macro_rules! text {
@@ -41,7 +42,9 @@ pub fn run() -> ExitCode {
     exit::mask_panics();
     wiring::language::choose(std::env::args_os());
     if let Some(version) = commands::claude::version(&std::env::args_os().collect::<Vec<_>>()) {
-        return output::print_exact(&version).map_or(ProcessExit::Failed, |()| ProcessExit::Completed).into();
+        return output::print_exact(&version)
+            .map_or(ProcessExit::Failed, |()| ProcessExit::Completed)
+            .into();
     }
     // A shell that completes a command line asks in its own way.
     if let Some(code) = commands::completions::answer(std::env::args_os()) {
@@ -60,7 +63,11 @@ pub fn run() -> ExitCode {
         }
         Err(error) => {
             // clap prints help and version to stdout with success, usage errors to stderr.
-            let exit = if error.use_stderr() { ProcessExit::Usage } else { ProcessExit::Completed };
+            let exit = if error.use_stderr() {
+                ProcessExit::Usage
+            } else {
+                ProcessExit::Completed
+            };
             output::usage::report(&error);
             exit.into()
         }

@@ -1,7 +1,7 @@
 //! Everything that is printed: results for programs, tables and progress for people.
 //!
-//! Text for people goes through the sanitiser; in JSON what a terminal would act on is escaped. A reader that went away
-//! (`haft … | head`) is no error.
+//! Text for people goes through the sanitiser; in JSON what a terminal would act on is escaped. A
+//! reader that went away (`haft … | head`) is no error.
 
 mod agents;
 pub(crate) mod claude;
@@ -23,14 +23,25 @@ pub(crate) use events::Printer;
 pub(crate) use messages::MESSAGES;
 pub(crate) use table::TextTable;
 
-/// How wide rows for people may be: as `COLUMNS` says, else as wide as the terminal; none where nobody looks.
+/// How wide rows for people may be: as `COLUMNS` says, else as wide as the terminal; none where
+/// nobody looks.
 pub(crate) fn columns() -> Option<usize> {
-    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let shown = || Some(rustix::termios::tcgetwinsize(std::io::stdout()).ok()?.ws_col.into());
+    let said = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    let shown = || {
+        Some(
+            rustix::termios::tcgetwinsize(std::io::stdout())
+                .ok()?
+                .ws_col
+                .into(),
+        )
+    };
     said.or_else(shown).filter(|columns| *columns > 0)
 }
 
-/// Prints text for people to stdout. Names of files and folders are as untrusted as anything else in it.
+/// Prints text for people to stdout. Names of files and folders are as untrusted as anything else
+/// in it.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_exact(&haft_text::sanitise(text))
 }
@@ -54,7 +65,8 @@ pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
     print_exact(&haft_text::escape_json(&format!("{value}\n")))
 }
 
-/// Prints one line of JSON that somebody waits for. A reader that went away does not stop the run: its work is stored.
+/// Prints one line of JSON that somebody waits for. A reader that went away does not stop the run:
+/// its work is stored.
 pub(crate) fn print_line(value: &impl Serialize) {
     let mut out = std::io::stdout().lock();
     if let Ok(line) = serde_json::to_string(value) {
@@ -66,7 +78,11 @@ pub(crate) fn print_line(value: &impl Serialize) {
 /// Prints a message for a person, on stderr.
 pub(crate) fn tell(line: &str) {
     // Where stderr is gone there is nowhere to report it.
-    drop(writeln!(std::io::stderr(), "{}", haft_text::sanitise(&Masker::default().mask(line))));
+    drop(writeln!(
+        std::io::stderr(),
+        "{}",
+        haft_text::sanitise(&Masker::default().mask(line))
+    ));
 }
 
 /// What a library says, in the language of this process.
@@ -92,7 +108,11 @@ pub(crate) fn sandbox_layer(status: &SandboxStatus) -> String {
         SandboxLayer::None => text!("output-sandbox-none"),
     };
     let reasons = localised(status.reasons.join("; "));
-    if reasons.is_empty() { what.to_owned() } else { text!("output-sandbox-because", what, reasons) }
+    if reasons.is_empty() {
+        what.to_owned()
+    } else {
+        text!("output-sandbox-because", what, reasons)
+    }
 }
 
 /// A size for people.
@@ -119,6 +139,17 @@ mod tests {
     #[test]
     fn sizes_are_read_at_a_glance() {
         let sizes = [0, 999, 1_000, 999_949, 999_950, 2_147_483_648, u64::MAX].map(bytes);
-        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.1 GB", "18446744.1 TB"]);
+        assert_eq!(
+            sizes,
+            [
+                "0 B",
+                "999 B",
+                "1.0 kB",
+                "999.9 kB",
+                "1.0 MB",
+                "2.1 GB",
+                "18446744.1 TB"
+            ]
+        );
     }
 }

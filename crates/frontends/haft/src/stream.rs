@@ -1,8 +1,9 @@
 //! Standard input as a stream of JSON lines that drives a session (`--input-format stream-json`).
 //!
-//! A thread reads lines and sorts them by what they are for ([`StreamControl`]): prompts wait for their turn, an interrupt cancels the turn
-//! that runs, an answer goes to the call that asked. Invariant: nothing that is asked waits for ever: at the end of the input, and when
-//! its turn is cancelled, the answer is no.
+//! A thread reads lines and sorts them by what they are for ([`StreamControl`]): prompts wait for
+//! their turn, an interrupt cancels the turn that runs, an answer goes to the call that asked.
+//! Invariant: nothing that is asked waits for ever: at the end of the input, and when its turn is
+//! cancelled, the answer is no.
 
 mod claude;
 mod client;

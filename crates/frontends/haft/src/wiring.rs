@@ -1,6 +1,8 @@
-//! What this binary adds to the core: what it reads of its process, and the extensions its build has.
+//! What this binary adds to the core: what it reads of its process, and the extensions its build
+//! has.
 //!
-//! Sessions are opened through [`haft_agent::Agent`] alone; each extension has its glue in a file of its own here.
+//! Sessions are opened through [`haft_agent::Agent`] alone; each extension has its glue in a file
+//! of its own here.
 
 pub(crate) mod language;
 pub(crate) mod log;
@@ -23,12 +25,17 @@ mod web;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-#[cfg(not(all(feature = "mcp", feature = "postgres", feature = "rag", feature = "web")))]
+#[cfg(not(all(
+    feature = "mcp",
+    feature = "postgres",
+    feature = "rag",
+    feature = "web"
+)))]
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
 use haft_agent::{
-    Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment, KeyError, KeyState,
-    Places, Project, RunPlan, SetupError, WallClock,
+    Agent, ConfigError, Contribution, Extension, ExtensionContext, FolderError, HostEnvironment,
+    KeyError, KeyState, Places, Project, RunPlan, SetupError, WallClock,
 };
 use haft_changes::versions::SqliteVersions;
 use haft_changes::{FileChanges, GitWorktrees};
@@ -53,15 +60,19 @@ use prompts::PromptSource;
 
 /// One thread is enough to wait for a model, and quick to start.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
-    Ok(Runtime(tokio::runtime::Builder::new_current_thread().enable_all().build()?))
+    Ok(Runtime(
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?,
+    ))
 }
 
 /// A runtime for one piece of work.
 pub(crate) struct Runtime(tokio::runtime::Runtime);
 
 impl Runtime {
-    /// Does the work and waits for nothing else: the system's lookup of a host's name cannot be cancelled, and must not hold
-    /// up the end.
+    /// Does the work and waits for nothing else: the system's lookup of a host's name cannot be
+    /// cancelled, and must not hold up the end.
     pub(crate) fn block_on<T>(self, work: impl Future<Output = T>) -> T {
         let done = self.0.block_on(work);
         self.0.shutdown_background();
@@ -83,7 +94,10 @@ pub(crate) fn environment() -> &'static HostEnvironment {
 
 /// The tools of extensions as they are described, with nothing behind them.
 pub(crate) fn described_tools() -> Vec<Arc<dyn Tool>> {
-    #[cfg_attr(not(any(feature = "web", feature = "rag", feature = "mcp")), expect(unused_mut))]
+    #[cfg_attr(
+        not(any(feature = "web", feature = "rag", feature = "mcp")),
+        expect(unused_mut)
+    )]
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     #[cfg(feature = "web")]
     tools.extend(web::described());
@@ -141,7 +155,9 @@ fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
         Arc::new(policy::PolicyExtension),
         Arc::new(readers::ReaderExtension),
         #[cfg(feature = "mcp")]
-        Arc::new(mcp::McpExtension { given: client.servers }),
+        Arc::new(mcp::McpExtension {
+            given: client.servers,
+        }),
         #[cfg(not(feature = "mcp"))]
         Arc::new(AbsentExtension::new("mcp_servers", "mcp_server", "mcp")),
         #[cfg(feature = "rag")]
@@ -153,35 +169,55 @@ fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
         #[cfg(not(feature = "web"))]
         Arc::new(AbsentExtension::new("web", "web", "web")),
         #[cfg(feature = "postgres")]
-        Arc::new(postgres::PostgresExtension { lease: client.lease }),
+        Arc::new(postgres::PostgresExtension {
+            lease: client.lease,
+        }),
         #[cfg(not(feature = "postgres"))]
         Arc::new(AbsentExtension::new("worker", "worker", "postgres")),
-        Arc::new(ClientExtension { callbacks: client.callbacks, plugins: client.plugins, buffers: client.buffers }),
+        Arc::new(ClientExtension {
+            callbacks: client.callbacks,
+            plugins: client.plugins,
+            buffers: client.buffers,
+        }),
     ]
 }
 
 /// What prompts can call and mention, of the extensions of this build.
 #[cfg(feature = "mcp")]
-fn prompt_sources(places: &Places, config: &Config, project: &Project) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
+fn prompt_sources(
+    places: &Places,
+    config: &Config,
+    project: &Project,
+) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
     let (mcp, _) = mcp::Mcp::open(places, config, project)?;
     Ok(vec![Box::new(mcp)])
 }
 
 /// None of the extensions that have any is in this build.
 #[cfg(not(feature = "mcp"))]
-fn prompt_sources(_: &Places, _: &Config, _: &Project) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
+fn prompt_sources(
+    _: &Places,
+    _: &Config,
+    _: &Project,
+) -> anyhow::Result<Vec<Box<dyn PromptSource>>> {
     Ok(Vec::new())
 }
 
 /// Without servers nobody asks.
 #[cfg(not(feature = "mcp"))]
-pub(crate) fn asked_by_servers(_: &Places, _: &Path) -> std::collections::BTreeMap<String, haft_project::ServerGrant> {
+pub(crate) fn asked_by_servers(
+    _: &Places,
+    _: &Path,
+) -> std::collections::BTreeMap<String, haft_project::ServerGrant> {
     std::collections::BTreeMap::new()
 }
 
-/// The sections of the configuration in addition to those of the core: the extensions', the terminal's, the log's, and the language.
+/// The sections of the configuration in addition to those of the core: the extensions', the
+/// terminal's, the log's, and the language.
 pub(crate) fn sections() -> Vec<Section> {
-    let of_extensions = extensions().into_iter().flat_map(|extension| extension.sections());
+    let of_extensions = extensions()
+        .into_iter()
+        .flat_map(|extension| extension.sections());
     let of_front_end = [
         Section::of::<LanguageChoice>(language::KEY),
         Section::of::<LogLevel>("log_level"),
@@ -217,7 +253,10 @@ pub(crate) fn agent(places: &Places, config: Config) -> Agent {
 
 /// The same with what its client brings.
 pub(crate) fn agent_with(places: &Places, config: Config, client: ClientParts) -> Agent {
-    let versions = client.versions.clone().unwrap_or_else(|| versions(places, &config));
+    let versions = client
+        .versions
+        .clone()
+        .unwrap_or_else(|| versions(places, &config));
     Agent::new(places.clone(), config)
         .with_change_records(Arc::new(FileChanges::new(versions)))
         .with_project_copies(Arc::new(GitWorktrees))
@@ -227,7 +266,11 @@ pub(crate) fn agent_with(places: &Places, config: Config, client: ClientParts) -
 
 /// What files were before haft changed them.
 pub(crate) fn versions(places: &Places, config: &Config) -> Arc<SqliteVersions> {
-    Arc::new(SqliteVersions::at(&places.versions(), &config.store, Arc::new(WallClock)))
+    Arc::new(SqliteVersions::at(
+        &places.versions(),
+        &config.store,
+        Arc::new(WallClock),
+    ))
 }
 
 /// Opens the user's conversations for one look or one change.
@@ -266,7 +309,10 @@ impl Extension for ClientExtension {
         Contribution {
             callbacks: self.callbacks.clone(),
             plugins: self.plugins.clone(),
-            readers: Readers { buffers: self.buffers.clone(), ..Readers::default() },
+            readers: Readers {
+                buffers: self.buffers.clone(),
+                ..Readers::default()
+            },
             ..Contribution::default()
         }
     }
@@ -287,8 +333,13 @@ pub(crate) async fn open_driven_session(
 /// Logs where the settings of a session come from: files and names of variables, never a value.
 fn log_configuration(places: &Places) {
     let (file, exists) = (places.config_file(), places.config_file().exists());
-    let mut variables: Vec<_> =
-        places.environment.text_variables().into_iter().map(|(name, _)| name).filter(|name| is_setting(name)).collect();
+    let mut variables: Vec<_> = places
+        .environment
+        .text_variables()
+        .into_iter()
+        .map(|(name, _)| name)
+        .filter(|name| is_setting(name))
+        .collect();
     variables.sort();
     tracing::info!(file = %file.display(), exists, variables = variables.join(", "), "configuration loaded");
 }
@@ -299,7 +350,11 @@ fn is_setting(name: &str) -> bool {
 }
 
 /// Opens the session a run works in.
-pub(crate) async fn open_session(places: &Places, config: Config, plan: RunPlan) -> Result<Session, SetupError> {
+pub(crate) async fn open_session(
+    places: &Places,
+    config: Config,
+    plan: RunPlan,
+) -> Result<Session, SetupError> {
     open_driven_session(places, config, plan, ClientParts::default()).await
 }
 
@@ -314,16 +369,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let user_file = folder.path().join("config.toml");
         let level = |environment: &[(&str, &str)]| {
-            let environment =
-                environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let environment = environment
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
             let (user_file, sections) = (user_file.clone(), sections());
-            let loaded = load(&Sources { user_file, environment, set: Vec::new(), sections }).unwrap();
-            (log_level(&loaded.config).unwrap(), loaded.origin("log_level"))
+            let loaded = load(&Sources {
+                user_file,
+                environment,
+                set: Vec::new(),
+                sections,
+            })
+            .unwrap();
+            (
+                log_level(&loaded.config).unwrap(),
+                loaded.origin("log_level"),
+            )
         };
         assert_eq!(level(&[]).0, LogLevel::Info);
         std::fs::write(&user_file, "log_level = \"off\"\n").unwrap();
         assert_eq!(level(&[]).0, LogLevel::Off);
         let variable = ValueOrigin::Variable("HAFT_LOG_LEVEL".into());
-        assert_eq!(level(&[("HAFT_LOG_LEVEL", "debug")]), (LogLevel::Debug, variable));
+        assert_eq!(
+            level(&[("HAFT_LOG_LEVEL", "debug")]),
+            (LogLevel::Debug, variable)
+        );
     }
 }

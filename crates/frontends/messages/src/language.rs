@@ -22,10 +22,18 @@ impl Language {
         }
     }
 
-    /// The language for a locale such as `zh_CN.UTF-8`. Traditional Chinese gets the simplified one: it is the nearest there is.
+    /// The language for a locale such as `zh_CN.UTF-8`. Traditional Chinese gets the simplified
+    /// one: it is the nearest there is.
     pub fn of_locale(locale: &str) -> Self {
-        let language = locale.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-        if language.eq_ignore_ascii_case("zh") { Self::Chinese } else { Self::English }
+        let language = locale
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .next()
+            .unwrap_or_default();
+        if language.eq_ignore_ascii_case("zh") {
+            Self::Chinese
+        } else {
+            Self::English
+        }
     }
 }
 
@@ -42,7 +50,11 @@ pub fn speak(language: Language) {
 
 /// The language messages are shown in now.
 pub fn spoken() -> Language {
-    if CHINESE.load(Ordering::Relaxed) && !ENGLISH_HERE.get() { Language::Chinese } else { Language::English }
+    if CHINESE.load(Ordering::Relaxed) && !ENGLISH_HERE.get() {
+        Language::Chinese
+    } else {
+        Language::English
+    }
 }
 
 /// Words something that a model or a program reads: in English, whatever this process speaks.
@@ -68,12 +80,30 @@ mod tests {
 
     #[test]
     fn every_chinese_locale_gets_chinese() {
-        for locale in
-            ["zh_CN.UTF-8", "zh_SG", "zh-Hans", "zh", "zh_TW.UTF-8", "zh_HK.utf8", "ZH_cn", "zh.UTF-8", "zh@pinyin"]
-        {
+        for locale in [
+            "zh_CN.UTF-8",
+            "zh_SG",
+            "zh-Hans",
+            "zh",
+            "zh_TW.UTF-8",
+            "zh_HK.utf8",
+            "ZH_cn",
+            "zh.UTF-8",
+            "zh@pinyin",
+        ] {
             assert_eq!(Language::of_locale(locale), Language::Chinese, "{locale}");
         }
-        for locale in ["", "C", "C.UTF-8", "POSIX", "en_US.UTF-8", "zha_CN", "zhx", "_zh", "de_CH"] {
+        for locale in [
+            "",
+            "C",
+            "C.UTF-8",
+            "POSIX",
+            "en_US.UTF-8",
+            "zha_CN",
+            "zhx",
+            "_zh",
+            "de_CH",
+        ] {
             assert_eq!(Language::of_locale(locale), Language::English, "{locale}");
         }
     }

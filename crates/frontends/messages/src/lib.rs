@@ -1,11 +1,13 @@
-//! Text for people by key: kept in Fluent files beside the front end that shows it, so that it can be translated.
+//! Text for people by key: kept in Fluent files beside the front end that shows it, so that it can
+//! be translated.
 //!
-//! A key names its file: `trust-question` stands in `trust.ftl`. A file is parsed when one of its messages is first shown. Of
-//! Fluent there are text, `{ $name }`, `{ "literal" }` and a choice by an argument, `{ $count -> [one] … *[other] … }`: by what
-//! it reads as, then by its plural. What a plural is chosen by is a number, and is shown in groups of three digits in every
-//! language. The process has one [`Language`], which its front end chooses ([`speak`]); a message that is
-//! not there in it is shown in English. This crate reads no files and no environment; what programs read (JSON, events, the
-//! log) never goes through it.
+//! A key names its file: `trust-question` stands in `trust.ftl`. A file is parsed when one of its
+//! messages is first shown. Of Fluent there are text, `{ $name }`, `{ "literal" }` and a choice by
+//! an argument, `{ $count -> [one] … *[other] … }`: by what it reads as, then by its plural. What a
+//! plural is chosen by is a number, and is shown in groups of three digits in every language. The
+//! process has one [`Language`], which its front end chooses ([`speak`]); a message that is
+//! not there in it is shown in English. This crate reads no files and no environment; what programs
+//! read (JSON, events, the log) never goes through it.
 //!
 //! Read first: [`message!`] (how a front end shows one), [`MessageFile`], [`Language`].
 //!
@@ -25,7 +27,9 @@ use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
 use std::sync::OnceLock;
 
-use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement, Variant, VariantKey};
+use fluent_syntax::ast::{
+    Entry, Expression, InlineExpression, Pattern, PatternElement, Variant, VariantKey,
+};
 use fluent_syntax::parser;
 
 pub use language::{Language, agreement, in_english, speak, spoken};
@@ -61,7 +65,11 @@ struct ParsedMessage {
 impl MessageFile {
     /// The file `NAME.ftl` with this content in English and in Chinese.
     pub const fn new(name: &'static str, english: &'static str, chinese: &'static str) -> Self {
-        Self { name, english: TranslatedFile::new(english), chinese: TranslatedFile::new(chinese) }
+        Self {
+            name,
+            english: TranslatedFile::new(english),
+            chinese: TranslatedFile::new(chinese),
+        }
     }
 
     fn get(&self, language: Language, key: &str) -> Option<&ParsedMessage> {
@@ -75,7 +83,10 @@ impl MessageFile {
 
 impl TranslatedFile {
     const fn new(source: &'static str) -> Self {
-        Self { source, messages: OnceLock::new() }
+        Self {
+            source,
+            messages: OnceLock::new(),
+        }
     }
 
     fn get(&self, key: &str) -> Option<&ParsedMessage> {
@@ -86,9 +97,14 @@ impl TranslatedFile {
                 Entry::Message(message) => Some((message.id.name, message.value?)),
                 _ => None,
             });
-            let message =
-                |pattern| ParsedMessage { plain: filled(&pattern, &[], &[]), numbers: numbers(&pattern), pattern };
-            messages.map(|(key, pattern)| (key, message(pattern))).collect()
+            let message = |pattern| ParsedMessage {
+                plain: filled(&pattern, &[], &[]),
+                numbers: numbers(&pattern),
+                pattern,
+            };
+            messages
+                .map(|(key, pattern)| (key, message(pattern)))
+                .collect()
         };
         self.messages.get_or_init(parsed).get(key)
     }
@@ -100,42 +116,72 @@ pub fn plain_message(files: &'static [MessageFile], key: &'static str) -> &'stat
 }
 
 /// The message of this key with its arguments; the key itself if there is none.
-pub fn filled_message(files: &'static [MessageFile], key: &'static str, arguments: &[MessageArgument<'_>]) -> String {
-    find(files, key).map_or_else(|| key.to_owned(), |(message, numbers)| filled(&message.pattern, arguments, numbers))
+pub fn filled_message(
+    files: &'static [MessageFile],
+    key: &'static str,
+    arguments: &[MessageArgument<'_>],
+) -> String {
+    find(files, key).map_or_else(
+        || key.to_owned(),
+        |(message, numbers)| filled(&message.pattern, arguments, numbers),
+    )
 }
 
-/// The message as it is spoken, and which of its arguments are numbers: English has plurals to tell them by.
-fn find(files: &'static [MessageFile], key: &str) -> Option<(&'static ParsedMessage, &'static [&'static str])> {
+/// The message as it is spoken, and which of its arguments are numbers: English has plurals to tell
+/// them by.
+fn find(
+    files: &'static [MessageFile],
+    key: &str,
+) -> Option<(&'static ParsedMessage, &'static [&'static str])> {
     let name = key.split('-').next()?;
     let file = files.iter().find(|file| file.name == name)?;
-    Some((file.get(spoken(), key)?, file.english.get(key).map_or(&[], |message| &message.numbers)))
+    Some((
+        file.get(spoken(), key)?,
+        file.english
+            .get(key)
+            .map_or(&[], |message| &message.numbers),
+    ))
 }
 
 fn numbers(pattern: &Pattern<&'static str>) -> Vec<&'static str> {
     let is_plural = |one: &Variant<&str>| matches!(one.key, VariantKey::Identifier { name: "one" });
     let chosen_by = pattern.elements.iter().filter_map(|element| match element {
         PatternElement::Placeable {
-            expression: Expression::Select { selector: InlineExpression::VariableReference { id }, variants },
+            expression:
+                Expression::Select {
+                    selector: InlineExpression::VariableReference { id },
+                    variants,
+                },
         } if variants.iter().any(is_plural) => Some(id.name),
         _ => None,
     });
     chosen_by.collect()
 }
 
-fn filled(pattern: &Pattern<&'static str>, arguments: &[MessageArgument<'_>], numbers: &[&str]) -> String {
+fn filled(
+    pattern: &Pattern<&'static str>,
+    arguments: &[MessageArgument<'_>],
+    numbers: &[&str],
+) -> String {
     let mut text = String::new();
     for element in &pattern.elements {
         match element {
             PatternElement::TextElement { value } => text.push_str(value),
-            PatternElement::Placeable { expression: Expression::Inline(inline) } => {
+            PatternElement::Placeable {
+                expression: Expression::Inline(inline),
+            } => {
                 let value = value(inline, arguments);
-                let is_number =
-                    matches!(inline, InlineExpression::VariableReference { id } if numbers.contains(&id.name));
+                let is_number = matches!(inline, InlineExpression::VariableReference { id } if numbers.contains(&id.name));
                 text.push_str(&if is_number { in_groups(&value) } else { value });
             }
-            PatternElement::Placeable { expression: Expression::Select { selector, variants } } => {
+            PatternElement::Placeable {
+                expression: Expression::Select { selector, variants },
+            } => {
                 let chosen = value(selector, arguments);
-                text.push_str(&variant(variants, &chosen).map_or(chosen, |one| filled(&one.value, arguments, numbers)));
+                text.push_str(
+                    &variant(variants, &chosen)
+                        .map_or(chosen, |one| filled(&one.value, arguments, numbers)),
+                );
             }
         }
     }
@@ -160,7 +206,9 @@ fn in_groups(value: &str) -> String {
 fn value(expression: &InlineExpression<&'static str>, arguments: &[MessageArgument<'_>]) -> String {
     let mut text = String::new();
     match expression {
-        InlineExpression::StringLiteral { value } | InlineExpression::NumberLiteral { value } => text.push_str(value),
+        InlineExpression::StringLiteral { value } | InlineExpression::NumberLiteral { value } => {
+            text.push_str(value)
+        }
         InlineExpression::VariableReference { id } => {
             if let Some((_, value)) = arguments.iter().find(|(name, _)| *name == id.name) {
                 // Writing to a String cannot fail.
@@ -176,7 +224,10 @@ fn value(expression: &InlineExpression<&'static str>, arguments: &[MessageArgume
     text
 }
 
-fn variant<'a>(variants: &'a [Variant<&'static str>], chosen: &str) -> Option<&'a Variant<&'static str>> {
+fn variant<'a>(
+    variants: &'a [Variant<&'static str>],
+    chosen: &str,
+) -> Option<&'a Variant<&'static str>> {
     let named = |wanted: &str| {
         variants.iter().find(|one| match &one.key {
             VariantKey::Identifier { name } => *name == wanted,
@@ -184,12 +235,15 @@ fn variant<'a>(variants: &'a [Variant<&'static str>], chosen: &str) -> Option<&'
         })
     };
     let plural = if chosen == "1" { "one" } else { "other" };
-    named(chosen).or_else(|| named(plural)).or_else(|| variants.iter().find(|one| one.default))
+    named(chosen)
+        .or_else(|| named(plural))
+        .or_else(|| variants.iter().find(|one| one.default))
 }
 
 /// The message of a key: a `&'static str` without arguments, a `String` with them.
 ///
-/// `message!(FILES, "files-changed", count = files.len(), folder)`: a name alone stands for the variable of that name.
+/// `message!(FILES, "files-changed", count = files.len(), folder)`: a name alone stands for the
+/// variable of that name.
 #[macro_export]
 macro_rules! message {
     (@value $name:ident) => { $name };
@@ -215,7 +269,11 @@ mod tests {
              files\n } changed in { $folder }.\nfiles-odd = { \"  \" }{ \"{\" }two\n    lines\n",
             "files-none = 没有文件。\nfiles-changed = { $folder } 中有 { $count } 个文件改动\n",
         ),
-        MessageFile::new("mode", "mode-meaning = { $mode ->\n    [plan] Read only\n   *[ask] Ask first\n }\n", ""),
+        MessageFile::new(
+            "mode",
+            "mode-meaning = { $mode ->\n    [plan] Read only\n   *[ask] Ask first\n }\n",
+            "",
+        ),
     ];
 
     #[test]
@@ -227,14 +285,25 @@ mod tests {
         assert_eq!(changed(12), "12 files changed in src.");
         assert_eq!(changed(1_234_567), "1,234,567 files changed in src.");
         let year = |folder: u32| message!(&FILES, "files-changed", folder, count = "5,000");
-        assert_eq!(year(2026), "5,000 files changed in 2026.", "only what is counted");
+        assert_eq!(
+            year(2026),
+            "5,000 files changed in 2026.",
+            "only what is counted"
+        );
     }
 
     #[test]
     fn numbers_are_grouped_where_a_language_has_no_plural() {
         let translated = FILES[0].get(Language::Chinese, "files-changed").unwrap();
-        let numbers = &FILES[0].get(Language::English, "files-changed").unwrap().numbers;
-        let text = filled(&translated.pattern, &[("count", &5_000), ("folder", &2026)], numbers);
+        let numbers = &FILES[0]
+            .get(Language::English, "files-changed")
+            .unwrap()
+            .numbers;
+        let text = filled(
+            &translated.pattern,
+            &[("count", &5_000), ("folder", &2026)],
+            numbers,
+        );
         assert_eq!(text, "2026 中有 5,000 个文件改动");
     }
 
@@ -248,12 +317,19 @@ mod tests {
     #[test]
     fn a_choice_falls_back_to_its_default() {
         assert_eq!(message!(&FILES, "mode-meaning", mode = "plan"), "Read only");
-        assert_eq!(message!(&FILES, "mode-meaning", mode = "other than those"), "Ask first");
+        assert_eq!(
+            message!(&FILES, "mode-meaning", mode = "other than those"),
+            "Ask first"
+        );
     }
 
     #[test]
     fn a_message_that_is_not_translated_is_english() {
-        let plain = |key| FILES[0].get(Language::Chinese, key).map(|message| message.plain.as_str());
+        let plain = |key| {
+            FILES[0]
+                .get(Language::Chinese, key)
+                .map(|message| message.plain.as_str())
+        };
         assert_eq!(plain("files-none"), Some("没有文件。"));
         assert_eq!(plain("files-odd"), Some("  {two\nlines"));
         assert_eq!(plain("files-unknown"), None);

@@ -1,4 +1,5 @@
-//! Decides who may read and change the site: browsers that opened the first address, under a name of this machine, from the page itself.
+//! Decides who may read and change the site: browsers that opened the first address, under a name
+//! of this machine, from the page itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,19 +24,32 @@ struct Ticket {
 }
 
 impl AccessToken {
-    /// Creates a token from a secret, which must be hard to guess and consist of letters and digits.
+    /// Creates a token from a secret, which must be hard to guess and consist of letters and
+    /// digits.
     pub fn new(secret: String) -> Self {
-        Self { secret, ticket: Arc::default() }
+        Self {
+            secret,
+            ticket: Arc::default(),
+        }
     }
 
-    /// Accepts `ticket` for one visit, as the query parameter `ticket`. It replaces a ticket that was issued before.
+    /// Accepts `ticket` for one visit, as the query parameter `ticket`. It replaces a ticket that
+    /// was issued before.
     pub fn issue_ticket(&self, ticket: String) {
-        *self.ticket.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticket);
+        *self
+            .ticket
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(ticket);
     }
 
     /// Rejects the ticket from now on.
     pub fn revoke_ticket(&self) {
-        self.ticket.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.ticket
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
     }
 
     /// Waits until a visit has used the ticket.
@@ -45,8 +59,14 @@ impl AccessToken {
 
     /// Uses the ticket up; returns false if `given` is not the open ticket.
     fn redeem(&self, given: &str) -> bool {
-        let mut open = self.ticket.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = open.as_ref().is_some_and(|open| blake3::hash(given.as_bytes()) == blake3::hash(open.as_bytes()));
+        let mut open = self
+            .ticket
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let fits = open
+            .as_ref()
+            .is_some_and(|open| blake3::hash(given.as_bytes()) == blake3::hash(open.as_bytes()));
         if fits {
             *open = None;
             self.ticket.redeemed.notify_one();
@@ -54,10 +74,15 @@ impl AccessToken {
         fits
     }
 
-    /// Returns the value that a form of the site must contain. Browsers send the cookie with every request, but this value
-    /// only with a form that the site itself wrote.
+    /// Returns the value that a form of the site must contain. Browsers send the cookie with every
+    /// request, but this value only with a form that the site itself wrote.
     pub fn for_forms(&self) -> String {
-        blake3::Hash::from(blake3::derive_key("haft serve 2026 forms", self.secret.as_bytes())).to_hex().to_string()
+        blake3::Hash::from(blake3::derive_key(
+            "haft serve 2026 forms",
+            self.secret.as_bytes(),
+        ))
+        .to_hex()
+        .to_string()
     }
 
     /// Whether this came with a form of the site.
@@ -90,7 +115,8 @@ pub(crate) enum GuardVerdict {
     Refused(StatusCode, &'static str),
 }
 
-/// Decides about a request to this port. Cookies are shared between the ports of a host, so the name has the port in it.
+/// Decides about a request to this port. Cookies are shared between the ports of a host, so the
+/// name has the port in it.
 pub(crate) fn check(
     token: &AccessToken,
     port: u16,
@@ -101,18 +127,30 @@ pub(crate) fn check(
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
     let Some(host) = text(HOST).filter(|host| own.iter().any(|one| one == host)) else {
-        return GuardVerdict::Refused(StatusCode::MISDIRECTED_REQUEST, "this host name is not served");
+        return GuardVerdict::Refused(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this host name is not served",
+        );
     };
     // Browsers name the origin of every form that is posted.
     let posts = method == Method::POST;
-    let foreign = (posts || headers.contains_key(ORIGIN)) && text(ORIGIN) != Some(&format!("http://{host}"));
+    let foreign =
+        (posts || headers.contains_key(ORIGIN)) && text(ORIGIN) != Some(&format!("http://{host}"));
     if foreign {
-        return GuardVerdict::Refused(StatusCode::FORBIDDEN, "other pages may not read or change this one");
+        return GuardVerdict::Refused(
+            StatusCode::FORBIDDEN,
+            "other pages may not read or change this one",
+        );
     }
     if method != Method::GET && method != Method::HEAD && !posts {
         return GuardVerdict::Refused(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here");
     }
-    let cookie = || format!("haft_{port}={}; HttpOnly; SameSite=Strict; Path=/", token.secret);
+    let cookie = || {
+        format!(
+            "haft_{port}={}; HttpOnly; SameSite=Strict; Path=/",
+            token.secret
+        )
+    };
     if !posts && given.token.is_some_and(|given| token.is(given)) {
         return GuardVerdict::LogIn(cookie());
     }
@@ -120,12 +158,20 @@ pub(crate) fn check(
         return GuardVerdict::Redeemed(cookie());
     }
     let name = format!("haft_{port}");
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let cookies = headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
     if pairs.any(|(key, value)| key == name && token.is(value)) {
         return GuardVerdict::Allowed;
     }
-    GuardVerdict::Refused(StatusCode::UNAUTHORIZED, "open the address that `haft serve` printed")
+    GuardVerdict::Refused(
+        StatusCode::UNAUTHORIZED,
+        "open the address that `haft serve` printed",
+    )
 }
 
 /// What every answer says about itself.
@@ -136,12 +182,16 @@ pub(crate) fn protect(headers: &mut HeaderMap) {
         ("content-security-policy", POLICY),
         ("x-content-type-options", "nosniff"),
         ("x-frame-options", "DENY"),
-        // Other sites learn nothing. With `no-referrer`, browsers would not say where the site's own forms come from, either.
+        // Other sites learn nothing. With `no-referrer`, browsers would not say where the site's
+        // own forms come from, either.
         ("referrer-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
         ("cache-control", "no-store"),
     ] {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
     }
 }

@@ -36,7 +36,10 @@ pub struct PageRequest {
 impl PageRequest {
     fn new(path: &str, query: &str) -> Self {
         let path = path.split('/').filter(|part| !part.is_empty()).map(decoded);
-        Self { path: path.collect(), query: FormFields::new(query).0.into_iter().collect() }
+        Self {
+            path: path.collect(),
+            query: FormFields::new(query).0.into_iter().collect(),
+        }
     }
 }
 
@@ -48,19 +51,33 @@ impl FormFields {
     fn new(text: &str) -> Self {
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
+            (
+                decoded(&name.replace('+', " ")),
+                decoded(&value.replace('+', " ")),
+            )
         };
-        Self(text.split('&').filter(|pair| !pair.is_empty()).map(pair).collect())
+        Self(
+            text.split('&')
+                .filter(|pair| !pair.is_empty())
+                .map(pair)
+                .collect(),
+        )
     }
 
     /// The value of this field; empty where it is not in the form.
     pub fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map_or("", |(_, value)| value)
     }
 
     /// All values of a field that can be there several times.
     pub fn all(&self, name: &'static str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -79,7 +96,9 @@ fn decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
         let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let byte = digits.filter(|_| first == b'%').and_then(|two| u8::from_str_radix(two, 16).ok());
+        let byte = digits
+            .filter(|_| first == b'%')
+            .and_then(|two| u8::from_str_radix(two, 16).ok());
         bytes.push(byte.unwrap_or(first));
         rest = if byte.is_some() { &after[2..] } else { after };
     }
@@ -96,8 +115,9 @@ pub struct SiteImage {
 impl SiteImage {
     /// The picture, if it is of a kind that cannot hold a script.
     pub fn new(media_type: &str, bytes: Vec<u8>) -> Option<Self> {
-        let kind =
-            ["image/png", "image/jpeg", "image/gif", "image/webp"].into_iter().find(|kind| *kind == media_type)?;
+        let kind = ["image/png", "image/jpeg", "image/gif", "image/webp"]
+            .into_iter()
+            .find(|kind| *kind == media_type)?;
         Some(Self { kind, bytes })
     }
 }
@@ -112,7 +132,11 @@ pub trait Site: Send + Sync {
     async fn image(&self, request: &PageRequest) -> Option<SiteImage>;
 
     /// Does what a form of the site asks for; `None` where there is no such form.
-    async fn post(&self, request: &PageRequest, form: &FormFields) -> Result<Option<FormAnswer>, String>;
+    async fn post(
+        &self,
+        request: &PageRequest,
+        form: &FormFields,
+    ) -> Result<Option<FormAnswer>, String>;
 
     /// Something that is different once the page is; `None` for pages that do not change.
     async fn version(&self, request: &PageRequest) -> Option<String>;
@@ -122,8 +146,15 @@ pub trait Site: Send + Sync {
 }
 
 /// Serves until `end`. The listener must be one of this machine only.
-pub async fn serve(listener: TcpListener, site: Arc<dyn Site>, token: AccessToken, end: impl Future<Output = ()>) {
-    let Ok(port) = listener.local_addr().map(|address| address.port()) else { return };
+pub async fn serve(
+    listener: TcpListener,
+    site: Arc<dyn Site>,
+    token: AccessToken,
+    end: impl Future<Output = ()>,
+) {
+    let Ok(port) = listener.local_addr().map(|address| address.port()) else {
+        return;
+    };
     let mut connections = JoinSet::new();
     let mut end = std::pin::pin!(end);
     loop {
@@ -144,17 +175,30 @@ pub async fn serve(listener: TcpListener, site: Arc<dyn Site>, token: AccessToke
                 async move { Ok::<_, Infallible>(answer(site, &token, port, request).await) }
             });
             // A client that breaks off is its own business.
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
         });
     }
 }
 
 type SiteBody = UnsyncBoxBody<Bytes, Infallible>;
 
-async fn answer(site: Arc<dyn Site>, token: &AccessToken, port: u16, request: Request<Incoming>) -> Response<SiteBody> {
-    let page = PageRequest::new(request.uri().path(), request.uri().query().unwrap_or_default());
+async fn answer(
+    site: Arc<dyn Site>,
+    token: &AccessToken,
+    port: u16,
+    request: Request<Incoming>,
+) -> Response<SiteBody> {
+    let page = PageRequest::new(
+        request.uri().path(),
+        request.uri().query().unwrap_or_default(),
+    );
     let parameter = |name: &str| page.query.get(name).map(String::as_str);
-    let given = GivenSecrets { token: parameter("token"), ticket: parameter("ticket") };
+    let given = GivenSecrets {
+        token: parameter("token"),
+        ticket: parameter("ticket"),
+    };
     let mut response = match check(token, port, request.method(), request.headers(), given) {
         GuardVerdict::Refused(status, why) => refused(status, why),
         GuardVerdict::LogIn(cookie) => {
@@ -164,14 +208,17 @@ async fn answer(site: Arc<dyn Site>, token: &AccessToken, port: u16, request: Re
             response
         }
         GuardVerdict::Redeemed(cookie) => {
-            // The visit was started by a page outside the site. A browser that is redirected by its status would not send a
-            // `SameSite=Strict` cookie along; one that follows a page of the site itself does.
+            // The visit was started by a page outside the site. A browser that is redirected by its
+            // status would not send a `SameSite=Strict` cookie along; one that follows
+            // a page of the site itself does.
             let page = redirect_page(request.uri().path());
             let mut response = reply(StatusCode::OK, "text/html; charset=utf-8", page);
             set(&mut response, SET_COOKIE, &cookie);
             response
         }
-        GuardVerdict::Allowed if request.method() == Method::POST => posted(site, token, &page, request).await,
+        GuardVerdict::Allowed if request.method() == Method::POST => {
+            posted(site, token, &page, request).await
+        }
         GuardVerdict::Allowed => allowed(site, page).await,
     };
     protect(response.headers_mut());
@@ -186,16 +233,26 @@ async fn posted(
     request: Request<Incoming>,
 ) -> Response<SiteBody> {
     const LARGEST: usize = 1 << 20;
-    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = request
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     if kind.split(';').next() != Some("application/x-www-form-urlencoded") {
-        return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "only forms can be posted");
+        return refused(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "only forms can be posted",
+        );
     }
     let Ok(body) = Limited::new(request.into_body(), LARGEST).collect().await else {
         return refused(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large");
     };
     let form = FormFields::new(&String::from_utf8_lossy(&body.to_bytes()));
     if !token.wrote(form.get(crate::markup::FORM_TOKEN)) {
-        return refused(StatusCode::FORBIDDEN, "the form is not one of this page; load the page again");
+        return refused(
+            StatusCode::FORBIDDEN,
+            "the form is not one of this page; load the page again",
+        );
     }
     match site.post(page, &form).await {
         Ok(Some(FormAnswer::Page(html))) => reply(StatusCode::OK, "text/html; charset=utf-8", html),
@@ -207,7 +264,11 @@ async fn posted(
 
 /// Sends the browser to another page of the site.
 fn see(to: &str) -> Response<SiteBody> {
-    let mut response = reply(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", String::new());
+    let mut response = reply(
+        StatusCode::SEE_OTHER,
+        "text/plain; charset=utf-8",
+        String::new(),
+    );
     set(&mut response, LOCATION, to);
     response
 }
@@ -216,12 +277,20 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let names: Vec<_> = page.path.iter().map(String::as_str).collect();
     match names.as_slice() {
         ["style.css"] => reply(StatusCode::OK, "text/css; charset=utf-8", site.style()),
-        ["icon.svg"] => reply(StatusCode::OK, "image/svg+xml", include_str!("icon.svg").to_owned()),
+        ["icon.svg"] => reply(
+            StatusCode::OK,
+            "image/svg+xml",
+            include_str!("icon.svg").to_owned(),
+        ),
         ["image", ..] => match site.image(&page).await {
             Some(image) => reply(StatusCode::OK, image.kind, image.bytes),
             None => refused(StatusCode::NOT_FOUND, "there is no such picture"),
         },
-        ["live.js"] => reply(StatusCode::OK, "text/javascript; charset=utf-8", include_str!("live.js").to_owned()),
+        ["live.js"] => reply(
+            StatusCode::OK,
+            "text/javascript; charset=utf-8",
+            include_str!("live.js").to_owned(),
+        ),
         ["events"] => {
             let path = page.query.get("path").map_or("/", String::as_str);
             events(site, PageRequest::new(path, ""))
@@ -236,13 +305,19 @@ async fn allowed(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
 
 /// Why there is no page, for whoever looks at it.
 fn refused(status: StatusCode, why: &str) -> Response<SiteBody> {
-    reply(status, "text/plain; charset=utf-8", format!("{}\n", haft_messages::error_text(why)))
+    reply(
+        status,
+        "text/plain; charset=utf-8",
+        format!("{}\n", haft_messages::error_text(why)),
+    )
 }
 
 fn reply(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<SiteBody> {
     let mut response = Response::new(Full::new(body.into()).boxed_unsync());
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
@@ -279,7 +354,11 @@ mod tests {
     fn addresses_are_read() {
         let page = PageRequest::new("/c/a%20b%2F/r//3", "q=x+y%26&empty&q2=%zz%");
         assert_eq!(page.path, ["c", "a b/", "r", "3"]);
-        let query: Vec<_> = page.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let query: Vec<_> = page
+            .query
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         assert_eq!(query, [("empty", ""), ("q", "x y&"), ("q2", "%zz%")]);
         let form = FormFields::new("id=1&text=a+%2B+b%0Ac&id=2");
         assert_eq!(form.all("id").collect::<Vec<_>>(), ["1", "2"]);

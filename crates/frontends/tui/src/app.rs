@@ -1,8 +1,9 @@
 //! Everything the interface knows, and what each input does to it.
 //!
-//! Responsible for what is shown and what is asked for; `keys` says what keys do, `events` what the engine's events do,
-//! `view` how it looks. Invariant: a row that was printed is never thought of again; all that is kept is what the live region
-//! shows, and the last result and thoughts for those who want to see them.
+//! Responsible for what is shown and what is asked for; `keys` says what keys do, `events` what the
+//! engine's events do, `view` how it looks. Invariant: a row that was printed is never thought of
+//! again; all that is kept is what the live region shows, and the last result and thoughts for
+//! those who want to see them.
 
 mod activity;
 mod events;
@@ -105,7 +106,8 @@ pub enum AppInput {
     Chosen(PickerAction),
     /// The call that is asked about is to run with these arguments.
     CallEdited(Value),
-    /// The user left the editor, and nothing of the edit is used, for this reason: the question stays open.
+    /// The user left the editor, and nothing of the edit is used, for this reason: the question
+    /// stays open.
     CallNotEdited(String),
     /// Its arguments are to be edited as they are: there is no file to edit.
     NoFile,
@@ -136,9 +138,11 @@ pub enum Effect {
     Keep(String),
     /// The user's editor is opened on this text; [`UiMessage::Typed`] is what comes of it.
     Edit(String),
-    /// The file that this call would leave behind is opened in the user's editor; [`AppInput::CallEdited`] is what comes of it.
+    /// The file that this call would leave behind is opened in the user's editor;
+    /// [`AppInput::CallEdited`] is what comes of it.
     EditFile(Box<Approval>),
-    /// A picture is looked for; [`AppInput::Image`] is what comes of it, or [`AppInput::NoImage`] with the text.
+    /// A picture is looked for; [`AppInput::Image`] is what comes of it, or [`AppInput::NoImage`]
+    /// with the text.
     FindImage {
         /// Where it may be.
         source: ImageSource,
@@ -268,7 +272,11 @@ impl App {
     pub fn new(setup: Setup, columns: usize, rows: usize) -> (Self, Vec<Effect>) {
         let (columns, rows) = room(columns, rows);
         let began_with = setup.mode;
-        let status = StatusLine { mode: setup.mode, model: setup.model, ..StatusLine::default() };
+        let status = StatusLine {
+            mode: setup.mode,
+            model: setup.model,
+            ..StatusLine::default()
+        };
         let mut app = Self {
             columns,
             rows,
@@ -358,7 +366,9 @@ impl App {
             }
             AppInput::Form(form) => self.show_form(*form, &mut effects),
             AppInput::Chosen(action) => self.chosen(action, &mut effects),
-            AppInput::CallEdited(arguments) => self.answer(ApprovalReply::Changed { arguments }, &mut effects),
+            AppInput::CallEdited(arguments) => {
+                self.answer(ApprovalReply::Changed { arguments }, &mut effects)
+            }
             AppInput::CallNotEdited(why) => {
                 self.note(&why, TextStyle::Warning);
                 self.ask_again(&mut effects);
@@ -409,10 +419,21 @@ impl App {
             UiMessage::Earlier(messages) => {
                 for message in messages {
                     match message {
-                        EarlierMessage::User(text) => self.print_apart(view::said(&text, self.columns)),
-                        EarlierMessage::Model(text) => self.print_apart(markdown::render(&text, self.columns)),
-                        EarlierMessage::Result { tool, arguments, text } => {
-                            let call = ToolCallView { about: about(&arguments), ..ToolCallView::new("", &tool) };
+                        EarlierMessage::User(text) => {
+                            self.print_apart(view::said(&text, self.columns))
+                        }
+                        EarlierMessage::Model(text) => {
+                            self.print_apart(markdown::render(&text, self.columns))
+                        }
+                        EarlierMessage::Result {
+                            tool,
+                            arguments,
+                            text,
+                        } => {
+                            let call = ToolCallView {
+                                about: about(&arguments),
+                                ..ToolCallView::new("", &tool)
+                            };
                             self.results.push(call, &text);
                         }
                     }
@@ -474,9 +495,16 @@ impl App {
     pub fn leave(&mut self) -> Vec<Effect> {
         self.finish_text();
         if let Some(id) = &self.conversation {
-            let (requests, money) = (self.status.requests, self.status.money().unwrap_or_default());
+            let (requests, money) = (
+                self.status.requests,
+                self.status.money().unwrap_or_default(),
+            );
             let line = text!("app-resume", id, requests);
-            let line = if money.is_empty() { line } else { format!("{line}{}{money}", text!("app-comma")) };
+            let line = if money.is_empty() {
+                line
+            } else {
+                format!("{line}{}{money}", text!("app-comma"))
+            };
             self.print_apart(wrap(&StyledLine::of(line, TextStyle::Dim), self.columns));
         }
         let mut effects = Vec::new();
@@ -518,7 +546,8 @@ impl App {
         let rows = if diff::is_diff(text) {
             let rows = diff::numbered("", text.lines(), self.columns);
             if rows.len() > DIFF_ROWS {
-                self.results.push(ToolCallView::new("", text!("app-changes")), text);
+                self.results
+                    .push(ToolCallView::new("", text!("app-changes")), text);
             }
             cut(&rows, DIFF_ROWS, OmittedEnd::Last)
         } else {
@@ -559,7 +588,8 @@ impl App {
         effects.push(Effect::Arm);
     }
 
-    /// The question is open again, after the screen showed something else: keys answer it once it could be read.
+    /// The question is open again, after the screen showed something else: keys answer it once it
+    /// could be read.
     fn ask_again(&mut self, effects: &mut Vec<Effect>) {
         if let Some(asking) = &mut self.asking {
             asking.armed = false;
@@ -590,15 +620,22 @@ impl App {
         self.busy = false;
         self.hint = None;
         self.end_question();
-        // A call without a result was interrupted: that belongs here, not where the engine says so, after the next prompt.
+        // A call without a result was interrupted: that belongs here, not where the engine says so,
+        // after the next prompt.
         for call in std::mem::take(&mut self.calls) {
-            let rows = call.finished(ToolStatus::Error, text!("app-call-cancelled"), self.activity.now(), self.columns);
+            let rows = call.finished(
+                ToolStatus::Error,
+                text!("app-call-cancelled"),
+                self.activity.now(),
+                self.columns,
+            );
             self.print(rows);
             self.cancelled.push(call.id);
         }
         if std::mem::take(&mut self.interrupted) && !self.queue.is_empty() {
-            // What waited to be sent was meant for a turn that went on: it comes back to be looked at. Not before now: until the
-            // turn was over, it could still become part of it.
+            // What waited to be sent was meant for a turn that went on: it comes back to be looked
+            // at. Not before now: until the turn was over, it could still become part
+            // of it.
             let mut query: Vec<_> = self.queue.drain(..).map(|queued| queued.text).collect();
             query.extend(Some(self.editor.whole()).filter(|text| !text.is_empty()));
             return self.editor.set(&query.join("\n"));
@@ -615,7 +652,8 @@ impl App {
 /// Whoever waits so long looks elsewhere.
 const LONG_TURN: Duration = Duration::from_secs(5);
 
-/// The room there is to lay things out in. In a terminal that is smaller still, rows are cut off at its edge.
+/// The room there is to lay things out in. In a terminal that is smaller still, rows are cut off at
+/// its edge.
 fn room(columns: usize, rows: usize) -> (usize, usize) {
     (columns.max(16), rows.max(4))
 }

@@ -1,8 +1,9 @@
 //! A call that waits for a yes or no: what is shown, and what keys mean.
 //!
-//! What is asked about is printed whole, as finished output, so that it can be scrolled through; the question stands in the live
-//! region. Invariants: no key that was pressed before the question could be read answers it (`armed`), and one key allows at
-//! most this one call. A choice that allows more is confirmed with Enter while its rules are shown.
+//! What is asked about is printed whole, as finished output, so that it can be scrolled through;
+//! the question stands in the live region. Invariants: no key that was pressed before the question
+//! could be read answers it (`armed`), and one key allows at most this one call. A choice that
+//! allows more is confirmed with Enter while its rules are shown.
 
 use haft_agent::{Approval, ApprovalReply, MAIN, PermissionRule};
 use haft_text::reveal;
@@ -30,13 +31,16 @@ pub(crate) struct ApprovalDialog {
     pub(crate) stage: ApprovalStage,
     /// Whether edits could be accepted from now on.
     edits: bool,
-    /// The choice the arrows stand on: none before the first of them, so that Enter alone says nothing.
+    /// The choice the arrows stand on: none before the first of them, so that Enter alone says
+    /// nothing.
     chosen: Option<usize>,
-    /// Whether the reason was too long to stand beside the choices, and was printed with the subject.
+    /// Whether the reason was too long to stand beside the choices, and was printed with the
+    /// subject.
     reason_above: bool,
     /// The file that rules are saved in, as it is shown.
     rules_file: String,
-    /// The key that opened the input, until something else shows that the user edits rather than types a sentence.
+    /// The key that opened the input, until something else shows that the user edits rather than
+    /// types a sentence.
     opened_by: Option<char>,
 }
 
@@ -120,13 +124,25 @@ impl ApprovalDialog {
 
     /// What can be answered, in the order it is shown.
     fn rows(&self) -> Vec<ApprovalRow> {
-        let row = |key, text: &str, short| ApprovalRow { key, text: text.to_owned(), short };
+        let row = |key, text: &str, short| ApprovalRow {
+            key,
+            text: text.to_owned(),
+            short,
+        };
         let mut rows = vec![row('y', text!("approval-yes"), text!("approval-short-yes"))];
         if !self.approval.remember.is_empty() {
             let (rules, count) = (self.rules(), self.approval.remember.len());
             let many = rules.len() > LONG_RULES && count > 1;
-            let always = if many { text!("approval-always-many", count) } else { text!("approval-always", rules) };
-            let session = if self.edits { text!("approval-all-edits") } else { text!("approval-session") };
+            let always = if many {
+                text!("approval-always-many", count)
+            } else {
+                text!("approval-always", rules)
+            };
+            let session = if self.edits {
+                text!("approval-all-edits")
+            } else {
+                text!("approval-session")
+            };
             rows.push(row('s', session, text!("approval-short-session")));
             rows.push(row('a', &always, text!("approval-short-always")));
             let proposed = reveal(&self.proposed_rules().replace('\n', ", ")).into_owned();
@@ -138,8 +154,16 @@ impl ApprovalDialog {
             rows.push(row('r', &rule, text!("approval-short-rule")));
         }
         rows.push(row('n', text!("approval-no"), text!("approval-short-no")));
-        rows.push(row('w', text!("approval-no-reason"), text!("approval-short-reason")));
-        rows.push(row('e', text!("approval-edit"), text!("approval-short-edit")));
+        rows.push(row(
+            'w',
+            text!("approval-no-reason"),
+            text!("approval-short-reason"),
+        ));
+        rows.push(row(
+            'e',
+            text!("approval-edit"),
+            text!("approval-short-edit"),
+        ));
         rows
     }
 
@@ -152,7 +176,9 @@ impl ApprovalDialog {
             's' if can_remember => Some(ApprovalChoice::Confirm(Grant::Session)),
             'a' if can_remember => Some(ApprovalChoice::Confirm(Grant::Always)),
             'r' if can_remember => Some(ApprovalChoice::Rule(self.proposed_rules())),
-            'n' => Some(ApprovalChoice::Answer(ApprovalReply::No { reason: String::new() })),
+            'n' => Some(ApprovalChoice::Answer(ApprovalReply::No {
+                reason: String::new(),
+            })),
             'w' => Some(ApprovalChoice::Reason),
             'e' if proposed::is_file_tool(&self.approval.tool) => Some(ApprovalChoice::ChangeFile),
             'e' => Some(ApprovalChoice::Change(self.editable())),
@@ -193,10 +219,12 @@ impl ApprovalDialog {
         }
     }
 
-    /// Returns the beginning of the sentence that the user seems to type, if a choice's key was only its first letter.
+    /// Returns the beginning of the sentence that the user seems to type, if a choice's key was
+    /// only its first letter.
     ///
-    /// `typed` is a character for the end of the text that the input was opened with. Behind a rule, only a parenthesis makes
-    /// sense. Behind a command, a letter does, but only after a pause.
+    /// `typed` is a character for the end of the text that the input was opened with. Behind a
+    /// rule, only a parenthesis makes sense. Behind a command, a letter does, but only after a
+    /// pause.
     pub(crate) fn sentence_begun(&mut self, typed: char) -> Option<String> {
         let opened_by = self.opened_by.take()?;
         let is_sentence = match self.stage {
@@ -216,7 +244,9 @@ impl ApprovalDialog {
     pub(crate) fn typed(&self, text: &str) -> Result<ApprovalReply, String> {
         match self.stage {
             ApprovalStage::Choose | ApprovalStage::Confirm(_) | ApprovalStage::Reason => {
-                Ok(ApprovalReply::No { reason: text.trim().to_owned() })
+                Ok(ApprovalReply::No {
+                    reason: text.trim().to_owned(),
+                })
             }
             ApprovalStage::Change => {
                 let arguments = self.changed(text)?;
@@ -235,7 +265,10 @@ impl ApprovalDialog {
                 match rules.as_slice() {
                     [] => Err(text!("approval-no-rule").to_owned()),
                     others if !others.iter().any(|rule| self.is_about_this_tool(rule)) => {
-                        Err(text!("approval-other-rule", tool = self.tools_of_rules().join(", ")))
+                        Err(text!(
+                            "approval-other-rule",
+                            tool = self.tools_of_rules().join(", ")
+                        ))
                     }
                     same if same == self.approval.remember => Ok(ApprovalReply::Always),
                     _ => Ok(ApprovalReply::AlwaysBy { rules }),
@@ -246,14 +279,24 @@ impl ApprovalDialog {
 
     /// The rules to begin with where they are edited first, one in each line.
     fn proposed_rules(&self) -> String {
-        let mut rules: Vec<_> = self.approval.remember.iter().map(|rule| rule_prefix::proposed(rule)).collect();
+        let mut rules: Vec<_> = self
+            .approval
+            .remember
+            .iter()
+            .map(|rule| rule_prefix::proposed(rule))
+            .collect();
         rules.dedup();
         rules.join("\n")
     }
 
     /// The tools that the rules of the approval name.
     fn tools_of_rules(&self) -> Vec<&str> {
-        let mut tools: Vec<_> = self.approval.remember.iter().map(|rule| tool_of(rule)).collect();
+        let mut tools: Vec<_> = self
+            .approval
+            .remember
+            .iter()
+            .map(|rule| tool_of(rule))
+            .collect();
         tools.dedup();
         tools
     }
@@ -265,7 +308,10 @@ impl ApprovalDialog {
     }
 
     fn command(&self) -> Option<&str> {
-        self.approval.arguments.get("command").and_then(Value::as_str)
+        self.approval
+            .arguments
+            .get("command")
+            .and_then(Value::as_str)
     }
 
     pub(crate) fn editable(&self) -> String {
@@ -288,48 +334,93 @@ impl ApprovalDialog {
 
     /// The tool that would make the change of files that is shown, where it is one.
     pub(crate) fn change(&self) -> Option<String> {
-        let Approval { agent, tool, subject, .. } = &self.approval;
+        let Approval {
+            agent,
+            tool,
+            subject,
+            ..
+        } = &self.approval;
         (agent == MAIN && diff::is_diff(subject)).then(|| tool.clone())
     }
 
     /// What it is about, whole.
     pub(crate) fn subject(&mut self, columns: usize) -> Vec<StyledLine> {
-        let Approval { agent, tool, subject, parts, leaves_sandbox, .. } = &self.approval;
-        let whose = if agent == MAIN { String::new() } else { text!("approval-of-subagent", agent) };
+        let Approval {
+            agent,
+            tool,
+            subject,
+            parts,
+            leaves_sandbox,
+            ..
+        } = &self.approval;
+        let whose = if agent == MAIN {
+            String::new()
+        } else {
+            text!("approval-of-subagent", agent)
+        };
         let title = StyledLine::of("? ", TextStyle::Warning)
             .and(reveal(tool), TextStyle::Strong)
             .and(
-                if *leaves_sandbox { format!(" {}", text!("approval-outside")) } else { String::new() },
+                if *leaves_sandbox {
+                    format!(" {}", text!("approval-outside"))
+                } else {
+                    String::new()
+                },
                 TextStyle::Warning,
             )
             .and(reveal(&whose), TextStyle::Plain)
             .and(
-                if diff::is_diff(subject) { format!("  {}", diff::counts(subject)) } else { String::new() },
+                if diff::is_diff(subject) {
+                    format!("  {}", diff::counts(subject))
+                } else {
+                    String::new()
+                },
                 TextStyle::Dim,
             );
-        // What is asked about stands right above the question, however many rules and reasons there are.
+        // What is asked about stands right above the question, however many rules and reasons there
+        // are.
         let mut rows = self.rule_rows(columns);
         if wrap(&self.reason(), columns).len() > FEW {
             self.reason_above = true;
             let reason = haft_messages::error_text(&self.approval.reason);
-            rows.extend(wrap(&StyledLine::of(reveal(&reason), TextStyle::Warning), columns));
+            rows.extend(wrap(
+                &StyledLine::of(reveal(&reason), TextStyle::Warning),
+                columns,
+            ));
         }
         rows.extend(wrap(&title, columns));
         let room = columns.saturating_sub(2);
         let inset = |row: StyledLine| {
-            StyledLine::of("  ", TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect()
+            StyledLine::of("  ", TextStyle::Plain)
+                .spans()
+                .iter()
+                .chain(row.spans())
+                .cloned()
+                .collect()
         };
         let shown: Vec<_> = if diff::is_diff(subject) {
             diff::numbered("", reveal(subject).lines(), room)
         } else {
-            reveal(subject).lines().flat_map(|line| chop(&StyledLine::of(line, TextStyle::Code), room)).collect()
+            reveal(subject)
+                .lines()
+                .flat_map(|line| chop(&StyledLine::of(line, TextStyle::Code), room))
+                .collect()
         };
         rows.extend(shown.into_iter().map(inset));
-        let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
+        let asked: Vec<_> = parts
+            .iter()
+            .filter(|part| part.decision == Decision::Ask)
+            .collect();
         if !asked.is_empty() && asked.len() < parts.len() {
-            rows.push(StyledLine::of(format!("  {}", text!("approval-not-allowed-yet")), TextStyle::Dim));
+            rows.push(StyledLine::of(
+                format!("  {}", text!("approval-not-allowed-yet")),
+                TextStyle::Dim,
+            ));
             for part in asked {
-                let parts = chop(&StyledLine::of(reveal(&part.command), TextStyle::Plain), columns.saturating_sub(4));
+                let parts = chop(
+                    &StyledLine::of(reveal(&part.command), TextStyle::Plain),
+                    columns.saturating_sub(4),
+                );
                 rows.extend(parts.into_iter().map(inset).map(inset));
             }
         }
@@ -341,18 +432,34 @@ impl ApprovalDialog {
         if self.rules().len() <= LONG_RULES {
             return Vec::new();
         }
-        let mut rows = vec![StyledLine::of(text!("approval-always-allows"), TextStyle::Dim).cut(columns)];
-        let (first, rest) = (StyledLine::of("  ", TextStyle::Plain), StyledLine::of("    ", TextStyle::Plain));
-        let rules = self.approval.remember.iter();
-        rows.extend(
-            rules.flat_map(|rule| hang(&StyledLine::of(reveal(rule), TextStyle::Plain), &first, &rest, columns)),
+        let mut rows =
+            vec![StyledLine::of(text!("approval-always-allows"), TextStyle::Dim).cut(columns)];
+        let (first, rest) = (
+            StyledLine::of("  ", TextStyle::Plain),
+            StyledLine::of("    ", TextStyle::Plain),
         );
+        let rules = self.approval.remember.iter();
+        rows.extend(rules.flat_map(|rule| {
+            hang(
+                &StyledLine::of(reveal(rule), TextStyle::Plain),
+                &first,
+                &rest,
+                columns,
+            )
+        }));
         rows
     }
 
     fn reason(&self) -> StyledLine {
-        let reason = if self.reason_above { "".into() } else { haft_messages::error_text(&self.approval.reason) };
-        StyledLine::of(text!("approval-question", reason = reveal(&reason)).trim_end(), TextStyle::Warning)
+        let reason = if self.reason_above {
+            "".into()
+        } else {
+            haft_messages::error_text(&self.approval.reason)
+        };
+        StyledLine::of(
+            text!("approval-question", reason = reveal(&reason)).trim_end(),
+            TextStyle::Warning,
+        )
     }
 
     /// What would be allowed from now on, if that can be.
@@ -368,7 +475,9 @@ impl ApprovalDialog {
         }
         match self.stage {
             ApprovalStage::Choose => {}
-            ApprovalStage::Confirm(grant) => return self.confirmation(grant, columns, ConfirmationRows::Few),
+            ApprovalStage::Confirm(grant) => {
+                return self.confirmation(grant, columns, ConfirmationRows::Few);
+            }
             ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => return rows,
         }
         let mut short = self.short_rows(columns, |_| true);
@@ -377,17 +486,30 @@ impl ApprovalDialog {
             short = self.short_rows(columns, |key| !matches!(key, 's' | 'r'));
         }
         let reason = wrap(&self.reason(), columns);
-        let first = reason.into_iter().take(room.saturating_sub(short.len()).max(1)).collect::<Vec<_>>();
+        let first = reason
+            .into_iter()
+            .take(room.saturating_sub(short.len()).max(1))
+            .collect::<Vec<_>>();
         short.splice(0..0, first);
         short
     }
 
     /// The choices side by side, each in one piece.
     fn short_rows(&self, columns: usize, is_shown: impl Fn(char) -> bool) -> Vec<StyledLine> {
-        let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
+        let key = if self.armed {
+            TextStyle::Accent
+        } else {
+            TextStyle::Dim
+        };
         let mut lines = vec![StyledLine::empty()];
-        for (at, row) in self.rows().iter().enumerate().filter(|(_, row)| is_shown(row.key)) {
-            let cell = StyledLine::of(self.front(at, row.key), key).and(row.short, TextStyle::Plain);
+        for (at, row) in self
+            .rows()
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| is_shown(row.key))
+        {
+            let cell =
+                StyledLine::of(self.front(at, row.key), key).and(row.short, TextStyle::Plain);
             match lines.last_mut() {
                 Some(last) if last.width() + cell.width() <= columns => {
                     cell.spans().iter().for_each(|span| last.push(span.clone()));
@@ -404,13 +526,28 @@ impl ApprovalDialog {
     }
 
     /// What a choice allows from now on, where that is kept, and the keys.
-    fn confirmation(&self, grant: Grant, columns: usize, rows: ConfirmationRows) -> Vec<StyledLine> {
+    fn confirmation(
+        &self,
+        grant: Grant,
+        columns: usize,
+        rows: ConfirmationRows,
+    ) -> Vec<StyledLine> {
         let (question, kept, keys) = self.confirmed(grant);
         let indent = StyledLine::of("  ", TextStyle::Plain);
-        let hung = |text: &str, style| few(hang(&StyledLine::of(text, style), &indent, &indent, columns));
+        let hung = |text: &str, style| {
+            few(hang(
+                &StyledLine::of(text, style),
+                &indent,
+                &indent,
+                columns,
+            ))
+        };
         let mut shown = Vec::new();
         if rows == ConfirmationRows::All {
-            shown.extend(few(wrap(&StyledLine::of(question, TextStyle::Warning), columns)));
+            shown.extend(few(wrap(
+                &StyledLine::of(question, TextStyle::Warning),
+                columns,
+            )));
         }
         match grant {
             Grant::Always | Grant::Session => shown.extend(hung(&self.rules(), TextStyle::Strong)),
@@ -465,14 +602,27 @@ impl ApprovalDialog {
             return self.confirmation(grant, columns, ConfirmationRows::All);
         }
         let mut rows = few(wrap(&self.reason(), columns));
-        let key = if self.armed { TextStyle::Accent } else { TextStyle::Dim };
+        let key = if self.armed {
+            TextStyle::Accent
+        } else {
+            TextStyle::Dim
+        };
         let note = match self.stage {
             ApprovalStage::Choose => {
                 for (at, row) in self.rows().iter().enumerate() {
-                    let style = if self.chosen == Some(at) { TextStyle::Accent } else { TextStyle::Plain };
+                    let style = if self.chosen == Some(at) {
+                        TextStyle::Accent
+                    } else {
+                        TextStyle::Plain
+                    };
                     let front = StyledLine::of(self.front(at, row.key), key);
                     let rest = StyledLine::of("   ", TextStyle::Plain);
-                    rows.extend(few(hang(&StyledLine::of(&row.text, style), &front, &rest, columns)));
+                    rows.extend(few(hang(
+                        &StyledLine::of(&row.text, style),
+                        &front,
+                        &rest,
+                        columns,
+                    )));
                 }
                 text!("approval-choice-keys")
             }
@@ -546,7 +696,10 @@ mod tests {
         let mut asking = asking("execute_command", json!({"command": "make"}), "make");
         assert_eq!(asking.subject(60)[0].plain(), "? execute_command");
         asking.approval.leaves_sandbox = true;
-        assert_eq!(asking.subject(60)[0].plain(), "? execute_command outside the sandbox");
+        assert_eq!(
+            asking.subject(60)[0].plain(),
+            "? execute_command outside the sandbox"
+        );
     }
 
     #[test]
@@ -555,14 +708,23 @@ mod tests {
         asking.approval.reason = "it would run outside the sandbox; ".repeat(4) + "the last one";
         let shown: Vec<_> = asking.subject(40).iter().map(StyledLine::plain).collect();
         assert!(shown.join(" ").contains("the last one"), "{shown:#?}");
-        assert_eq!(asking.question(40)[0].plain(), "Allow this?", "it stands there once");
+        assert_eq!(
+            asking.question(40)[0].plain(),
+            "Allow this?",
+            "it stands there once"
+        );
     }
 
     #[test]
     fn long_subjects_are_shown_whole() {
         let line = "x".repeat(10_000);
         let mut asking = asking("execute_command", json!({"command": line}), &line);
-        let shown: String = asking.subject(40).iter().skip(1).map(|row| row.plain().trim_start().to_owned()).collect();
+        let shown: String = asking
+            .subject(40)
+            .iter()
+            .skip(1)
+            .map(|row| row.plain().trim_start().to_owned())
+            .collect();
         assert_eq!(shown, line);
     }
 
@@ -572,44 +734,95 @@ mod tests {
         asking.approval.remember = vec![format!("execute_command({})", "long ".repeat(5_000))];
         asking.approval.reason = "no ".repeat(5_000);
         let rows: Vec<_> = asking.question(40).iter().map(StyledLine::plain).collect();
-        assert!(rows.len() < 16 && rows.contains(&" y yes, this once".to_owned()), "{rows:#?}");
+        assert!(
+            rows.len() < 16 && rows.contains(&" y yes, this once".to_owned()),
+            "{rows:#?}"
+        );
         let shown: String = asking.subject(40).iter().map(StyledLine::plain).collect();
         assert_eq!(shown.matches('g').count(), 5_000, "all of it is above");
     }
 
     #[test]
     fn keys_and_words() {
-        let mut one = asking("execute_command", json!({"command": "ls", "cwd": "a"}), "ls");
-        assert_eq!(one.choice('y'), Some(ApprovalChoice::Answer(ApprovalReply::Once)));
+        let mut one = asking(
+            "execute_command",
+            json!({"command": "ls", "cwd": "a"}),
+            "ls",
+        );
+        assert_eq!(
+            one.choice('y'),
+            Some(ApprovalChoice::Answer(ApprovalReply::Once))
+        );
         assert_eq!(one.choice('a'), None, "there is no rule to keep");
         assert_eq!(one.choice('e'), Some(ApprovalChoice::Change("ls".into())));
         one.stage = ApprovalStage::Change;
         assert_eq!(one.typed("ls"), Ok(ApprovalReply::Once));
         assert_eq!(
             one.typed("ls -l"),
-            Ok(ApprovalReply::Changed { arguments: json!({"command": "ls -l", "cwd": "a"}) })
+            Ok(ApprovalReply::Changed {
+                arguments: json!({"command": "ls -l", "cwd": "a"})
+            })
         );
         one.stage = ApprovalStage::Reason;
-        assert_eq!(one.typed(" not there "), Ok(ApprovalReply::No { reason: "not there".into() }));
+        assert_eq!(
+            one.typed(" not there "),
+            Ok(ApprovalReply::No {
+                reason: "not there".into()
+            })
+        );
         let mut other = asking("write_to_file", json!({"path": "a"}), "path: a");
         other.stage = ApprovalStage::Change;
         assert!(other.typed("{").is_err());
-        assert_eq!(other.typed(r#"{"path": "b"}"#), Ok(ApprovalReply::Changed { arguments: json!({"path": "b"}) }));
+        assert_eq!(
+            other.typed(r#"{"path": "b"}"#),
+            Ok(ApprovalReply::Changed {
+                arguments: json!({"path": "b"})
+            })
+        );
     }
     #[test]
     fn a_rule_is_edited_before_it_is_kept() {
-        let mut one = asking("execute_command", json!({"command": "cargo test -p x"}), "cargo test -p x");
-        assert_eq!((one.choice('s'), one.choice('r')), (None, None), "no rule would hold");
+        let mut one = asking(
+            "execute_command",
+            json!({"command": "cargo test -p x"}),
+            "cargo test -p x",
+        );
+        assert_eq!(
+            (one.choice('s'), one.choice('r')),
+            (None, None),
+            "no rule would hold"
+        );
         one.approval.remember = vec!["execute_command(cargo test -p x)".into()];
-        assert_eq!(one.choice('s'), Some(ApprovalChoice::Confirm(Grant::Session)));
-        assert_eq!(one.choice('a'), Some(ApprovalChoice::Confirm(Grant::Always)));
-        assert_eq!(one.choice('r'), Some(ApprovalChoice::Rule("execute_command(cargo test:*)".into())));
+        assert_eq!(
+            one.choice('s'),
+            Some(ApprovalChoice::Confirm(Grant::Session))
+        );
+        assert_eq!(
+            one.choice('a'),
+            Some(ApprovalChoice::Confirm(Grant::Always))
+        );
+        assert_eq!(
+            one.choice('r'),
+            Some(ApprovalChoice::Rule("execute_command(cargo test:*)".into()))
+        );
         one.stage = ApprovalStage::Rule;
-        assert_eq!(one.typed("execute_command(cargo test -p x)"), Ok(ApprovalReply::Always));
-        let rules = vec!["execute_command(cargo test:*)".to_owned(), "read_file(a)".to_owned()];
-        assert_eq!(one.typed(&rules.join("\n\n ")), Ok(ApprovalReply::AlwaysBy { rules }));
+        assert_eq!(
+            one.typed("execute_command(cargo test -p x)"),
+            Ok(ApprovalReply::Always)
+        );
+        let rules = vec![
+            "execute_command(cargo test:*)".to_owned(),
+            "read_file(a)".to_owned(),
+        ];
+        assert_eq!(
+            one.typed(&rules.join("\n\n ")),
+            Ok(ApprovalReply::AlwaysBy { rules })
+        );
         assert!(one.typed("execute_command(").is_err() && one.typed(" \n").is_err());
-        assert!(one.typed("read_file(a)").is_err(), "it does not allow this call");
+        assert!(
+            one.typed("read_file(a)").is_err(),
+            "it does not allow this call"
+        );
     }
 
     #[test]
@@ -619,16 +832,29 @@ mod tests {
         assert_eq!(edit.choice('s'), None, "it is asked in every mode");
         edit.approval.remember = vec!["write_to_file(a)".into()];
         let of = |mode| ApprovalDialog::new(edit.approval.clone(), mode, "").choice('s');
-        assert_eq!(of(PermissionMode::Ask), Some(ApprovalChoice::Confirm(Grant::AllEdits)));
-        assert_eq!(of(PermissionMode::AcceptEdits), Some(ApprovalChoice::Confirm(Grant::Session)));
+        assert_eq!(
+            of(PermissionMode::Ask),
+            Some(ApprovalChoice::Confirm(Grant::AllEdits))
+        );
+        assert_eq!(
+            of(PermissionMode::AcceptEdits),
+            Some(ApprovalChoice::Confirm(Grant::Session))
+        );
     }
 
     #[test]
     fn confirmation_shows_the_rules_and_where_they_are_kept() {
-        let mut one = asking("execute_command", json!({"command": "make \u{1b}"}), "make \u{1b}");
+        let mut one = asking(
+            "execute_command",
+            json!({"command": "make \u{1b}"}),
+            "make \u{1b}",
+        );
         one.approval.remember = vec!["execute_command(make \u{1b})".into()];
         let shown = |one: &ApprovalDialog, columns, room| {
-            one.question_within(columns, room).iter().map(StyledLine::plain).collect::<Vec<_>>()
+            one.question_within(columns, room)
+                .iter()
+                .map(StyledLine::plain)
+                .collect::<Vec<_>>()
         };
         one.stage = ApprovalStage::Confirm(Grant::Always);
         assert_eq!(
@@ -641,7 +867,11 @@ mod tests {
             ]
         );
         let small = shown(&one, 24, 3);
-        assert_eq!(small[..2], ["  execute_command(make", "  ␛)"], "where it is kept gives way: {small:#?}");
+        assert_eq!(
+            small[..2],
+            ["  execute_command(make", "  ␛)"],
+            "where it is kept gives way: {small:#?}"
+        );
         one.stage = ApprovalStage::Confirm(Grant::Session);
         assert_eq!(
             shown(&one, 70, 20),
@@ -661,10 +891,21 @@ mod tests {
         let mut one = asking("execute_command", json!({"command": "ls"}), "ls");
         assert_eq!(one.chosen(), None);
         one.step(MenuMove::Down);
-        assert_eq!(one.chosen(), Some(ApprovalChoice::Answer(ApprovalReply::Once)));
-        assert!(one.question(60).iter().any(|row| row.plain() == "▸y yes, this once"));
+        assert_eq!(
+            one.chosen(),
+            Some(ApprovalChoice::Answer(ApprovalReply::Once))
+        );
+        assert!(
+            one.question(60)
+                .iter()
+                .any(|row| row.plain() == "▸y yes, this once")
+        );
         one.step(MenuMove::Up);
-        assert_eq!(one.chosen(), Some(ApprovalChoice::Change("ls".into())), "the last row");
+        assert_eq!(
+            one.chosen(),
+            Some(ApprovalChoice::Change("ls".into())),
+            "the last row"
+        );
         one.step(MenuMove::Up);
         assert_eq!(one.chosen(), Some(ApprovalChoice::Reason));
     }

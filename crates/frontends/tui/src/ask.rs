@@ -29,9 +29,15 @@ pub fn columns() -> Option<usize> {
 /// The text with lines that do not fit the terminal broken between words.
 pub fn fitted(text: &str) -> String {
     let columns = columns().map_or(usize::MAX, |columns| columns.max(16));
-    let rows: Vec<_> = text_rows(text, TextStyle::Plain, columns).iter().map(StyledLine::plain).collect();
+    let rows: Vec<_> = text_rows(text, TextStyle::Plain, columns)
+        .iter()
+        .map(StyledLine::plain)
+        .collect();
     // What is typed next stands apart from what it answers.
-    let end = ["\n", " "].into_iter().find(|end| text.ends_with(end)).unwrap_or_default();
+    let end = ["\n", " "]
+        .into_iter()
+        .find(|end| text.ends_with(end))
+        .unwrap_or_default();
     let rows: Vec<_> = rows.iter().map(|row| row.trim_end()).collect();
     format!("{}{end}", rows.join("\n"))
 }
@@ -39,24 +45,42 @@ pub fn fitted(text: &str) -> String {
 /// A text behind what stands in front of it, broken to so many columns below where it begins.
 pub fn hung(front: &str, text: &str, columns: usize) -> String {
     let of = |text: &str| StyledLine::of(text, TextStyle::Plain);
-    let rows = hang(&of(text), &of(front), &of(&" ".repeat(width(front))), columns);
-    rows.iter().map(StyledLine::plain).collect::<Vec<_>>().join("\n")
+    let rows = hang(
+        &of(text),
+        &of(front),
+        &of(&" ".repeat(width(front))),
+        columns,
+    );
+    rows.iter()
+        .map(StyledLine::plain)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-/// Asks, and waits for a line. None when the user left with Esc, Ctrl-C or Ctrl-D, or a signal came.
+/// Asks, and waits for a line. None when the user left with Esc, Ctrl-C or Ctrl-D, or a signal
+/// came.
 pub fn ask(question: &str, echo: InputEcho) -> Result<Option<String>, TuiError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let _taken = RawTerminal::take()?;
         let mut out = io::stdout();
-        let mut typed = LineInput { text: String::new(), echo };
+        let mut typed = LineInput {
+            text: String::new(),
+            echo,
+        };
         let answer = read(&mut out, question, &mut typed).await?;
         put(&mut out, "\r\n")?;
         Ok(answer)
     })
 }
 
-async fn read(out: &mut impl Write, question: &str, typed: &mut LineInput) -> io::Result<Option<String>> {
+async fn read(
+    out: &mut impl Write,
+    question: &str,
+    typed: &mut LineInput,
+) -> io::Result<Option<String>> {
     let mut keys = EventStream::new();
     let mut signals = Signals::new()?;
     // Whoever sees the question can answer it.
@@ -74,11 +98,18 @@ async fn read(out: &mut impl Write, question: &str, typed: &mut LineInput) -> io
                 LineInputStep::Left => return Ok(None),
             },
             Some(Ok(Event::Paste(text))) => {
-                let shown: String =
-                    text.lines().next().unwrap_or_default().chars().map(|c| typed.push_char(c)).collect();
+                let shown: String = text
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .map(|c| typed.push_char(c))
+                    .collect();
                 put(out, &shown)?;
             }
-            Some(Ok(Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_))) => {}
+            Some(Ok(
+                Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_),
+            )) => {}
             Some(Err(_)) | None => return Ok(None),
         }
     }
@@ -141,7 +172,9 @@ impl LineInput {
 
     /// Removes the last character, on the terminal too.
     fn back(&mut self) -> String {
-        self.text.pop().map_or_else(String::new, |c| "\u{8} \u{8}".repeat(width(&self.shown(c))))
+        self.text
+            .pop()
+            .map_or_else(String::new, |c| "\u{8} \u{8}".repeat(width(&self.shown(c))))
     }
 }
 
@@ -155,23 +188,48 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_shown() {
-        let mut typed = LineInput { text: String::new(), echo: InputEcho::Masked };
-        let shown: Vec<_> = "s日k".chars().map(|c| press(&mut typed, KeyCode::Char(c))).collect();
-        assert!(shown.iter().all(|step| *step == LineInputStep::On("*".into())));
-        assert_eq!(press(&mut typed, KeyCode::Backspace), LineInputStep::On("\u{8} \u{8}".into()));
-        assert_eq!((press(&mut typed, KeyCode::Enter), typed.text.as_str()), (LineInputStep::Done, "s日"));
+        let mut typed = LineInput {
+            text: String::new(),
+            echo: InputEcho::Masked,
+        };
+        let shown: Vec<_> = "s日k"
+            .chars()
+            .map(|c| press(&mut typed, KeyCode::Char(c)))
+            .collect();
+        assert!(
+            shown
+                .iter()
+                .all(|step| *step == LineInputStep::On("*".into()))
+        );
+        assert_eq!(
+            press(&mut typed, KeyCode::Backspace),
+            LineInputStep::On("\u{8} \u{8}".into())
+        );
+        assert_eq!(
+            (press(&mut typed, KeyCode::Enter), typed.text.as_str()),
+            (LineInputStep::Done, "s日")
+        );
     }
 
     #[test]
     fn what_is_taken_back_goes_from_the_terminal() {
-        let mut typed = LineInput { text: String::new(), echo: InputEcho::Visible };
+        let mut typed = LineInput {
+            text: String::new(),
+            echo: InputEcho::Visible,
+        };
         press(&mut typed, KeyCode::Char('a'));
-        assert_eq!(press(&mut typed, KeyCode::Char('日')), LineInputStep::On("日".into()));
+        assert_eq!(
+            press(&mut typed, KeyCode::Char('日')),
+            LineInputStep::On("日".into())
+        );
         assert_eq!(
             typed.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)),
             LineInputStep::On("\u{8} \u{8}".repeat(3))
         );
-        assert_eq!(press(&mut typed, KeyCode::Backspace), LineInputStep::On(String::new()));
+        assert_eq!(
+            press(&mut typed, KeyCode::Backspace),
+            LineInputStep::On(String::new())
+        );
         assert_eq!(press(&mut typed, KeyCode::Esc), LineInputStep::Left);
     }
 }

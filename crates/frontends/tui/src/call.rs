@@ -1,7 +1,7 @@
 //! A tool call: one row while it runs, a few once it has run, all of it when it is opened.
 //!
-//! Invariant: a call that runs is one row whatever it says, and a result takes a bounded number of rows and of work unless it is
-//! opened; where rows are left out, that shows.
+//! Invariant: a call that runs is one row whatever it says, and a result takes a bounded number of
+//! rows and of work unless it is opened; where rows are left out, that shows.
 
 use std::time::Duration;
 
@@ -52,7 +52,8 @@ impl ToolCallView {
         }
     }
 
-    /// Returns a result as the user reads it: whoever edited a call needs no note that it was edited.
+    /// Returns a result as the user reads it: whoever edited a call needs no note that it was
+    /// edited.
     pub(crate) fn shown_result<'a>(&self, text: &'a str) -> &'a str {
         let note = text.rfind(CHANGED_NOTE).filter(|_| self.edited);
         note.map_or(text, |at| &text[..at])
@@ -62,17 +63,33 @@ impl ToolCallView {
     pub(crate) fn running(&self, now: Duration, columns: usize) -> StyledLine {
         let line = self.title(StyledLine::of("… ", TextStyle::Accent));
         let took = now.saturating_sub(self.since);
-        let line =
-            if took < Duration::from_secs(1) { line } else { line.and(format!("  {}", elapsed(took)), TextStyle::Dim) };
-        let line = match self.progress.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(last) => line.and("  ", TextStyle::Plain).and(haft_messages::error_text(last.trim()), TextStyle::Dim),
+        let line = if took < Duration::from_secs(1) {
+            line
+        } else {
+            line.and(format!("  {}", elapsed(took)), TextStyle::Dim)
+        };
+        let line = match self
+            .progress
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+        {
+            Some(last) => line
+                .and("  ", TextStyle::Plain)
+                .and(haft_messages::error_text(last.trim()), TextStyle::Dim),
             None => line,
         };
         line.cut(columns)
     }
 
     /// The rows of a call that has run.
-    pub(crate) fn finished(&self, status: ToolStatus, text: &str, now: Duration, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn finished(
+        &self,
+        status: ToolStatus,
+        text: &str,
+        now: Duration,
+        columns: usize,
+    ) -> Vec<StyledLine> {
         let mark = match status {
             ToolStatus::Success => StyledLine::of("✓ ", TextStyle::Good),
             ToolStatus::Partial => StyledLine::of("~ ", TextStyle::Warning),
@@ -81,21 +98,46 @@ impl ToolCallView {
         let measure = StyledLine::of(self.measure(status, text, now), TextStyle::Dim);
         let room = columns.saturating_sub(measure.width());
         // What came of it stays, however long the path.
-        let title = if room < columns / 2 { self.title(mark) } else { self.title(mark).cut(room) };
-        let mut rows = vec![title.spans().iter().chain(measure.spans()).cloned().collect::<StyledLine>()];
+        let title = if room < columns / 2 {
+            self.title(mark)
+        } else {
+            self.title(mark).cut(room)
+        };
+        let mut rows = vec![
+            title
+                .spans()
+                .iter()
+                .chain(measure.spans())
+                .cloned()
+                .collect::<StyledLine>(),
+        ];
         rows.extend(match (status, self.tool.as_str()) {
             (ToolStatus::Error, "execute_command") => failed_command(&result_text(text), columns),
-            (ToolStatus::Error, _) => {
-                cut(&plain(&result_text(text), columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last)
-            }
+            (ToolStatus::Error, _) => cut(
+                &plain(&result_text(text), columns, TextStyle::Bad),
+                ERROR_ROWS,
+                OmittedEnd::Last,
+            ),
             _ if diff::is_diff(text) => {
-                let from = text.lines().skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
-                cut(&inset(diff::numbered(&self.about, from, columns.saturating_sub(2))), DIFF_ROWS, OmittedEnd::Last)
+                let from = text
+                    .lines()
+                    .skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
+                cut(
+                    &inset(diff::numbered(&self.about, from, columns.saturating_sub(2))),
+                    DIFF_ROWS,
+                    OmittedEnd::Last,
+                )
             }
             (_, "execute_command" | "session_start" | "session_interactive") => {
                 // That all went well is said by the mark.
-                let said = text.strip_prefix("Exit code 0.\n--- stdout ---\n").unwrap_or(text);
-                cut(&plain(&result_text(said), columns, TextStyle::Dim), OUTPUT_ROWS, OmittedEnd::First)
+                let said = text
+                    .strip_prefix("Exit code 0.\n--- stdout ---\n")
+                    .unwrap_or(text);
+                cut(
+                    &plain(&result_text(said), columns, TextStyle::Dim),
+                    OUTPUT_ROWS,
+                    OmittedEnd::First,
+                )
             }
             _ => Vec::new(),
         });
@@ -104,10 +146,20 @@ impl ToolCallView {
 
     /// All of its result, for those who want to see it.
     pub(crate) fn opened(&self, text: &str, columns: usize) -> Vec<StyledLine> {
-        let mut rows = vec![self.title(StyledLine::of("▾ ", TextStyle::Accent)).cut(columns)];
-        let limits = haft_text::CutLimits { lines: usize::MAX, bytes: OPENED_BYTES };
+        let mut rows = vec![
+            self.title(StyledLine::of("▾ ", TextStyle::Accent))
+                .cut(columns),
+        ];
+        let limits = haft_text::CutLimits {
+            lines: usize::MAX,
+            bytes: OPENED_BYTES,
+        };
         let text = haft_text::cut_lines(text, limits).text;
-        rows.extend(inset(diff::numbered("", text.lines(), columns.saturating_sub(2))));
+        rows.extend(inset(diff::numbered(
+            "",
+            text.lines(),
+            columns.saturating_sub(2),
+        )));
         rows
     }
 
@@ -117,10 +169,17 @@ impl ToolCallView {
         let shown = |count: usize| haft_text::grouped(count as u64);
         let took = now.saturating_sub(self.since);
         let said = match self.tool.as_str() {
-            _ if status == ToolStatus::Error && took < Duration::from_secs(1) => return String::new(),
-            "read_file" if status == ToolStatus::Success => text!("app-lines", count = lines(), shown = shown(lines())),
+            _ if status == ToolStatus::Error && took < Duration::from_secs(1) => {
+                return String::new();
+            }
+            "read_file" if status == ToolStatus::Success => {
+                text!("app-lines", count = lines(), shown = shown(lines()))
+            }
             "search_files" if status == ToolStatus::Success => {
-                let hits = text.split_whitespace().next().and_then(|word| word.replace(',', "").parse().ok());
+                let hits = text
+                    .split_whitespace()
+                    .next()
+                    .and_then(|word| word.replace(',', "").parse().ok());
                 let count = hits.unwrap_or(0_usize);
                 text!("app-hits", count, shown = shown(count))
             }
@@ -135,12 +194,15 @@ impl ToolCallView {
     }
 
     fn title(&self, mark: StyledLine) -> StyledLine {
-        // What a command or a path does to a terminal is shown, not done: half of it would be hidden.
+        // What a command or a path does to a terminal is shown, not done: half of it would be
+        // hidden.
         let about = haft_text::reveal(&first_line(&self.about)).into_owned();
         if self.tool == "execute_command" && !about.is_empty() {
             return mark.and(about, TextStyle::Strong);
         }
-        let mut line = mark.and(&self.tool, TextStyle::Strong).and(" ", TextStyle::Plain);
+        let mut line = mark
+            .and(&self.tool, TextStyle::Strong)
+            .and(" ", TextStyle::Plain);
         let about = StyledSpan::new(about, TextStyle::Plain);
         line.push(match &self.link {
             Some(path) => about.leading_to(path),
@@ -152,22 +214,52 @@ impl ToolCallView {
 
 /// What a call is about, in one line.
 pub(crate) fn about(arguments: &Value) -> String {
-    let Value::Object(fields) = arguments else { return String::new() };
+    let Value::Object(fields) = arguments else {
+        return String::new();
+    };
     let text_of = |name: &str| fields.get(name).and_then(Value::as_str);
-    if let (Some(pattern), path) = (text_of("regex").or_else(|| text_of("pattern")), text_of("path")) {
-        return path.map_or_else(|| format!("\"{pattern}\""), |path| text!("app-search-in", pattern, path));
+    if let (Some(pattern), path) = (
+        text_of("regex").or_else(|| text_of("pattern")),
+        text_of("path"),
+    ) {
+        return path.map_or_else(
+            || format!("\"{pattern}\""),
+            |path| text!("app-search-in", pattern, path),
+        );
     }
-    let known = ["command", "path", "file_path", "pattern", "regex", "query", "question", "name"];
-    let named: Vec<_> = known.iter().filter_map(|name| fields.get(*name)?.as_str()).collect();
+    let known = [
+        "command",
+        "path",
+        "file_path",
+        "pattern",
+        "regex",
+        "query",
+        "question",
+        "name",
+    ];
+    let named: Vec<_> = known
+        .iter()
+        .filter_map(|name| fields.get(*name)?.as_str())
+        .collect();
     if let Some(first) = named.first() {
         return (*first).to_owned();
     }
-    let paths = fields.get("edits").and_then(Value::as_array).into_iter().flatten();
-    let paths: Vec<_> = paths.filter_map(|edit| edit.get("path")?.as_str()).collect();
+    let paths = fields
+        .get("edits")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let paths: Vec<_> = paths
+        .filter_map(|edit| edit.get("path")?.as_str())
+        .collect();
     if !paths.is_empty() {
         return paths.join(", ");
     }
-    fields.values().find_map(Value::as_str).unwrap_or_default().to_owned()
+    fields
+        .values()
+        .find_map(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The first line; that there are more shows.
@@ -182,7 +274,16 @@ fn plain(text: &str, columns: usize, style: TextStyle) -> Vec<StyledLine> {
     let indent = StyledLine::of("  ", TextStyle::Plain);
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     // A line of a megabyte would be thousands of rows, of which a few are shown.
-    lines.flat_map(|line| hang(&StyledLine::of(head(line), style), &indent, &indent, columns)).collect()
+    lines
+        .flat_map(|line| {
+            hang(
+                &StyledLine::of(head(line), style),
+                &indent,
+                &indent,
+                columns,
+            )
+        })
+        .collect()
 }
 
 fn head(line: &str) -> &str {
@@ -190,8 +291,14 @@ fn head(line: &str) -> &str {
 }
 
 fn inset(rows: Vec<StyledLine>) -> Vec<StyledLine> {
-    let indented =
-        |row: StyledLine| StyledLine::of("  ", TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect();
+    let indented = |row: StyledLine| {
+        StyledLine::of("  ", TextStyle::Plain)
+            .spans()
+            .iter()
+            .chain(row.spans())
+            .cloned()
+            .collect()
+    };
     rows.into_iter().map(indented).collect()
 }
 
@@ -199,10 +306,20 @@ fn inset(rows: Vec<StyledLine>) -> Vec<StyledLine> {
 fn failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
     let (said, errors) = text.split_once("\n--- stderr ---\n").unwrap_or((text, ""));
     let (verdict, said) = said.split_once("\n--- stdout ---\n").unwrap_or((said, ""));
-    let mut rows = cut(&plain(verdict, columns, TextStyle::Bad), ERROR_ROWS, OmittedEnd::Last);
+    let mut rows = cut(
+        &plain(verdict, columns, TextStyle::Bad),
+        ERROR_ROWS,
+        OmittedEnd::Last,
+    );
     let errors = plain(errors, columns, TextStyle::Bad);
-    let room = (2 * ERROR_ROWS).saturating_sub(errors.len()).max(if errors.is_empty() { 0 } else { OUTPUT_ROWS });
-    rows.extend(cut(&plain(said, columns, TextStyle::Dim), room, OmittedEnd::First));
+    let room = (2 * ERROR_ROWS)
+        .saturating_sub(errors.len())
+        .max(if errors.is_empty() { 0 } else { OUTPUT_ROWS });
+    rows.extend(cut(
+        &plain(said, columns, TextStyle::Dim),
+        room,
+        OmittedEnd::First,
+    ));
     rows.extend(cut(&errors, 2 * ERROR_ROWS, OmittedEnd::First));
     rows
 }
@@ -215,11 +332,19 @@ pub(crate) enum OmittedEnd {
 }
 
 pub(crate) fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> Vec<StyledLine> {
-    let Some(extra) = rows.len().checked_sub(at_most).filter(|extra| *extra > 0) else { return rows.to_vec() };
-    let note = StyledLine::of(format!("  {}", text!("app-more-rows", extra)), TextStyle::Dim);
+    let Some(extra) = rows.len().checked_sub(at_most).filter(|extra| *extra > 0) else {
+        return rows.to_vec();
+    };
+    let note = StyledLine::of(
+        format!("  {}", text!("app-more-rows", extra)),
+        TextStyle::Dim,
+    );
     match left_out {
         OmittedEnd::Last => rows[..at_most].iter().cloned().chain([note]).collect(),
-        OmittedEnd::First => [note].into_iter().chain(rows[extra..].iter().cloned()).collect(),
+        OmittedEnd::First => [note]
+            .into_iter()
+            .chain(rows[extra..].iter().cloned())
+            .collect(),
     }
 }
 
@@ -227,7 +352,10 @@ pub(crate) fn cut(rows: &[StyledLine], at_most: usize, left_out: OmittedEnd) -> 
 pub(crate) fn text_rows(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
     let rows = |line: &str| {
         let text = line.trim_start_matches(' ');
-        let indent = StyledLine::of(" ".repeat((line.len() - text.len()).min(columns / 2)), TextStyle::Plain);
+        let indent = StyledLine::of(
+            " ".repeat((line.len() - text.len()).min(columns / 2)),
+            TextStyle::Plain,
+        );
         hang(&StyledLine::of(text, style), &indent, &indent, columns)
     };
     text.lines().flat_map(rows).collect()
@@ -244,46 +372,90 @@ mod tests {
     }
 
     fn call(tool: &str, about: &str) -> ToolCallView {
-        ToolCallView { about: about.into(), ..ToolCallView::new("1", tool) }
+        ToolCallView {
+            about: about.into(),
+            ..ToolCallView::new("1", tool)
+        }
     }
 
     #[test]
     fn one_row_unless_there_is_something_to_see() {
-        let rows =
-            call("read_file", "src/main.rs").finished(ToolStatus::Success, "1\tfn main() {}", Duration::ZERO, 40);
+        let rows = call("read_file", "src/main.rs").finished(
+            ToolStatus::Success,
+            "1\tfn main() {}",
+            Duration::ZERO,
+            40,
+        );
         assert_eq!(shown(&rows), ["✓ read_file src/main.rs  1 line"]);
-        let rows =
-            call("execute_command", "make").finished(ToolStatus::Success, &"line\n".repeat(8), Duration::ZERO, 50);
+        let rows = call("execute_command", "make").finished(
+            ToolStatus::Success,
+            &"line\n".repeat(8),
+            Duration::ZERO,
+            50,
+        );
         assert_eq!(rows.len(), 7);
         assert_eq!(rows[1].plain(), "  … 3 more rows; Ctrl-O shows all");
-        let rows = call("read_file", "x").finished(ToolStatus::Error, "there is no file `x`", Duration::ZERO, 40);
+        let rows = call("read_file", "x").finished(
+            ToolStatus::Error,
+            "there is no file `x`",
+            Duration::ZERO,
+            40,
+        );
         assert_eq!(shown(&rows), ["✗ read_file x", "  there is no file `x`"]);
     }
 
     #[test]
     fn a_change_is_shown_as_one() {
         let text = "Changed a.rs.\n\n--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-old\n+new\n";
-        let rows = call("replace_in_file", "a.rs").finished(ToolStatus::Success, text, Duration::ZERO, 40);
-        assert_eq!(shown(&rows)[1..], ["  --- a.rs", "  +++ a.rs", "  @@ -1 +1 @@", "  1 -old", "  1 +new"]);
+        let rows =
+            call("replace_in_file", "a.rs").finished(ToolStatus::Success, text, Duration::ZERO, 40);
+        assert_eq!(
+            shown(&rows)[1..],
+            [
+                "  --- a.rs",
+                "  +++ a.rs",
+                "  @@ -1 +1 @@",
+                "  1 -old",
+                "  1 +new"
+            ]
+        );
     }
 
     #[test]
     fn names_and_output_stay_in_their_rows() {
         let hostile = "a\u{1b}[1A\u{1b}[2K\nb\r✓ all tests passed";
-        let running =
-            ToolCallView { progress: hostile.into(), ..call("execute_command", hostile) }.running(Duration::ZERO, 40);
+        let running = ToolCallView {
+            progress: hostile.into(),
+            ..call("execute_command", hostile)
+        }
+        .running(Duration::ZERO, 40);
         assert!(running.width() <= 40);
-        assert!(running.plain().contains("a␛[1A␛[2K …"), "{}", running.plain());
-        let rows =
-            call("execute_command", hostile).finished(ToolStatus::Error, &"x".repeat(1_000_000), Duration::ZERO, 40);
+        assert!(
+            running.plain().contains("a␛[1A␛[2K …"),
+            "{}",
+            running.plain()
+        );
+        let rows = call("execute_command", hostile).finished(
+            ToolStatus::Error,
+            &"x".repeat(1_000_000),
+            Duration::ZERO,
+            40,
+        );
         assert!(rows.len() <= ERROR_ROWS + 2);
-        assert!(rows.iter().chain([&running]).all(|row| !row.plain().contains(char::is_control)));
+        assert!(
+            rows.iter()
+                .chain([&running])
+                .all(|row| !row.plain().contains(char::is_control))
+        );
     }
 
     #[test]
     fn what_a_call_is_about() {
         assert_eq!(about(&json!({"timeout": 3, "command": "ls"})), "ls");
-        assert_eq!(about(&json!({"edits": [{"path": "a"}, {"path": "b"}]})), "a, b");
+        assert_eq!(
+            about(&json!({"edits": [{"path": "a"}, {"path": "b"}]})),
+            "a, b"
+        );
         assert_eq!(about(&json!(null)), "");
     }
 }

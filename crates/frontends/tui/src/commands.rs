@@ -48,50 +48,113 @@ pub(crate) enum SessionCommand {
 }
 
 impl SlashCommand {
-    const fn own(name: &'static str, help: fn() -> &'static str, command: InterfaceCommand) -> Self {
-        Self { name, help, by: CommandHandler::Own(command) }
+    const fn own(
+        name: &'static str,
+        help: fn() -> &'static str,
+        command: InterfaceCommand,
+    ) -> Self {
+        Self {
+            name,
+            help,
+            by: CommandHandler::Own(command),
+        }
     }
 
-    const fn of_session(name: &'static str, help: fn() -> &'static str, command: SessionCommand) -> Self {
-        Self { name, help, by: CommandHandler::Session(command) }
+    const fn of_session(
+        name: &'static str,
+        help: fn() -> &'static str,
+        command: SessionCommand,
+    ) -> Self {
+        Self {
+            name,
+            help,
+            by: CommandHandler::Session(command),
+        }
     }
 
-    const fn haft(name: &'static str, help: fn() -> &'static str, arguments: &'static [&'static str]) -> Self {
-        Self { name, help, by: CommandHandler::Haft(arguments) }
+    const fn haft(
+        name: &'static str,
+        help: fn() -> &'static str,
+        arguments: &'static [&'static str],
+    ) -> Self {
+        Self {
+            name,
+            help,
+            by: CommandHandler::Haft(arguments),
+        }
     }
 }
 
-/// Every command of haft's own, in the order help shows them. Any other name is looked for among the user's commands.
+/// Every command of haft's own, in the order help shows them. Any other name is looked for among
+/// the user's commands.
 pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand::own("help", || text!("commands-help"), InterfaceCommand::Help),
-    SlashCommand::own("context", || text!("commands-context"), InterfaceCommand::Context),
-    SlashCommand::of_session("inspect", || text!("commands-inspect"), SessionCommand::Inspect),
+    SlashCommand::own(
+        "context",
+        || text!("commands-context"),
+        InterfaceCommand::Context,
+    ),
+    SlashCommand::of_session(
+        "inspect",
+        || text!("commands-inspect"),
+        SessionCommand::Inspect,
+    ),
     SlashCommand::own("cost", || text!("commands-cost"), InterfaceCommand::Cost),
-    SlashCommand::of_session("compact", || text!("commands-compact"), SessionCommand::Compact),
+    SlashCommand::of_session(
+        "compact",
+        || text!("commands-compact"),
+        SessionCommand::Compact,
+    ),
     SlashCommand::of_session("clear", || text!("commands-clear"), SessionCommand::New),
-    SlashCommand::of_session("resume", || text!("commands-resume"), SessionCommand::Resume),
-    SlashCommand::of_session("rewind", || text!("commands-rewind"), SessionCommand::Rewind),
+    SlashCommand::of_session(
+        "resume",
+        || text!("commands-resume"),
+        SessionCommand::Resume,
+    ),
+    SlashCommand::of_session(
+        "rewind",
+        || text!("commands-rewind"),
+        SessionCommand::Rewind,
+    ),
     SlashCommand::of_session("undo", || text!("commands-undo"), SessionCommand::Undo),
     SlashCommand::of_session("redo", || text!("commands-redo"), SessionCommand::Redo),
     SlashCommand::haft("commit", || text!("commands-commit"), &["commit", "--yes"]),
-    SlashCommand { name: "diff", help: || text!("commands-diff"), by: CommandHandler::Diff },
+    SlashCommand {
+        name: "diff",
+        help: || text!("commands-diff"),
+        by: CommandHandler::Diff,
+    },
     SlashCommand::of_session("model", || text!("commands-model"), SessionCommand::Model),
     SlashCommand::own("mode", || text!("commands-mode"), InterfaceCommand::Mode),
     SlashCommand::of_session("files", || text!("commands-files"), SessionCommand::Files),
-    SlashCommand::haft("conversations", || text!("commands-conversations"), &["conversations", "list"]),
+    SlashCommand::haft(
+        "conversations",
+        || text!("commands-conversations"),
+        &["conversations", "list"],
+    ),
     SlashCommand::haft("agents", || text!("commands-agents"), &["agents", "list"]),
-    SlashCommand::haft("commands", || text!("commands-commands"), &["commands", "list"]),
+    SlashCommand::haft(
+        "commands",
+        || text!("commands-commands"),
+        &["commands", "list"],
+    ),
     SlashCommand::haft("rules", || text!("commands-rules"), &["rules", "list"]),
     SlashCommand::haft("mcp", || text!("commands-mcp"), &["mcp", "list"]),
     SlashCommand::haft("models", || text!("commands-models"), &["models", "list"]),
-    SlashCommand::haft("permissions", || text!("commands-permissions"), &["permissions", "list"]),
+    SlashCommand::haft(
+        "permissions",
+        || text!("commands-permissions"),
+        &["permissions", "list"],
+    ),
     SlashCommand::own("quit", || text!("commands-quit"), InterfaceCommand::Quit),
 ];
 
 /// The command that was typed, with what stands after it; none if it is not one of haft's own.
 pub(crate) fn find(typed: &str) -> Option<(SlashCommand, &str)> {
     let called = typed.trim().strip_prefix('/')?;
-    let (name, arguments) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
+    let (name, arguments) = called
+        .split_once(char::is_whitespace)
+        .unwrap_or((called, ""));
     let found = COMMANDS.iter().find(|command| command.name == name)?;
     Some((*found, arguments.trim()))
 }
@@ -132,6 +195,8 @@ mod tests {
     fn names_are_found_with_what_stands_after_them() {
         let (found, arguments) = find("/resume  3fa9 ").unwrap();
         assert_eq!((found.name, arguments), ("resume", "3fa9"));
-        assert!(find("/usr/bin/env").is_none() && find("help").is_none() && find("/helpme").is_none());
+        assert!(
+            find("/usr/bin/env").is_none() && find("help").is_none() && find("/helpme").is_none()
+        );
     }
 }

@@ -60,28 +60,45 @@ pub(crate) fn commands<'a>(
     used: impl Fn(&str) -> usize,
 ) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
-    let ranked = names.filter_map(|name| Some((rank(&typed, name)?, Reverse(used(name)), name.len(), name)));
+    let ranked =
+        names.filter_map(|name| Some((rank(&typed, name)?, Reverse(used(name)), name.len(), name)));
     let mut found: Vec<_> = ranked.collect();
     found.sort_unstable();
     found.into_iter().map(|(_, _, _, name)| name).collect()
 }
 
-/// The paths that a few of their letters may mean, best first; those that have the letters in one piece before the others.
+/// The paths that a few of their letters may mean, best first; those that have the letters in one
+/// piece before the others.
 pub(crate) fn paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
-    let pattern = Pattern::new(typed, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy);
+    let pattern = Pattern::new(
+        typed,
+        CaseMatching::Ignore,
+        Normalization::Smart,
+        AtomKind::Fuzzy,
+    );
     let scored = pattern.match_list(names, &mut matcher).into_iter();
     let typed = typed.to_lowercase();
     let in_pieces = |name: &str| !name.to_lowercase().contains(&typed);
-    let mut found: Vec<_> = scored.map(|(name, score)| (in_pieces(name), Reverse(score), name.len(), name)).collect();
+    let mut found: Vec<_> = scored
+        .map(|(name, score)| (in_pieces(name), Reverse(score), name.len(), name))
+        .collect();
     found.sort_unstable();
-    found.into_iter().take(OFFERED).map(|(.., name)| name).collect()
+    found
+        .into_iter()
+        .take(OFFERED)
+        .map(|(.., name)| name)
+        .collect()
 }
 
 /// How well a name fits: 0 is best.
 fn rank(typed: &str, name: &str) -> Option<u8> {
     let name = name.to_lowercase();
-    let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(&name);
+    let last = name
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(&name);
     if name.starts_with(typed) {
         return Some(0);
     }
@@ -92,7 +109,10 @@ fn rank(typed: &str, name: &str) -> Option<u8> {
         return Some(2);
     }
     let mut chars = name.chars();
-    typed.chars().all(|wanted| chars.any(|c| c == wanted)).then_some(3)
+    typed
+        .chars()
+        .all(|wanted| chars.any(|c| c == wanted))
+        .then_some(3)
 }
 
 #[cfg(test)]
@@ -101,13 +121,35 @@ mod tests {
 
     #[test]
     fn the_best_comes_first() {
-        let names = ["src/app/keys.rs", "keys.md", "src/monkeys.rs", "k/e/y/s.txt", "README.md"];
+        let names = [
+            "src/app/keys.rs",
+            "keys.md",
+            "src/monkeys.rs",
+            "k/e/y/s.txt",
+            "README.md",
+        ];
         let found = paths("Keys", names.into_iter());
-        assert_eq!(found, ["keys.md", "src/app/keys.rs", "src/monkeys.rs", "k/e/y/s.txt"]);
+        assert_eq!(
+            found,
+            [
+                "keys.md",
+                "src/app/keys.rs",
+                "src/monkeys.rs",
+                "k/e/y/s.txt"
+            ]
+        );
         let found = paths("apkey", names.into_iter());
-        assert_eq!(found, ["src/app/keys.rs"], "letters may be left out, over folders too");
+        assert_eq!(
+            found,
+            ["src/app/keys.rs"],
+            "letters may be left out, over folders too"
+        );
         assert_eq!(paths("", names.into_iter()).first(), Some(&"keys.md"));
-        let found = commands("co", ["compact", "cost", "context", "commit", "docs"].into_iter(), |_| 0);
+        let found = commands(
+            "co",
+            ["compact", "cost", "context", "commit", "docs"].into_iter(),
+            |_| 0,
+        );
         assert_eq!(found, ["cost", "commit", "compact", "context"]);
     }
 
@@ -119,15 +161,24 @@ mod tests {
             "commit" => 2,
             _ => 0,
         };
-        assert_eq!(commands("", names(), used), ["context", "commit", "cost", "help", "compact"]);
+        assert_eq!(
+            commands("", names(), used),
+            ["context", "commit", "cost", "help", "compact"]
+        );
         assert_eq!(commands("com", names(), used), ["commit", "compact"]);
         assert_eq!(commands("help", names(), used), ["help"]);
     }
 
     #[test]
     fn the_choice_goes_round() {
-        let item = |text: &str| CompletionItem { text: text.into(), help: String::new() };
-        let mut menu = CompletionMenu { items: vec![item("a"), item("b")], chosen: 0 };
+        let item = |text: &str| CompletionItem {
+            text: text.into(),
+            help: String::new(),
+        };
+        let mut menu = CompletionMenu {
+            items: vec![item("a"), item("b")],
+            chosen: 0,
+        };
         menu.step(MenuMove::Up);
         assert_eq!(menu.choice().unwrap().text, "b");
         menu.step(MenuMove::Down);

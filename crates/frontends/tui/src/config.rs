@@ -10,7 +10,8 @@ pub struct TuiConfig {
     pub editing: Editing,
     /// Plain lines of text, nothing redrawn: for screen readers. `--plain` does it once.
     pub plain: bool,
-    /// How many of the texts that were sent are kept for the next session of the project; 0 keeps none.
+    /// How many of the texts that were sent are kept for the next session of the project; 0 keeps
+    /// none.
     pub history: usize,
     /// The bell, the title and a notification when a question waits or a long turn ends.
     pub notifications: bool,
@@ -18,7 +19,12 @@ pub struct TuiConfig {
 
 impl Default for TuiConfig {
     fn default() -> Self {
-        Self { editing: Editing::Shell, plain: false, history: 500, notifications: true }
+        Self {
+            editing: Editing::Shell,
+            plain: false,
+            history: 500,
+            notifications: true,
+        }
     }
 }
 

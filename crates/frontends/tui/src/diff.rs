@@ -4,21 +4,34 @@ use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::chop;
 
-/// The rows of a unified diff, or of text that may hold one, with the numbers of its lines; the first file need not be named
-/// where it is known.
-pub(crate) fn numbered<'a>(path: &str, lines: impl Iterator<Item = &'a str>, columns: usize) -> Vec<StyledLine> {
+/// The rows of a unified diff, or of text that may hold one, with the numbers of its lines; the
+/// first file need not be named where it is known.
+pub(crate) fn numbered<'a>(
+    path: &str,
+    lines: impl Iterator<Item = &'a str>,
+    columns: usize,
+) -> Vec<StyledLine> {
     let lines: Vec<_> = lines.collect();
-    let last = lines.iter().filter_map(|line| HunkLines::of(line)).map(HunkLines::last).max().unwrap_or(0);
+    let last = lines
+        .iter()
+        .filter_map(|line| HunkLines::of(line))
+        .map(HunkLines::last)
+        .max()
+        .unwrap_or(0);
     let mut change = DiffPainter::of(path);
     let room = last.to_string().len();
     let rows = lines.into_iter().flat_map(|line| {
         let number = change.number(line);
         let row = change.line(line);
-        let Some(number) = number else { return chop(&row, columns) };
+        let Some(number) = number else {
+            return chop(&row, columns);
+        };
         let gutter = StyledLine::of(format!("{number:>room$} "), TextStyle::LineNumber);
         // What goes on stands behind the sign, so that it is not taken for a line of its own.
         let blank = StyledLine::of(" ".repeat(room + 2), TextStyle::LineNumber);
-        let rows = chop(&row, columns.saturating_sub(room + 2)).into_iter().enumerate();
+        let rows = chop(&row, columns.saturating_sub(room + 2))
+            .into_iter()
+            .enumerate();
         let fronted = |(at, row): (usize, StyledLine)| {
             let front = if at == 0 { &gutter } else { &blank };
             front.spans().iter().chain(row.spans()).cloned().collect()
@@ -43,14 +56,24 @@ impl HunkLines {
         let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
         let range = |text: &str| {
             let (first, count) = text.split_once(',').unwrap_or((text, "1"));
-            Some((first.parse::<u32>().ok()?.into(), count.parse::<u32>().ok()?.into()))
+            Some((
+                first.parse::<u32>().ok()?.into(),
+                count.parse::<u32>().ok()?.into(),
+            ))
         };
         let ((old, old_left), (new, new_left)) = (range(old)?, range(rest.split(' ').next()?)?);
-        Some(Self { old, new, old_left, new_left })
+        Some(Self {
+            old,
+            new,
+            old_left,
+            new_left,
+        })
     }
 
     fn last(self) -> u64 {
-        (self.old + self.old_left).max(self.new + self.new_left).saturating_sub(1)
+        (self.old + self.old_left)
+            .max(self.new + self.new_left)
+            .saturating_sub(1)
     }
 }
 
@@ -66,7 +89,11 @@ struct DiffPainter {
 impl DiffPainter {
     fn of(path: &str) -> Self {
         let file = Highlighter::of_path(path);
-        Self { file, new: file, lines: HunkLines::default() }
+        Self {
+            file,
+            new: file,
+            lines: HunkLines::default(),
+        }
     }
 
     /// The number of this line: in the file as it was where it is removed, else as it will be.
@@ -75,14 +102,24 @@ impl DiffPainter {
             self.lines = lines;
             return None;
         }
-        let HunkLines { old, new, old_left, new_left } = self.lines;
+        let HunkLines {
+            old,
+            new,
+            old_left,
+            new_left,
+        } = self.lines;
         let (from, to) = match line.bytes().next() {
             Some(b'-') if old_left > 0 => (1, 0),
             Some(b'+') if new_left > 0 => (0, 1),
             Some(b' ') | None if old_left > 0 && new_left > 0 => (1, 1),
             _ => return None,
         };
-        self.lines = HunkLines { old: old + from, new: new + to, old_left: old_left - from, new_left: new_left - to };
+        self.lines = HunkLines {
+            old: old + from,
+            new: new + to,
+            old_left: old_left - from,
+            new_left: new_left - to,
+        };
         Some(if to == 1 { new } else { old })
     }
 
@@ -99,7 +136,12 @@ impl DiffPainter {
             }
             Some((" ", rest)) => {
                 let code = self.new.line(rest);
-                StyledLine::of(" ", TextStyle::Plain).spans().iter().chain(code.spans()).cloned().collect()
+                StyledLine::of(" ", TextStyle::Plain)
+                    .spans()
+                    .iter()
+                    .chain(code.spans())
+                    .cloned()
+                    .collect()
             }
             _ => {
                 if let Some(path) = line.strip_prefix("+++ ") {
@@ -116,26 +158,42 @@ impl DiffPainter {
 
 /// What is added stays the colour of that; only words that stand out keep their own.
 fn added(span: &StyledSpan) -> StyledSpan {
-    let style = if span.style() == TextStyle::Plain { TextStyle::Added } else { span.style() };
+    let style = if span.style() == TextStyle::Plain {
+        TextStyle::Added
+    } else {
+        span.style()
+    };
     StyledSpan::part(span.text().to_owned(), style)
 }
 
-/// How many lines are added and removed: as a result says of each file, for its diff may be cut, else as the diff shows.
+/// How many lines are added and removed: as a result says of each file, for its diff may be cut,
+/// else as the diff shows.
 pub(crate) fn counts(text: &str) -> String {
     let said: Vec<_> = text.lines().filter_map(said_counts).collect();
-    let (added, removed) = if said.is_empty() { shown_counts(text) } else { said.iter().fold((0, 0), sum) };
-    format!("+{} −{}", haft_text::grouped(added), haft_text::grouped(removed))
+    let (added, removed) = if said.is_empty() {
+        shown_counts(text)
+    } else {
+        said.iter().fold((0, 0), sum)
+    };
+    format!(
+        "+{} −{}",
+        haft_text::grouped(added),
+        haft_text::grouped(removed)
+    )
 }
 
 fn sum(all: (u64, u64), one: &(u64, u64)) -> (u64, u64) {
     (all.0 + one.0, all.1 + one.1)
 }
 
-/// What a line of a result says, as in "Changed `a`: 1 edit applied, 12 lines added, 3 removed.", or of a file that is new.
+/// What a line of a result says, as in "Changed `a`: 1 edit applied, 12 lines added, 3 removed.",
+/// or of a file that is new.
 fn said_counts(line: &str) -> Option<(u64, u64)> {
-    let said = line
-        .strip_suffix('.')
-        .filter(|_| ["Changed `", "Moved `", "Created `"].iter().any(|verb| line.starts_with(verb)))?;
+    let said = line.strip_suffix('.').filter(|_| {
+        ["Changed `", "Moved `", "Created `"]
+            .iter()
+            .any(|verb| line.starts_with(verb))
+    })?;
     let number = |text: &str, unit: &[&str]| {
         let (count, is) = text.trim().split_once(' ')?;
         let count = count.replace(',', "").parse().ok()?;
@@ -147,7 +205,10 @@ fn said_counts(line: &str) -> Option<(u64, u64)> {
     }
     let (rest, removed) = counts.rsplit_once(',')?;
     let added = rest.rsplit_once(',').map_or(rest, |(_, added)| added);
-    Some((number(added, &["line added", "lines added"])?, number(removed, &["removed"])?))
+    Some((
+        number(added, &["line added", "lines added"])?,
+        number(removed, &["removed"])?,
+    ))
 }
 
 fn shown_counts(text: &str) -> (u64, u64) {
@@ -186,7 +247,10 @@ pub(crate) fn sections(diff: &str) -> Vec<FileSection<'_>> {
                 }
                 (None, Some(name), Some(before)) => {
                     old = None;
-                    sections.push(FileSection { names: (before, name), lines: Vec::new() });
+                    sections.push(FileSection {
+                        names: (before, name),
+                        lines: Vec::new(),
+                    });
                     continue;
                 }
                 _ => {}
@@ -227,9 +291,15 @@ mod tests {
         let text = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n fn a() {\n-    1\n+    if b { \"c\" }\n";
         let rows = numbered("", text.lines(), 60);
         let has = |row: usize, text: &str, style| {
-            rows[row].spans().iter().any(|s| s.text().contains(text) && s.style() == style)
+            rows[row]
+                .spans()
+                .iter()
+                .any(|s| s.text().contains(text) && s.style() == style)
         };
-        assert!(has(3, "fn", TextStyle::Keyword) && has(4, "1", TextStyle::Removed), "{rows:?}");
+        assert!(
+            has(3, "fn", TextStyle::Keyword) && has(4, "1", TextStyle::Removed),
+            "{rows:?}"
+        );
         assert!(
             has(5, "+    ", TextStyle::Added)
                 && has(5, "if", TextStyle::Keyword)
@@ -245,12 +315,33 @@ mod tests {
     #[test]
     fn lines_are_numbered_as_their_place_says() {
         let text = "--- a\n+++ b\n@@ -8,3 +8,4 @@\n x\n-y\n+z\n+zz\n w\n@@ -99,1 +100,0 @@ fn\n---- rule\nafter";
-        let shown: Vec<_> = numbered("", text.lines(), 40).iter().map(StyledLine::plain).collect();
-        let wanted = [" 8  x", " 9 -y", " 9 +z", "10 +zz", "11  w", "@@ -99,1 +100,0 @@ fn", "99 ---- rule", "after"];
+        let shown: Vec<_> = numbered("", text.lines(), 40)
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
+        let wanted = [
+            " 8  x",
+            " 9 -y",
+            " 9 +z",
+            "10 +zz",
+            "11  w",
+            "@@ -99,1 +100,0 @@ fn",
+            "99 ---- rule",
+            "after",
+        ];
         assert_eq!(shown[3..], wanted);
         let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
-        let shown: Vec<_> = numbered("", long.lines(), 20).iter().map(StyledLine::plain).collect();
-        assert_eq!(shown[1..], [format!("1 -{}", "x".repeat(16)), format!("   {}", "x".repeat(14))]);
+        let shown: Vec<_> = numbered("", long.lines(), 20)
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
+        assert_eq!(
+            shown[1..],
+            [
+                format!("1 -{}", "x".repeat(16)),
+                format!("   {}", "x".repeat(14))
+            ]
+        );
     }
 
     #[test]
@@ -260,7 +351,9 @@ mod tests {
                    added, 0 removed.\nDeleted `e`.";
         assert_eq!(counts(cut), "+1,305 −2");
         assert_eq!(
-            counts("--- a\n+++ b\n@@ -1,2 +1,3 @@\n--- rule\n+++ x\n+y\n z\n--- c\n+++ d\n@@ -0,0 +1 @@\n+q"),
+            counts(
+                "--- a\n+++ b\n@@ -1,2 +1,3 @@\n--- rule\n+++ x\n+y\n z\n--- c\n+++ d\n@@ -0,0 +1 @@\n+q"
+            ),
             "+3 −1"
         );
         assert_eq!(counts("Created `a`: 2 lines, 8 bytes."), "+2 −0");
@@ -290,8 +383,10 @@ mod tests {
     #[test]
     fn lines_of_a_diff_have_their_tones() {
         let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z";
-        let styles: Vec<_> =
-            numbered("", text.lines(), 40).iter().map(|row| row.spans().last().unwrap().style()).collect();
+        let styles: Vec<_> = numbered("", text.lines(), 40)
+            .iter()
+            .map(|row| row.spans().last().unwrap().style())
+            .collect();
         assert_eq!(
             styles,
             [

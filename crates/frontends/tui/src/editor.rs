@@ -1,7 +1,8 @@
 //! The line people type into, which may be many lines.
 //!
-//! Responsible for text, cursor, what was cut out, long pastes and history. Invariant: the cursor stands between two characters as
-//! people see them, never inside one. A long paste is one character here and is put in full when the text is taken.
+//! Responsible for text, cursor, what was cut out, long pastes and history. Invariant: the cursor
+//! stands between two characters as people see them, never inside one. A long paste is one
+//! character here and is put in full when the text is taken.
 
 mod vim;
 
@@ -46,7 +47,10 @@ pub(crate) struct EditorView {
 
 impl Editor {
     pub(crate) fn with_history(history: Vec<String>) -> Self {
-        Self { history, ..Self::default() }
+        Self {
+            history,
+            ..Self::default()
+        }
     }
 
     /// Keys are those of vi.
@@ -61,7 +65,9 @@ impl Editor {
 
     /// Gives a key to vi; whether it was one of its own.
     pub(crate) fn vim_key(&mut self, key: KeyEvent) -> bool {
-        let Some(mut vim) = self.vim.take() else { return false };
+        let Some(mut vim) = self.vim.take() else {
+            return false;
+        };
         let taken = vim.key(self, key);
         self.vim = Some(vim);
         taken
@@ -99,11 +105,14 @@ impl Editor {
     }
 
     fn full(&self, c: char) -> String {
-        self.paste_of(c).map_or_else(|| c.to_string(), str::to_owned)
+        self.paste_of(c)
+            .map_or_else(|| c.to_string(), str::to_owned)
     }
 
     fn paste_of(&self, c: char) -> Option<&str> {
-        let number = PASTES.contains(&c).then(|| c as usize - *PASTES.start() as usize)?;
+        let number = PASTES
+            .contains(&c)
+            .then(|| c as usize - *PASTES.start() as usize)?;
         self.pastes.get(number).map(String::as_str)
     }
 
@@ -145,7 +154,8 @@ impl Editor {
         let number = u32::from(*PASTES.start()) + self.pastes.len() as u32;
         match char::from_u32(number).filter(|c| long && PASTES.contains(c)) {
             Some(c) => {
-                self.pastes.push(text.chars().filter(|c| !PASTES.contains(c)).collect());
+                self.pastes
+                    .push(text.chars().filter(|c| !PASTES.contains(c)).collect());
                 self.put(&c.to_string());
             }
             None => self.insert(&text),
@@ -177,7 +187,9 @@ impl Editor {
     pub(crate) fn word_right(&mut self) {
         let rest = &self.text[self.cursor..];
         let blank = rest.len() - rest.trim_start().len();
-        let word = rest[blank..].find(char::is_whitespace).unwrap_or(rest.len() - blank);
+        let word = rest[blank..]
+            .find(char::is_whitespace)
+            .unwrap_or(rest.len() - blank);
         self.cursor += blank + word;
     }
 
@@ -192,7 +204,11 @@ impl Editor {
     pub(crate) fn cut_to_end(&mut self) {
         let end = self.line_end();
         // At the end of a line the break itself is cut.
-        let to = if end == self.cursor { self.after(end) } else { end };
+        let to = if end == self.cursor {
+            self.after(end)
+        } else {
+            end
+        };
         self.cut_out(self.cursor, to);
     }
 
@@ -211,8 +227,11 @@ impl Editor {
 
     /// How often a slash command was called, as far as the history goes back.
     pub(crate) fn uses(&self, command: &str) -> usize {
-        let called =
-            |text: &&String| text.strip_prefix('/').and_then(|text| text.split_whitespace().next()) == Some(command);
+        let called = |text: &&String| {
+            text.strip_prefix('/')
+                .and_then(|text| text.split_whitespace().next())
+                == Some(command)
+        };
         self.history.iter().filter(called).count()
     }
 
@@ -233,24 +252,38 @@ impl Editor {
         if end == self.text.len() {
             return self.recall_newer();
         }
-        let column = self.text[self.line_start()..self.cursor].graphemes(true).count();
+        let column = self.text[self.line_start()..self.cursor]
+            .graphemes(true)
+            .count();
         let below = end + 1;
-        let until = self.text[below..].find('\n').map_or(self.text.len(), |at| below + at);
+        let until = self.text[below..]
+            .find('\n')
+            .map_or(self.text.len(), |at| below + at);
         self.cursor = self.column_of(below, until, column);
     }
 
     /// What was sent before, newest first, that holds this.
     pub(crate) fn search(&self, query: &str, skip: usize) -> Option<&str> {
-        self.history.iter().rev().filter(|text| text.contains(query)).nth(skip).map(String::as_str)
+        self.history
+            .iter()
+            .rev()
+            .filter(|text| text.contains(query))
+            .nth(skip)
+            .map(String::as_str)
     }
 
     /// The word the cursor is in or behind, from its beginning to the cursor.
     pub(crate) fn word(&self) -> &str {
         let before = &self.text[..self.cursor];
-        let start = before.rfind(char::is_whitespace).map_or(0, |at| self.after(at));
+        let start = before
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| self.after(at));
         let word = &before[start.min(before.len())..];
-        // Chinese has no blanks: a file is mentioned directly behind it, and behind a bracket. `a@b` and `x/@y` are one word.
-        let begins = |at: &usize| word[..*at].ends_with(|c: char| !c.is_ascii() || "([{<\"'`,;:=".contains(c));
+        // Chinese has no blanks: a file is mentioned directly behind it, and behind a bracket.
+        // `a@b` and `x/@y` are one word.
+        let begins = |at: &usize| {
+            word[..*at].ends_with(|c: char| !c.is_ascii() || "([{<\"'`,;:=".contains(c))
+        };
         let mention = word.match_indices('@').map(|(at, _)| at).rfind(begins);
         mention.map_or(word, |at| &word[at..])
     }
@@ -262,48 +295,88 @@ impl Editor {
         self.insert(with);
     }
 
-    /// The rows to draw, no more than asked: those around the cursor. Words stay whole where they can.
+    /// The rows to draw, no more than asked: those around the cursor. Words stay whole where they
+    /// can.
     pub(crate) fn view(&self, prompt: &str, columns: usize, at_most: usize) -> EditorView {
         let front = width(prompt);
         let room = columns.saturating_sub(front + 1).max(NARROWEST);
-        let cells: Vec<_> = self.text.grapheme_indices(true).map(|(at, piece)| (at, self.shown(piece))).collect();
+        let cells: Vec<_> = self
+            .text
+            .grapheme_indices(true)
+            .map(|(at, piece)| (at, self.shown(piece)))
+            .collect();
         let rows = word_rows(&cells, room);
-        let cursor = cells.iter().position(|cell| cell.0 >= self.cursor).unwrap_or(cells.len());
-        let row = rows.iter().rposition(|row| row.start <= cursor).unwrap_or(0);
-        let wide = |cells: &[(usize, String)]| cells.iter().map(|cell| width(&cell.1)).sum::<usize>();
+        let cursor = cells
+            .iter()
+            .position(|cell| cell.0 >= self.cursor)
+            .unwrap_or(cells.len());
+        let row = rows
+            .iter()
+            .rposition(|row| row.start <= cursor)
+            .unwrap_or(0);
+        let wide =
+            |cells: &[(usize, String)]| cells.iter().map(|cell| width(&cell.1)).sum::<usize>();
         let column = wide(&cells[rows[row].start..cursor.min(rows[row].end)]);
         let first = row.saturating_sub(at_most.max(1) - 1);
         let line = |(number, row): (usize, &Range<usize>)| {
-            let front_text = if number == 0 { prompt.to_owned() } else { " ".repeat(front) };
-            let text: String = cells[row.clone()].iter().map(|cell| cell.1.as_str()).collect();
-            StyledLine::of(front_text, TextStyle::Accent).and(text, TextStyle::Plain).cut(columns)
+            let front_text = if number == 0 {
+                prompt.to_owned()
+            } else {
+                " ".repeat(front)
+            };
+            let text: String = cells[row.clone()]
+                .iter()
+                .map(|cell| cell.1.as_str())
+                .collect();
+            StyledLine::of(front_text, TextStyle::Accent)
+                .and(text, TextStyle::Plain)
+                .cut(columns)
         };
-        let rows = rows.iter().enumerate().skip(first).take(at_most.max(1)).map(line).collect();
-        EditorView { rows, row: row - first, column: front + column.min(room) }
+        let rows = rows
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(at_most.max(1))
+            .map(line)
+            .collect();
+        EditorView {
+            rows,
+            row: row - first,
+            column: front + column.min(room),
+        }
     }
 
     fn shown(&self, piece: &str) -> String {
-        let Some(c) = piece.chars().next() else { return String::new() };
+        let Some(c) = piece.chars().next() else {
+            return String::new();
+        };
         match self.paste_of(c) {
             Some(paste) => match paste.lines().count() {
                 0 | 1 => text!("app-pasted-characters", count = paste.chars().count()),
                 lines => text!("app-pasted-lines", lines),
             },
             None if c == '\n' => "\n".to_owned(),
-            // A command that is edited before it runs may hold control characters. Drawing cleans the rest: the width must be
-            // that of what is drawn.
+            // A command that is edited before it runs may hold control characters. Drawing cleans
+            // the rest: the width must be that of what is drawn.
             None => StyledLine::of(reveal(piece), TextStyle::Plain).plain(),
         }
     }
 
     fn recall_older(&mut self) {
-        let at = self.recalled.as_ref().map_or(self.history.len(), |(at, _)| *at);
-        let Some(older) = at.checked_sub(1) else { return };
+        let at = self
+            .recalled
+            .as_ref()
+            .map_or(self.history.len(), |(at, _)| *at);
+        let Some(older) = at.checked_sub(1) else {
+            return;
+        };
         self.recall(older);
     }
 
     fn recall_newer(&mut self) {
-        let Some((at, draft)) = self.recalled.take() else { return };
+        let Some((at, draft)) = self.recalled.take() else {
+            return;
+        };
         if at + 1 < self.history.len() {
             self.recalled = Some((at, draft));
             self.recall(at + 1);
@@ -336,7 +409,10 @@ impl Editor {
     }
 
     fn before(&self, at: usize) -> usize {
-        self.text[..at].grapheme_indices(true).next_back().map_or(0, |(from, _)| from)
+        self.text[..at]
+            .grapheme_indices(true)
+            .next_back()
+            .map_or(0, |(from, _)| from)
     }
 
     fn after(&self, at: usize) -> usize {
@@ -346,7 +422,10 @@ impl Editor {
     /// The first boundary between characters that is not before this place.
     fn boundary_from(&self, at: usize) -> usize {
         let starts = self.text.grapheme_indices(true).map(|(start, _)| start);
-        starts.chain([self.text.len()]).find(|start| *start >= at).unwrap_or(self.text.len())
+        starts
+            .chain([self.text.len()])
+            .find(|start| *start >= at)
+            .unwrap_or(self.text.len())
     }
 
     fn line_start(&self) -> usize {
@@ -354,17 +433,23 @@ impl Editor {
     }
 
     fn line_end(&self) -> usize {
-        self.text[self.cursor..].find('\n').map_or(self.text.len(), |at| self.cursor + at)
+        self.text[self.cursor..]
+            .find('\n')
+            .map_or(self.text.len(), |at| self.cursor + at)
     }
 
     fn word_before(&self) -> usize {
         let before = self.text[..self.cursor].trim_end();
-        before.rfind(char::is_whitespace).map_or(0, |at| self.after(at))
+        before
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| self.after(at))
     }
 
     fn column_of(&self, from: usize, to: usize, column: usize) -> usize {
         let line = &self.text[from..to];
-        line.grapheme_indices(true).nth(column).map_or(to, |(at, _)| from + at)
+        line.grapheme_indices(true)
+            .nth(column)
+            .map_or(to, |(at, _)| from + at)
     }
 }
 
@@ -415,14 +500,20 @@ mod tests {
         for input in include_str!("../../../testkit/fixtures/chinese_inputs.txt").lines() {
             // An input method sends a word at once, a paste everything.
             let mut editor = Editor::default();
-            let middle = input.grapheme_indices(true).nth(input.graphemes(true).count() / 2).map_or(0, |(at, _)| at);
+            let middle = input
+                .grapheme_indices(true)
+                .nth(input.graphemes(true).count() / 2)
+                .map_or(0, |(at, _)| at);
             editor.insert(&input[..middle]);
             editor.insert(&input[middle..]);
             assert_eq!(editor.text(), typed(input).text());
             let whole = editor.text().to_owned();
             for columns in [12, 40, 80, 200] {
                 let view = editor.view("> ", columns, usize::MAX);
-                assert!(view.rows.iter().all(|row| row.width() <= columns), "{input} at {columns}");
+                assert!(
+                    view.rows.iter().all(|row| row.width() <= columns),
+                    "{input} at {columns}"
+                );
             }
             let seen = whole.graphemes(true).count();
             for _ in 0..seen {
@@ -470,7 +561,10 @@ mod tests {
         editor.insert(" after");
         let view = editor.view("> ", 60, 5);
         assert_eq!(view.rows[0].plain(), "> before [pasted 5,000 lines] after");
-        assert_eq!(editor.take(), format!("before {} after", lines.replace("\r\n", "\n")));
+        assert_eq!(
+            editor.take(),
+            format!("before {} after", lines.replace("\r\n", "\n"))
+        );
         editor.paste(&lines);
         editor.backspace();
         assert!(editor.is_empty());
@@ -480,7 +574,13 @@ mod tests {
     fn a_paste_types_no_keys() {
         let mut editor = typed("");
         editor.paste("a\u{1b}[201~\u{3}b\rc\u{f0000}");
-        assert!(!editor.text().contains(['\u{1b}', '\u{3}', '\r', '\u{f0000}']), "{:?}", editor.text());
+        assert!(
+            !editor
+                .text()
+                .contains(['\u{1b}', '\u{3}', '\r', '\u{f0000}']),
+            "{:?}",
+            editor.text()
+        );
     }
 
     #[test]
@@ -493,7 +593,11 @@ mod tests {
         editor.up();
         assert_eq!(editor.text(), "two\nlines");
         editor.up();
-        assert_eq!((editor.text(), editor.cursor()), ("two\nlines", 3), "first through its rows");
+        assert_eq!(
+            (editor.text(), editor.cursor()),
+            ("two\nlines", 3),
+            "first through its rows"
+        );
         editor.up();
         assert_eq!(editor.text(), "one");
         editor.up();
@@ -531,8 +635,17 @@ mod tests {
         editor.right();
         let view = editor.view("> ", 14, 2);
         assert_eq!((view.rows.len(), view.row, view.column), (2, 0, 4));
-        let rows: Vec<_> = typed("abcdefghijklmnop qr").view("> ", 14, 9).rows.iter().map(StyledLine::plain).collect();
-        assert_eq!(rows, ["> abcdefghijk", "  lmnop qr"], "a word that is too long is broken");
+        let rows: Vec<_> = typed("abcdefghijklmnop qr")
+            .view("> ", 14, 9)
+            .rows
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
+        assert_eq!(
+            rows,
+            ["> abcdefghijk", "  lmnop qr"],
+            "a word that is too long is broken"
+        );
     }
 
     proptest! {

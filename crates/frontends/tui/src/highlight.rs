@@ -1,8 +1,9 @@
 //! Tones of code, line by line.
 //!
-//! Responsible for what of a line is a comment, a string, a word of the language. It knows words and delimiters, not grammars:
-//! grammars of a library took a tenth of a second and ten megabytes for each language. Invariant: a line is read once, in order,
-//! in time that grows with its length alone, and what it says is what it said without tones.
+//! Responsible for what of a line is a comment, a string, a word of the language. It knows words
+//! and delimiters, not grammars: grammars of a library took a tenth of a second and ten megabytes
+//! for each language. Invariant: a line is read once, in order, in time that grows with its length
+//! alone, and what it says is what it said without tones.
 
 mod languages;
 
@@ -35,24 +36,38 @@ enum ScannerState {
 impl Highlighter {
     /// Code of a language, named as after a fence: `rust`, `py`, `c++ title=x`.
     pub(crate) fn of_language(name: &str) -> Self {
-        let first = name.split([' ', ',', '{', '\t']).find(|word| !word.is_empty()).unwrap_or_default();
-        Self { language: languages::named(&first.to_lowercase()), inside: ScannerState::Code }
+        let first = name
+            .split([' ', ',', '{', '\t'])
+            .find(|word| !word.is_empty())
+            .unwrap_or_default();
+        Self {
+            language: languages::named(&first.to_lowercase()),
+            inside: ScannerState::Code,
+        }
     }
 
     /// The code of a file.
     pub(crate) fn of_path(path: &str) -> Self {
         let path = Path::new(path.trim());
         let names = [path.file_name(), path.extension()];
-        let mut names = names.into_iter().flatten().filter_map(|name| Some(name.to_str()?.to_lowercase()));
+        let mut names = names
+            .into_iter()
+            .flatten()
+            .filter_map(|name| Some(name.to_str()?.to_lowercase()));
         let language = names.find_map(|name| languages::named(&name));
-        Self { language, inside: ScannerState::Code }
+        Self {
+            language,
+            inside: ScannerState::Code,
+        }
     }
 
     /// The next line, with its tones.
     pub(crate) fn line(&mut self, text: &str) -> StyledLine {
         // Cleaned first: what is cut into spans afterwards is only cut.
         let clean = StyledLine::of(text, TextStyle::Plain);
-        let Some(language) = self.language else { return clean };
+        let Some(language) = self.language else {
+            return clean;
+        };
         let text = clean.plain();
         if text.len() > LONGEST {
             return clean;
@@ -142,7 +157,11 @@ impl<'a> CodeScanner<'a> {
             } else if rest[place..].starts_with(quote.close()) {
                 self.inside = ScannerState::Code;
                 let end = place + quote.close().len();
-                let style = if self.is_key(&rest[end..]) { TextStyle::Number } else { TextStyle::Literal };
+                let style = if self.is_key(&rest[end..]) {
+                    TextStyle::Number
+                } else {
+                    TextStyle::Literal
+                };
                 return self.take(end, style);
             }
         }
@@ -152,18 +171,32 @@ impl<'a> CodeScanner<'a> {
 
     /// Whether what was just read is the name of a value.
     fn is_key(&self, behind: &str) -> bool {
-        self.language.key.as_ref().is_some_and(|key| behind.trim_start().starts_with(key))
+        self.language
+            .key
+            .as_ref()
+            .is_some_and(|key| behind.trim_start().starts_with(key))
     }
 
     fn code(&mut self) {
         let rest = self.rest();
-        let Some(first) = rest.chars().next() else { return };
+        let Some(first) = rest.chars().next() else {
+            return;
+        };
         let begins = self.at == 0 || self.text[..self.at].ends_with([' ', '(', ';']);
-        let comment = self.language.line_comments.iter().any(|mark| rest.starts_with(mark));
+        let comment = self
+            .language
+            .line_comments
+            .iter()
+            .any(|mark| rest.starts_with(mark));
         if comment && (begins || !self.language.words_hold_comments) {
             return self.take(rest.len(), TextStyle::Comment);
         }
-        if let Some((open, close)) = self.language.comments.as_ref().filter(|(open, _)| rest.starts_with(open)) {
+        if let Some((open, close)) = self
+            .language
+            .comments
+            .as_ref()
+            .filter(|(open, _)| rest.starts_with(open))
+        {
             return self.comment(close, open.len());
         }
         if let Some(quote) = self.language.quotes.iter().find(|quote| quote.opens(rest)) {
@@ -173,10 +206,13 @@ impl<'a> CodeScanner<'a> {
             let end = rest.find(|c: char| !(c.is_alphanumeric() || "._".contains(c)));
             return self.take(end.unwrap_or(rest.len()), TextStyle::Number);
         }
-        let in_word = |c: char| c.is_alphanumeric() || c == '_' || self.language.in_words.contains(c);
+        let in_word =
+            |c: char| c.is_alphanumeric() || c == '_' || self.language.in_words.contains(c);
         if in_word(first) || self.language.before_words.contains(first) {
             let body = first.len_utf8();
-            let end = rest[body..].find(|c| !in_word(c)).map_or(rest.len(), |end| body + end);
+            let end = rest[body..]
+                .find(|c| !in_word(c))
+                .map_or(rest.len(), |end| body + end);
             let style = self.word(&rest[..end], &rest[end..]);
             return self.take(end, style);
         }
@@ -185,9 +221,18 @@ impl<'a> CodeScanner<'a> {
 
     fn word(&mut self, word: &str, behind: &str) -> TextStyle {
         let language = self.language;
-        let same = |known: &str| if language.any_case { known.eq_ignore_ascii_case(word) } else { known == word };
+        let same = |known: &str| {
+            if language.any_case {
+                known.eq_ignore_ascii_case(word)
+            } else {
+                known == word
+            }
+        };
         let is_in = |list: &str| list.split(' ').any(same);
-        let defined = std::mem::replace(&mut self.defined, language.defines.split(' ').any(|known| known == word));
+        let defined = std::mem::replace(
+            &mut self.defined,
+            language.defines.split(' ').any(|known| known == word),
+        );
         let after_bracket = self.text[..self.at].trim_end_matches('/').ends_with('<');
         if is_in(&language.keywords) || language.tags && after_bracket {
             return TextStyle::Keyword;
@@ -195,7 +240,10 @@ impl<'a> CodeScanner<'a> {
         if defined {
             return TextStyle::Strong;
         }
-        let named = language.key.is_some() && self.text[..self.at].trim_start_matches([' ', '-']).is_empty();
+        let named = language.key.is_some()
+            && self.text[..self.at]
+                .trim_start_matches([' ', '-'])
+                .is_empty();
         let variable = word.starts_with(|c| language.before_words.contains(c));
         let capitals = word.chars().next().is_some_and(char::is_uppercase) && language.types;
         if is_in(&language.constants) || named && self.is_key(behind) || variable || capitals {
@@ -214,13 +262,19 @@ mod tests {
     /// The words that are not plain, and what they are.
     fn styles(language: &str, text: &str) -> Vec<(String, TextStyle)> {
         let mut highlighter = Highlighter::of_language(language);
-        let spans = text.lines().flat_map(|line| highlighter.line(line).spans().to_vec());
+        let spans = text
+            .lines()
+            .flat_map(|line| highlighter.line(line).spans().to_vec());
         let told = spans.filter(|span| span.style() != TextStyle::Plain);
-        told.map(|span| (span.text().to_owned(), span.style())).collect()
+        told.map(|span| (span.text().to_owned(), span.style()))
+            .collect()
     }
 
     fn expect(language: &str, text: &str, expected: &[(&str, TextStyle)]) {
-        let expected: Vec<_> = expected.iter().map(|(text, style)| ((*text).to_owned(), *style)).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(text, style)| ((*text).to_owned(), *style))
+            .collect();
         assert_eq!(styles(language, text), expected, "{text}");
     }
 
@@ -242,33 +296,99 @@ mod tests {
                 ("// b", Comment),
             ],
         );
-        expect("py", "def f(): # c", &[("def", Keyword), ("f", Strong), ("# c", Comment)]);
-        expect("sh", "echo \"$a\" #b ${c#d} $e", &[("echo", Keyword), ("\"$a\"", Literal), ("#b ${c#d} $e", Comment)]);
-        expect("sh", "if x$e; then", &[("if", Keyword), ("$e", Number), ("then", Keyword)]);
+        expect(
+            "py",
+            "def f(): # c",
+            &[("def", Keyword), ("f", Strong), ("# c", Comment)],
+        );
+        expect(
+            "sh",
+            "echo \"$a\" #b ${c#d} $e",
+            &[
+                ("echo", Keyword),
+                ("\"$a\"", Literal),
+                ("#b ${c#d} $e", Comment),
+            ],
+        );
+        expect(
+            "sh",
+            "if x$e; then",
+            &[("if", Keyword), ("$e", Number), ("then", Keyword)],
+        );
         expect(
             "json",
             "{\"a\": \"b\", \"c\": true}",
-            &[("\"a\"", Number), ("\"b\"", Literal), ("\"c\"", Number), ("true", Number)],
+            &[
+                ("\"a\"", Number),
+                ("\"b\"", Literal),
+                ("\"c\"", Number),
+                ("true", Number),
+            ],
         );
-        expect("yaml", "- name: x # y", &[("name", Number), ("# y", Comment)]);
-        expect("toml", "[a]\nkey = 'v'", &[("key", Number), ("'v'", Literal)]);
-        expect("sql", "Select a FROM b -- c", &[("Select", Keyword), ("FROM", Keyword), ("-- c", Comment)]);
-        expect("html", "<p class=\"a\">if</p>", &[("p", Keyword), ("\"a\"", Literal), ("p", Keyword)]);
-        expect("diff", "-a\n+b\n c", &[("-a", TextStyle::Removed), ("+b", TextStyle::Added)]);
+        expect(
+            "yaml",
+            "- name: x # y",
+            &[("name", Number), ("# y", Comment)],
+        );
+        expect(
+            "toml",
+            "[a]\nkey = 'v'",
+            &[("key", Number), ("'v'", Literal)],
+        );
+        expect(
+            "sql",
+            "Select a FROM b -- c",
+            &[("Select", Keyword), ("FROM", Keyword), ("-- c", Comment)],
+        );
+        expect(
+            "html",
+            "<p class=\"a\">if</p>",
+            &[("p", Keyword), ("\"a\"", Literal), ("p", Keyword)],
+        );
+        expect(
+            "diff",
+            "-a\n+b\n c",
+            &[("-a", TextStyle::Removed), ("+b", TextStyle::Added)],
+        );
     }
 
     #[test]
     fn what_is_open_goes_on_in_the_next_line() {
         use TextStyle::{Comment, Keyword, Literal};
-        expect("c", "/* a\nb */ int", &[("/* a", Comment), ("b */", Comment), ("int", Keyword)]);
-        expect("py", "\"\"\"a\nb\"\"\" if", &[("\"\"\"a", Literal), ("b\"\"\"", Literal), ("if", Keyword)]);
-        expect("c", "\"not closed\nint", &[("\"not closed", Literal), ("int", Keyword)]);
+        expect(
+            "c",
+            "/* a\nb */ int",
+            &[("/* a", Comment), ("b */", Comment), ("int", Keyword)],
+        );
+        expect(
+            "py",
+            "\"\"\"a\nb\"\"\" if",
+            &[("\"\"\"a", Literal), ("b\"\"\"", Literal), ("if", Keyword)],
+        );
+        expect(
+            "c",
+            "\"not closed\nint",
+            &[("\"not closed", Literal), ("int", Keyword)],
+        );
     }
 
     #[test]
     fn languages_are_known_by_many_names() {
         for name in [
-            "rust", "rs", "Rust", "python", "py", "ts", "typescript", "tsx", "bash", "sh", "toml", "c++", "go", "yaml",
+            "rust",
+            "rs",
+            "Rust",
+            "python",
+            "py",
+            "ts",
+            "typescript",
+            "tsx",
+            "bash",
+            "sh",
+            "toml",
+            "c++",
+            "go",
+            "yaml",
             "rust,ignore",
         ] {
             assert!(Highlighter::of_language(name).language.is_some(), "{name}");

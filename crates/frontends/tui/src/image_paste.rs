@@ -1,4 +1,5 @@
-//! Pasted text that may be the path of a picture, as terminals paste a file that is dropped on them.
+//! Pasted text that may be the path of a picture, as terminals paste a file that is dropped on
+//! them.
 
 /// How the names of pictures end.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
@@ -27,17 +28,23 @@ pub(crate) fn image_path(text: &str) -> Option<String> {
     if text.is_empty() || text.contains(['\n', '\r']) {
         return None;
     }
-    let quoted = ['\'', '"'].into_iter().find_map(|mark| text.strip_prefix(mark)?.strip_suffix(mark));
+    let quoted = ['\'', '"']
+        .into_iter()
+        .find_map(|mark| text.strip_prefix(mark)?.strip_suffix(mark));
     let path = match (quoted, text.strip_prefix("file://")) {
         (Some(inside), _) => inside.to_owned(),
         (None, Some(address)) => decoded(&address[address.find('/')?..])?,
         (None, None) => unescaped(text)?,
     };
     let name = path.to_lowercase();
-    ENDINGS.iter().any(|ending| name.ends_with(ending)).then_some(path)
+    ENDINGS
+        .iter()
+        .any(|ending| name.ends_with(ending))
+        .then_some(path)
 }
 
-/// A word as a shell reads it: a backslash stands before what is special. None where there are several words.
+/// A word as a shell reads it: a backslash stands before what is special. None where there are
+/// several words.
 fn unescaped(text: &str) -> Option<String> {
     let mut path = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -89,7 +96,16 @@ mod tests {
         ] {
             assert_eq!(image_path(pasted).as_deref(), Some(path), "{pasted}");
         }
-        for pasted in ["", "shot", "see a.png", "/a.png\n/b.png", "file://x", "file:///%zz.png", "let x = 1;", "a\\"] {
+        for pasted in [
+            "",
+            "shot",
+            "see a.png",
+            "/a.png\n/b.png",
+            "file://x",
+            "file:///%zz.png",
+            "let x = 1;",
+            "a\\",
+        ] {
             assert_eq!(image_path(pasted), None, "{pasted}");
         }
     }

@@ -1,11 +1,13 @@
 //! Lines of text with a meaning, before they are coloured.
 //!
-//! Invariant: no span holds a control character, a line break or a tab, and none piles up marks on a character. Everything that
-//! is drawn is made of spans, so nothing that is drawn can move the cursor.
+//! Invariant: no span holds a control character, a line break or a tab, and none piles up marks on
+//! a character. Everything that is drawn is made of spans, so nothing that is drawn can move the
+//! cursor.
 
 use haft_text::{sanitise, width};
 
-/// How many characters without a width may follow one that has it: enough for every script, too few to draw over other rows.
+/// How many characters without a width may follow one that has it: enough for every script, too few
+/// to draw over other rows.
 const MARKS: usize = 6;
 const TAB: &str = "    ";
 
@@ -63,15 +65,28 @@ pub struct StyledSpan {
 impl StyledSpan {
     /// Text that is safe to draw, whatever it was before.
     pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
-        Self { text: clean(text.as_ref()), style, link: None }
+        Self {
+            text: clean(text.as_ref()),
+            style,
+            link: None,
+        }
     }
 
     /// The same, leading to a file: an absolute path.
     #[must_use]
     pub(crate) fn leading_to(mut self, path: &str) -> Self {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
-        let coded = |byte: u8| if safe(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-        self.link = Some(format!("file://{}", path.bytes().map(coded).collect::<String>()));
+        let coded = |byte: u8| {
+            if safe(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        };
+        self.link = Some(format!(
+            "file://{}",
+            path.bytes().map(coded).collect::<String>()
+        ));
         self
     }
 
@@ -80,9 +95,14 @@ impl StyledSpan {
         self.link.as_deref()
     }
 
-    /// A part of the text of another span: what was safe there may look otherwise without its neighbours.
+    /// A part of the text of another span: what was safe there may look otherwise without its
+    /// neighbours.
     pub(crate) fn part(text: String, style: TextStyle) -> Self {
-        Self { text, style, link: None }
+        Self {
+            text,
+            style,
+            link: None,
+        }
     }
 
     /// The text.
@@ -110,7 +130,9 @@ impl StyledLine {
 
     /// Text of one style.
     pub fn of(text: impl AsRef<str>, style: TextStyle) -> Self {
-        Self { spans: vec![StyledSpan::new(text, style)] }
+        Self {
+            spans: vec![StyledSpan::new(text, style)],
+        }
     }
 
     /// The line with more text.
@@ -123,7 +145,9 @@ impl StyledLine {
     /// Adds a span; one of the same style as the last becomes part of it.
     pub fn push(&mut self, span: StyledSpan) {
         match self.spans.last_mut() {
-            Some(last) if last.style == span.style && last.link == span.link => last.text.push_str(&span.text),
+            Some(last) if last.style == span.style && last.link == span.link => {
+                last.text.push_str(&span.text)
+            }
             _ if span.text.is_empty() => {}
             _ => self.spans.push(span),
         }
@@ -156,7 +180,8 @@ impl StyledLine {
             let wide = width(&span.text);
             if wide >= room {
                 // Something follows, or the whole would have fitted: the cut must show.
-                let cut = haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
+                let cut =
+                    haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
                 kept.push(StyledSpan { text: cut, ..span });
                 break;
             }
@@ -210,7 +235,11 @@ mod tests {
     #[test]
     fn nothing_in_a_span_moves_the_cursor() {
         let span = StyledSpan::new("a\u{1b}[2J\rb\nc\td\u{202e}e\u{9b}5A", TextStyle::Plain);
-        assert!(!span.text().chars().any(char::is_control), "{:?}", span.text());
+        assert!(
+            !span.text().chars().any(char::is_control),
+            "{:?}",
+            span.text()
+        );
         assert!(span.text().contains("<U+202E>"));
     }
 

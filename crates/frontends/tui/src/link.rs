@@ -277,7 +277,14 @@ pub struct TerminalSide {
 pub fn link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
     let (messages, heard) = unbounded_channel();
     let (operations, wanted) = unbounded_channel();
-    (UiHandle { messages }, wanted, TerminalSide { messages: heard, operations })
+    (
+        UiHandle { messages },
+        wanted,
+        TerminalSide {
+            messages: heard,
+            operations,
+        },
+    )
 }
 
 impl UiHandle {
@@ -292,7 +299,10 @@ impl UiHandle {
 
     /// Asks at the terminal; rules are kept by `remember`.
     pub fn approver(&self, remember: Remember) -> impl Approver + use<> {
-        UiApprover { ui: self.clone(), remember }
+        UiApprover {
+            ui: self.clone(),
+            remember,
+        }
     }
 }
 
@@ -318,14 +328,22 @@ struct UiApprover {
 impl Approver for UiApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let (answer, answered) = oneshot::channel();
-        self.ui.send(Incoming::Ask { approval: Box::new(approval.clone()), answer });
+        self.ui.send(Incoming::Ask {
+            approval: Box::new(approval.clone()),
+            answer,
+        });
         // A terminal that went away cannot say yes.
-        answered.await.unwrap_or(ApprovalReply::No { reason: String::new() })
+        answered.await.unwrap_or(ApprovalReply::No {
+            reason: String::new(),
+        })
     }
 
     async fn fill(&self, form: &Form) -> Filled {
         let (answer, answered) = oneshot::channel();
-        self.ui.send(Incoming::Form { form: Box::new(form.clone()), answer });
+        self.ui.send(Incoming::Form {
+            form: Box::new(form.clone()),
+            answer,
+        });
         answered.await.unwrap_or(Filled::Cancelled)
     }
 

@@ -1,8 +1,8 @@
 //! Markdown that arrives piece by piece, as rows.
 //!
-//! Responsible for what of an answer is finished: a block is, once something else has begun after it, and so is each line of
-//! code in a fence. Invariant: what is finished is given once and never changes; the rest, the tail, is drawn again and again
-//! and stays short.
+//! Responsible for what of an answer is finished: a block is, once something else has begun after
+//! it, and so is each line of code in a fence. Invariant: what is finished is given once and never
+//! changes; the rest, the tail, is drawn again and again and stays short.
 
 mod block;
 
@@ -13,7 +13,8 @@ use crate::wrap::chop;
 use block::CodeLayout;
 pub(crate) use block::render;
 
-/// No more of an unfinished block is drawn: it would not fit a screen, and drawing must not take longer the longer it gets.
+/// No more of an unfinished block is drawn: it would not fit a screen, and drawing must not take
+/// longer the longer it gets.
 const TAIL_BYTES: usize = 8 * 1024;
 
 /// What stands before a line of code.
@@ -72,7 +73,10 @@ impl MarkdownStream {
     pub(crate) fn tail(&self, columns: usize) -> Vec<StyledLine> {
         if self.fence.is_some() {
             // It gets its tones once it is whole: a line is read once.
-            return code(&StyledLine::of(last_bytes(&self.partial), TextStyle::Plain), columns);
+            return code(
+                &StyledLine::of(last_bytes(&self.partial), TextStyle::Plain),
+                columns,
+            );
         }
         let mut text = last_bytes(&self.block).to_owned();
         text.push_str(last_bytes(&self.partial));
@@ -142,10 +146,14 @@ impl MarkdownStream {
 
 impl CodeFence {
     fn opened_by(line: &str) -> Option<Self> {
-        let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
+        let mark = line
+            .chars()
+            .next()
+            .filter(|mark| ['`', '~'].contains(mark))?;
         let count = line.chars().take_while(|c| *c == mark).count();
         // A backtick further on makes it code within a line.
-        (count >= 3 && !(mark == '`' && line[count..].contains('`'))).then_some(Self { mark, count })
+        (count >= 3 && !(mark == '`' && line[count..].contains('`')))
+            .then_some(Self { mark, count })
     }
 
     fn closed_by(self, line: &str) -> bool {
@@ -158,7 +166,14 @@ impl CodeFence {
 fn code(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let rows = chop(line, columns.saturating_sub(CODE_INDENT.len()));
     rows.into_iter()
-        .map(|row| StyledLine::of(CODE_INDENT, TextStyle::Plain).spans().iter().chain(row.spans()).cloned().collect())
+        .map(|row| {
+            StyledLine::of(CODE_INDENT, TextStyle::Plain)
+                .spans()
+                .iter()
+                .chain(row.spans())
+                .cloned()
+                .collect()
+        })
         .collect()
 }
 

@@ -1,7 +1,9 @@
-//! A list to choose from: it stands where the input is, until something is chosen or Esc is pressed.
+//! A list to choose from: it stands where the input is, until something is chosen or Esc is
+//! pressed.
 //!
-//! Whoever opens it says what each row does, so the same list serves conversations, messages, models and yes or no. Invariant:
-//! it is never higher than the room it is given, and the chosen row is always among those that show.
+//! Whoever opens it says what each row does, so the same list serves conversations, messages,
+//! models and yes or no. Invariant: it is never higher than the room it is given, and the chosen
+//! row is always among those that show.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -22,8 +24,8 @@ pub struct PickerList {
     pub rows: Vec<PickerRow>,
     /// What is typed into the filter at first.
     pub filter: String,
-    /// Whether it decides on something that must be read first: keys pressed before that choose nothing, and text that fits no
-    /// row goes to the input.
+    /// Whether it decides on something that must be read first: keys pressed before that choose
+    /// nothing, and text that fits no row goes to the input.
     pub is_question: bool,
 }
 
@@ -96,7 +98,10 @@ const PAGE: usize = 8;
 
 impl Picker {
     pub(crate) fn new(list: PickerList) -> Self {
-        Self { armed: !list.is_question, open: vec![OpenList::new(list)] }
+        Self {
+            armed: !list.is_question,
+            open: vec![OpenList::new(list)],
+        }
     }
 
     pub(crate) fn arm(&mut self) {
@@ -109,13 +114,19 @@ impl Picker {
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> PickerOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let Some(front) = self.open.last_mut() else { return PickerOutcome::Closed };
+        let Some(front) = self.open.last_mut() else {
+            return PickerOutcome::Closed;
+        };
         match key.code {
             KeyCode::Char('c' | 'g') if control => return PickerOutcome::Closed,
             KeyCode::Esc => {
                 self.open.pop();
                 self.armed = true;
-                return if self.open.is_empty() { PickerOutcome::Closed } else { PickerOutcome::Stay };
+                return if self.open.is_empty() {
+                    PickerOutcome::Closed
+                } else {
+                    PickerOutcome::Stay
+                };
             }
             KeyCode::Enter if !self.armed => {}
             KeyCode::Enter => {
@@ -160,19 +171,30 @@ impl Picker {
 
     /// The rows to draw, no more than asked, and the row and column of the cursor among them.
     pub(crate) fn view(&self, columns: usize, at_most: usize) -> (Vec<StyledLine>, (usize, usize)) {
-        self.open.last().map(|front| front.view(columns, at_most, self.armed)).unwrap_or_default()
+        self.open
+            .last()
+            .map(|front| front.view(columns, at_most, self.armed))
+            .unwrap_or_default()
     }
 }
 
 impl OpenList {
     fn new(list: PickerList) -> Self {
         let filter = list.filter.clone();
-        Self { list, filter, chosen: 0 }
+        Self {
+            list,
+            filter,
+            chosen: 0,
+        }
     }
 
     /// The rows that hold every word of the filter.
     fn fitting(&self) -> Vec<&PickerRow> {
-        let words: Vec<_> = self.filter.split_whitespace().map(str::to_lowercase).collect();
+        let words: Vec<_> = self
+            .filter
+            .split_whitespace()
+            .map(str::to_lowercase)
+            .collect();
         let fits = |row: &&PickerRow| {
             let whole = format!("{} {}", row.text, row.about).to_lowercase();
             words.iter().all(|word| whole.contains(word))
@@ -198,15 +220,29 @@ impl OpenList {
         self.chosen = 0;
     }
 
-    fn view(&self, columns: usize, at_most: usize, armed: bool) -> (Vec<StyledLine>, (usize, usize)) {
-        let mut rows = wrap(&StyledLine::of(&self.list.title, TextStyle::Strong), columns);
+    fn view(
+        &self,
+        columns: usize,
+        at_most: usize,
+        armed: bool,
+    ) -> (Vec<StyledLine>, (usize, usize)) {
+        let mut rows = wrap(
+            &StyledLine::of(&self.list.title, TextStyle::Strong),
+            columns,
+        );
         if rows.len() > TITLE_ROWS || at_most < 2 * TITLE_ROWS + 3 {
             rows = vec![StyledLine::of(&self.list.title, TextStyle::Strong).cut(columns)];
         }
-        let notes = self.list.notes.iter().flat_map(|note| wrap(&StyledLine::of(note, TextStyle::Dim), columns));
+        let notes = self
+            .list
+            .notes
+            .iter()
+            .flat_map(|note| wrap(&StyledLine::of(note, TextStyle::Dim), columns));
         // The title, the filter, one row and the keys are always there.
         rows.extend(notes.take(at_most.saturating_sub(rows.len() + 4)));
-        let typed = StyledLine::of("> ", TextStyle::Accent).and(&self.filter, TextStyle::Plain).cut(columns);
+        let typed = StyledLine::of("> ", TextStyle::Accent)
+            .and(&self.filter, TextStyle::Plain)
+            .cut(columns);
         let cursor = (rows.len(), typed.width().min(columns.saturating_sub(1)));
         rows.push(typed);
         let fitting = self.fitting();
@@ -215,13 +251,25 @@ impl OpenList {
         let shown: Vec<_> = fitting.iter().enumerate().skip(first).take(room).collect();
         let layout = Layout::of(&shown.iter().map(|(_, row)| **row), columns);
         // What Enter would not take yet is not marked.
-        rows.extend(shown.iter().map(|(at, row)| layout.line(row, armed && *at == self.chosen)));
+        rows.extend(
+            shown
+                .iter()
+                .map(|(at, row)| layout.line(row, armed && *at == self.chosen)),
+        );
         if fitting.is_empty() {
-            rows.push(StyledLine::of(format!("  {}", text!("app-picker-empty")), TextStyle::Dim).cut(columns));
+            rows.push(
+                StyledLine::of(format!("  {}", text!("app-picker-empty")), TextStyle::Dim)
+                    .cut(columns),
+            );
         }
         let keys = text!("app-picker-keys");
         let keys = if fitting.len() > shown.len() {
-            text!("app-picker-place", at = self.chosen + 1, count = fitting.len(), keys)
+            text!(
+                "app-picker-place",
+                at = self.chosen + 1,
+                count = fitting.len(),
+                keys
+            )
         } else {
             keys.to_owned()
         };
@@ -241,23 +289,39 @@ struct Layout {
 impl Layout {
     fn of<'a>(rows: &(impl Iterator<Item = &'a PickerRow> + Clone), columns: usize) -> Self {
         let widest = |text: fn(&PickerRow) -> &str| {
-            rows.clone().map(|row| StyledLine::of(text(row), TextStyle::Plain).width()).max().unwrap_or_default()
+            rows.clone()
+                .map(|row| StyledLine::of(text(row), TextStyle::Plain).width())
+                .max()
+                .unwrap_or_default()
         };
         let room = columns.saturating_sub(2);
-        // What it is matters more than what is said about it, but not so much that nothing is left of that.
+        // What it is matters more than what is said about it, but not so much that nothing is left
+        // of that.
         let about = widest(|row| &row.about).min(room * 9 / 20);
         let beside = if about == 0 { 0 } else { about + 2 };
-        Self { columns, text: widest(|row| &row.text).min(room.saturating_sub(beside)) }
+        Self {
+            columns,
+            text: widest(|row| &row.text).min(room.saturating_sub(beside)),
+        }
     }
 
     fn line(&self, row: &PickerRow, chosen: bool) -> StyledLine {
-        let (mark, style) = if chosen { ("▸ ", TextStyle::Accent) } else { ("  ", TextStyle::Plain) };
+        let (mark, style) = if chosen {
+            ("▸ ", TextStyle::Accent)
+        } else {
+            ("  ", TextStyle::Plain)
+        };
         let text = StyledLine::of(&row.text, style).cut(self.text);
         let blank = " ".repeat(self.text.saturating_sub(text.width()) + 2);
         let front = StyledLine::of(mark, style);
         let line: StyledLine = front.spans().iter().chain(text.spans()).cloned().collect();
-        if row.about.is_empty() { line } else { line.and(blank, TextStyle::Plain).and(&row.about, TextStyle::Dim) }
-            .cut(self.columns)
+        if row.about.is_empty() {
+            line
+        } else {
+            line.and(blank, TextStyle::Plain)
+                .and(&row.about, TextStyle::Dim)
+        }
+        .cut(self.columns)
     }
 }
 
@@ -268,12 +332,20 @@ mod tests {
     use super::*;
 
     fn row(text: &str, about: &str) -> PickerRow {
-        PickerRow { text: text.into(), about: about.into(), then: PickerAction::Type(text.into()) }
+        PickerRow {
+            text: text.into(),
+            about: about.into(),
+            then: PickerAction::Type(text.into()),
+        }
     }
 
     fn picker(rows: &[(&str, &str)]) -> Picker {
         let rows = rows.iter().map(|(text, about)| row(text, about)).collect();
-        Picker::new(PickerList { title: "Which one?".into(), rows, ..PickerList::default() })
+        Picker::new(PickerList {
+            title: "Which one?".into(),
+            rows,
+            ..PickerList::default()
+        })
     }
 
     fn press(picker: &mut Picker, code: KeyCode) -> PickerOutcome {
@@ -281,28 +353,55 @@ mod tests {
     }
 
     fn shown(picker: &Picker, columns: usize, rows: usize) -> String {
-        picker.view(columns, rows).0.iter().map(|row| row.plain() + "\n").collect()
+        picker
+            .view(columns, rows)
+            .0
+            .iter()
+            .map(|row| row.plain() + "\n")
+            .collect()
     }
 
     #[test]
     fn words_narrow_it_down_and_enter_takes() {
-        let mut picker =
-            picker(&[("fix the bug", "2 h ago"), ("write the page", "1 d ago"), ("fix the page", "3 d ago")]);
-        "page fix".chars().for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
+        let mut picker = picker(&[
+            ("fix the bug", "2 h ago"),
+            ("write the page", "1 d ago"),
+            ("fix the page", "3 d ago"),
+        ]);
+        "page fix"
+            .chars()
+            .for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
         assert_eq!(
             press(&mut picker, KeyCode::Enter),
             PickerOutcome::Chosen(PickerAction::Type("fix the page".into()))
         );
-        "zzz".chars().for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
-        assert_eq!(press(&mut picker, KeyCode::Enter), PickerOutcome::Stay, "there is nothing to take");
+        "zzz"
+            .chars()
+            .for_each(|c| drop(press(&mut picker, KeyCode::Char(c))));
+        assert_eq!(
+            press(&mut picker, KeyCode::Enter),
+            PickerOutcome::Stay,
+            "there is nothing to take"
+        );
         assert!(shown(&picker, 40, 9).contains("no match"));
     }
 
     #[test]
     fn a_list_behind_a_list_is_come_back_to() {
-        let inner = PickerList { title: "How?".into(), rows: vec![row("so", "")], ..PickerList::default() };
-        let rows = vec![PickerRow { then: PickerAction::Open(Box::new(inner)), ..row("one", "") }];
-        let mut picker = Picker::new(PickerList { title: "Which?".into(), rows, ..PickerList::default() });
+        let inner = PickerList {
+            title: "How?".into(),
+            rows: vec![row("so", "")],
+            ..PickerList::default()
+        };
+        let rows = vec![PickerRow {
+            then: PickerAction::Open(Box::new(inner)),
+            ..row("one", "")
+        }];
+        let mut picker = Picker::new(PickerList {
+            title: "Which?".into(),
+            rows,
+            ..PickerList::default()
+        });
         assert_eq!(press(&mut picker, KeyCode::Enter), PickerOutcome::Stay);
         assert!(shown(&picker, 40, 9).starts_with("How?"));
         assert_eq!(press(&mut picker, KeyCode::Esc), PickerOutcome::Stay);
@@ -313,12 +412,19 @@ mod tests {
     #[test]
     fn narrow_and_wide() {
         let mut picker = picker(&[
-            ("a conversation with a very long name indeed", "2 h ago, 14 messages"),
+            (
+                "a conversation with a very long name indeed",
+                "2 h ago, 14 messages",
+            ),
             ("日本語の会話", "3 d ago, 2 messages"),
             ("third", "4 d ago, 6 messages"),
         ]);
         press(&mut picker, KeyCode::Down);
-        insta::assert_snapshot!(format!("{}\n{}", shown(&picker, 40, 5), shown(&picker, 80, 10)));
+        insta::assert_snapshot!(format!(
+            "{}\n{}",
+            shown(&picker, 40, 5),
+            shown(&picker, 80, 10)
+        ));
     }
 
     proptest! {

@@ -1,7 +1,9 @@
-//! The interface for screen readers, and for terminals that can only write: plain lines, nothing redrawn.
+//! The interface for screen readers, and for terminals that can only write: plain lines, nothing
+//! redrawn.
 //!
-//! Responsible for saying as text what the other interface says by position, colour and symbols. Invariant: what is written is never written
-//! over, every line says by itself what it is, and haft changes nothing in how the terminal works.
+//! Responsible for saying as text what the other interface says by position, colour and symbols.
+//! Invariant: what is written is never written over, every line says by itself what it is, and haft
+//! changes nothing in how the terminal works.
 
 mod text;
 
@@ -37,7 +39,9 @@ const DECLINE: &str = "-";
 
 /// Runs the interface in lines until its user leaves. Blocks; give it a thread of its own.
 pub fn run_plain(setup: Setup, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async { PlainDriver::start(setup, side, host)?.run().await })
 }
 
@@ -61,7 +65,14 @@ struct PlainDriver {
 
 impl PlainDriver {
     fn start(setup: Setup, side: TerminalSide, host: HostActions) -> io::Result<Self> {
-        let (app, effects) = App::new(Setup { editing: Editing::Shell, ..setup }, COLUMNS, ROWS);
+        let (app, effects) = App::new(
+            Setup {
+                editing: Editing::Shell,
+                ..setup
+            },
+            COLUMNS,
+            ROWS,
+        );
         let mut plain = Self {
             app,
             side,
@@ -81,8 +92,11 @@ impl PlainDriver {
 
     async fn run(mut self) -> Result<Ended, TuiError> {
         let mut lines = lines();
-        let [mut interrupt, mut terminate, mut hangup] =
-            [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
+        let [mut interrupt, mut terminate, mut hangup] = [
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ];
         let ended = loop {
             if let Some(ended) = self.ended {
                 break ended;
@@ -118,7 +132,11 @@ impl PlainDriver {
 
     fn interrupt(&mut self) -> io::Result<()> {
         if let Some(id) = self.app.newest_shell() {
-            drop(self.side.operations.send(Operation::Side(SideAction::Stop(id))));
+            drop(
+                self.side
+                    .operations
+                    .send(Operation::Side(SideAction::Stop(id))),
+            );
             return self.say(text!("plain-interrupting"));
         }
         if self.busy {
@@ -173,17 +191,24 @@ impl PlainDriver {
                 self.take(UiMessage::Idle)?;
                 self.prompt()
             }
-            UiMessage::Earlier(messages) => messages.into_iter().try_for_each(|message| match message {
-                EarlierMessage::User(text) => {
-                    self.say(&text::clean(&format!("{} {}", text!("plain-prompt"), text.replace('\n', " "))))
-                }
-                silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
-                    self.take(UiMessage::Earlier(vec![silent]))
-                }
-            }),
+            UiMessage::Earlier(messages) => {
+                messages.into_iter().try_for_each(|message| match message {
+                    EarlierMessage::User(text) => self.say(&text::clean(&format!(
+                        "{} {}",
+                        text!("plain-prompt"),
+                        text.replace('\n', " ")
+                    ))),
+                    silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
+                        self.take(UiMessage::Earlier(vec![silent]))
+                    }
+                })
+            }
             UiMessage::Pick(list) => self.offer(list),
             UiMessage::Typed { text } => {
-                self.say(&text::clean(&text!("plain-typed", text = text.replace('\n', " "))))?;
+                self.say(&text::clean(&text!(
+                    "plain-typed",
+                    text = text.replace('\n', " ")
+                )))?;
                 self.prompt()
             }
             message @ (UiMessage::Told { .. }
@@ -202,7 +227,8 @@ impl PlainDriver {
         }
     }
 
-    /// Takes a line as the terminal gave it. Lines that came together were pasted, and answer no question.
+    /// Takes a line as the terminal gave it. Lines that came together were pasted, and answer no
+    /// question.
     fn typed(&mut self, line: TypedLine) -> io::Result<()> {
         if line.came_with_others && self.asking.is_some() {
             (self.prompted, self.leaving) = (false, false);
@@ -222,7 +248,11 @@ impl PlainDriver {
             return self.choose(list, (since, typed_at), line.trim());
         }
         if let Some((mut filling, answer)) = self.filling.take() {
-            let step = if line.trim() == DECLINE { FormProgress::Done(Filled::Declined) } else { filling.typed(&line) };
+            let step = if line.trim() == DECLINE {
+                FormProgress::Done(Filled::Declined)
+            } else {
+                filling.typed(&line)
+            };
             return match step {
                 FormProgress::Next => self.fill(filling, answer),
                 FormProgress::Wrong(why) => {
@@ -237,10 +267,16 @@ impl PlainDriver {
             };
         }
         if line.trim() == OPEN {
-            self.take(AppInput::Key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL)))?;
+            self.take(AppInput::Key(KeyEvent::new(
+                KeyCode::Char('o'),
+                KeyModifiers::CONTROL,
+            )))?;
         } else {
             self.take(AppInput::Paste(line))?;
-            self.take(AppInput::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE)))?;
+            self.take(AppInput::Key(KeyEvent::new(
+                KeyCode::Enter,
+                KeyModifiers::NONE,
+            )))?;
         }
         self.prompt()
     }
@@ -252,14 +288,23 @@ impl PlainDriver {
             self.say(&text::clean(note))?;
         }
         for (at, row) in list.rows.iter().enumerate() {
-            let about = if row.about.is_empty() { String::new() } else { format!(", {}", row.about) };
+            let about = if row.about.is_empty() {
+                String::new()
+            } else {
+                format!(", {}", row.about)
+            };
             self.say(&text::clean(&format!("{}: {}{about}", at + 1, row.text)))?;
         }
         self.picking = Some((list, Instant::now()));
         self.ask(text!("plain-number"))
     }
 
-    fn choose(&mut self, list: PickerList, (since, typed_at): (Instant, Instant), typed: &str) -> io::Result<()> {
+    fn choose(
+        &mut self,
+        list: PickerList,
+        (since, typed_at): (Instant, Instant),
+        typed: &str,
+    ) -> io::Result<()> {
         if list.is_question && typed_at < since + READING {
             self.say(text!("plain-too-early"))?;
             self.picking = Some((list, since));
@@ -268,9 +313,14 @@ impl PlainDriver {
         if typed.is_empty() {
             return self.prompt();
         }
-        let chosen = typed.parse::<usize>().ok().and_then(|number| list.rows.get(number.checked_sub(1)?));
+        let chosen = typed
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| list.rows.get(number.checked_sub(1)?));
         match chosen.map(|row| row.then.clone()) {
-            None if list.is_question && typed.parse::<usize>().is_err() => self.line(typed.to_owned(), typed_at),
+            None if list.is_question && typed.parse::<usize>().is_err() => {
+                self.line(typed.to_owned(), typed_at)
+            }
             None => {
                 self.picking = Some((list, since));
                 self.ask(text!("plain-number"))
@@ -310,18 +360,28 @@ impl PlainDriver {
         }
         let line = line.trim();
         let given = match asking.stage {
-            ApprovalStage::Choose | ApprovalStage::Confirm(_) => self.first_answer(&mut asking, line)?,
-            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule if line.is_empty() => {
+            ApprovalStage::Choose | ApprovalStage::Confirm(_) => {
+                self.first_answer(&mut asking, line)?
+            }
+            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule
+                if line.is_empty() =>
+            {
                 asking.stage = ApprovalStage::Choose;
                 Err(text!("plain-answer"))
             }
-            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => match asking.typed(line) {
-                Ok(given) => Ok(given),
-                Err(why) => {
-                    self.say(&why)?;
-                    Err(if asking.stage == ApprovalStage::Rule { text!("plain-rule") } else { text!("plain-change") })
+            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => {
+                match asking.typed(line) {
+                    Ok(given) => Ok(given),
+                    Err(why) => {
+                        self.say(&why)?;
+                        Err(if asking.stage == ApprovalStage::Rule {
+                            text!("plain-rule")
+                        } else {
+                            text!("plain-change")
+                        })
+                    }
                 }
-            },
+            }
         };
         match given {
             Ok(given) => {
@@ -340,8 +400,8 @@ impl PlainDriver {
         }
     }
 
-    /// The answer that a line is, or what is asked for next. A line is one choice or a reason to refuse; the question has
-    /// shown the rules that each choice keeps, and where.
+    /// The answer that a line is, or what is asked for next. A line is one choice or a reason to
+    /// refuse; the question has shown the rules that each choice keeps, and where.
     fn first_answer(
         &mut self,
         asking: &mut ApprovalDialog,
@@ -354,13 +414,19 @@ impl PlainDriver {
             _ => line,
         };
         let mut chars = line.chars();
-        let choice = chars.next().and_then(|c| asking.choice(c)).filter(|_| chars.as_str().is_empty());
+        let choice = chars
+            .next()
+            .and_then(|c| asking.choice(c))
+            .filter(|_| chars.as_str().is_empty());
         Ok(match choice {
             Some(ApprovalChoice::Answer(given)) => Ok(given),
             Some(ApprovalChoice::Confirm(Grant::Always)) => Ok(ApprovalReply::Always),
             Some(ApprovalChoice::Confirm(Grant::Session)) => Ok(ApprovalReply::Session),
             Some(ApprovalChoice::Confirm(Grant::AllEdits)) => {
-                let mode = PickerAction::Mode { mode: PermissionMode::AcceptEdits, prompt: None };
+                let mode = PickerAction::Mode {
+                    mode: PermissionMode::AcceptEdits,
+                    prompt: None,
+                };
                 self.take(AppInput::Chosen(mode))?;
                 Ok(ApprovalReply::Once)
             }
@@ -371,7 +437,10 @@ impl PlainDriver {
             // Two would read the same keys: a file is edited as the call says it.
             Some(ApprovalChoice::Change(_) | ApprovalChoice::ChangeFile) => {
                 asking.open_input(ApprovalStage::Change);
-                self.say(&text!("plain-call-is", text = asking.editable().replace('\n', " ")))?;
+                self.say(&text!(
+                    "plain-call-is",
+                    text = asking.editable().replace('\n', " ")
+                ))?;
                 Err(text!("plain-change"))
             }
             Some(ApprovalChoice::Rule(text)) => {
@@ -380,7 +449,9 @@ impl PlainDriver {
                 Err(text!("plain-rule"))
             }
             // A single word may be a slip: it is asked again.
-            None if line.contains(char::is_whitespace) => Ok(ApprovalReply::No { reason: line.to_owned() }),
+            None if line.contains(char::is_whitespace) => Ok(ApprovalReply::No {
+                reason: line.to_owned(),
+            }),
             None => Err(text!("plain-answer")),
         })
     }
@@ -427,7 +498,11 @@ impl PlainDriver {
         if line.is_empty() {
             return Ok(());
         }
-        let before = if std::mem::take(&mut self.prompted) { "\n" } else { "" };
+        let before = if std::mem::take(&mut self.prompted) {
+            "\n"
+        } else {
+            ""
+        };
         put(&format!("{before}{}\n", fitted(line)))
     }
 
@@ -456,19 +531,43 @@ fn put(text: &str) -> io::Result<()> {
 
 /// What is printed for an event in addition to what every interface prints.
 fn told(event: &Event) -> Vec<String> {
-    if let (haft_agent::MAIN, EventBody::Retry { attempt, delay_ms, reason, .. }) = (&*event.agent, &event.body) {
+    if let (
+        haft_agent::MAIN,
+        EventBody::Retry {
+            attempt,
+            delay_ms,
+            reason,
+            ..
+        },
+    ) = (&*event.agent, &event.body)
+    {
         let wait = delay_ms.div_ceil(1000);
         return vec![text::clean(&text!("plain-retry", attempt, wait, reason))];
     }
-    let EventBody::ToolCall { name, phase: CallPhase::Finished, arguments: Some(arguments), .. } = &event.body else {
+    let EventBody::ToolCall {
+        name,
+        phase: CallPhase::Finished,
+        arguments: Some(arguments),
+        ..
+    } = &event.body
+    else {
         return Vec::new();
     };
     if event.agent != haft_agent::MAIN {
-        return vec![text::clean(&text!("plain-call-of", agent = event.agent, name, about = about(arguments)))];
+        return vec![text::clean(&text!(
+            "plain-call-of",
+            agent = event.agent,
+            name,
+            about = about(arguments)
+        ))];
     }
     match name.as_str() {
         "todo_write" => text::todo(arguments),
-        _ => vec![text::clean(&text!("plain-call", name, about = about(arguments)))],
+        _ => vec![text::clean(&text!(
+            "plain-call",
+            name,
+            about = about(arguments)
+        ))],
     }
 }
 
@@ -477,7 +576,8 @@ struct TypedLine {
     text: String,
     /// Whether it came in one piece with other lines, which nobody types.
     came_with_others: bool,
-    /// When it was read: a line typed before a question does not answer it, however long it has waited.
+    /// When it was read: a line typed before a question does not answer it, however long it has
+    /// waited.
     typed_at: Instant,
 }
 
@@ -490,7 +590,14 @@ fn lines() -> UnboundedReceiver<TypedLine> {
             let Ok(text) = text else { break };
             let is_followed = terminal::has_more(io::stdin());
             let came_with_others = std::mem::replace(&mut follows, is_followed) || is_followed;
-            if send.send(TypedLine { text, came_with_others, typed_at: Instant::now() }).is_err() {
+            if send
+                .send(TypedLine {
+                    text,
+                    came_with_others,
+                    typed_at: Instant::now(),
+                })
+                .is_err()
+            {
                 break;
             }
         }

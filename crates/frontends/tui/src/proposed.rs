@@ -1,7 +1,8 @@
 //! The files that a call would leave behind, whole, to be changed by hand before they are written.
 //!
-//! Several are one text, each below a line with its name. Invariant: the arguments made of a changed text write exactly that text
-//! (the last line of a file of several ends like any other); where that cannot be had, there is no such text.
+//! Several are one text, each below a line with its name. Invariant: the arguments made of a
+//! changed text write exactly that text (the last line of a file of several ends like any other);
+//! where that cannot be had, there is no such text.
 
 use haft_agent::Approval;
 use serde_json::{Value, json};
@@ -16,7 +17,14 @@ const NOWHERE: &str = "/dev/null";
 
 /// Whether calls of this tool leave files behind that can be changed first.
 pub(crate) fn is_file_tool(tool: &str) -> bool {
-    ["write_to_file", "edit_file", "replace_in_file", "multi_edit", "apply_patch"].contains(&tool)
+    [
+        "write_to_file",
+        "edit_file",
+        "replace_in_file",
+        "multi_edit",
+        "apply_patch",
+    ]
+    .contains(&tool)
 }
 
 /// Files as a call would leave them.
@@ -45,20 +53,47 @@ pub(crate) struct LostNames;
 impl ProposedFiles {
     /// The files that a call would change, where their text is known.
     pub(crate) fn of(approval: &Approval, read: ReadText<'_>) -> Option<Self> {
-        let text_of = |name: &str| approval.arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        let text_of = |name: &str| {
+            approval
+                .arguments
+                .get(name)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
         if approval.tool == "write_to_file" {
             let (path, text) = (text_of("path")?, text_of("content")?);
-            let files = vec![ProposedFile { from: None, path, text, old: String::new() }];
-            return Some(Self { files, besides: String::new() });
+            let files = vec![ProposedFile {
+                from: None,
+                path,
+                text,
+                old: String::new(),
+            }];
+            return Some(Self {
+                files,
+                besides: String::new(),
+            });
         }
-        let mut proposed = Self { files: Vec::new(), besides: String::new() };
+        let mut proposed = Self {
+            files: Vec::new(),
+            besides: String::new(),
+        };
         for section in diff::sections(&approval.subject) {
             match section.names {
                 (from, NOWHERE) => proposed.besides.extend(["*** Delete File: ", from, "\n"]),
                 (from, to) if section.lines.is_empty() => {
-                    proposed.besides.extend(["*** Update File: ", from, "\n*** Move to: ", to, "\n"]);
+                    proposed.besides.extend([
+                        "*** Update File: ",
+                        from,
+                        "\n*** Move to: ",
+                        to,
+                        "\n",
+                    ]);
                 }
-                (from, to) => proposed.files.push(ProposedFile::of(from, to, &section.lines, read)?),
+                (from, to) => {
+                    proposed
+                        .files
+                        .push(ProposedFile::of(from, to, &section.lines, read)?)
+                }
             }
         }
         // Of one file the call says itself where it is.
@@ -70,25 +105,39 @@ impl ProposedFiles {
         let fits = |file: &ProposedFile| {
             (whole(&file.text) && (file.from.is_none() || whole(&file.old))) || !(several || patch)
         };
-        let can = if several { patch || approval.tool == "multi_edit" } else { proposed.files.len() == 1 };
-        (can && proposed.files.iter().all(fits) && proposed.texts(&proposed.text()).is_ok()).then_some(proposed)
+        let can = if several {
+            patch || approval.tool == "multi_edit"
+        } else {
+            proposed.files.len() == 1
+        };
+        (can && proposed.files.iter().all(fits) && proposed.texts(&proposed.text()).is_ok())
+            .then_some(proposed)
     }
 
     /// What is edited.
     pub(crate) fn text(&self) -> String {
         match self.files.as_slice() {
             [file] => file.text.clone(),
-            files => files.iter().flat_map(|file| [file.name_line(), "\n".to_owned(), file.text.clone()]).collect(),
+            files => files
+                .iter()
+                .flat_map(|file| [file.name_line(), "\n".to_owned(), file.text.clone()])
+                .collect(),
         }
     }
 
     /// The text of each file, of what was edited.
     fn texts(&self, edited: &str) -> Result<Vec<String>, LostNames> {
-        let [first, rest @ ..] = self.files.as_slice() else { return Err(LostNames) };
+        let [first, rest @ ..] = self.files.as_slice() else {
+            return Err(LostNames);
+        };
         if rest.is_empty() {
             return Ok(vec![edited.to_owned()]);
         }
-        let is_name = |line: &str| self.files.iter().any(|file| file.name_line() == line.trim_end());
+        let is_name = |line: &str| {
+            self.files
+                .iter()
+                .any(|file| file.name_line() == line.trim_end())
+        };
         let mut names = self.files.iter();
         let mut texts: Vec<String> = Vec::new();
         if edited.lines().next().map(str::trim_end) != Some(&first.name_line()) {
@@ -104,37 +153,68 @@ impl ProposedFiles {
                 text.extend([line, "\n"]);
             }
         }
-        if texts.len() == self.files.len() { Ok(texts) } else { Err(LostNames) }
+        if texts.len() == self.files.len() {
+            Ok(texts)
+        } else {
+            Err(LostNames)
+        }
     }
 
     /// How the name of the file ends, so that an editor knows the language.
     pub(crate) fn ending(&self) -> String {
-        let path = self.files.first().map(|file| std::path::Path::new(&file.path));
+        let path = self
+            .files
+            .first()
+            .map(|file| std::path::Path::new(&file.path));
         let ending = path.and_then(|path| path.extension()?.to_str());
         ending.map_or_else(String::new, |ending| format!(".{ending}"))
     }
 
-    /// The arguments with which the call writes what was edited instead; none where it stays as it is.
-    pub(crate) fn arguments(&self, approval: &Approval, edited: &str) -> Result<Option<Value>, LostNames> {
+    /// The arguments with which the call writes what was edited instead; none where it stays as it
+    /// is.
+    pub(crate) fn arguments(
+        &self,
+        approval: &Approval,
+        edited: &str,
+    ) -> Result<Option<Value>, LostNames> {
         let texts = self.texts(edited)?;
-        if texts.iter().zip(&self.files).all(|(text, file)| *text == file.text) {
+        if texts
+            .iter()
+            .zip(&self.files)
+            .all(|(text, file)| *text == file.text)
+        {
             return Ok(None);
         }
         let mut arguments = approval.arguments.clone();
-        let changed = || self.files.iter().zip(&texts).filter(|(file, text)| file.from.is_none() || file.old != **text);
-        match (approval.tool.as_str(), self.files.as_slice(), texts.as_slice()) {
+        let changed = || {
+            self.files
+                .iter()
+                .zip(&texts)
+                .filter(|(file, text)| file.from.is_none() || file.old != **text)
+        };
+        match (
+            approval.tool.as_str(),
+            self.files.as_slice(),
+            texts.as_slice(),
+        ) {
             ("write_to_file", _, [text]) => arguments["content"] = text.as_str().into(),
             ("edit_file", [file], [text]) => {
-                (arguments["old_text"], arguments["new_text"]) = (file.old.as_str().into(), text.as_str().into());
+                (arguments["old_text"], arguments["new_text"]) =
+                    (file.old.as_str().into(), text.as_str().into());
             }
-            ("replace_in_file", [file], [text]) => arguments["diff"] = file.search_and_replace(text).into(),
+            ("replace_in_file", [file], [text]) => {
+                arguments["diff"] = file.search_and_replace(text).into()
+            }
             ("multi_edit", ..) => {
                 let edit = |(file, text): (&ProposedFile, &String)| json!({"path": file.path, "old_string": file.old, "new_string": text});
                 arguments["edits"] = changed().map(edit).collect();
             }
             _ => {
-                let sections: String = changed().map(|(file, text)| file.patch_section(text)).collect();
-                arguments["patch"] = format!("*** Begin Patch\n{sections}{}*** End Patch\n", self.besides).into();
+                let sections: String = changed()
+                    .map(|(file, text)| file.patch_section(text))
+                    .collect();
+                arguments["patch"] =
+                    format!("*** Begin Patch\n{sections}{}*** End Patch\n", self.besides).into();
             }
         }
         Ok(Some(arguments))
@@ -149,7 +229,12 @@ impl ProposedFile {
             None => String::new(),
         };
         let text = patched(&old, places)?;
-        Some(Self { from, path: to.to_owned(), text, old })
+        Some(Self {
+            from,
+            path: to.to_owned(),
+            text,
+            old,
+        })
     }
 
     /// The line above it, where there are others.
@@ -158,17 +243,41 @@ impl ProposedFile {
     }
 
     fn search_and_replace(&self, text: &str) -> String {
-        let line = |text: &str| if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let line = |text: &str| {
+            if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            }
+        };
         let old = &self.old;
-        format!("<<<<<<< SEARCH\n{old}{}=======\n{text}{}>>>>>>> REPLACE\n", line(old), line(text))
+        format!(
+            "<<<<<<< SEARCH\n{old}{}=======\n{text}{}>>>>>>> REPLACE\n",
+            line(old),
+            line(text)
+        )
     }
 
     /// What a patch says of it.
     fn patch_section(&self, text: &str) -> String {
-        let lines = |sign, text: &str| text.lines().flat_map(|line| [sign, line, "\n"]).collect::<String>();
-        let Some(from) = &self.from else { return format!("*** Add File: {}\n{}", self.path, lines("+", text)) };
-        let moved = if *from == self.path { String::new() } else { format!("*** Move to: {}\n", self.path) };
-        format!("*** Update File: {from}\n{moved}@@\n{}{}", lines("-", &self.old), lines("+", text))
+        let lines = |sign, text: &str| {
+            text.lines()
+                .flat_map(|line| [sign, line, "\n"])
+                .collect::<String>()
+        };
+        let Some(from) = &self.from else {
+            return format!("*** Add File: {}\n{}", self.path, lines("+", text));
+        };
+        let moved = if *from == self.path {
+            String::new()
+        } else {
+            format!("*** Move to: {}\n", self.path)
+        };
+        format!(
+            "*** Update File: {from}\n{moved}@@\n{}{}",
+            lines("-", &self.old),
+            lines("+", text)
+        )
     }
 }
 
@@ -219,11 +328,17 @@ mod tests {
     #[test]
     fn a_diff_is_applied_exactly_or_not_at_all() {
         let diff = "@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
-        assert_eq!(patched("one\ntwo\nthree\nfour\n", &places(diff)).as_deref(), Some("one\nzwei\nthree\nfour\n"));
+        assert_eq!(
+            patched("one\ntwo\nthree\nfour\n", &places(diff)).as_deref(),
+            Some("one\nzwei\nthree\nfour\n")
+        );
         assert_eq!(patched("one\n2\nthree\n", &places(diff)), None);
         let twice = diff.to_owned() + "@@ -9 +9 @@\n-nine\n+neun\n\\ No newline at end of file\n";
         let text = "one\ntwo\nthree\n4\n5\n6\n7\n8\nnine\n";
-        assert_eq!(patched(text, &places(&twice)).as_deref(), Some("one\nzwei\nthree\n4\n5\n6\n7\n8\nneun"));
+        assert_eq!(
+            patched(text, &places(&twice)).as_deref(),
+            Some("one\nzwei\nthree\n4\n5\n6\n7\n8\nneun")
+        );
         assert_eq!(patched("one\n", &["no diff"]), None);
     }
 
@@ -240,8 +355,7 @@ mod tests {
         }
     }
 
-    const TWO_FILES: &str =
-        "--- a.rs\n+++ a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+zwei\n--- /dev/null\n+++ b.rs\n@@ -0,0 +1 @@\n+new\n";
+    const TWO_FILES: &str = "--- a.rs\n+++ a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+zwei\n--- /dev/null\n+++ b.rs\n@@ -0,0 +1 @@\n+new\n";
 
     fn read(path: &str) -> Option<String> {
         (path == "a.rs").then(|| "one\ntwo\n".to_owned())
@@ -251,14 +365,20 @@ mod tests {
     fn several_files_are_one_text_and_apart_again() {
         let approval = asked("multi_edit", json!({"edits": []}), TWO_FILES);
         let files = ProposedFiles::of(&approval, &read).unwrap();
-        assert_eq!(files.text(), "######## a.rs ########\none\nzwei\n######## b.rs ########\nnew\n");
+        assert_eq!(
+            files.text(),
+            "######## a.rs ########\none\nzwei\n######## b.rs ########\nnew\n"
+        );
         assert_eq!(files.arguments(&approval, &files.text()), Ok(None));
         let edited = files.text().replace("new", "newer");
         let edits = json!([
             {"path": "a.rs", "old_string": "one\ntwo\n", "new_string": "one\nzwei\n"},
             {"path": "b.rs", "old_string": "", "new_string": "newer\n"},
         ]);
-        assert_eq!(files.arguments(&approval, &edited), Ok(Some(json!({ "edits": edits }))));
+        assert_eq!(
+            files.arguments(&approval, &edited),
+            Ok(Some(json!({ "edits": edits })))
+        );
         // What is as it was is not written.
         let undone = files.text().replace("zwei", "two");
         let arguments = files.arguments(&approval, &undone).unwrap().unwrap();
@@ -270,13 +390,17 @@ mod tests {
 
     #[test]
     fn a_patch_is_written_again() {
-        let subject = format!("{TWO_FILES}--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n--- old\n+++ moved\n");
+        let subject =
+            format!("{TWO_FILES}--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n--- old\n+++ moved\n");
         let approval = asked("apply_patch", json!({"patch": "…"}), &subject);
         let files = ProposedFiles::of(&approval, &read).unwrap();
         let edited = files.text().replace("zwei", "dwa");
         let patch = "*** Begin Patch\n*** Update File: a.rs\n@@\n-one\n-two\n+one\n+dwa\n*** Add File: b.rs\n+new\n\
                      *** Delete File: gone\n*** Update File: old\n*** Move to: moved\n*** End Patch\n";
-        assert_eq!(files.arguments(&approval, &edited), Ok(Some(json!({ "patch": patch }))));
+        assert_eq!(
+            files.arguments(&approval, &edited),
+            Ok(Some(json!({ "patch": patch })))
+        );
     }
 
     #[test]
@@ -285,13 +409,20 @@ mod tests {
         let patch = |subject: &str| asked("apply_patch", json!({"patch": "…"}), subject);
         assert_eq!(ProposedFiles::of(&patch(TWO_FILES), &crlf), None);
         let bare = |_: &str| Some("one\ntwo".to_owned());
-        let subject = "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n\\ No newline at end of file\n+zwei\n";
+        let subject =
+            "--- a\n+++ a\n@@ -1,2 +1,2 @@\n one\n-two\n\\ No newline at end of file\n+zwei\n";
         assert_eq!(ProposedFiles::of(&patch(subject), &bare), None);
         assert!(
             ProposedFiles::of(&asked("multi_edit", json!({}), subject), &bare)
                 .is_none_or(|files| files.files.len() == 1)
         );
-        assert_eq!(ProposedFiles::of(&patch("--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"), &read), None);
+        assert_eq!(
+            ProposedFiles::of(
+                &patch("--- gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"),
+                &read
+            ),
+            None
+        );
     }
 
     proptest! {

@@ -4,52 +4,103 @@
 
 /// Programs that run what they are given, or whose arguments decide what is lost.
 const EXACT: &[&str] = &[
-    "awk", "bash", "chmod", "chown", "cp", "curl", "dash", "dd", "doas", "env", "eval", "exec", "find", "fish", "ksh",
-    "ln", "mv", "nice", "node", "nohup", "perl", "php", "pkexec", "python", "python3", "rm", "rmdir", "rsync", "ruby",
-    "scp", "sed", "sh", "ssh", "su", "sudo", "tar", "tee", "time", "timeout", "unlink", "wget", "xargs", "zsh", "kill",
-    "killall", "pkill",
+    "awk", "bash", "chmod", "chown", "cp", "curl", "dash", "dd", "doas", "env", "eval", "exec",
+    "find", "fish", "ksh", "ln", "mv", "nice", "node", "nohup", "perl", "php", "pkexec", "python",
+    "python3", "rm", "rmdir", "rsync", "ruby", "scp", "sed", "sh", "ssh", "su", "sudo", "tar",
+    "tee", "time", "timeout", "unlink", "wget", "xargs", "zsh", "kill", "killall", "pkill",
 ];
 /// Programs whose next word says what they do.
 const COMMANDS: &[&str] = &[
-    "aws", "brew", "bun", "bundle", "cargo", "composer", "conda", "deno", "docker", "dotnet", "gh", "git", "go",
-    "gradle", "helm", "just", "kubectl", "mvn", "npm", "npx", "pip", "pip3", "pnpm", "podman", "poetry", "rustup",
-    "terraform", "uv", "uvx", "yarn",
+    "aws",
+    "brew",
+    "bun",
+    "bundle",
+    "cargo",
+    "composer",
+    "conda",
+    "deno",
+    "docker",
+    "dotnet",
+    "gh",
+    "git",
+    "go",
+    "gradle",
+    "helm",
+    "just",
+    "kubectl",
+    "mvn",
+    "npm",
+    "npx",
+    "pip",
+    "pip3",
+    "pnpm",
+    "podman",
+    "poetry",
+    "rustup",
+    "terraform",
+    "uv",
+    "uvx",
+    "yarn",
 ];
 /// Words whose next word says more.
 const GROUPS: &[&str] = &["run", "compose", "exec", "tool", "workspace"];
 /// What is done only as it was asked.
 const FINAL: &[&str] = &[
-    "apply", "clean", "delete", "deploy", "destroy", "exec", "login", "prune", "publish", "push", "release", "reset",
-    "rm", "rmi", "uninstall", "upload",
+    "apply",
+    "clean",
+    "delete",
+    "deploy",
+    "destroy",
+    "exec",
+    "login",
+    "prune",
+    "publish",
+    "push",
+    "release",
+    "reset",
+    "rm",
+    "rmi",
+    "uninstall",
+    "upload",
 ];
 
-/// The rule to begin with: any arguments after the words that say what is done, any file of the same folder. The exact one where
-/// that would be too much.
+/// The rule to begin with: any arguments after the words that say what is done, any file of the
+/// same folder. The exact one where that would be too much.
 pub(crate) fn proposed(exact: &str) -> String {
-    let widened = exact.strip_suffix(')').and_then(|rule| rule.split_once('(')).and_then(|(tool, inside)| {
-        let wide = match tool {
-            "execute_command" | "background_task" | "session_start" => command(inside)?,
-            _ if crate::proposed::is_file_tool(tool) => {
-                let (folder, _) = inside.rsplit_once('/')?;
-                (!folder.is_empty() && !folder.contains(['*', '[', '{', '?'])).then(|| format!("{folder}/**"))?
-            }
-            _ => return None,
-        };
-        Some(format!("{tool}({wide})"))
-    });
+    let widened = exact
+        .strip_suffix(')')
+        .and_then(|rule| rule.split_once('('))
+        .and_then(|(tool, inside)| {
+            let wide = match tool {
+                "execute_command" | "background_task" | "session_start" => command(inside)?,
+                _ if crate::proposed::is_file_tool(tool) => {
+                    let (folder, _) = inside.rsplit_once('/')?;
+                    (!folder.is_empty() && !folder.contains(['*', '[', '{', '?']))
+                        .then(|| format!("{folder}/**"))?
+                }
+                _ => return None,
+            };
+            Some(format!("{tool}({wide})"))
+        });
     widened.unwrap_or_else(|| exact.to_owned())
 }
 
-/// The words of a command that say what it does, with any that follow; none where it stays as it is.
+/// The words of a command that say what it does, with any that follow; none where it stays as it
+/// is.
 fn command(line: &str) -> Option<String> {
     let words: Vec<_> = line.split(' ').collect();
     let program = words.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
     let is_word = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
+            && word
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
     };
-    if EXACT.contains(&name) || words.iter().any(|word| FINAL.contains(word)) || program.contains(['\'', '"']) {
+    if EXACT.contains(&name)
+        || words.iter().any(|word| FINAL.contains(word))
+        || program.contains(['\'', '"'])
+    {
         return None;
     }
     let mut kept = 1;
@@ -71,8 +122,14 @@ mod tests {
     #[test]
     fn what_is_proposed() {
         for (exact, wide) in [
-            ("execute_command(cargo test -p x)", "execute_command(cargo test:*)"),
-            ("execute_command(npm run build --watch)", "execute_command(npm run build:*)"),
+            (
+                "execute_command(cargo test -p x)",
+                "execute_command(cargo test:*)",
+            ),
+            (
+                "execute_command(npm run build --watch)",
+                "execute_command(npm run build:*)",
+            ),
             ("execute_command(make check)", "execute_command(make:*)"),
             ("execute_command(git log -3)", "execute_command(git log:*)"),
             ("execute_command(pytest 'a b')", "execute_command(pytest:*)"),

@@ -1,7 +1,8 @@
-//! Runs the interface at a real terminal: reads keys, draws, and gives the terminal back whatever happens.
+//! Runs the interface at a real terminal: reads keys, draws, and gives the terminal back whatever
+//! happens.
 //!
-//! Responsible for time and signals, of which [`App`] knows nothing. Invariant: a key is drawn at once; what the model says is
-//! drawn at most every [`FRAME`], however fast it comes.
+//! Responsible for time and signals, of which [`App`] knows nothing. Invariant: a key is drawn at
+//! once; what the model says is drawn at most every [`FRAME`], however fast it comes.
 
 use std::io;
 use std::time::Duration;
@@ -29,8 +30,9 @@ const FRAME: Duration = Duration::from_millis(33);
 const TICK: Duration = Duration::from_secs(1);
 /// How the name of the file ends in which a prompt is edited.
 const PROMPT_ENDING: &str = ".md";
-/// Keys that follow each other within this time were pasted or sent by a program: nobody types as fast. It must not be zero,
-/// for which `event::poll` does not even look at keys that were read already.
+/// Keys that follow each other within this time were pasted or sent by a program: nobody types as
+/// fast. It must not be zero, for which `event::poll` does not even look at keys that were read
+/// already.
 const TOGETHER_TIMEOUT: Duration = Duration::from_millis(30);
 /// How many messages are taken in before anything is drawn.
 const AT_ONCE: usize = 512;
@@ -54,13 +56,15 @@ pub enum Ended {
     Panicked,
 }
 
-/// Opens the user's editor on a text, in a file whose name ends so, and gives what became of it, or why that was not possible.
+/// Opens the user's editor on a text, in a file whose name ends so, and gives what became of it, or
+/// why that was not possible.
 pub type EditText = Box<dyn Fn(&str, &str) -> Result<String, String> + Send>;
 
 /// Gives the text of a file; none where it has none.
 pub type ReadFile = Box<dyn Fn(&str) -> Option<String> + Send>;
 
-/// Finds a picture and what stands for it in the text; none where that is no picture, or why there is none.
+/// Finds a picture and what stands for it in the text; none where that is no picture, or why there
+/// is none.
 pub type FindImage = Box<dyn Fn(&ImageSource) -> Result<Option<PastedImage>, String> + Send>;
 
 /// Actions that need files and programs; the program that embeds the interface provides them.
@@ -76,8 +80,15 @@ pub struct HostActions {
 }
 
 /// Runs the interface on this thread until its user leaves. Blocks; give it a thread of its own.
-pub fn run(setup: Setup, palette: Palette, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+pub fn run(
+    setup: Setup,
+    palette: Palette,
+    side: TerminalSide,
+    host: HostActions,
+) -> Result<Ended, TuiError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async { ScreenDriver::start(setup, palette, side, host)?.run().await })
 }
 
@@ -121,7 +132,11 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn new() -> io::Result<Self> {
-        let end = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
+        let end = [
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+        ];
         let [terminate, hangup, interrupt] = end.map(signal);
         // SIGTSTP and SIGCONT have no names in tokio.
         let number = |signal: rustix::process::Signal| SignalKind::from_raw(signal.as_raw());
@@ -143,7 +158,12 @@ impl Signals {
 }
 
 impl ScreenDriver {
-    fn start(setup: Setup, palette: Palette, side: TerminalSide, host: HostActions) -> io::Result<Self> {
+    fn start(
+        setup: Setup,
+        palette: Palette,
+        side: TerminalSide,
+        host: HostActions,
+    ) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         let taken = RawTerminal::take()?;
         let (bell, notifies) = (setup.bell, setup.notifies);
@@ -221,7 +241,8 @@ impl ScreenDriver {
         }
         self.key(first)?;
         for _ in 0..AT_ONCE {
-            // Read past the stream: one that is polled without waiting for it never wakes anybody again.
+            // Read past the stream: one that is polled without waiting for it never wakes anybody
+            // again.
             if self.ended.is_some() || self.suspended || !event::poll(Duration::ZERO)? {
                 break;
             }
@@ -230,13 +251,19 @@ impl ScreenDriver {
         if self.dirty { self.draw() } else { Ok(()) }
     }
 
-    /// Takes in everything that was read at once while a key may answer a question: one key is an answer, several are text.
+    /// Takes in everything that was read at once while a key may answer a question: one key is an
+    /// answer, several are text.
     fn answer_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         let mut events = vec![first];
         while events.len() < AT_ONCE && event::poll(TOGETHER_TIMEOUT)? {
             events.push(Some(event::read()));
         }
-        let is_typed = |event: &&Option<_>| matches!(event, Some(Ok(TerminalEvent::Key(_) | TerminalEvent::Paste(_))));
+        let is_typed = |event: &&Option<_>| {
+            matches!(
+                event,
+                Some(Ok(TerminalEvent::Key(_) | TerminalEvent::Paste(_)))
+            )
+        };
         if events.iter().filter(is_typed).count() < 2 {
             return events.into_iter().try_for_each(|event| self.key(event));
         }
@@ -258,9 +285,14 @@ impl ScreenDriver {
             Some(Ok(TerminalEvent::Paste(text))) => self.take(AppInput::Paste(text))?,
             Some(Ok(TerminalEvent::Resize(columns, rows))) => {
                 self.screen.resized(columns.into())?;
-                self.take(AppInput::Size { columns: columns.into(), rows: rows.into() })?;
+                self.take(AppInput::Size {
+                    columns: columns.into(),
+                    rows: rows.into(),
+                })?;
             }
-            Some(Ok(TerminalEvent::FocusGained | TerminalEvent::FocusLost | TerminalEvent::Mouse(_))) => {}
+            Some(Ok(
+                TerminalEvent::FocusGained | TerminalEvent::FocusLost | TerminalEvent::Mouse(_),
+            )) => {}
             // The terminal went away.
             Some(Err(_)) | None => self.ended = Some(Ended::Signalled),
         }
@@ -276,7 +308,9 @@ impl ScreenDriver {
         };
         self.message(first)?;
         for _ in 0..AT_ONCE {
-            let Ok(next) = self.side.messages.try_recv() else { break };
+            let Ok(next) = self.side.messages.try_recv() else {
+                break;
+            };
             self.message(next)?;
         }
         Ok(())
@@ -375,8 +409,8 @@ impl ScreenDriver {
         self.screen.draw(&finished, &self.app.frame())
     }
 
-    /// Stops until the shell goes on with haft. This thread may run on for a moment before it stops, so the terminal is taken
-    /// again only when the signal to go on has come.
+    /// Stops until the shell goes on with haft. This thread may run on for a moment before it
+    /// stops, so the terminal is taken again only when the signal to go on has come.
     fn suspend(&mut self) -> io::Result<()> {
         self.screen.leave()?;
         terminal::give_back();
@@ -399,13 +433,19 @@ impl ScreenDriver {
 
     /// Has the user change what a call would write.
     fn edit_file(&mut self, approval: &Approval) -> io::Result<()> {
-        let Some(files) = ProposedFiles::of(approval, &self.host.read) else { return self.take(AppInput::NoFile) };
+        let Some(files) = ProposedFiles::of(approval, &self.host.read) else {
+            return self.take(AppInput::NoFile);
+        };
         match self.open_editor(&files.text(), &files.ending())? {
             Ok(text) => match files.arguments(approval, &text) {
                 Ok(Some(arguments)) => self.take(AppInput::CallEdited(arguments)),
                 // Whoever leaves an editor without saving has not said yes.
-                Ok(None) => self.take(AppInput::CallNotEdited(text!("app-edit-unchanged").to_owned())),
-                Err(LostNames) => self.take(AppInput::CallNotEdited(text!("app-lost-names").to_owned())),
+                Ok(None) => self.take(AppInput::CallNotEdited(
+                    text!("app-edit-unchanged").to_owned(),
+                )),
+                Err(LostNames) => {
+                    self.take(AppInput::CallNotEdited(text!("app-lost-names").to_owned()))
+                }
             },
             Err(why) => self.take(AppInput::CallNotEdited(why)),
         }
@@ -413,7 +453,8 @@ impl ScreenDriver {
 
     fn come_back(&mut self) -> io::Result<()> {
         if terminal::is_ours() {
-            // It was stopped without being asked: the shell has written below, and has set the terminal as it likes.
+            // It was stopped without being asked: the shell has written below, and has set the
+            // terminal as it likes.
             self.screen.abandon()?;
             terminal::give_back();
         }
@@ -421,7 +462,10 @@ impl ScreenDriver {
         self.suspended = false;
         let (columns, rows) = crossterm::terminal::size()?;
         self.screen.forget()?;
-        self.take(AppInput::Size { columns: columns.into(), rows: rows.into() })?;
+        self.take(AppInput::Size {
+            columns: columns.into(),
+            rows: rows.into(),
+        })?;
         self.draw()
     }
 }

@@ -1,9 +1,11 @@
-//! Turns lines into what a terminal does: prints what is finished, and draws the live region below it.
+//! Turns lines into what a terminal does: prints what is finished, and draws the live region below
+//! it.
 //!
-//! Responsible for every byte that is written to the terminal while it is in use. Invariant: the cursor is always in the live
-//! region and its row there is known, so that moves are relative and the terminal need never be asked. The live region is
-//! never higher than the terminal. While rows are written the terminal does not wrap: a character that is wider than it was
-//! thought cannot push anything to another row.
+//! Responsible for every byte that is written to the terminal while it is in use. Invariant: the
+//! cursor is always in the live region and its row there is known, so that moves are relative and
+//! the terminal need never be asked. The live region is never higher than the terminal. While rows
+//! are written the terminal does not wrap: a character that is wider than it was thought cannot
+//! push anything to another row.
 
 use std::io::{self, Write};
 
@@ -28,7 +30,11 @@ impl Palette {
             Self::Plain => "",
             Self::Attributes => match style {
                 TextStyle::Dim | TextStyle::LineNumber | TextStyle::Comment => "2",
-                TextStyle::Strong | TextStyle::Heading | TextStyle::Accent | TextStyle::Warning | TextStyle::Bad => "1",
+                TextStyle::Strong
+                | TextStyle::Heading
+                | TextStyle::Accent
+                | TextStyle::Warning
+                | TextStyle::Bad => "1",
                 TextStyle::Emphasis => "3",
                 TextStyle::Link => "4",
                 TextStyle::Plain
@@ -76,12 +82,20 @@ pub struct TerminalScreen<W> {
 impl<W: Write> TerminalScreen<W> {
     /// A terminal whose cursor stands at the beginning of an empty row.
     pub fn new(out: W, palette: Palette) -> Self {
-        Self { out, palette, rows: Vec::new(), row: 0 }
+        Self {
+            out,
+            palette,
+            rows: Vec::new(),
+            row: 0,
+        }
     }
 
     /// Prints what is finished above the live region, and brings that up to date.
     pub fn draw(&mut self, finished: &[StyledLine], frame: &LiveRegion) -> io::Result<()> {
-        let mut bytes = ScreenWriter { text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"), palette: self.palette };
+        let mut bytes = ScreenWriter {
+            text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"),
+            palette: self.palette,
+        };
         if finished.is_empty() {
             self.change(&mut bytes, &frame.rows);
         } else {
@@ -93,7 +107,10 @@ impl<W: Write> TerminalScreen<W> {
             }
             self.whole(&mut bytes, &frame.rows);
         }
-        let (row, column) = (frame.cursor.0.min(frame.rows.len().saturating_sub(1)), frame.cursor.1);
+        let (row, column) = (
+            frame.cursor.0.min(frame.rows.len().saturating_sub(1)),
+            frame.cursor.1,
+        );
         bytes.to(self.row, row);
         bytes.sequence(column + 1, 'G');
         bytes.text.push_str("\x1b[?7h");
@@ -164,7 +181,10 @@ impl<W: Write> TerminalScreen<W> {
     }
 
     fn start_again(&mut self, above: usize) -> io::Result<()> {
-        let mut bytes = ScreenWriter { text: String::new(), palette: self.palette };
+        let mut bytes = ScreenWriter {
+            text: String::new(),
+            palette: self.palette,
+        };
         bytes.up(above);
         bytes.text.push_str("\x1b[J");
         (self.rows, self.row) = (Vec::new(), 0);
@@ -175,7 +195,11 @@ impl<W: Write> TerminalScreen<W> {
     /// Rings the bell, and shows a notification where there is one.
     pub fn alert(&mut self, notification: Option<&str>) -> io::Result<()> {
         if let Some(text) = notification {
-            let text: String = StyledSpan::new(text, TextStyle::Plain).text().chars().take(ALERT_CHARS).collect();
+            let text: String = StyledSpan::new(text, TextStyle::Plain)
+                .text()
+                .chars()
+                .take(ALERT_CHARS)
+                .collect();
             write!(self.out, "\x1b]9;{text}\x1b\\")?;
         }
         self.out.write_all(b"\x07")?;
@@ -185,7 +209,11 @@ impl<W: Write> TerminalScreen<W> {
     /// Sets the terminal's title; what it was before the first is kept by the terminal.
     pub fn title(&mut self, is_first: bool, title: &str) -> io::Result<()> {
         let keep = if is_first { "\x1b[22;2t" } else { "" };
-        write!(self.out, "{keep}\x1b]2;{}\x1b\\", StyledSpan::new(title, TextStyle::Plain).text())?;
+        write!(
+            self.out,
+            "{keep}\x1b]2;{}\x1b\\",
+            StyledSpan::new(title, TextStyle::Plain).text()
+        )?;
         self.out.flush()
     }
 
@@ -231,7 +259,8 @@ impl ScreenWriter {
 
     /// One row, over what was there.
     fn row(&mut self, line: &StyledLine) {
-        // Erased first: behind the last character of a full row the cursor stands on that character.
+        // Erased first: behind the last character of a full row the cursor stands on that
+        // character.
         self.text.push_str("\r\x1b[K");
         line.spans().iter().for_each(|span| self.span(span));
     }
@@ -242,7 +271,9 @@ impl ScreenWriter {
         }
         match self.palette.code(span.style()) {
             "" => self.text.push_str(span.text()),
-            code => self.text.extend(["\x1b[", code, "m", span.text(), "\x1b[0m"]),
+            code => self
+                .text
+                .extend(["\x1b[", code, "m", span.text(), "\x1b[0m"]),
         }
         if span.link().is_some() {
             self.text.push_str("\x1b]8;;\x1b\\");

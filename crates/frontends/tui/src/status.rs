@@ -1,7 +1,7 @@
 //! The last row: model, mode, sandbox, how full the window is, what came from the cache, and money.
 //!
-//! Invariant: it is one row of at most the columns asked for, and it shows nothing that is not known: no share before a request,
-//! no sandbox before a session, a `+` where a price is missing.
+//! Invariant: it is one row of at most the columns asked for, and it shows nothing that is not
+//! known: no share before a request, no sandbox before a session, a `+` where a price is missing.
 
 use haft_text::grouped;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
@@ -53,8 +53,10 @@ impl StatusLine {
 
     /// The row. What matters less is left out first.
     pub(crate) fn line(&self, columns: usize) -> StyledLine {
-        let mut parts: Vec<(u8, StyledLine)> =
-            vec![(0, self.mode_line()), (2, StyledLine::of(&self.model, TextStyle::Dim))];
+        let mut parts: Vec<(u8, StyledLine)> = vec![
+            (0, self.mode_line()),
+            (2, StyledLine::of(&self.model, TextStyle::Dim)),
+        ];
         if let Some(editing) = self.editing {
             parts.insert(0, (1, StyledLine::of(editing, TextStyle::Strong)));
         }
@@ -62,15 +64,24 @@ impl StatusLine {
             parts.push((1, self.window_line()));
         }
         match self.sandbox {
-            Some(SandboxLayer::None) => parts.push((2, StyledLine::of(text!("app-no-sandbox"), TextStyle::Warning))),
-            Some(layer) => parts.push((4, StyledLine::of(text!("app-sandbox", layer), TextStyle::Dim))),
+            Some(SandboxLayer::None) => parts.push((
+                2,
+                StyledLine::of(text!("app-no-sandbox"), TextStyle::Warning),
+            )),
+            Some(layer) => parts.push((
+                4,
+                StyledLine::of(text!("app-sandbox", layer), TextStyle::Dim),
+            )),
             None => {}
         }
         if let Some(usage) = self.usage.filter(|usage| usage.all_input() > 0) {
             parts.push((
                 3,
                 StyledLine::of(
-                    text!("app-cache", percent = format_args!("{:.0}", usage.cached_share() * 100.0)),
+                    text!(
+                        "app-cache",
+                        percent = format_args!("{:.0}", usage.cached_share() * 100.0)
+                    ),
                     TextStyle::Dim,
                 ),
             ));
@@ -93,7 +104,11 @@ impl StatusLine {
     pub(crate) fn money(&self) -> Option<String> {
         let spent = self.spent?;
         let more = if self.unpriced { "+" } else { "" };
-        Some(if spent < 0.995 { format!("${spent:.3}{more}") } else { format!("${spent:.2}{more}") })
+        Some(if spent < 0.995 {
+            format!("${spent:.3}{more}")
+        } else {
+            format!("${spent:.2}{more}")
+        })
     }
 
     /// The budget picture of the last request, for `/context`.
@@ -102,17 +117,32 @@ impl StatusLine {
             return vec![StyledLine::of(text!("app-nothing-sent"), TextStyle::Dim)];
         }
         let mut lines = vec![self.window_line().and(
-            format!("  {}", text!("app-tokens", used = grouped(self.tokens), window = grouped(self.window))),
+            format!(
+                "  {}",
+                text!(
+                    "app-tokens",
+                    used = grouped(self.tokens),
+                    window = grouped(self.window)
+                )
+            ),
             TextStyle::Plain,
         )];
-        for BudgetLayer { layer, tokens, share } in &self.layers {
+        for BudgetLayer {
+            layer,
+            tokens,
+            share,
+        } in &self.layers
+        {
             let (glyph, style) = glyph(*layer);
             let cells = (share * 40.0).round() as usize;
             let name = name(*layer);
             let blanks = " ".repeat(10_usize.saturating_sub(haft_text::width(name)));
             lines.push(
                 StyledLine::of(format!("  {glyph} {name}{blanks}"), style)
-                    .and(format!("{:>10} {:>5.1}% ", grouped(*tokens), share * 100.0), TextStyle::Plain)
+                    .and(
+                        format!("{:>10} {:>5.1}% ", grouped(*tokens), share * 100.0),
+                        TextStyle::Plain,
+                    )
                     .and(glyph.to_string().repeat(cells), style),
             );
         }
@@ -130,19 +160,32 @@ impl StatusLine {
 
     fn window_line(&self) -> StyledLine {
         let percent = self.tokens as f64 * 100.0 / self.window as f64;
-        let style = if percent >= 80.0 { TextStyle::Warning } else { TextStyle::Dim };
+        let style = if percent >= 80.0 {
+            TextStyle::Warning
+        } else {
+            TextStyle::Dim
+        };
         let mut line = StyledLine::of("[", TextStyle::Dim);
         let (mut drawn, mut sum) = (0, 0);
         for BudgetLayer { layer, tokens, .. } in &self.layers {
             sum += tokens;
             // A layer that has anything shows, as long as there is room.
-            let until = (sum * BAR / self.window).max(if *tokens > 0 { drawn + 1 } else { drawn }).min(BAR);
+            let until = (sum * BAR / self.window)
+                .max(if *tokens > 0 { drawn + 1 } else { drawn })
+                .min(BAR);
             let (glyph, style) = glyph(*layer);
-            line.push(StyledSpan::new(glyph.to_string().repeat((until - drawn) as usize), style));
+            line.push(StyledSpan::new(
+                glyph.to_string().repeat((until - drawn) as usize),
+                style,
+            ));
             drawn = until;
         }
-        line.push(StyledSpan::new(" ".repeat((BAR - drawn) as usize), TextStyle::Plain));
-        line.and("] ", TextStyle::Dim).and(format!("{percent:.0}%"), style)
+        line.push(StyledSpan::new(
+            " ".repeat((BAR - drawn) as usize),
+            TextStyle::Plain,
+        ));
+        line.and("] ", TextStyle::Dim)
+            .and(format!("{percent:.0}%"), style)
     }
 }
 
@@ -152,34 +195,75 @@ pub(crate) fn context_rows(context: &ContextParts, columns: usize) -> Vec<Styled
     let window = context.window.max(1);
     let share = |tokens: u64| tokens as f64 / window as f64;
     let percent = format!("{:.0}%", share(used) * 100.0);
-    let head = text!("app-context-next", percent, used = grouped(used), window = grouped(context.window));
+    let head = text!(
+        "app-context-next",
+        percent,
+        used = grouped(used),
+        window = grouped(context.window)
+    );
     let free = window.saturating_sub(used + context.reserve);
     let drawn = |part: &ContextPart| (share(part.tokens) * 40.0).round() as usize;
     let bars = context.parts.iter().map(drawn).max().unwrap_or(0);
-    let rest = [(text!("app-context-free"), free), (text!("app-context-reserve"), context.reserve)];
+    let rest = [
+        (text!("app-context-free"), free),
+        (text!("app-context-reserve"), context.reserve),
+    ];
     let mut parts: Vec<_> = context
         .parts
         .iter()
-        .map(|part| (glyph(part.layer), &*part.name, part.tokens, drawn(part), &*part.about))
+        .map(|part| {
+            (
+                glyph(part.layer),
+                &*part.name,
+                part.tokens,
+                drawn(part),
+                &*part.about,
+            )
+        })
         .collect();
     parts.extend(rest.map(|(name, tokens)| (('·', TextStyle::Dim), name, tokens, 0, "")));
-    let names = parts.iter().map(|part| haft_text::width(part.1)).max().unwrap_or(0);
-    let digits = parts.iter().map(|part| grouped(part.2).len()).max().unwrap_or(0);
+    let names = parts
+        .iter()
+        .map(|part| haft_text::width(part.1))
+        .max()
+        .unwrap_or(0);
+    let digits = parts
+        .iter()
+        .map(|part| grouped(part.2).len())
+        .max()
+        .unwrap_or(0);
     let mut rows = wrap(&StyledLine::of(head, TextStyle::Strong), columns);
     for ((glyph, style), name, tokens, bar, about) in parts {
         let blanks = " ".repeat(names.saturating_sub(haft_text::width(name)));
         let front = StyledLine::of(format!("  {glyph} "), style).and(name, TextStyle::Plain);
-        let numbers = format!("  {:>digits$} {:>5.1}%", grouped(tokens), share(tokens) * 100.0);
-        let row = front.clone().and(format!("{blanks}{numbers}"), TextStyle::Plain);
+        let numbers = format!(
+            "  {:>digits$} {:>5.1}%",
+            grouped(tokens),
+            share(tokens) * 100.0
+        );
+        let row = front
+            .clone()
+            .and(format!("{blanks}{numbers}"), TextStyle::Plain);
         if row.width() > columns {
             // Below each other where there is no room beside each other.
-            rows.extend([front, StyledLine::of(numbers, TextStyle::Plain)].map(|row| row.cut(columns)));
+            rows.extend(
+                [front, StyledLine::of(numbers, TextStyle::Plain)].map(|row| row.cut(columns)),
+            );
             continue;
         }
         let drawn = glyph.to_string().repeat(bar);
-        let barred = if bar == 0 { row.clone() } else { row.clone().and(format!(" {drawn}"), style) };
-        let told = row.clone().and(format!(" {drawn:<bars$} "), style).and(about, TextStyle::Dim);
-        let forms = [told, barred, row].into_iter().skip(usize::from(about.is_empty()));
+        let barred = if bar == 0 {
+            row.clone()
+        } else {
+            row.clone().and(format!(" {drawn}"), style)
+        };
+        let told = row
+            .clone()
+            .and(format!(" {drawn:<bars$} "), style)
+            .and(about, TextStyle::Dim);
+        let forms = [told, barred, row]
+            .into_iter()
+            .skip(usize::from(about.is_empty()));
         rows.extend(forms.into_iter().find(|form| form.width() <= columns));
     }
     rows
@@ -222,14 +306,26 @@ mod tests {
     use super::*;
 
     fn status() -> StatusLine {
-        let layer = |layer, tokens: u64| BudgetLayer { layer, tokens, share: tokens as f64 / 100_000.0 };
+        let layer = |layer, tokens: u64| BudgetLayer {
+            layer,
+            tokens,
+            share: tokens as f64 / 100_000.0,
+        };
         StatusLine {
             model: "mock/some-model-with-a-name".into(),
             sandbox: Some(SandboxLayer::Namespace),
-            layers: vec![layer(Layer::System, 9_000), layer(Layer::History, 40_000), layer(Layer::Current, 10)],
+            layers: vec![
+                layer(Layer::System, 9_000),
+                layer(Layer::History, 40_000),
+                layer(Layer::Current, 10),
+            ],
             tokens: 49_010,
             window: 100_000,
-            usage: Some(Usage { input: 1_000, cached_input: 9_000, ..Usage::default() }),
+            usage: Some(Usage {
+                input: 1_000,
+                cached_input: 9_000,
+                ..Usage::default()
+            }),
             spent: Some(0.1234),
             ..StatusLine::default()
         }
@@ -237,21 +333,35 @@ mod tests {
 
     #[test]
     fn at_four_widths() {
-        let shown: Vec<_> = [200, 80, 40, 12].map(|columns| status().line(columns).plain()).into();
+        let shown: Vec<_> = [200, 80, 40, 12]
+            .map(|columns| status().line(columns).plain())
+            .into();
         insta::assert_snapshot!(shown.join("\n"));
         assert!(status().line(5).width() <= 5);
     }
 
     #[test]
     fn the_picture_of_the_budget() {
-        insta::assert_snapshot!(status().picture().iter().map(|line| line.plain() + "\n").collect::<String>());
+        insta::assert_snapshot!(
+            status()
+                .picture()
+                .iter()
+                .map(|line| line.plain() + "\n")
+                .collect::<String>()
+        );
     }
 
     #[test]
     fn money_says_when_it_is_not_all() {
         let mut status = StatusLine::default();
         assert_eq!(status.money(), None);
-        status.add(Usage::default(), Some(Cost { total: 1.5, ..Cost::default() }));
+        status.add(
+            Usage::default(),
+            Some(Cost {
+                total: 1.5,
+                ..Cost::default()
+            }),
+        );
         assert_eq!(status.money().as_deref(), Some("$1.50"));
         status.add(Usage::default(), None);
         assert_eq!(status.money().as_deref(), Some("$1.50+"));

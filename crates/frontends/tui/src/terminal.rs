@@ -1,4 +1,5 @@
-//! The terminal while it is ours: no echo, keys one by one, pastes distinguished from typing. Restored on drop.
+//! The terminal while it is ours: no echo, keys one by one, pastes distinguished from typing.
+//! Restored on drop.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -12,8 +13,8 @@ static HOOK: Once = Once::new();
 
 /// Marks pastes, and has terminals that can tell Shift-Enter from Enter do so.
 const BEGIN: &[u8] = b"\x1b[?2004h\x1b[>1u";
-/// Ends what was begun, and whatever a drawing that was cut off in the middle has left: held-back output, no wrapping, no cursor,
-/// a colour.
+/// Ends what was begun, and whatever a drawing that was cut off in the middle has left: held-back
+/// output, no wrapping, no cursor, a colour.
 const END: &[u8] = b"\x1b[<u\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?2004l";
 
 /// Takes the terminal. It is given back when this is dropped, and when anything panics.
@@ -54,7 +55,8 @@ pub(crate) fn is_ours() -> bool {
     OURS.load(Ordering::SeqCst)
 }
 
-/// Gives the terminal back as it was, if it was taken. What fails here can be neither repaired nor reported.
+/// Gives the terminal back as it was, if it was taken. What fails here can be neither repaired nor
+/// reported.
 pub(crate) fn give_back() {
     if !OURS.swap(false, Ordering::SeqCst) {
         return;
@@ -66,5 +68,6 @@ pub(crate) fn give_back() {
 
 /// Whether a terminal that gives whole lines has another one waiting. False for pipes and files.
 pub fn has_more(terminal: impl AsFd) -> bool {
-    rustix::termios::isatty(&terminal) && rustix::io::ioctl_fionread(&terminal).is_ok_and(|bytes| bytes > 0)
+    rustix::termios::isatty(&terminal)
+        && rustix::io::ioctl_fionread(&terminal).is_ok_and(|bytes| bytes > 0)
 }

@@ -1,4 +1,5 @@
-//! A result that is looked at whole: scrolled, searched, and exchanged for another, in the place of the live region.
+//! A result that is looked at whole: scrolled, searched, and exchanged for another, in the place of
+//! the live region.
 //!
 //! Invariant: it fits the rows it is given, and whatever the result holds, a row of it is one row.
 
@@ -27,7 +28,14 @@ impl ResultList {
             bytes += text.len();
             bytes <= Self::BYTES
         };
-        let kept = self.results.iter().rev().take(MOST_RESULTS).take_while(fits).count().max(1);
+        let kept = self
+            .results
+            .iter()
+            .rev()
+            .take(MOST_RESULTS)
+            .take_while(fits)
+            .count()
+            .max(1);
         self.results.drain(..self.results.len() - kept);
     }
 
@@ -59,7 +67,13 @@ pub(crate) enum ViewerOutcome {
 
 impl ResultViewer {
     /// Takes a key, where the view has this size.
-    pub(crate) fn key(&mut self, key: KeyEvent, list: &ResultList, columns: usize, height: usize) -> ViewerOutcome {
+    pub(crate) fn key(
+        &mut self,
+        key: KeyEvent,
+        list: &ResultList,
+        columns: usize,
+        height: usize,
+    ) -> ViewerOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let rows = self.rows(list, columns);
         let room = height.saturating_sub(2).max(1);
@@ -74,14 +88,18 @@ impl ResultViewer {
             KeyCode::Enter => return ViewerOutcome::Print(rows),
             KeyCode::Up | KeyCode::Char('k') => self.top = self.top.min(last).saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.top = (self.top + 1).min(last),
-            KeyCode::PageUp | KeyCode::Char('b') => self.top = self.top.min(last).saturating_sub(room),
+            KeyCode::PageUp | KeyCode::Char('b') => {
+                self.top = self.top.min(last).saturating_sub(room)
+            }
             KeyCode::PageDown | KeyCode::Char(' ') => self.top = (self.top + room).min(last),
             KeyCode::Home | KeyCode::Char('g') => self.top = 0,
             KeyCode::End | KeyCode::Char('G') => self.top = last,
             KeyCode::Left | KeyCode::Char('[') if self.back + 1 < list.results.len() => {
                 (self.back, self.top) = (self.back + 1, 0);
             }
-            KeyCode::Right | KeyCode::Char(']') if self.back > 0 => (self.back, self.top) = (self.back - 1, 0),
+            KeyCode::Right | KeyCode::Char(']') if self.back > 0 => {
+                (self.back, self.top) = (self.back - 1, 0)
+            }
             KeyCode::Char('/') => (self.typing, self.query) = (true, String::new()),
             KeyCode::Char('n') => self.step(&rows, true),
             KeyCode::Char('N') => self.step(&rows, false),
@@ -94,7 +112,9 @@ impl ResultViewer {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Esc => (self.typing, self.query) = (false, String::new()),
-            KeyCode::Char('c' | 'g') if control => (self.typing, self.query) = (false, String::new()),
+            KeyCode::Char('c' | 'g') if control => {
+                (self.typing, self.query) = (false, String::new())
+            }
             KeyCode::Enter => self.typing = false,
             KeyCode::Backspace => drop(self.query.pop()),
             KeyCode::Char(c) if !control => self.query.push(c),
@@ -112,51 +132,97 @@ impl ResultViewer {
         let next = if down {
             found.iter().find(|row| **row > self.top).or(found.first())
         } else {
-            found.iter().rev().find(|row| **row < self.top).or(found.last())
+            found
+                .iter()
+                .rev()
+                .find(|row| **row < self.top)
+                .or(found.last())
         };
         self.top = next.copied().unwrap_or(self.top);
     }
 
     fn matches(&self, rows: &[StyledLine]) -> Vec<usize> {
         let query = self.query.to_lowercase();
-        let fits = |row: &StyledLine| !query.is_empty() && row.plain().to_lowercase().contains(&query);
-        rows.iter().enumerate().filter(|(_, row)| fits(row)).map(|(at, _)| at).collect()
+        let fits =
+            |row: &StyledLine| !query.is_empty() && row.plain().to_lowercase().contains(&query);
+        rows.iter()
+            .enumerate()
+            .filter(|(_, row)| fits(row))
+            .map(|(at, _)| at)
+            .collect()
     }
 
     fn rows(&self, list: &ResultList, columns: usize) -> Vec<StyledLine> {
         let at = list.results.len().checked_sub(self.back + 1);
-        at.and_then(|at| list.results.get(at)).map(|(call, text)| call.opened(text, columns)).unwrap_or_default()
+        at.and_then(|at| list.results.get(at))
+            .map(|(call, text)| call.opened(text, columns))
+            .unwrap_or_default()
     }
 
     /// The rows to draw, and the column of the cursor in the last of them where something is typed.
-    pub(crate) fn view(&self, list: &ResultList, columns: usize, height: usize) -> (Vec<StyledLine>, Option<usize>) {
+    pub(crate) fn view(
+        &self,
+        list: &ResultList,
+        columns: usize,
+        height: usize,
+    ) -> (Vec<StyledLine>, Option<usize>) {
         let all = self.rows(list, columns);
         let found = self.matches(&all);
         let room = height.saturating_sub(2).max(1);
         let row = |(at, row): (usize, &StyledLine)| {
-            if found.contains(&at) { StyledLine::of(row.plain(), TextStyle::Warning) } else { row.clone() }
+            if found.contains(&at) {
+                StyledLine::of(row.plain(), TextStyle::Warning)
+            } else {
+                row.clone()
+            }
         };
         // A match at the end may be the first row that shows: less than a page then.
-        let mut rows: Vec<_> = all.iter().enumerate().skip(self.top).take(room).map(row).collect();
+        let mut rows: Vec<_> = all
+            .iter()
+            .enumerate()
+            .skip(self.top)
+            .take(room)
+            .map(row)
+            .collect();
         rows.resize(room.min(all.len()), StyledLine::empty());
         rows.push(StyledLine::empty());
         if self.typing {
-            let line = StyledLine::of("/", TextStyle::Accent).and(&self.query, TextStyle::Plain).cut(columns);
+            let line = StyledLine::of("/", TextStyle::Accent)
+                .and(&self.query, TextStyle::Plain)
+                .cut(columns);
             let column = line.width().min(columns.saturating_sub(1));
             rows.push(line);
             return (rows, Some(column));
         }
         let count = list.results.len();
-        let place = text!("app-viewer-place", at = count.saturating_sub(self.back), count);
-        let matches = match (self.query.is_empty(), found.iter().position(|row| *row == self.top)) {
+        let place = text!(
+            "app-viewer-place",
+            at = count.saturating_sub(self.back),
+            count
+        );
+        let matches = match (
+            self.query.is_empty(),
+            found.iter().position(|row| *row == self.top),
+        ) {
             (true, _) => String::new(),
             (false, None) if found.is_empty() => format!("{} · ", text!("app-nothing-found")),
             (false, at) => {
-                format!("{} · ", text!("app-viewer-match", at = at.map_or(0, |at| at + 1), count = found.len()))
+                format!(
+                    "{} · ",
+                    text!(
+                        "app-viewer-match",
+                        at = at.map_or(0, |at| at + 1),
+                        count = found.len()
+                    )
+                )
             }
         };
         rows.push(
-            StyledLine::of(format!("{matches}{place} · {}", text!("app-viewer-keys")), TextStyle::Dim).cut(columns),
+            StyledLine::of(
+                format!("{matches}{place} · {}", text!("app-viewer-keys")),
+                TextStyle::Dim,
+            )
+            .cut(columns),
         );
         (rows, None)
     }
@@ -178,22 +244,38 @@ mod tests {
 
     fn press(viewer: &mut ResultViewer, list: &ResultList, keys: &str) {
         for c in keys.chars() {
-            let code = if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
+            let code = if c == '\n' {
+                KeyCode::Enter
+            } else {
+                KeyCode::Char(c)
+            };
             viewer.key(KeyEvent::new(code, KeyModifiers::NONE), list, 40, 6);
         }
     }
 
     fn shown(viewer: &ResultViewer, list: &ResultList) -> String {
-        viewer.view(list, 40, 6).0.iter().map(|row| row.plain() + "\n").collect()
+        viewer
+            .view(list, 40, 6)
+            .0
+            .iter()
+            .map(|row| row.plain() + "\n")
+            .collect()
     }
 
     #[test]
     fn search_goes_around_and_other_results_are_reached() {
-        let text = (1..=30).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\n");
+        let text = (1..=30)
+            .map(|number| format!("line {number}"))
+            .collect::<Vec<_>>()
+            .join("\n");
         let list = list(&["the first result", &text]);
         let mut viewer = ResultViewer::default();
         press(&mut viewer, &list, "/LINE 2\n");
-        assert!(shown(&viewer, &list).starts_with("  line 2\n"), "{}", shown(&viewer, &list));
+        assert!(
+            shown(&viewer, &list).starts_with("  line 2\n"),
+            "{}",
+            shown(&viewer, &list)
+        );
         press(&mut viewer, &list, "n");
         assert!(shown(&viewer, &list).starts_with("  line 20\n"));
         press(&mut viewer, &list, "NN");
@@ -201,7 +283,10 @@ mod tests {
         press(&mut viewer, &list, "/nowhere\n");
         assert!(shown(&viewer, &list).contains("no match"));
         press(&mut viewer, &list, "[");
-        assert!(shown(&viewer, &list).contains("the first result") && shown(&viewer, &list).contains("1 of 2"));
+        assert!(
+            shown(&viewer, &list).contains("the first result")
+                && shown(&viewer, &list).contains("1 of 2")
+        );
         press(&mut viewer, &list, "[]");
         assert!(shown(&viewer, &list).contains("2 of 2"));
     }

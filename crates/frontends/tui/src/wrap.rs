@@ -12,7 +12,8 @@ pub(crate) const NARROWEST: usize = 8;
 /// What is inset has less room than that; a character must still fit.
 const LEAST: usize = 4;
 
-/// Thirds of its columns that a row holds before it is broken inside a word, and at a blank of code.
+/// Thirds of its columns that a row holds before it is broken inside a word, and at a blank of
+/// code.
 const THIRDS_AT_SIGN: usize = 1;
 const THIRDS_AT_BLANK: usize = 2;
 
@@ -45,9 +46,18 @@ fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Styled
     if line.width() <= columns {
         return vec![line.clone()];
     }
-    let cell = |style| move |text| StyledCell { text, style, wide: width(text) };
-    let cells: Vec<_> =
-        line.spans().iter().flat_map(|span| pieces(span.text(), columns).map(cell(span.style()))).collect();
+    let cell = |style| {
+        move |text| StyledCell {
+            text,
+            style,
+            wide: width(text),
+        }
+    };
+    let cells: Vec<_> = line
+        .spans()
+        .iter()
+        .flat_map(|span| pieces(span.text(), columns).map(cell(span.style())))
+        .collect();
     let mut rows = Vec::new();
     let mut rest = &cells[..];
     while !rest.is_empty() {
@@ -57,7 +67,11 @@ fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Styled
             used <= columns
         };
         let full = rest.iter().take_while(fits).count().max(1);
-        let at = if full == rest.len() { full } else { break_of(rest, full, columns, blanks) };
+        let at = if full == rest.len() {
+            full
+        } else {
+            break_of(rest, full, columns, blanks)
+        };
         rows.push(join(&rest[..at], blanks));
         rest = &rest[at..];
         if blanks == BreakBlanks::Dropped {
@@ -68,10 +82,16 @@ fn rows_of(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Styled
     fitting(rows, columns)
 }
 
-/// Where a row is broken of which so many cells fit: at the last blank, else behind a sign inside a word, else where it is full.
+/// Where a row is broken of which so many cells fit: at the last blank, else behind a sign inside a
+/// word, else where it is full.
 fn break_of(cells: &[StyledCell<'_>], full: usize, columns: usize, blanks: BreakBlanks) -> usize {
-    let begins = cells.iter().position(|cell| cell.text != " ").unwrap_or(full);
-    let filled = |at: usize, thirds| cells[..at].iter().map(|cell| cell.wide).sum::<usize>() * 3 >= columns * thirds;
+    let begins = cells
+        .iter()
+        .position(|cell| cell.text != " ")
+        .unwrap_or(full);
+    let filled = |at: usize, thirds| {
+        cells[..at].iter().map(|cell| cell.wide).sum::<usize>() * 3 >= columns * thirds
+    };
     let places = || (begins + 1..=full).rev();
     let between = |at: usize| {
         let (before, after) = (cells[at - 1], cells[at]);
@@ -81,11 +101,14 @@ fn break_of(cells: &[StyledCell<'_>], full: usize, columns: usize, blanks: Break
         before.text == " " || after.text == " " || apart
     };
     let inside = |at: usize| {
-        cells[at - 1].text.starts_with(|c| SIGNS.contains(c)) && cells[at].text.starts_with(char::is_alphanumeric)
+        cells[at - 1].text.starts_with(|c| SIGNS.contains(c))
+            && cells[at].text.starts_with(char::is_alphanumeric)
     };
-    let good =
-        places().find(|at| between(*at)).filter(|at| blanks == BreakBlanks::Dropped || filled(*at, THIRDS_AT_BLANK));
-    good.or_else(|| places().find(|at| inside(*at) && filled(*at, THIRDS_AT_SIGN))).unwrap_or(full)
+    let good = places()
+        .find(|at| between(*at))
+        .filter(|at| blanks == BreakBlanks::Dropped || filled(*at, THIRDS_AT_BLANK));
+    good.or_else(|| places().find(|at| inside(*at) && filled(*at, THIRDS_AT_SIGN)))
+        .unwrap_or(full)
 }
 
 /// No row begins with these, and none ends with those.
@@ -94,12 +117,21 @@ const OPENING: &str = "（「『【《“‘([{";
 /// Behind these a long word, a path or code may be broken.
 const SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";
 
-/// Breaks rows once more that are wider than the characters they are made of, as some are beside each other.
+/// Breaks rows once more that are wider than the characters they are made of, as some are beside
+/// each other.
 fn fitting(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
     if rows.iter().all(|row| row.width() <= columns) {
         return rows;
     }
-    rows.iter().flat_map(|row| if row.width() <= columns { vec![row.clone()] } else { broken(row, columns) }).collect()
+    rows.iter()
+        .flat_map(|row| {
+            if row.width() <= columns {
+                vec![row.clone()]
+            } else {
+                broken(row, columns)
+            }
+        })
+        .collect()
 }
 
 /// Rows of which each was measured as a whole.
@@ -122,8 +154,14 @@ fn broken(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// Rows with something in front: one thing before the first, another before the others. It takes its columns from the rows.
-pub(crate) fn hang(line: &StyledLine, first: &StyledLine, rest: &StyledLine, columns: usize) -> Vec<StyledLine> {
+/// Rows with something in front: one thing before the first, another before the others. It takes
+/// its columns from the rows.
+pub(crate) fn hang(
+    line: &StyledLine,
+    first: &StyledLine,
+    rest: &StyledLine,
+    columns: usize,
+) -> Vec<StyledLine> {
     let room = columns.saturating_sub(first.width().max(rest.width()));
     let rows = wrap(line, room);
     let fronted = |(at, row): (usize, StyledLine)| {
@@ -137,14 +175,23 @@ pub(crate) fn hang(line: &StyledLine, first: &StyledLine, rest: &StyledLine, col
 fn pieces(text: &str, columns: usize) -> impl Iterator<Item = &str> {
     text.graphemes(true).flat_map(move |one| {
         let whole = width(one) <= columns;
-        let parts = one.char_indices().map(move |(at, c)| &one[at..at + c.len_utf8()]);
-        whole.then_some(one).into_iter().chain(parts.filter(move |_| !whole))
+        let parts = one
+            .char_indices()
+            .map(move |(at, c)| &one[at..at + c.len_utf8()]);
+        whole
+            .then_some(one)
+            .into_iter()
+            .chain(parts.filter(move |_| !whole))
     })
 }
 
 fn join(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
     let blank = match blanks {
-        BreakBlanks::Dropped => cells.iter().rev().take_while(|cell| cell.text == " ").count(),
+        BreakBlanks::Dropped => cells
+            .iter()
+            .rev()
+            .take_while(|cell| cell.text == " ")
+            .count(),
         BreakBlanks::Kept => 0,
     };
     let mut line = StyledLine::empty();
@@ -159,7 +206,8 @@ fn join(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
     line
 }
 
-/// A name with what it means: beside each other with the text hung, below each other where there is no room for that.
+/// A name with what it means: beside each other with the text hung, below each other where there is
+/// no room for that.
 pub(crate) fn defined(name: &str, text: &str, beside: usize, columns: usize) -> Vec<StyledLine> {
     let meaning = StyledLine::of(text, TextStyle::Plain);
     let blank = |count: usize| StyledLine::of(" ".repeat(count), TextStyle::Plain);
@@ -170,7 +218,12 @@ pub(crate) fn defined(name: &str, text: &str, beside: usize, columns: usize) -> 
         return rows;
     }
     let gap = " ".repeat(front - 2 - width(name));
-    hang(&meaning, &StyledLine::of(format!("  {name}{gap}"), TextStyle::Accent), &blank(front), columns)
+    hang(
+        &meaning,
+        &StyledLine::of(format!("  {name}{gap}"), TextStyle::Accent),
+        &blank(front),
+        columns,
+    )
 }
 
 #[cfg(test)]
@@ -180,7 +233,10 @@ mod tests {
     use super::*;
 
     fn rows(text: &str, columns: usize) -> Vec<String> {
-        wrap(&StyledLine::of(text, TextStyle::Plain), columns).iter().map(StyledLine::plain).collect()
+        wrap(&StyledLine::of(text, TextStyle::Plain), columns)
+            .iter()
+            .map(StyledLine::plain)
+            .collect()
     }
 
     #[test]
@@ -188,31 +244,58 @@ mod tests {
         assert_eq!(rows("the quick brown fox", 10), ["the quick", "brown fox"]);
         assert_eq!(rows("abcdefghijkl mn", 8), ["abcdefgh", "ijkl mn"]);
         assert_eq!(rows("日本語日本語", 9), ["日本語日", "本語"]);
-        assert_eq!(rows("按 Esc 取消，之后没有改动。", 12), ["按 Esc 取", "消，之后没有", "改动。"]);
+        assert_eq!(
+            rows("按 Esc 取消，之后没有改动。", 12),
+            ["按 Esc 取", "消，之后没有", "改动。"]
+        );
     }
 
     #[test]
     fn long_words_and_code_are_broken_behind_signs() {
-        assert_eq!(rows("run --with-a-long-argument=value", 20), ["run", "--with-a-long-", "argument=value"]);
+        assert_eq!(
+            rows("run --with-a-long-argument=value", 20),
+            ["run", "--with-a-long-", "argument=value"]
+        );
         let code = |text: &str, columns| -> Vec<_> {
-            chop(&StyledLine::of(text, TextStyle::Code), columns).iter().map(StyledLine::plain).collect()
+            chop(&StyledLine::of(text, TextStyle::Code), columns)
+                .iter()
+                .map(StyledLine::plain)
+                .collect()
         };
         assert_eq!(
             code("    let sum = of.iter().copied().reduce(|a, b| a + b);", 34),
             ["    let sum = of.iter().copied().", "reduce(|a, b| a + b);"]
         );
-        assert_eq!(code("cp README.md a/b/readme-copy.md", 18), ["cp README.md ", "a/b/readme-copy.md"]);
+        assert_eq!(
+            code("cp README.md a/b/readme-copy.md", 18),
+            ["cp README.md ", "a/b/readme-copy.md"]
+        );
         assert_eq!(code(&"x".repeat(12), 8), ["xxxxxxxx", "xxxx"]);
     }
 
     #[test]
     fn a_meaning_hangs_beside_its_name_or_stands_below() {
         let shown = |columns| -> Vec<_> {
-            defined("/commit", "commit what is staged, with a hint", 8, columns).iter().map(StyledLine::plain).collect()
+            defined("/commit", "commit what is staged, with a hint", 8, columns)
+                .iter()
+                .map(StyledLine::plain)
+                .collect()
         };
-        assert_eq!(shown(80), ["  /commit   commit what is staged, with a hint"]);
-        assert_eq!(shown(40), ["  /commit   commit what is staged, with", "            a hint"]);
-        assert_eq!(shown(30), ["  /commit", "    commit what is staged,", "    with a hint"]);
+        assert_eq!(
+            shown(80),
+            ["  /commit   commit what is staged, with a hint"]
+        );
+        assert_eq!(
+            shown(40),
+            [
+                "  /commit   commit what is staged, with",
+                "            a hint"
+            ]
+        );
+        assert_eq!(
+            shown(30),
+            ["  /commit", "    commit what is staged,", "    with a hint"]
+        );
     }
 
     #[test]
@@ -220,22 +303,37 @@ mod tests {
         let line = StyledLine::of(" !0𐹠0!a¡!a𑍇", TextStyle::Plain);
         for columns in 8..12 {
             let all = [wrap(&line, columns), chop(&line, columns)];
-            assert!(all.iter().flatten().all(|row| row.width() <= columns), "{all:?}");
+            assert!(
+                all.iter().flatten().all(|row| row.width() <= columns),
+                "{all:?}"
+            );
         }
     }
 
     #[test]
     fn tones_survive_a_break() {
-        let line = StyledLine::of("plain words ", TextStyle::Plain).and("and strong ones", TextStyle::Strong);
+        let line = StyledLine::of("plain words ", TextStyle::Plain)
+            .and("and strong ones", TextStyle::Strong);
         let rows = wrap(&line, 14);
-        assert_eq!(rows[1].spans(), [StyledSpan::new("and strong", TextStyle::Strong)]);
+        assert_eq!(
+            rows[1].spans(),
+            [StyledSpan::new("and strong", TextStyle::Strong)]
+        );
     }
 
     #[test]
     fn what_hangs_is_indented() {
         let line = StyledLine::of("one two three", TextStyle::Plain);
-        let rows = hang(&line, &StyledLine::of("• ", TextStyle::Dim), &StyledLine::of("  ", TextStyle::Plain), 10);
-        assert_eq!(rows.iter().map(StyledLine::plain).collect::<Vec<_>>(), ["• one two", "  three"]);
+        let rows = hang(
+            &line,
+            &StyledLine::of("• ", TextStyle::Dim),
+            &StyledLine::of("  ", TextStyle::Plain),
+            10,
+        );
+        assert_eq!(
+            rows.iter().map(StyledLine::plain).collect::<Vec<_>>(),
+            ["• one two", "  three"]
+        );
     }
 
     proptest! {

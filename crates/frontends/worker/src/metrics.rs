@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use haft_postgres::{QueueStatistics, TaskQueue, WorkerRow};
 
-/// Answers every request with the metrics, for as long as the process lives. The listener should be on loopback: whoever reaches it reads
-/// labels and costs.
+/// Answers every request with the metrics, for as long as the process lives. The listener should be
+/// on loopback: whoever reaches it reads labels and costs.
 pub fn serve_metrics(listener: &TcpListener, queue: &TaskQueue) {
     for stream in listener.incoming().flatten() {
         let answered = answer(stream, queue);
@@ -23,7 +23,10 @@ fn answer(mut stream: std::net::TcpStream, queue: &TaskQueue) -> io::Result<()> 
     stream.set_write_timeout(Some(Duration::from_secs(2)))?;
     // What is asked does not matter: there is one page.
     let _ = stream.read(&mut [0; 4_096])?;
-    let (status, text) = match queue.statistics().and_then(|stand| Ok(page(&stand, &queue.workers()?))) {
+    let (status, text) = match queue
+        .statistics()
+        .and_then(|stand| Ok(page(&stand, &queue.workers()?)))
+    {
         Ok(text) => ("200 OK", text),
         Err(error) => ("503 Service Unavailable", format!("{error}\n")),
     };
@@ -42,25 +45,74 @@ fn page(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
             let _ = writeln!(text, "{name}{labels} {value}");
         }
     };
-    let states = stand.states.iter().map(|(state, count)| (label("state", state), *count as f64)).collect();
+    let states = stand
+        .states
+        .iter()
+        .map(|(state, count)| (label("state", state), *count as f64))
+        .collect();
     family("haft_queue_tasks", "gauge", "Tasks in each state.", states);
     let oldest = vec![(String::new(), stand.oldest_ms as f64 / 1_000.0)];
-    family("haft_queue_oldest_seconds", "gauge", "How long the oldest task that is due has waited.", oldest);
-    let usd = stand.labels.iter().map(|one| (label("label", &one.label), one.usd)).collect();
-    family("haft_queue_cost_usd", "gauge", "Cost of the tasks with each label.", usd);
-    let tokens = stand.labels.iter().map(|one| (label("label", &one.label), one.tokens as f64)).collect();
-    family("haft_queue_tokens", "gauge", "Tokens of the tasks with each label.", tokens);
-    let slots = workers.iter().map(|one| (label("worker", &one.name), one.slots as f64)).collect();
-    family("haft_worker_slots", "gauge", "Tasks each worker runs at once.", slots);
-    let busy = workers.iter().map(|one| (label("worker", &one.name), one.tasks as f64)).collect();
+    family(
+        "haft_queue_oldest_seconds",
+        "gauge",
+        "How long the oldest task that is due has waited.",
+        oldest,
+    );
+    let usd = stand
+        .labels
+        .iter()
+        .map(|one| (label("label", &one.label), one.usd))
+        .collect();
+    family(
+        "haft_queue_cost_usd",
+        "gauge",
+        "Cost of the tasks with each label.",
+        usd,
+    );
+    let tokens = stand
+        .labels
+        .iter()
+        .map(|one| (label("label", &one.label), one.tokens as f64))
+        .collect();
+    family(
+        "haft_queue_tokens",
+        "gauge",
+        "Tokens of the tasks with each label.",
+        tokens,
+    );
+    let slots = workers
+        .iter()
+        .map(|one| (label("worker", &one.name), one.slots as f64))
+        .collect();
+    family(
+        "haft_worker_slots",
+        "gauge",
+        "Tasks each worker runs at once.",
+        slots,
+    );
+    let busy = workers
+        .iter()
+        .map(|one| (label("worker", &one.name), one.tasks as f64))
+        .collect();
     family("haft_worker_tasks", "gauge", "Tasks each worker has.", busy);
-    let silent = workers.iter().map(|one| (label("worker", &one.name), one.silent_ms as f64 / 1_000.0)).collect();
-    family("haft_worker_silent_seconds", "gauge", "How long nothing was heard of each worker.", silent);
+    let silent = workers
+        .iter()
+        .map(|one| (label("worker", &one.name), one.silent_ms as f64 / 1_000.0))
+        .collect();
+    family(
+        "haft_worker_silent_seconds",
+        "gauge",
+        "How long nothing was heard of each worker.",
+        silent,
+    );
     text
 }
 
 fn label(name: &str, value: &str) -> String {
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let value = value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n");
     format!("{{{name}=\"{value}\"}}")
 }
 
@@ -85,9 +137,19 @@ mod tests {
             tasks: 2,
         };
         let text = page(&stand, &[worker]);
-        assert!(text.contains("# TYPE haft_queue_tasks gauge\nhaft_queue_tasks{state=\"queued\"} 3\n"), "{text}");
+        assert!(
+            text.contains("# TYPE haft_queue_tasks gauge\nhaft_queue_tasks{state=\"queued\"} 3\n"),
+            "{text}"
+        );
         assert!(text.contains("haft_queue_oldest_seconds 1.5\n"), "{text}");
-        assert!(text.contains("haft_worker_slots{worker=\"a\\\"b\\\\\\n\"} 4\n"), "{text}");
-        assert!(text.lines().all(|line| line.starts_with('#') || line.split(' ').count() == 2), "{text}");
+        assert!(
+            text.contains("haft_worker_slots{worker=\"a\\\"b\\\\\\n\"} 4\n"),
+            "{text}"
+        );
+        assert!(
+            text.lines()
+                .all(|line| line.starts_with('#') || line.split(' ').count() == 2),
+            "{text}"
+        );
     }
 }

@@ -15,7 +15,8 @@ const MOST_LINES: usize = 10_000;
 /// How long it takes until what failed is tried again.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Why a task is stopped before its end. A later reason does not replace an earlier one, but for the loss of the lease.
+/// Why a task is stopped before its end. A later reason does not replace an earlier one, but for
+/// the loss of the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskStop {
     /// Somebody took it out of the queue.
@@ -38,8 +39,14 @@ pub struct Slot {
 
 impl Slot {
     pub(crate) fn new(lease: TaskLease) -> Self {
-        let (cancel, reason, lines) = (CancellationToken::new(), Mutex::default(), Mutex::default());
-        Self { lease, cancel, reason, lines }
+        let (cancel, reason, lines) =
+            (CancellationToken::new(), Mutex::default(), Mutex::default());
+        Self {
+            lease,
+            cancel,
+            reason,
+            lines,
+        }
     }
 
     /// Ends the run for this reason.
@@ -69,9 +76,13 @@ impl Slot {
         std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Does something that must be done before the run goes on, and waits for the server where it has to. Only the word that the task is
-    /// another worker's ends it: from then on nothing more of this run is stored. Must not be called from within a runtime.
-    pub fn insist<T>(&self, mut job: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Does something that must be done before the run goes on, and waits for the server where it
+    /// has to. Only the word that the task is another worker's ends it: from then on nothing
+    /// more of this run is stored. Must not be called from within a runtime.
+    pub fn insist<T>(
+        &self,
+        mut job: impl FnMut() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         loop {
             match job() {
                 Err(error) if TaskTakenOver::is(&error) => {
@@ -116,7 +127,8 @@ impl TaskRun {
 
     fn insist(&self, job: impl Fn() -> Result<(), StoreError> + Send) -> Result<(), StoreError> {
         // A caller within a runtime must not wait for another one.
-        std::thread::scope(|scope| scope.spawn(|| self.slot.insist(job)).join()).unwrap_or(Err(StoreError::Closed))
+        std::thread::scope(|scope| scope.spawn(|| self.slot.insist(job)).join())
+            .unwrap_or(Err(StoreError::Closed))
     }
 }
 
@@ -130,7 +142,10 @@ mod tests {
         assert_eq!(slot.reason(), None);
         slot.stop(TaskStop::Cancelled);
         slot.stop(TaskStop::HandOver);
-        assert_eq!((slot.reason(), slot.cancel.is_cancelled()), (Some(TaskStop::Cancelled), true));
+        assert_eq!(
+            (slot.reason(), slot.cancel.is_cancelled()),
+            (Some(TaskStop::Cancelled), true)
+        );
         slot.stop(TaskStop::Lost);
         assert_eq!(slot.reason(), Some(TaskStop::Lost));
     }
@@ -150,7 +165,10 @@ mod tests {
         let refused = slot.insist(|| {
             tries += 1;
             let source = Box::new(TaskTakenOver(slot.lease));
-            Err::<(), _>(StoreError::Database { path: "the queue".into(), source })
+            Err::<(), _>(StoreError::Database {
+                path: "the queue".into(),
+                source,
+            })
         });
         assert!(refused.is_err() && tries == 1 && slot.reason() == Some(TaskStop::Lost));
     }

@@ -48,7 +48,11 @@ pub enum RunEnd {
 
 impl From<WorkspaceError> for RunEnd {
     fn from(error: WorkspaceError) -> Self {
-        let end = if error.may_pass() { Self::Trouble } else { Self::Refused };
+        let end = if error.may_pass() {
+            Self::Trouble
+        } else {
+            Self::Refused
+        };
         end(error.to_string())
     }
 }
@@ -58,7 +62,8 @@ pub trait TaskHost: Send + Sync {
     /// Runs a task in its workspace, or goes on with a run that another worker left.
     fn run(&self, run: &TaskRun) -> RunEnd;
 
-    /// A clone is there as its repository has it. What earlier runs changed comes into it afterwards.
+    /// A clone is there as its repository has it. What earlier runs changed comes into it
+    /// afterwards.
     fn cloned(&self, _task: &QueuedTask, _folder: &Path) -> Result<(), RunEnd> {
         Ok(())
     }
@@ -102,10 +107,19 @@ impl Busy {
 
 impl Worker {
     /// Works until it is stopped; a second stop hands tasks over at once. Blocks.
-    pub fn run(&self, stop: &CancellationToken, at_once: &CancellationToken) -> Result<(), StoreError> {
-        let WorkerOptions { name, slots, taker, .. } = &self.options;
+    pub fn run(
+        &self,
+        stop: &CancellationToken,
+        at_once: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let WorkerOptions {
+            name, slots, taker, ..
+        } = &self.options;
         let id = self.heart.enter(name, i64::from(*slots), &taker.labels)?;
-        let taker = Taker { worker: id, ..taker.clone() };
+        let taker = Taker {
+            worker: id,
+            ..taker.clone()
+        };
         let (busy, ended) = (Busy::default(), CancellationToken::new());
         std::thread::scope(|scope| {
             scope.spawn(|| self.beat(&taker, &busy, stop, &ended));
@@ -149,8 +163,15 @@ impl Worker {
         }
     }
 
-    /// Says that the worker lives, learns what it has lost and what it is to end, and writes what tasks logged.
-    fn beat(&self, taker: &Taker, busy: &Busy, stop: &CancellationToken, ended: &CancellationToken) {
+    /// Says that the worker lives, learns what it has lost and what it is to end, and writes what
+    /// tasks logged.
+    fn beat(
+        &self,
+        taker: &Taker,
+        busy: &Busy,
+        stop: &CancellationToken,
+        ended: &CancellationToken,
+    ) {
         let mut heard = Instant::now();
         while !ended.is_cancelled() {
             let slots: Vec<_> = busy.all().values().cloned().collect();
@@ -197,7 +218,12 @@ impl Worker {
         let (end, workspace) = match self.prepare(task, slot) {
             Ok(workspace) => {
                 let (folder, queue) = (workspace.folder.clone(), Arc::clone(&self.queue));
-                let run = TaskRun { task: task.clone(), folder, queue, slot: Arc::clone(slot) };
+                let run = TaskRun {
+                    task: task.clone(),
+                    folder,
+                    queue,
+                    slot: Arc::clone(slot),
+                };
                 (self.host.run(&run), Some(workspace))
             }
             Err(end) => (end, None),
@@ -211,7 +237,9 @@ impl Worker {
                 self.write_log(slot);
                 self.release(
                     slot,
-                    GivenBack::Trouble(Duration::from_secs((task.attempts * task.attempts).unsigned_abs())),
+                    GivenBack::Trouble(Duration::from_secs(
+                        (task.attempts * task.attempts).unsigned_abs(),
+                    )),
                 )
             }
             (None, RunEnd::Refused(why)) => self.finish(slot, &failed("refused", &why)),
@@ -224,12 +252,16 @@ impl Worker {
                 };
                 self.finish(
                     slot,
-                    &TaskEnd { state: TaskState::Cancelled, ..self.ended(workspace.as_ref(), None, result) },
+                    &TaskEnd {
+                        state: TaskState::Cancelled,
+                        ..self.ended(workspace.as_ref(), None, result)
+                    },
                 )
             }
-            (None, RunEnd::Result(result)) => {
-                self.finish(slot, &self.ended(workspace.as_ref(), task.request.push.as_deref(), result))
-            }
+            (None, RunEnd::Result(result)) => self.finish(
+                slot,
+                &self.ended(workspace.as_ref(), task.request.push.as_deref(), result),
+            ),
         };
         if let Err(error) = settled {
             tracing::warn!(task = slot.lease.task, %error, "the end of a task could not be noted");
@@ -243,16 +275,27 @@ impl Worker {
     /// A fresh clone with what earlier runs changed.
     fn prepare(&self, task: &QueuedTask, slot: &Slot) -> Result<TaskWorkspace, RunEnd> {
         let trouble = |error: StoreError| RunEnd::Trouble(error.to_string());
-        let bundle = if task.has_bundle { self.queue.bundle(task.id).map_err(trouble)? } else { None };
+        let bundle = if task.has_bundle {
+            self.queue.bundle(task.id).map_err(trouble)?
+        } else {
+            None
+        };
         let workspace = self.workspaces.prepare(task, bundle.as_deref())?;
-        self.queue.begin(slot.lease, &workspace.base).map_err(trouble)?;
+        self.queue
+            .begin(slot.lease, &workspace.base)
+            .map_err(trouble)?;
         self.host.cloned(task, &workspace.folder)?;
         workspace.restore(&self.queue.kept(task.id).map_err(trouble)?)?;
         Ok(workspace)
     }
 
     /// The end of a task with what it changed, which is pushed where that was asked for.
-    fn ended(&self, workspace: Option<&TaskWorkspace>, push: Option<&str>, mut result: Value) -> TaskEnd {
+    fn ended(
+        &self,
+        workspace: Option<&TaskWorkspace>,
+        push: Option<&str>,
+        mut result: Value,
+    ) -> TaskEnd {
         let (mut patch, mut branch) = (None, None);
         if let Some(workspace) = workspace {
             match self.workspaces.patch(workspace) {
@@ -266,7 +309,12 @@ impl Worker {
                 }
             }
         }
-        TaskEnd { state: TaskState::Ended, result, patch, branch }
+        TaskEnd {
+            state: TaskState::Ended,
+            result,
+            patch,
+            branch,
+        }
     }
 
     fn finish(&self, slot: &Slot, end: &TaskEnd) -> Result<(), StoreError> {
@@ -279,7 +327,8 @@ impl Worker {
     }
 }
 
-/// What must be said of a task is said once the server can be reached, unless the task is another worker's by then.
+/// What must be said of a task is said once the server can be reached, unless the task is another
+/// worker's by then.
 fn settle(slot: &Slot, job: impl Fn() -> Result<(), StoreError>) -> Result<(), StoreError> {
     loop {
         match job() {
@@ -294,5 +343,10 @@ fn settle(slot: &Slot, job: impl Fn() -> Result<(), StoreError>) -> Result<(), S
 
 fn failed(code: &str, why: &str) -> TaskEnd {
     let result = json!({"outcome": "failed", "code": code, "message": why});
-    TaskEnd { state: TaskState::Failed, result, patch: None, branch: None }
+    TaskEnd {
+        state: TaskState::Failed,
+        result,
+        patch: None,
+        branch: None,
+    }
 }

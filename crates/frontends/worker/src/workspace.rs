@@ -1,7 +1,8 @@
-//! Where tasks work: a clone for each run, from a mirror of the repository that the worker keeps, and the change that comes of it.
+//! Where tasks work: a clone for each run, from a mirror of the repository that the worker keeps,
+//! and the change that comes of it.
 //!
-//! Objects are copied, not linked: what a task does to its clone never reaches the mirror. git is run as haft runs it everywhere, without
-//! the configuration of the repository.
+//! Objects are copied, not linked: what a task does to its clone never reaches the mirror. git is
+//! run as haft runs it everywhere, without the configuration of the repository.
 
 use std::fs;
 use std::io;
@@ -48,8 +49,8 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// Whether another try may do better: a server may be away, and a disk full. A folder that is not here and a commit that is not
-    /// in the repository stay so.
+    /// Whether another try may do better: a server may be away, and a disk full. A folder that is
+    /// not here and a commit that is not in the repository stay so.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Fetch { url, .. } => local(url).is_none(),
@@ -84,52 +85,138 @@ pub struct TaskWorkspace {
 
 impl Workspaces {
     /// A fresh clone for a task; what a run before left here is gone.
-    pub fn prepare(&self, task: &QueuedTask, bundle: Option<&[u8]>) -> Result<TaskWorkspace, WorkspaceError> {
+    pub fn prepare(
+        &self,
+        task: &QueuedTask,
+        bundle: Option<&[u8]>,
+    ) -> Result<TaskWorkspace, WorkspaceError> {
         let above = self.folder.join("tasks").join(task.id.to_string());
         remove(&above)?;
         create(&above)?;
-        let above = above.canonicalize().map_err(|source| WorkspaceError::File { at: above.clone(), source })?;
+        let above = above
+            .canonicalize()
+            .map_err(|source| WorkspaceError::File {
+                at: above.clone(),
+                source,
+            })?;
         let folder = above.join("work");
         let source = task.request.repository.clone();
         let mirror = match (&source, bundle) {
             (None, _) => {
-                self.run(&above, GitReach::Local, "git init", &["init", "--quiet", "--template=", text(&folder)])?;
-                return Ok(TaskWorkspace { folder, base: NOTHING.to_owned(), source, mirror: None });
+                self.run(
+                    &above,
+                    GitReach::Local,
+                    "git init",
+                    &["init", "--quiet", "--template=", text(&folder)],
+                )?;
+                return Ok(TaskWorkspace {
+                    folder,
+                    base: NOTHING.to_owned(),
+                    source,
+                    mirror: None,
+                });
             }
             (Some(_), Some(content)) => {
                 let at = above.join("repository.bundle");
-                haft_files::replace(&at, content, Durability::Process)
-                    .map_err(|source| WorkspaceError::File { at: at.clone(), source })?;
+                haft_files::replace(&at, content, Durability::Process).map_err(|source| {
+                    WorkspaceError::File {
+                        at: at.clone(),
+                        source,
+                    }
+                })?;
                 at
             }
             (Some(url), None) => self.mirror(url)?,
         };
         let from = text(&mirror).to_owned();
-        let clone = ["clone", "--quiet", "--no-checkout", "--no-hardlinks", "--template=", "--", &from, text(&folder)];
-        self.run(&above, GitReach::Network { source: &from, agent: None }, "git clone", &clone)?;
-        let commit = task.base.as_deref().or(task.request.commit.as_deref()).unwrap_or("HEAD");
-        let (dir, tree) = (format!("--git-dir={}/.git", text(&folder)), format!("--work-tree={}", text(&folder)));
-        let checkout = [dir.as_str(), &tree, "checkout", "--quiet", "--detach", "--end-of-options", commit, "--"];
-        self.run(&folder, GitReach::Local, &format!("git checkout {commit}"), &checkout)?;
+        let clone = [
+            "clone",
+            "--quiet",
+            "--no-checkout",
+            "--no-hardlinks",
+            "--template=",
+            "--",
+            &from,
+            text(&folder),
+        ];
+        self.run(
+            &above,
+            GitReach::Network {
+                source: &from,
+                agent: None,
+            },
+            "git clone",
+            &clone,
+        )?;
+        let commit = task
+            .base
+            .as_deref()
+            .or(task.request.commit.as_deref())
+            .unwrap_or("HEAD");
+        let (dir, tree) = (
+            format!("--git-dir={}/.git", text(&folder)),
+            format!("--work-tree={}", text(&folder)),
+        );
+        let checkout = [
+            dir.as_str(),
+            &tree,
+            "checkout",
+            "--quiet",
+            "--detach",
+            "--end-of-options",
+            commit,
+            "--",
+        ];
+        self.run(
+            &folder,
+            GitReach::Local,
+            &format!("git checkout {commit}"),
+            &checkout,
+        )?;
         let head = folder.join(".git/HEAD");
-        let base = fs::read_to_string(&head).map_err(|source| WorkspaceError::File { at: head, source })?;
-        Ok(TaskWorkspace { folder, base: base.trim().to_owned(), source, mirror: Some(mirror) })
+        let base = fs::read_to_string(&head)
+            .map_err(|source| WorkspaceError::File { at: head, source })?;
+        Ok(TaskWorkspace {
+            folder,
+            base: base.trim().to_owned(),
+            source,
+            mirror: Some(mirror),
+        })
     }
 
     /// The mirror of a repository, brought up to date. One process at a time does that.
     fn mirror(&self, url: &str) -> Result<PathBuf, WorkspaceError> {
         let above = self.folder.join("mirrors");
         create(&above)?;
-        let above = above.canonicalize().map_err(|source| WorkspaceError::File { at: above.clone(), source })?;
+        let above = above
+            .canonicalize()
+            .map_err(|source| WorkspaceError::File {
+                at: above.clone(),
+                source,
+            })?;
         let name = blake3::hash(url.as_bytes()).to_hex();
-        let (at, lock) = (above.join(format!("{}.git", &name[..32])), above.join(format!("{}.lock", &name[..32])));
-        let _lock = LockFile::wait(&lock).map_err(|source| WorkspaceError::File { at: at.clone(), source })?;
-        let reach = GitReach::Network { source: url, agent: self.agent.as_deref().filter(|_| is_ssh(url)) };
+        let (at, lock) = (
+            above.join(format!("{}.git", &name[..32])),
+            above.join(format!("{}.lock", &name[..32])),
+        );
+        let _lock = LockFile::wait(&lock).map_err(|source| WorkspaceError::File {
+            at: at.clone(),
+            source,
+        })?;
+        let reach = GitReach::Network {
+            source: url,
+            agent: self.agent.as_deref().filter(|_| is_ssh(url)),
+        };
         if !at.join("HEAD").exists() {
             remove(&at)?;
             create(&at)?;
             let dir = format!("--git-dir={}", text(&at));
-            self.run(&at, GitReach::Local, "git init", &[&dir, "init", "--quiet", "--bare", "--template="])?;
+            self.run(
+                &at,
+                GitReach::Local,
+                "git init",
+                &[&dir, "init", "--quiet", "--bare", "--template="],
+            )?;
         }
         let dir = format!("--git-dir={}", text(&at));
         let fetch = [
@@ -143,9 +230,20 @@ impl Workspaces {
             "+refs/heads/*:refs/heads/*",
             "+refs/tags/*:refs/tags/*",
         ];
-        let failed = |source| WorkspaceError::Fetch { url: url.to_owned(), source };
+        let failed = |source| WorkspaceError::Fetch {
+            url: url.to_owned(),
+            source,
+        };
         self.git.run_own(&at, reach, &fetch).map_err(failed)?;
-        let head = [dir.as_str(), "fetch", "--quiet", "--force", "--", url, "HEAD:refs/haft/head"];
+        let head = [
+            dir.as_str(),
+            "fetch",
+            "--quiet",
+            "--force",
+            "--",
+            url,
+            "HEAD:refs/haft/head",
+        ];
         self.git.run_own(&at, reach, &head).map_err(failed)?;
         self.run(
             &at,
@@ -158,43 +256,117 @@ impl Workspaces {
 
     /// What the task changed, as a patch that `git apply` takes; empty where it changed nothing.
     pub fn patch(&self, workspace: &TaskWorkspace) -> Result<Vec<u8>, WorkspaceError> {
-        let what = |source| WorkspaceError::Git { what: "the patch".to_owned(), source };
+        let what = |source| WorkspaceError::Git {
+            what: "the patch".to_owned(),
+            source,
+        };
         let scratch = self.folder.join("views");
         let git = Git::open(self.git.clone(), &workspace.folder, &scratch).map_err(what)?;
         let git = git.writing(&workspace.folder, "index").map_err(what)?;
         git.run(["read-tree", &workspace.base]).map_err(what)?;
         git.run(["add", "--all", "--", "."]).map_err(what)?;
-        let diff = ["diff", "--cached", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", &workspace.base];
+        let diff = [
+            "diff",
+            "--cached",
+            "--binary",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            &workspace.base,
+        ];
         git.run(diff).map_err(what)
     }
 
-    /// Commits a patch on top of what the task began with, and pushes it to a branch of its repository. That is done in a clone the task
-    /// never saw.
-    pub fn push(&self, workspace: &TaskWorkspace, patch: &[u8], branch: &str) -> Result<(), WorkspaceError> {
-        let (Some(url), Some(mirror)) = (&workspace.source, &workspace.mirror) else { return Ok(()) };
+    /// Commits a patch on top of what the task began with, and pushes it to a branch of its
+    /// repository. That is done in a clone the task never saw.
+    pub fn push(
+        &self,
+        workspace: &TaskWorkspace,
+        patch: &[u8],
+        branch: &str,
+    ) -> Result<(), WorkspaceError> {
+        let (Some(url), Some(mirror)) = (&workspace.source, &workspace.mirror) else {
+            return Ok(());
+        };
         let above = workspace.folder.parent().unwrap_or(&workspace.folder);
         let (folder, change) = (above.join("push"), above.join("push/.git/change.patch"));
         let from = text(mirror).to_owned();
-        let clone = ["clone", "--quiet", "--no-checkout", "--no-hardlinks", "--template=", "--", &from, text(&folder)];
-        self.run(above, GitReach::Network { source: &from, agent: None }, "git clone", &clone)?;
-        haft_files::replace(&change, patch, Durability::Process)
-            .map_err(|source| WorkspaceError::File { at: change.clone(), source })?;
-        let (dir, tree) = (format!("--git-dir={}/.git", text(&folder)), format!("--work-tree={}", text(&folder)));
+        let clone = [
+            "clone",
+            "--quiet",
+            "--no-checkout",
+            "--no-hardlinks",
+            "--template=",
+            "--",
+            &from,
+            text(&folder),
+        ];
+        self.run(
+            above,
+            GitReach::Network {
+                source: &from,
+                agent: None,
+            },
+            "git clone",
+            &clone,
+        )?;
+        haft_files::replace(&change, patch, Durability::Process).map_err(|source| {
+            WorkspaceError::File {
+                at: change.clone(),
+                source,
+            }
+        })?;
+        let (dir, tree) = (
+            format!("--git-dir={}/.git", text(&folder)),
+            format!("--work-tree={}", text(&folder)),
+        );
         let own = |what: &str, arguments: &[&str]| {
-            let all: Vec<_> = [dir.as_str(), &tree].into_iter().chain(arguments.iter().copied()).collect();
+            let all: Vec<_> = [dir.as_str(), &tree]
+                .into_iter()
+                .chain(arguments.iter().copied())
+                .collect();
             self.run(&folder, GitReach::Local, what, &all)
         };
-        own("git checkout", &["checkout", "--quiet", "--detach", "--end-of-options", &workspace.base, "--"])?;
-        own("git apply", &["apply", "--index", "--binary", text(&change)])?;
-        own("git commit", &["commit", "--quiet", "--message", "Change made by haft"])?;
+        own(
+            "git checkout",
+            &[
+                "checkout",
+                "--quiet",
+                "--detach",
+                "--end-of-options",
+                &workspace.base,
+                "--",
+            ],
+        )?;
+        own(
+            "git apply",
+            &["apply", "--index", "--binary", text(&change)],
+        )?;
+        own(
+            "git commit",
+            &["commit", "--quiet", "--message", "Change made by haft"],
+        )?;
         let target = format!("HEAD:refs/heads/{branch}");
         let push = [dir.as_str(), "push", "--quiet", "--", url, &target];
         let what = format!("git push {url} {branch}");
         if let Some(local) = local(url) {
-            return self.run(local, GitReach::Network { source: text(&folder), agent: None }, &what, &push);
+            return self.run(
+                local,
+                GitReach::Network {
+                    source: text(&folder),
+                    agent: None,
+                },
+                &what,
+                &push,
+            );
         }
         let agent = self.agent.as_deref().filter(|_| is_ssh(url));
-        self.run(&folder, GitReach::Network { source: url, agent }, &what, &push)
+        self.run(
+            &folder,
+            GitReach::Network { source: url, agent },
+            &what,
+            &push,
+        )
     }
 
     /// Removes what a task had. What cannot be removed now is removed when the task is taken again.
@@ -204,18 +376,35 @@ impl Workspaces {
         }
     }
 
-    fn run(&self, folder: &Path, reach: GitReach<'_>, what: &str, arguments: &[&str]) -> Result<(), WorkspaceError> {
+    fn run(
+        &self,
+        folder: &Path,
+        reach: GitReach<'_>,
+        what: &str,
+        arguments: &[&str],
+    ) -> Result<(), WorkspaceError> {
         self.git
             .run_own(folder, reach, arguments)
-            .map_err(|source| WorkspaceError::Git { what: what.to_owned(), source })
+            .map_err(|source| WorkspaceError::Git {
+                what: what.to_owned(),
+                source,
+            })
     }
 }
 
 impl TaskWorkspace {
-    /// Puts what earlier runs changed into the clone: first what is gone, from the inside out, then what is there.
+    /// Puts what earlier runs changed into the clone: first what is gone, from the inside out, then
+    /// what is there.
     pub fn restore(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
-        let failed = |file: &KeptFile, source| WorkspaceError::File { at: file.path.clone(), source };
-        for file in kept.iter().rev().filter(|file| file.kind == KeptKind::Absent) {
+        let failed = |file: &KeptFile, source| WorkspaceError::File {
+            at: file.path.clone(),
+            source,
+        };
+        for file in kept
+            .iter()
+            .rev()
+            .filter(|file| file.kind == KeptKind::Absent)
+        {
             remove(&self.place(file)?)?;
         }
         for file in kept.iter().filter(|file| file.kind != KeptKind::Absent) {
@@ -228,11 +417,22 @@ impl TaskWorkspace {
     /// Where a path of an earlier run lies here. No link of the clone leads out of it.
     fn place(&self, file: &KeptFile) -> Result<PathBuf, WorkspaceError> {
         let outside = || WorkspaceError::Outside(file.path.clone());
-        let plain = file.path.components().all(|part| matches!(part, Component::Normal(name) if name != ".git"));
+        let plain = file
+            .path
+            .components()
+            .all(|part| matches!(part, Component::Normal(name) if name != ".git"));
         let at = self.folder.join(&file.path);
-        let near = at.ancestors().skip(1).find_map(|above| above.canonicalize().ok()).ok_or_else(outside)?;
+        let near = at
+            .ancestors()
+            .skip(1)
+            .find_map(|above| above.canonicalize().ok())
+            .ok_or_else(outside)?;
         let top = self.folder.canonicalize().map_err(|_| outside())?;
-        if plain && near.starts_with(top) { Ok(at) } else { Err(outside()) }
+        if plain && near.starts_with(top) {
+            Ok(at)
+        } else {
+            Err(outside())
+        }
     }
 }
 
@@ -240,7 +440,9 @@ fn put(file: &KeptFile, at: &Path) -> io::Result<()> {
     if let Some(above) = at.parent() {
         fs::create_dir_all(above)?;
     }
-    let is_folder = at.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    let is_folder = at
+        .symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_dir());
     match file.kind {
         KeptKind::Absent => return Ok(()),
         KeptKind::Folder => {
@@ -265,7 +467,10 @@ fn put(file: &KeptFile, at: &Path) -> io::Result<()> {
 }
 
 fn create(folder: &Path) -> Result<(), WorkspaceError> {
-    haft_files::create_folder(folder).map_err(|source| WorkspaceError::File { at: folder.to_owned(), source })
+    haft_files::create_folder(folder).map_err(|source| WorkspaceError::File {
+        at: folder.to_owned(),
+        source,
+    })
 }
 
 /// Removes whatever is there.
@@ -275,10 +480,14 @@ fn remove(at: &Path) -> Result<(), WorkspaceError> {
         Ok(_) => fs::remove_file(at),
         Err(_) => Ok(()),
     };
-    removed.map_err(|source| WorkspaceError::File { at: at.to_owned(), source })
+    removed.map_err(|source| WorkspaceError::File {
+        at: at.to_owned(),
+        source,
+    })
 }
 
-/// Paths of a worker are made of text alone: its folder was given as text, and numbers and hashes are added.
+/// Paths of a worker are made of text alone: its folder was given as text, and numbers and hashes
+/// are added.
 fn text(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
@@ -292,7 +501,10 @@ fn local(source: &str) -> Option<&Path> {
 fn is_ssh(source: &str) -> bool {
     match source.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),
-        None => source.split('/').next().is_some_and(|first| first.contains(':')),
+        None => source
+            .split('/')
+            .next()
+            .is_some_and(|first| first.contains(':')),
     }
 }
 
@@ -301,11 +513,21 @@ mod tests {
     use super::*;
 
     fn file(path: &str, kind: KeptKind, content: &str) -> KeptFile {
-        KeptFile { path: path.into(), kind, mode: 0o755, content: content.as_bytes().to_vec() }
+        KeptFile {
+            path: path.into(),
+            kind,
+            mode: 0o755,
+            content: content.as_bytes().to_vec(),
+        }
     }
 
     fn workspace(folder: &Path) -> TaskWorkspace {
-        TaskWorkspace { folder: folder.to_owned(), base: NOTHING.to_owned(), source: None, mirror: None }
+        TaskWorkspace {
+            folder: folder.to_owned(),
+            base: NOTHING.to_owned(),
+            source: None,
+            mirror: None,
+        }
     }
 
     #[test]
@@ -330,19 +552,36 @@ mod tests {
         assert!(!at("gone").exists());
         assert_eq!(fs::read_to_string(at("link")).unwrap(), "now");
         assert_eq!(fs::read_to_string(at("was_folder")).unwrap(), "file now");
-        assert_eq!(fs::metadata(at("new/tool")).unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(
+            fs::metadata(at("new/tool")).unwrap().permissions().mode() & 0o777,
+            0o755
+        );
     }
 
     #[test]
     fn what_may_be_mended_elsewhere_is_tried_again() {
-        let fetch = |url: &str| WorkspaceError::Fetch { url: url.to_owned(), source: GitError::NoRepository };
-        for url in ["https://host/x.git", "ssh://host/x", "host:x.git", "git@host:x.git"] {
+        let fetch = |url: &str| WorkspaceError::Fetch {
+            url: url.to_owned(),
+            source: GitError::NoRepository,
+        };
+        for url in [
+            "https://host/x.git",
+            "ssh://host/x",
+            "host:x.git",
+            "git@host:x.git",
+        ] {
             assert!(fetch(url).may_pass(), "{url}");
         }
         for url in ["/srv/x.git", "file:///srv/x.git"] {
             assert!(!fetch(url).may_pass(), "{url}");
         }
-        assert!(WorkspaceError::File { at: PathBuf::new(), source: io::ErrorKind::StorageFull.into() }.may_pass());
+        assert!(
+            WorkspaceError::File {
+                at: PathBuf::new(),
+                source: io::ErrorKind::StorageFull.into()
+            }
+            .may_pass()
+        );
         assert!(!WorkspaceError::Outside(PathBuf::new()).may_pass());
     }
 
@@ -350,10 +589,25 @@ mod tests {
     fn nothing_is_put_outside_of_it() {
         let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(outside.path(), folder.path().join("way")).unwrap();
-        for path in ["../x", "/tmp/x", "way/x", "way/deep/x", ".git/config", "a/../../x"] {
-            for kind in [KeptKind::File, KeptKind::Link, KeptKind::Absent, KeptKind::Folder] {
+        for path in [
+            "../x",
+            "/tmp/x",
+            "way/x",
+            "way/deep/x",
+            ".git/config",
+            "a/../../x",
+        ] {
+            for kind in [
+                KeptKind::File,
+                KeptKind::Link,
+                KeptKind::Absent,
+                KeptKind::Folder,
+            ] {
                 let refused = workspace(folder.path()).restore(&[file(path, kind, "x")]);
-                assert!(matches!(refused, Err(WorkspaceError::Outside(_))), "{path} {kind:?}");
+                assert!(
+                    matches!(refused, Err(WorkspaceError::Outside(_))),
+                    "{path} {kind:?}"
+                );
             }
         }
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);

@@ -1,6 +1,7 @@
 //! `scripted-model SCRIPT.yaml [--port N]`: serves a script over the four APIs until it is stopped.
 //!
-//! The first line on stdout gives the base URLs; requests that got no scripted reply are told on stderr.
+//! The first line on stdout gives the base URLs; requests that got no scripted reply are told on
+//! stderr.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -25,20 +26,32 @@ fn arguments(given: impl Iterator<Item = String>) -> Result<Arguments, String> {
         match argument.as_str() {
             "--port" => {
                 let number = given.next().ok_or("`--port` needs a number")?;
-                port = number.parse().map_err(|_| format!("`{number}` is not a port; use 0 to 65535"))?;
+                port = number
+                    .parse()
+                    .map_err(|_| format!("`{number}` is not a port; use 0 to 65535"))?;
             }
             flag if flag.starts_with('-') => return Err(format!("unknown option `{flag}`")),
             _ if file.is_none() => file = Some(argument),
-            _ => return Err(format!("unexpected argument `{argument}`; one script is served at a time")),
+            _ => {
+                return Err(format!(
+                    "unexpected argument `{argument}`; one script is served at a time"
+                ));
+            }
         }
     }
-    Ok(Arguments { file: file.ok_or("no script given")?, port })
+    Ok(Arguments {
+        file: file.ok_or("no script given")?,
+        port,
+    })
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let given: Vec<String> = std::env::args().skip(1).collect();
-    if given.iter().any(|argument| argument == "--help" || argument == "-h") {
+    if given
+        .iter()
+        .any(|argument| argument == "--help" || argument == "-h")
+    {
         return match writeln!(std::io::stdout(), "{USAGE}") {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
@@ -57,11 +70,18 @@ async fn main() -> ExitCode {
 }
 
 async fn serve(Arguments { file, port }: Arguments) -> Result<std::convert::Infallible, String> {
-    let text = std::fs::read_to_string(&file).map_err(|error| format!("cannot read `{file}`: {error}"))?;
+    let text =
+        std::fs::read_to_string(&file).map_err(|error| format!("cannot read `{file}`: {error}"))?;
     let script = Script::from_yaml(&file, &text).map_err(|error| error.to_string())?;
-    let server = ScriptedServer::start_on(script, port).await.map_err(|error| error.to_string())?;
-    let urls: Vec<String> = Api::ALL.iter().map(|api| format!("{api}={}", server.base_url(*api))).collect();
-    writeln!(std::io::stdout(), "{}", urls.join(" ")).map_err(|error| format!("cannot write to stdout: {error}"))?;
+    let server = ScriptedServer::start_on(script, port)
+        .await
+        .map_err(|error| error.to_string())?;
+    let urls: Vec<String> = Api::ALL
+        .iter()
+        .map(|api| format!("{api}={}", server.base_url(*api)))
+        .collect();
+    writeln!(std::io::stdout(), "{}", urls.join(" "))
+        .map_err(|error| format!("cannot write to stdout: {error}"))?;
     let mut told = 0;
     loop {
         server.wait_for_requests(told + 1).await;
@@ -77,10 +97,15 @@ async fn serve(Arguments { file, port }: Arguments) -> Result<std::convert::Infa
 fn trouble(request: &Recorded) -> Option<String> {
     let what = match &request.handled {
         Handled::Replied { .. } | Handled::Informed => return None,
-        Handled::Refused(refusal) => format!("refused by rule `{}`: {}", refusal.rule, refusal.body),
+        Handled::Refused(refusal) => {
+            format!("refused by rule `{}`: {}", refusal.rule, refusal.body)
+        }
         Handled::RanOut => "the script has run out".to_owned(),
         Handled::Unreadable { reason } => format!("unreadable: {reason}"),
         Handled::NotFound => "nothing is served there".to_owned(),
     };
-    Some(format!("request {} {} {}: {what}", request.number, request.method, request.path))
+    Some(format!(
+        "request {} {} {}: {what}",
+        request.number, request.method, request.path
+    ))
 }

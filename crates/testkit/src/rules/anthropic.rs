@@ -1,7 +1,8 @@
 //! What Anthropic Messages refuses.
 //!
-//! Consecutive messages of one role are joined into one turn by the service, so everything about calls and results
-//! is checked on joined turns (`turns`); everything about one block is checked block by block.
+//! Consecutive messages of one role are joined into one turn by the service, so everything about
+//! calls and results is checked on joined turns (`turns`); everything about one block is checked
+//! block by block.
 
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -34,7 +35,13 @@ const fn rule(
     statement: &'static str,
     check: fn(&Value, &RequestInfo) -> Verdict,
 ) -> Rule {
-    Rule { id, api: Api::Anthropic, statement, source, check }
+    Rule {
+        id,
+        api: Api::Anthropic,
+        statement,
+        source,
+        check,
+    }
 }
 
 pub(super) static RULES: &[Rule] = &[
@@ -44,42 +51,102 @@ pub(super) static RULES: &[Rule] = &[
         "Every request carries the header `anthropic-version`.",
         settings::version_header,
     ),
-    rule("unknown-field", MESSAGES, "The request holds no field the reference does not name.", fields::request),
-    rule("beta-field", MESSAGES, "Fields in beta need the header `anthropic-beta`.", fields::beta),
-    rule("model-missing", MESSAGES, "`model` is required.", settings::model),
+    rule(
+        "unknown-field",
+        MESSAGES,
+        "The request holds no field the reference does not name.",
+        fields::request,
+    ),
+    rule(
+        "beta-field",
+        MESSAGES,
+        "Fields in beta need the header `anthropic-beta`.",
+        fields::beta,
+    ),
+    rule(
+        "model-missing",
+        MESSAGES,
+        "`model` is required.",
+        settings::model,
+    ),
     rule(
         "max-tokens",
         MESSAGES,
         "`max_tokens` is required and a number of 0 (fill the cache only) or more.",
         settings::max_tokens,
     ),
-    rule("messages-empty", MESSAGES, "`messages` holds at least one message.", settings::messages),
-    rule("message-role", MESSAGES, "A message's role is `user`, `assistant` or `system`.", fields::role),
+    rule(
+        "messages-empty",
+        MESSAGES,
+        "`messages` holds at least one message.",
+        settings::messages,
+    ),
+    rule(
+        "message-role",
+        MESSAGES,
+        "A message's role is `user`, `assistant` or `system`.",
+        fields::role,
+    ),
     rule(
         "system-role",
         SYSTEM,
         "Older models take no `system` role inside `messages`; the system prompt is a field of the request.",
         turns::system_role,
     ),
-    rule("system-placement", SYSTEM, "A `system` message comes directly after a user turn.", turns::system_placement),
-    rule("first-message-role", MESSAGES, "The first message is the user's.", turns::first_role),
-    rule("message-field", MESSAGES, "A message holds no field but its role and content.", fields::message),
+    rule(
+        "system-placement",
+        SYSTEM,
+        "A `system` message comes directly after a user turn.",
+        turns::system_placement,
+    ),
+    rule(
+        "first-message-role",
+        MESSAGES,
+        "The first message is the user's.",
+        turns::first_role,
+    ),
+    rule(
+        "message-field",
+        MESSAGES,
+        "A message holds no field but its role and content.",
+        fields::message,
+    ),
     rule(
         "message-content-empty",
         ERRORS,
         "Only a final assistant message may have empty content.",
         blocks::content_not_empty,
     ),
-    rule("block-type", MESSAGES, "A content block's type is one the reference names.", blocks::known_type),
-    rule("block-field", MESSAGES, "A content block holds no field its type does not have.", blocks::known_fields),
+    rule(
+        "block-type",
+        MESSAGES,
+        "A content block's type is one the reference names.",
+        blocks::known_type,
+    ),
+    rule(
+        "block-field",
+        MESSAGES,
+        "A content block holds no field its type does not have.",
+        blocks::known_fields,
+    ),
     rule(
         "block-role",
         TOOL_USE,
         "Calls and thinking stand in assistant messages, tool results in user messages.",
         blocks::role,
     ),
-    rule("text-empty", ERRORS, "A text block is not empty.", blocks::text_not_empty),
-    rule("text-blank", ERRORS, "A text block is more than white space.", blocks::text_not_blank),
+    rule(
+        "text-empty",
+        ERRORS,
+        "A text block is not empty.",
+        blocks::text_not_empty,
+    ),
+    rule(
+        "text-blank",
+        ERRORS,
+        "A text block is more than white space.",
+        blocks::text_not_blank,
+    ),
     rule(
         "image-source",
         VISION,
@@ -92,16 +159,36 @@ pub(super) static RULES: &[Rule] = &[
         "At most four cache marks in tools, system and messages together.",
         caching::at_most_four,
     ),
-    rule("cache-control-on-thinking", CACHING, "Thinking blocks take no cache mark.", caching::not_on_thinking),
+    rule(
+        "cache-control-on-thinking",
+        CACHING,
+        "Thinking blocks take no cache mark.",
+        caching::not_on_thinking,
+    ),
     rule(
         "cache-control-ttl-order",
         CACHING,
         "Marks that live for an hour stand before those that live for five minutes.",
         caching::long_before_short,
     ),
-    rule("tool-use-id", TOOL_USE, "A call's id is letters, digits, `_` and `-`.", tools::call_id),
-    rule("tool-use-input", TOOL_USE, "A call's input is an object.", tools::call_input),
-    rule("tool-use-repeated", TOOL_USE, "No two calls have the same id.", tools::call_ids_differ),
+    rule(
+        "tool-use-id",
+        TOOL_USE,
+        "A call's id is letters, digits, `_` and `-`.",
+        tools::call_id,
+    ),
+    rule(
+        "tool-use-input",
+        TOOL_USE,
+        "A call's input is an object.",
+        tools::call_input,
+    ),
+    rule(
+        "tool-use-repeated",
+        TOOL_USE,
+        "No two calls have the same id.",
+        tools::call_ids_differ,
+    ),
     rule(
         "tool-use-unanswered",
         TOOL_USE,
@@ -120,14 +207,54 @@ pub(super) static RULES: &[Rule] = &[
         "Results stand before everything else in their user turn.",
         turns::results_first,
     ),
-    rule("tool-result-repeated", TOOL_USE, "A call has one result.", turns::results_differ),
-    rule("tool-result-error-empty", TOOL_USE, "The result of a failed call has content.", tools::error_has_content),
-    rule("tool-field", DEFINE_TOOLS, "A tool holds no field the reference does not name.", tools::known_fields),
-    rule("tool-name", DEFINE_TOOLS, "A tool's name is 1 to 128 letters, digits, `_` and `-`.", tools::name),
-    rule("tool-name-repeated", DEFINE_TOOLS, "No two tools have the same name.", tools::names_differ),
-    rule("tool-schema", DEFINE_TOOLS, "`input_schema` is required and of type `object`.", tools::schema),
-    rule("tool-choice-alone", DEFINE_TOOLS, "`tool_choice` needs `tools`.", tools::choice_needs_tools),
-    rule("thinking-budget", THINKING, "`thinking.budget_tokens` is 1,024 or more.", settings::thinking_budget),
+    rule(
+        "tool-result-repeated",
+        TOOL_USE,
+        "A call has one result.",
+        turns::results_differ,
+    ),
+    rule(
+        "tool-result-error-empty",
+        TOOL_USE,
+        "The result of a failed call has content.",
+        tools::error_has_content,
+    ),
+    rule(
+        "tool-field",
+        DEFINE_TOOLS,
+        "A tool holds no field the reference does not name.",
+        tools::known_fields,
+    ),
+    rule(
+        "tool-name",
+        DEFINE_TOOLS,
+        "A tool's name is 1 to 128 letters, digits, `_` and `-`.",
+        tools::name,
+    ),
+    rule(
+        "tool-name-repeated",
+        DEFINE_TOOLS,
+        "No two tools have the same name.",
+        tools::names_differ,
+    ),
+    rule(
+        "tool-schema",
+        DEFINE_TOOLS,
+        "`input_schema` is required and of type `object`.",
+        tools::schema,
+    ),
+    rule(
+        "tool-choice-alone",
+        DEFINE_TOOLS,
+        "`tool_choice` needs `tools`.",
+        tools::choice_needs_tools,
+    ),
+    rule(
+        "thinking-budget",
+        THINKING,
+        "`thinking.budget_tokens` is 1,024 or more.",
+        settings::thinking_budget,
+    ),
     rule(
         "thinking-budget-above-max",
         THINKING,
@@ -146,7 +273,12 @@ pub(super) static RULES: &[Rule] = &[
         "With thinking enabled no tool use can be forced.",
         settings::thinking_tool_choice,
     ),
-    rule("thinking-signature", THINKING, "A thinking block is sent back with its signature.", blocks::signature),
+    rule(
+        "thinking-signature",
+        THINKING,
+        "A thinking block is sent back with its signature.",
+        blocks::signature,
+    ),
     rule(
         "final-whitespace",
         ERRORS,
@@ -167,7 +299,13 @@ pub(super) fn error_body(problem: &Problem) -> Value {
 /// Every block of every message, with the index of its message and its own.
 fn each_block(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     use super::common::list;
-    list(body, "messages").iter().enumerate().flat_map(|(message, value)| {
-        list(value, "content").iter().enumerate().map(move |(block, value)| (message, block, value))
-    })
+    list(body, "messages")
+        .iter()
+        .enumerate()
+        .flat_map(|(message, value)| {
+            list(value, "content")
+                .iter()
+                .enumerate()
+                .map(move |(block, value)| (message, block, value))
+        })
 }

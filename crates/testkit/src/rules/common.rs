@@ -1,6 +1,8 @@
-//! What the rules of all four services share: the finding itself, and ways of looking at a body that never fail.
+//! What the rules of all four services share: the finding itself, and ways of looking at a body
+//! that never fail.
 //!
-//! The accessors give "nothing" for a value of the wrong type, so that each rule can speak about one thing only.
+//! The accessors give "nothing" for a value of the wrong type, so that each rule can speak about
+//! one thing only.
 
 use serde_json::Value;
 
@@ -34,7 +36,13 @@ pub(super) struct Violation {
 impl Problem {
     /// A 400 with this message.
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { status: 400, message: message.into(), param: None, code: None, violations: Vec::new() }
+        Self {
+            status: 400,
+            message: message.into(),
+            param: None,
+            code: None,
+            violations: Vec::new(),
+        }
     }
 
     /// Names the parameter at fault.
@@ -58,7 +66,10 @@ impl Problem {
 
 /// The elements of a list field; empty when the field is missing or no list.
 pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// A text field.
@@ -78,7 +89,11 @@ pub(super) fn given<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
 
 /// The first key of an object that is not among the known ones.
 pub(super) fn unknown_key<'a>(value: &'a Value, known: &[&str]) -> Option<&'a str> {
-    value.as_object()?.keys().map(String::as_str).find(|key| !known.contains(key))
+    value
+        .as_object()?
+        .keys()
+        .map(String::as_str)
+        .find(|key| !known.contains(key))
 }
 
 /// Whether a name has `1..=longest` characters, all of them letters, digits, `_` or `-`.
@@ -95,7 +110,8 @@ pub(super) fn is_base64(data: &str) -> bool {
     !body.is_empty() && padding <= 2 && data.len().is_multiple_of(4) && body.iter().all(plain)
 }
 
-/// `'a'`, `'a' and 'b'` (or another word), `'a', 'b'<comma> and 'c'`: the way the services list values.
+/// `'a'`, `'a' and 'b'` (or another word), `'a', 'b'<comma> and 'c'`: the way the services list
+/// values.
 pub(super) fn quoted_list(values: &[&str], word: &str, before_last: &str) -> String {
     let quoted: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
     match quoted.as_slice() {
@@ -123,7 +139,10 @@ mod tests {
     #[test]
     fn lists_read_as_the_services_write_them() {
         assert_eq!(quoted_list(&["a", "b"], "and", ","), "'a' and 'b'");
-        assert_eq!(quoted_list(&["a", "b", "c"], "and", ","), "'a', 'b', and 'c'");
+        assert_eq!(
+            quoted_list(&["a", "b", "c"], "and", ","),
+            "'a', 'b', and 'c'"
+        );
         assert_eq!(quoted_list(&["a", "b", "c"], "or", ""), "'a', 'b' or 'c'");
     }
 }

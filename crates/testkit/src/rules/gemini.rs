@@ -1,7 +1,8 @@
 //! What Gemini generateContent refuses.
 //!
-//! The service reads JSON into a typed message, so every field may be written in camel or in snake case, and a field
-//! the type does not have is refused wherever it stands. Errors name fields in snake case.
+//! The service reads JSON into a typed message, so every field may be written in camel or in snake
+//! case, and a field the type does not have is refused wherever it stands. Errors name fields in
+//! snake case.
 
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -32,28 +33,94 @@ const fn rule(
     statement: &'static str,
     check: fn(&Value, &RequestInfo) -> Verdict,
 ) -> Rule {
-    Rule { id, api: Api::Gemini, statement, source, check }
+    Rule {
+        id,
+        api: Api::Gemini,
+        statement,
+        source,
+        check,
+    }
 }
 
 pub(super) static RULES: &[Rule] = &[
-    rule("unknown-field", REFERENCE, "No object holds a field its type does not have.", fields::known),
+    rule(
+        "unknown-field",
+        REFERENCE,
+        "No object holds a field its type does not have.",
+        fields::known,
+    ),
     rule(
         "schema-field",
         SCHEMA,
         "`parameters` is the named subset of OpenAPI: no `$ref`, `$defs`, `additionalProperties`, `const`.",
         schema::known_fields,
     ),
-    rule("schema-type", SCHEMA, "A schema's type is one of the names of the reference, never a list.", schema::types),
-    rule("system-instruction", REFERENCE, "`systemInstruction` is content with parts.", settings::system_instruction),
-    rule("function-args", CONTENT, "A call's arguments are an object.", contents::call_args),
-    rule("function-response-object", CONTENT, "A call's response is an object.", contents::response_object),
-    rule("inline-data", CONTENT, "Inline data is base64.", contents::inline_data),
-    rule("contents-missing", REFERENCE, "`contents` holds at least one turn.", settings::contents),
-    rule("role", CONTENT, "A turn's role is `user` or `model`.", contents::role),
-    rule("parts-empty", CONTENT, "A turn has at least one part.", contents::parts_not_empty),
-    rule("part-empty", CONTENT, "A part holds text, data, a call or a response.", contents::part_has_data),
-    rule("inline-data-type", CONTENT, "Inline data names its MIME type.", contents::mime_type),
-    rule("function-response-name", CONTENT, "A response names its function.", contents::response_name),
+    rule(
+        "schema-type",
+        SCHEMA,
+        "A schema's type is one of the names of the reference, never a list.",
+        schema::types,
+    ),
+    rule(
+        "system-instruction",
+        REFERENCE,
+        "`systemInstruction` is content with parts.",
+        settings::system_instruction,
+    ),
+    rule(
+        "function-args",
+        CONTENT,
+        "A call's arguments are an object.",
+        contents::call_args,
+    ),
+    rule(
+        "function-response-object",
+        CONTENT,
+        "A call's response is an object.",
+        contents::response_object,
+    ),
+    rule(
+        "inline-data",
+        CONTENT,
+        "Inline data is base64.",
+        contents::inline_data,
+    ),
+    rule(
+        "contents-missing",
+        REFERENCE,
+        "`contents` holds at least one turn.",
+        settings::contents,
+    ),
+    rule(
+        "role",
+        CONTENT,
+        "A turn's role is `user` or `model`.",
+        contents::role,
+    ),
+    rule(
+        "parts-empty",
+        CONTENT,
+        "A turn has at least one part.",
+        contents::parts_not_empty,
+    ),
+    rule(
+        "part-empty",
+        CONTENT,
+        "A part holds text, data, a call or a response.",
+        contents::part_has_data,
+    ),
+    rule(
+        "inline-data-type",
+        CONTENT,
+        "Inline data names its MIME type.",
+        contents::mime_type,
+    ),
+    rule(
+        "function-response-name",
+        CONTENT,
+        "A response names its function.",
+        contents::response_name,
+    ),
     rule(
         "function-call-turn",
         FUNCTIONS,
@@ -72,34 +139,90 @@ pub(super) static RULES: &[Rule] = &[
         "A turn of responses has as many as the turn before has calls.",
         turns::as_many_responses,
     ),
-    rule("last-turn", FUNCTIONS, "The last turn is the user's or one of responses.", turns::ends_with_user),
+    rule(
+        "last-turn",
+        FUNCTIONS,
+        "The last turn is the user's or one of responses.",
+        turns::ends_with_user,
+    ),
     rule(
         "thought-signature",
         SIGNATURES,
         "Gemini 3: the first call of every step since the user last spoke has its thought signature.",
         turns::signatures,
     ),
-    rule("function-name", TOOL, "A function's name begins with a letter or `_` and is at most 128 long.", tools::name),
-    rule("function-repeated", TOOL, "No two functions have the same name.", tools::names_differ),
+    rule(
+        "function-name",
+        TOOL,
+        "A function's name begins with a letter or `_` and is at most 128 long.",
+        tools::name,
+    ),
+    rule(
+        "function-repeated",
+        TOOL,
+        "No two functions have the same name.",
+        tools::names_differ,
+    ),
     rule(
         "function-parameters",
         TOOL,
         "A function has `parameters` or `parametersJsonSchema`, not both.",
         tools::one_schema,
     ),
-    rule("schema-items", SCHEMA, "An array's schema has `items`.", schema::items),
-    rule("schema-enum", SCHEMA, "Only text has an enumeration of values.", schema::enums),
-    rule("schema-required", SCHEMA, "A required property is defined.", schema::required),
-    rule("function-calling-config", TOOL, "Forced calling needs function declarations.", tools::config_needs_functions),
-    rule("allowed-functions", TOOL, "Allowed functions are named only where calling is forced.", tools::allowed_names),
-    rule("max-output-tokens", REFERENCE, "`maxOutputTokens` is above zero.", settings::max_output_tokens),
-    rule("temperature-range", REFERENCE, "The temperature is from 0 to 2.", settings::temperature),
-    rule("thinking-both", THINKING, "A thinking budget or a thinking level, not both.", settings::thinking),
+    rule(
+        "schema-items",
+        SCHEMA,
+        "An array's schema has `items`.",
+        schema::items,
+    ),
+    rule(
+        "schema-enum",
+        SCHEMA,
+        "Only text has an enumeration of values.",
+        schema::enums,
+    ),
+    rule(
+        "schema-required",
+        SCHEMA,
+        "A required property is defined.",
+        schema::required,
+    ),
+    rule(
+        "function-calling-config",
+        TOOL,
+        "Forced calling needs function declarations.",
+        tools::config_needs_functions,
+    ),
+    rule(
+        "allowed-functions",
+        TOOL,
+        "Allowed functions are named only where calling is forced.",
+        tools::allowed_names,
+    ),
+    rule(
+        "max-output-tokens",
+        REFERENCE,
+        "`maxOutputTokens` is above zero.",
+        settings::max_output_tokens,
+    ),
+    rule(
+        "temperature-range",
+        REFERENCE,
+        "The temperature is from 0 to 2.",
+        settings::temperature,
+    ),
+    rule(
+        "thinking-both",
+        THINKING,
+        "A thinking budget or a thinking level, not both.",
+        settings::thinking,
+    ),
 ];
 
 /// The error body of Google's APIs.
 pub(super) fn error_body(problem: &Problem) -> Value {
-    let mut error = json!({"code": problem.status, "message": problem.message, "status": "INVALID_ARGUMENT"});
+    let mut error =
+        json!({"code": problem.status, "message": problem.message, "status": "INVALID_ARGUMENT"});
     if !problem.violations.is_empty() {
         let violations: Vec<Value> = problem.violations.iter().map(violation_body).collect();
         let kind = "type.googleapis.com/google.rpc.BadRequest";
@@ -120,9 +243,15 @@ fn unreadable(violations: Vec<Violation>) -> Verdict {
     if violations.is_empty() {
         return Ok(());
     }
-    let lines: Vec<&str> = violations.iter().map(|violation| violation.description.as_str()).collect();
+    let lines: Vec<&str> = violations
+        .iter()
+        .map(|violation| violation.description.as_str())
+        .collect();
     let message = lines.join("\n");
-    Err(Problem { violations, ..Problem::new(message) })
+    Err(Problem {
+        violations,
+        ..Problem::new(message)
+    })
 }
 
 /// A value that does not fit the type of its field.
@@ -140,19 +269,30 @@ fn refused(field: &str, what: &str) -> Problem {
 fn field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
     let found = value.get(camel).or_else(|| {
         let fields = value.as_object()?;
-        fields.iter().find(|(key, _)| fields::same_name(key, camel)).map(|(_, found)| found)
+        fields
+            .iter()
+            .find(|(key, _)| fields::same_name(key, camel))
+            .map(|(_, found)| found)
     });
     found.filter(|found| !found.is_null())
 }
 
 /// The elements of a list field; empty when it is missing or no list.
 fn items<'a>(value: &'a Value, camel: &str) -> &'a [Value] {
-    field(value, camel).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    field(value, camel)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// Every part of every turn, with the indexes of both.
 fn each_part(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
-    items(body, "contents").iter().enumerate().flat_map(|(turn, content)| {
-        items(content, "parts").iter().enumerate().map(move |(part, value)| (turn, part, value))
-    })
+    items(body, "contents")
+        .iter()
+        .enumerate()
+        .flat_map(|(turn, content)| {
+            items(content, "parts")
+                .iter()
+                .enumerate()
+                .map(move |(part, value)| (turn, part, value))
+        })
 }

@@ -1,5 +1,5 @@
-//! What Chat Completions and Responses share: the error shape, the families of models, and the checks of function
-//! schemas.
+//! What Chat Completions and Responses share: the error shape, the families of models, and the
+//! checks of function schemas.
 
 use serde_json::{Value, json};
 
@@ -21,25 +21,34 @@ pub(super) fn error_body(problem: &Problem) -> Value {
     })
 }
 
-/// Whether a model always reasons (`o1`, `o3`, `o4`, `gpt-5` and later): these take no `max_tokens`.
+/// Whether a model always reasons (`o1`, `o3`, `o4`, `gpt-5` and later): these take no
+/// `max_tokens`.
 pub(super) fn is_reasoning(model: &str) -> bool {
-    let letter_o = ["o1", "o3", "o4"].iter().any(|family| in_family(model, family));
+    let letter_o = ["o1", "o3", "o4"]
+        .iter()
+        .any(|family| in_family(model, family));
     letter_o || (model.starts_with("gpt-5") && !model.contains("-chat"))
 }
 
-/// Whether a model takes a temperature: from 5.1 on those do that are told not to reason, or are not told.
+/// Whether a model takes a temperature: from 5.1 on those do that are told not to reason, or are
+/// not told.
 pub(super) fn fixes_temperature(model: &str, effort: Option<&str>) -> bool {
-    let may_not_reason = model.starts_with("gpt-5.") && effort.is_none_or(|effort| effort == "none");
+    let may_not_reason =
+        model.starts_with("gpt-5.") && effort.is_none_or(|effort| effort == "none");
     is_reasoning(model) && !may_not_reason
 }
 
 /// Whether a model is known never to reason.
 pub(super) fn is_plain(model: &str) -> bool {
-    ["gpt-3.5", "gpt-4"].iter().any(|family| model.starts_with(family))
+    ["gpt-3.5", "gpt-4"]
+        .iter()
+        .any(|family| model.starts_with(family))
 }
 
 fn in_family(model: &str, family: &str) -> bool {
-    model.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    model
+        .strip_prefix(family)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// What JSON calls a value, in the words of the service.
@@ -56,21 +65,31 @@ pub(super) fn json_type(value: &Value) -> &'static str {
 }
 
 pub(super) fn missing(param: &str) -> Problem {
-    Problem::new(format!("Missing required parameter: '{param}'.")).param(param).code("missing_required_parameter")
+    Problem::new(format!("Missing required parameter: '{param}'."))
+        .param(param)
+        .code("missing_required_parameter")
 }
 
 pub(super) fn unknown(param: &str) -> Problem {
-    Problem::new(format!("Unknown parameter: '{param}'.")).param(param).code("unknown_parameter")
+    Problem::new(format!("Unknown parameter: '{param}'."))
+        .param(param)
+        .code("unknown_parameter")
 }
 
 pub(super) fn wrong_type(param: &str, expected: &str, found: &Value) -> Problem {
-    let message = format!("Invalid type for '{param}': expected {expected}, but got {} instead.", json_type(found));
+    let message = format!(
+        "Invalid type for '{param}': expected {expected}, but got {} instead.",
+        json_type(found)
+    );
     Problem::new(message).param(param).code("invalid_type")
 }
 
 pub(super) fn empty_array(param: &str) -> Problem {
-    let message = "empty array. Expected an array with minimum length 1, but got an empty array instead.";
-    Problem::new(format!("Invalid '{param}': {message}")).param(param).code("empty_array")
+    let message =
+        "empty array. Expected an array with minimum length 1, but got an empty array instead.";
+    Problem::new(format!("Invalid '{param}': {message}"))
+        .param(param)
+        .code("empty_array")
 }
 
 pub(super) fn too_long(param: &str, longest: usize, found: usize) -> Problem {
@@ -78,7 +97,9 @@ pub(super) fn too_long(param: &str, longest: usize, found: usize) -> Problem {
         "Invalid '{param}': string too long. Expected a string with maximum length {longest}, but got a string with \
          length {found} instead."
     );
-    Problem::new(message).param(param).code("string_above_max_length")
+    Problem::new(message)
+        .param(param)
+        .code("string_above_max_length")
 }
 
 /// A value outside a fixed set.
@@ -106,7 +127,9 @@ pub(super) fn check_function_name(name: &str, param: &str) -> Verdict {
 
 /// The temperature is a number from 0 to 2.
 pub(super) fn check_temperature_range(body: &Value) -> Verdict {
-    let Some(found) = body.get("temperature").and_then(Value::as_f64) else { return Ok(()) };
+    let Some(found) = body.get("temperature").and_then(Value::as_f64) else {
+        return Ok(());
+    };
     let (edge, sign, bound, code) = match found {
         found if found > 2.0 => ("above maximum", "<=", 2, "decimal_above_max_value"),
         found if found < 0.0 => ("below minimum", ">=", 0, "decimal_below_min_value"),
@@ -130,10 +153,17 @@ pub(super) fn check_stream_options(body: &Value) -> Verdict {
 
 /// Whether any text of a list of messages has the word JSON in it.
 pub(super) fn says_json(messages: &[Value]) -> bool {
-    let has = |text: &str| text.as_bytes().windows(4).any(|word| word.eq_ignore_ascii_case(b"json"));
+    let has = |text: &str| {
+        text.as_bytes()
+            .windows(4)
+            .any(|word| word.eq_ignore_ascii_case(b"json"))
+    };
     messages.iter().any(|message| {
         text(message, "content").is_some_and(has)
-            || list(message, "content").iter().filter_map(|part| text(part, "text")).any(has)
+            || list(message, "content")
+                .iter()
+                .filter_map(|part| text(part, "text"))
+                .any(has)
     })
 }
 
@@ -143,10 +173,23 @@ mod tests {
 
     #[test]
     fn families_of_models_are_told_apart() {
-        for model in ["o1", "o3-mini", "o4-mini-2025-04-16", "gpt-5", "gpt-5-mini", "gpt-5.2"] {
+        for model in [
+            "o1",
+            "o3-mini",
+            "o4-mini-2025-04-16",
+            "gpt-5",
+            "gpt-5-mini",
+            "gpt-5.2",
+        ] {
             assert!(is_reasoning(model), "{model}");
         }
-        for model in ["gpt-4o", "gpt-4.1", "o100", "test-model", "gpt-5-chat-latest"] {
+        for model in [
+            "gpt-4o",
+            "gpt-4.1",
+            "o100",
+            "test-model",
+            "gpt-5-chat-latest",
+        ] {
             assert!(!is_reasoning(model), "{model}");
         }
         assert!(fixes_temperature("gpt-5", None));

@@ -60,12 +60,22 @@ struct File {
 }
 
 pub(super) fn from_yaml(file: &str, text: &str) -> Result<Script, ScriptError> {
-    let syntax = |line, column, what: String| ScriptError::Syntax { file: file.to_owned(), line, column, what };
+    let syntax = |line, column, what: String| ScriptError::Syntax {
+        file: file.to_owned(),
+        line,
+        column,
+        what,
+    };
     let read: File = serde_saphyr::from_str(text).map_err(|error| {
-        let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
+        let (line, column) = error
+            .location()
+            .map_or((0, 0), |at| (at.line(), at.column()));
         let what = error.without_snippet().to_string();
         // The position stands in front already.
-        let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();
+        let what = what
+            .rsplit_once(" at line ")
+            .map_or(what.as_str(), |(what, _)| what)
+            .to_owned();
         syntax(line, column, what)
     })?;
     let (spanned, replies) = match (read.replies, read.turns) {
@@ -77,7 +87,9 @@ pub(super) fn from_yaml(file: &str, text: &str) -> Result<Script, ScriptError> {
             let replies = Replies::Turns(turns.iter().map(|reply| reply.value.clone()).collect());
             (turns, replies)
         }
-        (Some(_), Some(_)) => return Err(syntax(1, 1, "give `replies` or `turns`, not both".into())),
+        (Some(_), Some(_)) => {
+            return Err(syntax(1, 1, "give `replies` or `turns`, not both".into()));
+        }
         (None, None) => return Err(syntax(1, 1, "a script needs `replies` or `turns`".into())),
     };
     for (index, reply) in spanned.iter().enumerate() {
@@ -89,7 +101,11 @@ pub(super) fn from_yaml(file: &str, text: &str) -> Result<Script, ScriptError> {
             what: problem.what,
         })?;
     }
-    let models = if read.models.is_empty() { vec![DEFAULT_MODEL.to_owned()] } else { read.models };
+    let models = if read.models.is_empty() {
+        vec![DEFAULT_MODEL.to_owned()]
+    } else {
+        read.models
+    };
     Ok(Script { replies, models })
 }
 
@@ -101,14 +117,28 @@ pub(super) struct Problem {
 
 /// Checks what the types cannot say.
 pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
-    let refuse = |wrong: bool, field, what| if wrong { Err(Problem { field, what }) } else { Ok(()) };
+    let refuse = |wrong: bool, field, what| {
+        if wrong {
+            Err(Problem { field, what })
+        } else {
+            Ok(())
+        }
+    };
     let simple = reply.text.is_some() || reply.thinking.is_some() || !reply.tool_calls.is_empty();
     let content = simple || !reply.parts.is_empty();
     let in_turns = matches!(among, Replies::Turns(_));
     let http_error = reply.status.is_some() && reply.error_event_after.is_none();
 
-    refuse(in_turns && reply.when.is_some(), "when", "`turns` are chosen by position; use `replies` for conditions")?;
-    refuse(in_turns && reply.times.is_some(), "times", "`turns` are chosen by position; use `replies` to repeat")?;
+    refuse(
+        in_turns && reply.when.is_some(),
+        "when",
+        "`turns` are chosen by position; use `replies` for conditions",
+    )?;
+    refuse(
+        in_turns && reply.times.is_some(),
+        "times",
+        "`turns` are chosen by position; use `replies` to repeat",
+    )?;
     refuse(reply.times == Some(0), "times", "must be at least 1")?;
     refuse(
         simple && !reply.parts.is_empty(),
@@ -120,28 +150,63 @@ pub(super) fn check(reply: &Reply, among: &Replies) -> Result<(), Problem> {
         "signature",
         "belongs to `thinking`, which is absent",
     )?;
-    refuse(reply.chunk_bytes == Some(0), "chunk_bytes", "must be at least 1")?;
-    refuse(reply.delta_chars == Some(0), "delta_chars", "must be at least 1")?;
-    refuse(reply.status.is_some_and(|status| !(400..600).contains(&status)), "status", "must be 400 to 599")?;
-    refuse(http_error && content, "status", "an error reply has no content; remove one of them")?;
+    refuse(
+        reply.chunk_bytes == Some(0),
+        "chunk_bytes",
+        "must be at least 1",
+    )?;
+    refuse(
+        reply.delta_chars == Some(0),
+        "delta_chars",
+        "must be at least 1",
+    )?;
+    refuse(
+        reply
+            .status
+            .is_some_and(|status| !(400..600).contains(&status)),
+        "status",
+        "must be 400 to 599",
+    )?;
+    refuse(
+        http_error && content,
+        "status",
+        "an error reply has no content; remove one of them",
+    )?;
     refuse(
         reply.error.is_some() && reply.status.is_none() && reply.error_event_after.is_none(),
         "error",
         "needs `status` or `error_event_after`",
     )?;
-    refuse(reply.retry_after.is_some() && reply.status.is_none(), "retry_after", "needs `status`, such as 429 or 503")?;
     refuse(
-        reply.retry_after.is_some_and(|seconds| !seconds.is_finite() || seconds < 0.0),
+        reply.retry_after.is_some() && reply.status.is_none(),
+        "retry_after",
+        "needs `status`, such as 429 or 503",
+    )?;
+    refuse(
+        reply
+            .retry_after
+            .is_some_and(|seconds| !seconds.is_finite() || seconds < 0.0),
         "retry_after",
         "must be zero or more seconds",
     )?;
     refuse(
-        reply.replace.as_ref().is_some_and(|replace| replace.find.is_empty()),
+        reply
+            .replace
+            .as_ref()
+            .is_some_and(|replace| replace.find.is_empty()),
         "replace",
         "`find` is empty; name the text to replace",
     )?;
-    refuse(reply.garbage.is_some() && content, "garbage", "replaces the reply; remove its content")?;
-    refuse(reply.garbage.is_some() && reply.error.is_some(), "garbage", "replaces the error body; remove `error`")?;
+    refuse(
+        reply.garbage.is_some() && content,
+        "garbage",
+        "replaces the reply; remove its content",
+    )?;
+    refuse(
+        reply.garbage.is_some() && reply.error.is_some(),
+        "garbage",
+        "replaces the error body; remove `error`",
+    )?;
     refuse(
         !content && reply.garbage.is_none() && !http_error && reply.error_event_after.is_none(),
         "text",
@@ -160,11 +225,25 @@ pub(super) fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
         output: u64,
         reasoning: u64,
     }
-    let Written { input, cached_input, cache_write, output, reasoning } = Written::deserialize(deserializer)?;
+    let Written {
+        input,
+        cached_input,
+        cache_write,
+        output,
+        reasoning,
+    } = Written::deserialize(deserializer)?;
     if reasoning > output {
-        return Err(de::Error::custom("`reasoning` is a part of `output` and cannot be more"));
+        return Err(de::Error::custom(
+            "`reasoning` is a part of `output` and cannot be more",
+        ));
     }
-    Ok(Some(Usage { input, cached_input, cache_write, output, reasoning }))
+    Ok(Some(Usage {
+        input,
+        cached_input,
+        cache_write,
+        output,
+        reasoning,
+    }))
 }
 
 impl<'de> Deserialize<'de> for ScriptedError {
@@ -177,10 +256,20 @@ impl<'de> Deserialize<'de> for ScriptedError {
             kind: Option<String>,
             code: Option<String>,
         }
-        let written = deserializer.deserialize_any(StringOr::<Written>::new("a message, or message, type and code"))?;
+        let written = deserializer.deserialize_any(StringOr::<Written>::new(
+            "a message, or message, type and code",
+        ))?;
         Ok(match written {
             Either::Text(message) => Self::new(message),
-            Either::Map(Written { message, kind, code }) => Self { message, kind, code },
+            Either::Map(Written {
+                message,
+                kind,
+                code,
+            }) => Self {
+                message,
+                kind,
+                code,
+            },
         })
     }
 }
@@ -195,18 +284,35 @@ impl<'de> Deserialize<'de> for Garbage {
             content_type: Option<String>,
         }
         const HTML: &str = "text/html; charset=utf-8";
-        let written =
-            deserializer.deserialize_any(StringOr::<Written>::new("text, or text or hex with content_type"))?;
+        let written = deserializer.deserialize_any(StringOr::<Written>::new(
+            "text, or text or hex with content_type",
+        ))?;
         let (body, content_type) = match written {
             Either::Text(text) => (text.into_bytes(), None),
-            Either::Map(Written { text: Some(text), hex: None, content_type }) => (text.into_bytes(), content_type),
-            Either::Map(Written { text: None, hex: Some(hex), content_type }) => {
-                let bytes = unhex(&hex).ok_or_else(|| de::Error::custom("`hex` is pairs of hex digits"))?;
+            Either::Map(Written {
+                text: Some(text),
+                hex: None,
+                content_type,
+            }) => (text.into_bytes(), content_type),
+            Either::Map(Written {
+                text: None,
+                hex: Some(hex),
+                content_type,
+            }) => {
+                let bytes =
+                    unhex(&hex).ok_or_else(|| de::Error::custom("`hex` is pairs of hex digits"))?;
                 (bytes, content_type)
             }
-            Either::Map(_) => return Err(de::Error::custom("`garbage` has exactly one of `text` and `hex`")),
+            Either::Map(_) => {
+                return Err(de::Error::custom(
+                    "`garbage` has exactly one of `text` and `hex`",
+                ));
+            }
         };
-        Ok(Self { body, content_type: content_type.unwrap_or_else(|| HTML.to_owned()) })
+        Ok(Self {
+            body,
+            content_type: content_type.unwrap_or_else(|| HTML.to_owned()),
+        })
     }
 }
 
@@ -231,7 +337,10 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
         .map(|letter| letter.to_digit(16).map(|digit| digit as u8))
         .collect::<Option<_>>()?;
     let pairs = digits.chunks_exact(2);
-    pairs.remainder().is_empty().then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
+    pairs
+        .remainder()
+        .is_empty()
+        .then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 /// A value that may be written short, as a string, or long, as a map.
@@ -248,7 +357,10 @@ struct StringOr<T> {
 
 impl<T> StringOr<T> {
     fn new(expecting: &'static str) -> Self {
-        Self { expecting, map: std::marker::PhantomData }
+        Self {
+            expecting,
+            map: std::marker::PhantomData,
+        }
     }
 }
 

@@ -29,12 +29,18 @@ pub enum ReplyPart {
 impl ReplyPart {
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into(), signature: None }
+        Self::Text {
+            text: text.into(),
+            signature: None,
+        }
     }
 
     /// A thinking part with a made-up signature.
     pub fn thinking(text: impl Into<String>) -> Self {
-        Self::Thinking { text: text.into(), signature: None }
+        Self::Thinking {
+            text: text.into(),
+            signature: None,
+        }
     }
 }
 
@@ -53,18 +59,29 @@ impl TryFrom<WrittenPart> for ReplyPart {
 
     fn try_from(part: WrittenPart) -> Result<Self, Self::Error> {
         match part {
-            WrittenPart { text: Some(text), thinking: None, tool_call: None, signature } => {
-                Ok(Self::Text { text, signature })
-            }
-            WrittenPart { text: None, thinking: Some(text), tool_call: None, signature } => {
-                Ok(Self::Thinking { text, signature })
-            }
-            WrittenPart { text: None, thinking: None, tool_call: Some(call), signature: None } => {
-                Ok(Self::ToolCall(call))
-            }
-            WrittenPart { tool_call: Some(_), signature: Some(_), .. } => {
-                Err("`signature` of a call belongs inside `tool_call`")
-            }
+            WrittenPart {
+                text: Some(text),
+                thinking: None,
+                tool_call: None,
+                signature,
+            } => Ok(Self::Text { text, signature }),
+            WrittenPart {
+                text: None,
+                thinking: Some(text),
+                tool_call: None,
+                signature,
+            } => Ok(Self::Thinking { text, signature }),
+            WrittenPart {
+                text: None,
+                thinking: None,
+                tool_call: Some(call),
+                signature: None,
+            } => Ok(Self::ToolCall(call)),
+            WrittenPart {
+                tool_call: Some(_),
+                signature: Some(_),
+                ..
+            } => Err("`signature` of a call belongs inside `tool_call`"),
             _ => Err("a part has exactly one of `text`, `thinking`, `tool_call`"),
         }
     }
@@ -79,7 +96,8 @@ pub struct ScriptCall {
     pub id: Option<String>,
     /// The tool.
     pub name: String,
-    /// An object, or a string that is sent as it stands: broken JSON, repeated keys, trailing words.
+    /// An object, or a string that is sent as it stands: broken JSON, repeated keys, trailing
+    /// words.
     #[serde(default)]
     pub arguments: Value,
     /// Gemini's signature on the call.
@@ -90,7 +108,12 @@ pub struct ScriptCall {
 impl ScriptCall {
     /// A call with a made-up id.
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
-        Self { id: None, name: name.into(), arguments, signature: None }
+        Self {
+            id: None,
+            name: name.into(),
+            arguments,
+            signature: None,
+        }
     }
 
     /// The same call with this id.
@@ -105,17 +128,21 @@ impl ScriptCall {
         match &self.arguments {
             Value::String(raw) => raw.clone(),
             Value::Null => "{}".to_owned(),
-            value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => value.to_string(),
+            value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                value.to_string()
+            }
         }
     }
 }
 
-/// The signature to send with reasoning: the scripted one, a made-up one, or none when the script says empty.
+/// The signature to send with reasoning: the scripted one, a made-up one, or none when the script
+/// says empty.
 pub(crate) fn signature_or_made(scripted: Option<&str>, text: &str) -> Option<String> {
     match scripted {
         Some("") => None,
         Some(signature) => Some(signature.to_owned()),
-        // Hex digits in a multiple of four are valid base64 too, which is what clients expect of signatures.
+        // Hex digits in a multiple of four are valid base64 too, which is what clients expect of
+        // signatures.
         None => Some(ContentHash::of(text.as_bytes()).to_string()),
     }
 }

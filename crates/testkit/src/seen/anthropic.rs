@@ -1,9 +1,13 @@
-//! Anthropic Messages: results are blocks of a user message, system and cache marks stand where they apply.
+//! Anthropic Messages: results are blocks of a user message, system and cache marks stand where
+//! they apply.
 
 use haft_types::Api;
 use serde_json::Value;
 
-use super::{Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image, image_at, list, maybe, owned, text};
+use super::{
+    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image, image_at, list, maybe, owned,
+    text,
+};
 
 pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
     let mut builder = Builder::default();
@@ -27,7 +31,11 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
             for (index, block) in blocks.iter().enumerate() {
                 mark(block, || format!("system[{index}]"), &mut marks);
             }
-            blocks.iter().filter_map(|block| maybe(block, "text")).collect::<Vec<_>>().join("\n\n")
+            blocks
+                .iter()
+                .filter_map(|block| maybe(block, "text"))
+                .collect::<Vec<_>>()
+                .join("\n\n")
         }
         Some(_) => return Err(SeenError::new("system", "expected a string or a list")),
     };
@@ -41,7 +49,13 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
         };
         match message.get("content") {
             Some(Value::String(words)) => {
-                builder.push(role, SeenPart::Text { text: words.clone(), signed: false });
+                builder.push(
+                    role,
+                    SeenPart::Text {
+                        text: words.clone(),
+                        signed: false,
+                    },
+                );
             }
             Some(Value::Array(blocks)) => {
                 for (at, block) in blocks.iter().enumerate() {
@@ -50,7 +64,12 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
                     mark(block, || path, &mut marks);
                 }
             }
-            None | Some(_) => return Err(SeenError::new(path + ".content", "expected a string or a list")),
+            None | Some(_) => {
+                return Err(SeenError::new(
+                    path + ".content",
+                    "expected a string or a list",
+                ));
+            }
         }
     }
     mark(body, || "(top)".to_owned(), &mut marks);
@@ -66,36 +85,75 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
     })
 }
 
-fn block_into(role: SeenRole, block: &Value, path: &str, builder: &mut Builder) -> Result<(), SeenError> {
+fn block_into(
+    role: SeenRole,
+    block: &Value,
+    path: &str,
+    builder: &mut Builder,
+) -> Result<(), SeenError> {
     match text(block, "type", path)? {
         "text" => {
             let text = text(block, "text", path)?.to_owned();
-            builder.push(role, SeenPart::Text { text, signed: false });
+            builder.push(
+                role,
+                SeenPart::Text {
+                    text,
+                    signed: false,
+                },
+            );
         }
         "thinking" => {
             let signed = maybe(block, "signature").is_some_and(|signature| !signature.is_empty());
-            builder.push(role, SeenPart::Thinking { text: text(block, "thinking", path)?.to_owned(), signed });
+            builder.push(
+                role,
+                SeenPart::Thinking {
+                    text: text(block, "thinking", path)?.to_owned(),
+                    signed,
+                },
+            );
         }
-        "redacted_thinking" => builder.push(role, SeenPart::Thinking { text: String::new(), signed: true }),
+        "redacted_thinking" => builder.push(
+            role,
+            SeenPart::Thinking {
+                text: String::new(),
+                signed: true,
+            },
+        ),
         "tool_use" => {
             let arguments = block.get("input").cloned().unwrap_or_default();
-            builder.call(Some(text(block, "id", path)?), text(block, "name", path)?, arguments, false);
+            builder.call(
+                Some(text(block, "id", path)?),
+                text(block, "name", path)?,
+                arguments,
+                false,
+            );
         }
         "tool_result" => {
             let (words, pictures) = result_content(block.get("content"), path)?;
-            let failed = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+            let failed = block
+                .get("is_error")
+                .and_then(Value::as_bool)
+                .unwrap_or(false);
             builder.result(text(block, "tool_use_id", path)?, words, Some(failed));
             for picture in pictures {
                 builder.result_image(picture);
             }
         }
         "image" => builder.push(role, picture(block, path)?),
-        kind => builder.push(role, SeenPart::Other { kind: kind.to_owned() }),
+        kind => builder.push(
+            role,
+            SeenPart::Other {
+                kind: kind.to_owned(),
+            },
+        ),
     }
     Ok(())
 }
 
-fn result_content(content: Option<&Value>, path: &str) -> Result<(String, Vec<SeenPart>), SeenError> {
+fn result_content(
+    content: Option<&Value>,
+    path: &str,
+) -> Result<(String, Vec<SeenPart>), SeenError> {
     match content {
         None | Some(Value::Null) => Ok((String::new(), Vec::new())),
         Some(Value::String(words)) => Ok((words.clone(), Vec::new())),
@@ -106,26 +164,39 @@ fn result_content(content: Option<&Value>, path: &str) -> Result<(String, Vec<Se
                 match text(block, "type", &path)? {
                     "text" => words.push(text(block, "text", &path)?),
                     "image" => pictures.push(picture(block, &path)?),
-                    kind => pictures.push(SeenPart::Other { kind: kind.to_owned() }),
+                    kind => pictures.push(SeenPart::Other {
+                        kind: kind.to_owned(),
+                    }),
                 }
             }
             Ok((words.join("\n\n"), pictures))
         }
-        Some(_) => Err(SeenError::new(format!("{path}.content"), "expected a string or a list")),
+        Some(_) => Err(SeenError::new(
+            format!("{path}.content"),
+            "expected a string or a list",
+        )),
     }
 }
 
 fn picture(block: &Value, path: &str) -> Result<SeenPart, SeenError> {
     let path = format!("{path}.source");
-    let source = block.get("source").ok_or_else(|| SeenError::new(path.clone(), "expected an object"))?;
+    let source = block
+        .get("source")
+        .ok_or_else(|| SeenError::new(path.clone(), "expected an object"))?;
     match maybe(source, "type") {
         Some("url") => Ok(image_at(text(source, "url", &path)?)),
-        Some(_) | None => Ok(image(text(source, "media_type", &path)?, text(source, "data", &path)?)),
+        Some(_) | None => Ok(image(
+            text(source, "media_type", &path)?,
+            text(source, "data", &path)?,
+        )),
     }
 }
 
 fn mark(value: &Value, path: impl FnOnce() -> String, marks: &mut Vec<String>) {
-    if value.get("cache_control").is_some_and(|mark| !mark.is_null()) {
+    if value
+        .get("cache_control")
+        .is_some_and(|mark| !mark.is_null())
+    {
         marks.push(path());
     }
 }

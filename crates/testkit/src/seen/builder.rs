@@ -1,4 +1,5 @@
-//! Puts decoded parts into the neutral order: merges roles, numbers calls, moves pictures behind a run of results.
+//! Puts decoded parts into the neutral order: merges roles, numbers calls, moves pictures behind a
+//! run of results.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,7 +7,8 @@ use serde_json::Value;
 
 use super::{SeenMessage, SeenPart, SeenRole};
 
-/// Collects the parts of a request in wire order. Every step is constant time, so decoding is linear in the body.
+/// Collects the parts of a request in wire order. Every step is constant time, so decoding is
+/// linear in the body.
 #[derive(Default)]
 pub(super) struct Builder {
     messages: Vec<SeenMessage>,
@@ -30,7 +32,10 @@ impl Builder {
     pub(super) fn open(&mut self, role: SeenRole) {
         self.release();
         if self.messages.last().is_none_or(|last| last.role != role) {
-            self.messages.push(SeenMessage { role, parts: Vec::new() });
+            self.messages.push(SeenMessage {
+                role,
+                parts: Vec::new(),
+            });
         }
     }
 
@@ -42,22 +47,54 @@ impl Builder {
             Some(id) => {
                 self.by_id.insert(id.to_owned(), number);
             }
-            None => self.open_by_name.entry(name.to_owned()).or_default().push_back(number),
+            None => self
+                .open_by_name
+                .entry(name.to_owned())
+                .or_default()
+                .push_back(number),
         }
         let (id, name) = (id.map(str::to_owned), name.to_owned());
-        self.push(SeenRole::Assistant, SeenPart::ToolCall { number, id, name, arguments, signed });
+        self.push(
+            SeenRole::Assistant,
+            SeenPart::ToolCall {
+                number,
+                id,
+                name,
+                arguments,
+                signed,
+            },
+        );
     }
 
     /// Adds the result of the call with this id.
     pub(super) fn result(&mut self, id: &str, text: String, failed: Option<bool>) {
         let number = self.by_id.get(id).copied();
-        self.append(SeenRole::Tool, SeenPart::ToolResult { number, id: Some(id.to_owned()), text, failed });
+        self.append(
+            SeenRole::Tool,
+            SeenPart::ToolResult {
+                number,
+                id: Some(id.to_owned()),
+                text,
+                failed,
+            },
+        );
     }
 
     /// Adds the result of the oldest unanswered call of this tool.
     pub(super) fn result_by_name(&mut self, name: &str, text: String, failed: Option<bool>) {
-        let number = self.open_by_name.get_mut(name).and_then(VecDeque::pop_front);
-        self.append(SeenRole::Tool, SeenPart::ToolResult { number, id: None, text, failed });
+        let number = self
+            .open_by_name
+            .get_mut(name)
+            .and_then(VecDeque::pop_front);
+        self.append(
+            SeenRole::Tool,
+            SeenPart::ToolResult {
+                number,
+                id: None,
+                text,
+                failed,
+            },
+        );
     }
 
     /// Adds a picture that came with results: it stands after all results of the run.
@@ -80,7 +117,10 @@ impl Builder {
     fn append(&mut self, role: SeenRole, part: SeenPart) {
         match self.messages.last_mut() {
             Some(last) if last.role == role => last.parts.push(part),
-            _ => self.messages.push(SeenMessage { role, parts: vec![part] }),
+            _ => self.messages.push(SeenMessage {
+                role,
+                parts: vec![part],
+            }),
         }
     }
 }

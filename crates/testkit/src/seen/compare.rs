@@ -6,16 +6,25 @@ use serde_json::Value;
 use super::{Seen, SeenPart, SeenRole};
 
 impl Seen {
-    /// The first difference between what two requests say to the model, for people; none when they say the same.
+    /// The first difference between what two requests say to the model, for people; none when they
+    /// say the same.
     ///
-    /// The API, wire ids, reasoning, signatures and cache marks do not count, nor whether a result failed where one API cannot
-    /// say so; a system message in the middle counts as the user's, since most APIs have no other place for it.
+    /// The API, wire ids, reasoning, signatures and cache marks do not count, nor whether a result
+    /// failed where one API cannot say so; a system message in the middle counts as the user's,
+    /// since most APIs have no other place for it.
     pub fn difference(&self, other: &Self) -> Option<String> {
         if self.system != other.system {
-            return Some(format!("system text:\n  {:?}\n  {:?}", self.system, other.system));
+            return Some(format!(
+                "system text:\n  {:?}\n  {:?}",
+                self.system, other.system
+            ));
         }
         if self.tools != other.tools {
-            let differs = self.tools.iter().zip(&other.tools).find(|(one, two)| one != two);
+            let differs = self
+                .tools
+                .iter()
+                .zip(&other.tools)
+                .find(|(one, two)| one != two);
             return Some(match differs {
                 Some((one, two)) => format!("tools:\n  {one:?}\n  {two:?}"),
                 None => format!("tools: {} against {}", self.tools.len(), other.tools.len()),
@@ -45,7 +54,16 @@ impl Seen {
 
     fn compared(&self) -> impl Iterator<Item = (SeenRole, &SeenPart)> {
         let said = self.parts().filter(|(_, part)| said(part).is_some());
-        said.map(|(role, part)| (if role == SeenRole::System { SeenRole::User } else { role }, part))
+        said.map(|(role, part)| {
+            (
+                if role == SeenRole::System {
+                    SeenRole::User
+                } else {
+                    role
+                },
+                part,
+            )
+        })
     }
 }
 
@@ -63,8 +81,19 @@ fn said(part: &SeenPart) -> Option<Said<'_>> {
     match part {
         SeenPart::Text { text, signed: _ } => Some(Said::Text(text)),
         SeenPart::Thinking { .. } => None,
-        SeenPart::ToolCall { number, id: _, name, arguments, signed: _ } => Some(Said::Call(*number, name, arguments)),
-        SeenPart::ToolResult { number, id: _, text, failed: _ } => Some(Said::Result(*number, text)),
+        SeenPart::ToolCall {
+            number,
+            id: _,
+            name,
+            arguments,
+            signed: _,
+        } => Some(Said::Call(*number, name, arguments)),
+        SeenPart::ToolResult {
+            number,
+            id: _,
+            text,
+            failed: _,
+        } => Some(Said::Result(*number, text)),
         SeenPart::Image { media_type, hash } => Some(Said::Image(media_type, *hash)),
         SeenPart::Other { kind } => Some(Said::Other(kind)),
     }
@@ -84,5 +113,7 @@ fn failed(part: &SeenPart) -> Option<bool> {
 fn same((role, part): (SeenRole, &SeenPart), (other_role, other): (SeenRole, &SeenPart)) -> bool {
     role == other_role
         && said(part) == said(other)
-        && failed(part).zip(failed(other)).is_none_or(|(one, two)| one == two)
+        && failed(part)
+            .zip(failed(other))
+            .is_none_or(|(one, two)| one == two)
 }

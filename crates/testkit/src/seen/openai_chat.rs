@@ -4,7 +4,8 @@ use haft_types::Api;
 use serde_json::Value;
 
 use super::{
-    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image_at, list, maybe, owned, parse_arguments, text,
+    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image_at, list, maybe, owned,
+    parse_arguments, text,
 };
 
 pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
@@ -23,7 +24,11 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
             "user" => SeenRole::User,
             "assistant" => SeenRole::Assistant,
             "tool" => {
-                builder.result(text(message, "tool_call_id", &path)?, joined(message, &path)?, None);
+                builder.result(
+                    text(message, "tool_call_id", &path)?,
+                    joined(message, &path)?,
+                    None,
+                );
                 mark(message, &path, &mut cache_marks);
                 continue;
             }
@@ -31,7 +36,13 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
         };
         builder.open(role);
         if let Some(reasoning) = maybe(message, "reasoning_content") {
-            builder.push(role, SeenPart::Thinking { text: reasoning.to_owned(), signed: false });
+            builder.push(
+                role,
+                SeenPart::Thinking {
+                    text: reasoning.to_owned(),
+                    signed: false,
+                },
+            );
         }
         for part in content(message, &path)? {
             builder.push(role, part);
@@ -39,31 +50,45 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
         mark(message, &path, &mut cache_marks);
         for (at, call) in list(message, "tool_calls", &path)?.iter().enumerate() {
             let path = format!("{path}.tool_calls[{at}]");
-            let function =
-                call.get("function").ok_or_else(|| SeenError::new(path.clone() + ".function", "expected an object"))?;
+            let function = call
+                .get("function")
+                .ok_or_else(|| SeenError::new(path.clone() + ".function", "expected an object"))?;
             let arguments = parse_arguments(text(function, "arguments", &path)?);
-            builder.call(Some(text(call, "id", &path)?), text(function, "name", &path)?, arguments, false);
+            builder.call(
+                Some(text(call, "id", &path)?),
+                text(function, "name", &path)?,
+                arguments,
+                false,
+            );
         }
     }
-    let tools = list(body, "tools", "")?.iter().filter_map(|tool| tool.get("function")).map(|function| SeenTool {
-        name: owned(maybe(function, "name")),
-        description: owned(maybe(function, "description")),
-        parameters: function.get("parameters").cloned().unwrap_or_default(),
-    });
+    let tools = list(body, "tools", "")?
+        .iter()
+        .filter_map(|tool| tool.get("function"))
+        .map(|function| SeenTool {
+            name: owned(maybe(function, "name")),
+            description: owned(maybe(function, "description")),
+            parameters: function.get("parameters").cloned().unwrap_or_default(),
+        });
     Ok(Seen {
         api: Api::OpenaiChat,
         model: owned(maybe(body, "model")),
         system,
         tools: tools.collect(),
         messages: builder.finish(),
-        max_output_tokens: ["max_completion_tokens", "max_tokens"].iter().find_map(|key| body.get(key)?.as_u64()),
+        max_output_tokens: ["max_completion_tokens", "max_tokens"]
+            .iter()
+            .find_map(|key| body.get(key)?.as_u64()),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
         cache_marks,
     })
 }
 
 fn content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenError> {
-    let plain = |text: &str| SeenPart::Text { text: text.to_owned(), signed: false };
+    let plain = |text: &str| SeenPart::Text {
+        text: text.to_owned(),
+        signed: false,
+    };
     match message.get("content") {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(words)) => Ok(vec![plain(words)]),
@@ -77,13 +102,20 @@ fn content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenError> {
                     "refusal" => plain(text(part, "refusal", &path)?),
                     "image_url" => {
                         let url = part.get("image_url").and_then(|image| maybe(image, "url"));
-                        image_at(url.ok_or_else(|| SeenError::new(path + ".image_url.url", "expected a string"))?)
+                        image_at(url.ok_or_else(|| {
+                            SeenError::new(path + ".image_url.url", "expected a string")
+                        })?)
                     }
-                    kind => SeenPart::Other { kind: kind.to_owned() },
+                    kind => SeenPart::Other {
+                        kind: kind.to_owned(),
+                    },
                 })
             })
             .collect(),
-        Some(_) => Err(SeenError::new(format!("{path}.content"), "expected a string or a list")),
+        Some(_) => Err(SeenError::new(
+            format!("{path}.content"),
+            "expected a string or a list",
+        )),
     }
 }
 
@@ -105,7 +137,9 @@ fn joined(message: &Value, path: &str) -> Result<String, SeenError> {
 }
 
 fn mark(message: &Value, path: &str, marks: &mut Vec<String>) {
-    let Some(parts) = message.get("content").and_then(Value::as_array) else { return };
+    let Some(parts) = message.get("content").and_then(Value::as_array) else {
+        return;
+    };
     for (at, part) in parts.iter().enumerate() {
         if part.get("prompt_cache_breakpoint").is_some() || part.get("cache_control").is_some() {
             marks.push(format!("{path}.content[{at}]"));

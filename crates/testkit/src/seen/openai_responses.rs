@@ -4,7 +4,8 @@ use haft_types::Api;
 use serde_json::Value;
 
 use super::{
-    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image_at, list, maybe, owned, parse_arguments, text,
+    Builder, Seen, SeenError, SeenPart, SeenRole, SeenTool, image_at, list, maybe, owned,
+    parse_arguments, text,
 };
 
 pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
@@ -14,20 +15,30 @@ pub(super) fn decode(body: &Value) -> Result<Seen, SeenError> {
     match body.get("input") {
         None | Some(Value::Null) => {}
         Some(Value::String(words)) => {
-            builder.push(SeenRole::User, SeenPart::Text { text: words.clone(), signed: false });
+            builder.push(
+                SeenRole::User,
+                SeenPart::Text {
+                    text: words.clone(),
+                    signed: false,
+                },
+            );
         }
         Some(Value::Array(items)) => {
             for (index, item) in items.iter().enumerate() {
                 let path = format!("input[{index}]");
                 let leads = index == 0 && system.is_empty();
-                if let Some(instructions) = item_into(item, &path, leads, &mut builder, &mut cache_marks)? {
+                if let Some(instructions) =
+                    item_into(item, &path, leads, &mut builder, &mut cache_marks)?
+                {
                     system = instructions;
                 }
             }
         }
         Some(_) => return Err(SeenError::new("input", "expected a string or a list")),
     }
-    let functions = list(body, "tools", "")?.iter().filter(|tool| maybe(tool, "type") == Some("function"));
+    let functions = list(body, "tools", "")?
+        .iter()
+        .filter(|tool| maybe(tool, "type") == Some("function"));
     let tools = functions.map(|tool| SeenTool {
         name: owned(maybe(tool, "name")),
         description: owned(maybe(tool, "description")),
@@ -72,7 +83,12 @@ fn item_into(
         }
         "function_call" => {
             let arguments = parse_arguments(text(item, "arguments", path)?);
-            builder.call(Some(text(item, "call_id", path)?), text(item, "name", path)?, arguments, false);
+            builder.call(
+                Some(text(item, "call_id", path)?),
+                text(item, "name", path)?,
+                arguments,
+                false,
+            );
         }
         "function_call_output" => {
             let id = text(item, "call_id", path)?;
@@ -85,18 +101,38 @@ fn item_into(
             }
         }
         "reasoning" => {
-            let summary: Vec<&str> =
-                list(item, "summary", path)?.iter().filter_map(|part| maybe(part, "text")).collect();
+            let summary: Vec<&str> = list(item, "summary", path)?
+                .iter()
+                .filter_map(|part| maybe(part, "text"))
+                .collect();
             let signed = maybe(item, "encrypted_content").is_some();
-            builder.push(SeenRole::Assistant, SeenPart::Thinking { text: summary.join("\n\n"), signed });
+            builder.push(
+                SeenRole::Assistant,
+                SeenPart::Thinking {
+                    text: summary.join("\n\n"),
+                    signed,
+                },
+            );
         }
-        kind => builder.push(SeenRole::Assistant, SeenPart::Other { kind: kind.to_owned() }),
+        kind => builder.push(
+            SeenRole::Assistant,
+            SeenPart::Other {
+                kind: kind.to_owned(),
+            },
+        ),
     }
     Ok(None)
 }
 
-fn content(value: Option<&Value>, path: &str, marks: &mut Vec<String>) -> Result<Vec<SeenPart>, SeenError> {
-    let plain = |text: &str| SeenPart::Text { text: text.to_owned(), signed: false };
+fn content(
+    value: Option<&Value>,
+    path: &str,
+    marks: &mut Vec<String>,
+) -> Result<Vec<SeenPart>, SeenError> {
+    let plain = |text: &str| SeenPart::Text {
+        text: text.to_owned(),
+        signed: false,
+    };
     match value {
         Some(Value::String(words)) => Ok(vec![plain(words)]),
         Some(Value::Array(parts)) => {
@@ -107,7 +143,9 @@ fn content(value: Option<&Value>, path: &str, marks: &mut Vec<String>) -> Result
                     "input_text" | "output_text" => plain(text(part, "text", &path)?),
                     "refusal" => plain(text(part, "refusal", &path)?),
                     "input_image" => image_at(text(part, "image_url", &path)?),
-                    kind => SeenPart::Other { kind: kind.to_owned() },
+                    kind => SeenPart::Other {
+                        kind: kind.to_owned(),
+                    },
                 });
                 if part.get("prompt_cache_breakpoint").is_some() {
                     marks.push(path);

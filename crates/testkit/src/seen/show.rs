@@ -1,4 +1,5 @@
-//! A request as a transcript for people: the same text on every API for the same conversation, so that tests can keep one.
+//! A request as a transcript for people: the same text on every API for the same conversation, so
+//! that tests can keep one.
 
 use std::fmt;
 
@@ -9,7 +10,12 @@ impl fmt::Display for Seen {
         if !self.system.is_empty() {
             writeln!(f, "system: {}", self.system)?;
         }
-        for SeenTool { name, description, parameters } in &self.tools {
+        for SeenTool {
+            name,
+            description,
+            parameters,
+        } in &self.tools
+        {
             writeln!(f, "offers {name}: {description} {parameters}")?;
         }
         for (role, part) in self.parts() {
@@ -17,16 +23,38 @@ impl fmt::Display for Seen {
                 SeenPart::Text { text, signed: _ } => writeln!(f, "{role}: {text}")?,
                 // Each provider carries its own reasoning; a transcript for all of them has none.
                 SeenPart::Thinking { .. } => {}
-                SeenPart::ToolCall { number, id: _, name, arguments, signed: _ } => {
+                SeenPart::ToolCall {
+                    number,
+                    id: _,
+                    name,
+                    arguments,
+                    signed: _,
+                } => {
                     writeln!(f, "{role}: call#{number} {name} {arguments}")?;
                 }
-                SeenPart::ToolResult { number: Some(number), id: _, text, failed: _ } => {
+                SeenPart::ToolResult {
+                    number: Some(number),
+                    id: _,
+                    text,
+                    failed: _,
+                } => {
                     writeln!(f, "{role}: call#{number} gave {text}")?;
                 }
-                SeenPart::ToolResult { number: None, id, text, failed: _ } => {
-                    writeln!(f, "{role}: unknown call {} gave {text}", id.as_deref().unwrap_or("without id"))?;
+                SeenPart::ToolResult {
+                    number: None,
+                    id,
+                    text,
+                    failed: _,
+                } => {
+                    writeln!(
+                        f,
+                        "{role}: unknown call {} gave {text}",
+                        id.as_deref().unwrap_or("without id")
+                    )?;
                 }
-                SeenPart::Image { media_type, hash } => writeln!(f, "{role}: picture {media_type} {hash}")?,
+                SeenPart::Image { media_type, hash } => {
+                    writeln!(f, "{role}: picture {media_type} {hash}")?
+                }
                 SeenPart::Other { kind } => writeln!(f, "{role}: ({kind})")?,
             }
         }

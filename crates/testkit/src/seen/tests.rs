@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-/// One conversation as each API carries it: parallel calls to the same tool, a failing result, a picture with a result, two user
-/// messages in a row after the results.
+/// One conversation as each API carries it: parallel calls to the same tool, a failing result, a
+/// picture with a result, two user messages in a row after the results.
 fn one_conversation() -> [Seen; 4] {
     let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
     let chat = json!({
@@ -85,7 +85,10 @@ fn one_conversation() -> [Seen; 4] {
             { "role": "user", "parts": [{ "text": "Go on." }, { "text": "Quickly." }] },
         ],
     });
-    let from_path = FromPath { model: Some("m"), stream: true };
+    let from_path = FromPath {
+        model: Some("m"),
+        stream: true,
+    };
     [
         Seen::decode(Api::OpenaiChat, &chat, FromPath::default()).unwrap(),
         Seen::decode(Api::OpenaiResponses, &responses, FromPath::default()).unwrap(),
@@ -101,12 +104,42 @@ fn four_carriers_of_one_conversation_say_the_same() {
         for other in &all {
             assert_eq!(one.difference(other), None, "{} and {}", one.api, other.api);
         }
-        assert_eq!((one.model.as_str(), one.stream, one.max_output_tokens), ("m", true, Some(50)), "{}", one.api);
-        assert_eq!((one.assistant_turns(), one.tool_results()), (1, 2), "{}", one.api);
+        assert_eq!(
+            (one.model.as_str(), one.stream, one.max_output_tokens),
+            ("m", true, Some(50)),
+            "{}",
+            one.api
+        );
+        assert_eq!(
+            (one.assistant_turns(), one.tool_results()),
+            (1, 2),
+            "{}",
+            one.api
+        );
         let roles: Vec<SeenRole> = one.messages.iter().map(|message| message.role).collect();
-        assert_eq!(roles, [SeenRole::User, SeenRole::Assistant, SeenRole::Tool, SeenRole::User], "{}", one.api);
-        assert_eq!(one.texts(SeenRole::User), ["Look.", "Go on.", "Quickly."], "{}", one.api);
-        assert_eq!(one.texts(SeenRole::Tool), ["A", "no such file"], "{}", one.api);
+        assert_eq!(
+            roles,
+            [
+                SeenRole::User,
+                SeenRole::Assistant,
+                SeenRole::Tool,
+                SeenRole::User
+            ],
+            "{}",
+            one.api
+        );
+        assert_eq!(
+            one.texts(SeenRole::User),
+            ["Look.", "Go on.", "Quickly."],
+            "{}",
+            one.api
+        );
+        assert_eq!(
+            one.texts(SeenRole::Tool),
+            ["A", "no such file"],
+            "{}",
+            one.api
+        );
     }
     assert_eq!(all[2].cache_marks, ["system[0]", "messages[2].content[3]"]);
 }
@@ -131,23 +164,39 @@ fn what_the_model_is_told_makes_a_difference() {
     for (index, spoil) in spoil.into_iter().enumerate() {
         let mut other = seen.clone();
         spoil(&mut other);
-        assert!(!seen.says_the_same_as(&other), "change {index} goes unnoticed");
+        assert!(
+            !seen.says_the_same_as(&other),
+            "change {index} goes unnoticed"
+        );
     }
 }
 
 #[test]
 fn a_difference_shows_both_sides() {
     let [chat, _, _, mut gemini] = one_conversation();
-    let Some(SeenPart::Text { text, .. }) = gemini.messages[3].parts.last_mut() else { panic!("a text") };
+    let Some(SeenPart::Text { text, .. }) = gemini.messages[3].parts.last_mut() else {
+        panic!("a text")
+    };
     *text = "Slowly.".into();
     let told = chat.difference(&gemini).unwrap();
-    assert!(told.contains("Quickly.") && told.contains("Slowly."), "{told}");
+    assert!(
+        told.contains("Quickly.") && told.contains("Slowly."),
+        "{told}"
+    );
 }
 
 #[test]
 fn joined_texts_are_not_two_texts() {
-    let decode = |messages: Value| Seen::decode(Api::OpenaiChat, &json!({ "messages": messages }), FromPath::default());
-    let two = decode(json!([{ "role": "user", "content": "a" }, { "role": "user", "content": "b" }])).unwrap();
+    let decode = |messages: Value| {
+        Seen::decode(
+            Api::OpenaiChat,
+            &json!({ "messages": messages }),
+            FromPath::default(),
+        )
+    };
+    let two =
+        decode(json!([{ "role": "user", "content": "a" }, { "role": "user", "content": "b" }]))
+            .unwrap();
     let one = decode(json!([{ "role": "user", "content": "ab" }])).unwrap();
     assert!(!two.says_the_same_as(&one));
 }
@@ -165,7 +214,12 @@ fn errors_name_the_place() {
 fn a_result_without_its_call_has_no_number() {
     let body = json!({ "messages": [{ "role": "tool", "tool_call_id": "gone", "content": "x" }] });
     let seen = Seen::decode(Api::OpenaiChat, &body, FromPath::default()).unwrap();
-    let wanted = SeenPart::ToolResult { number: None, id: Some("gone".into()), text: "x".into(), failed: None };
+    let wanted = SeenPart::ToolResult {
+        number: None,
+        id: Some("gone".into()),
+        text: "x".into(),
+        failed: None,
+    };
     assert_eq!(seen.messages[0].parts, [wanted]);
 }
 
@@ -182,7 +236,15 @@ tool: call#2 gave no such file
 user: picture image/png "#;
     for seen in one_conversation() {
         let transcript = seen.to_string();
-        assert!(transcript.starts_with(wanted), "{}:\n{transcript}", seen.api);
-        assert!(transcript.ends_with("user: Go on.\nuser: Quickly.\n"), "{}:\n{transcript}", seen.api);
+        assert!(
+            transcript.starts_with(wanted),
+            "{}:\n{transcript}",
+            seen.api
+        );
+        assert!(
+            transcript.ends_with("user: Go on.\nuser: Quickly.\n"),
+            "{}:\n{transcript}",
+            seen.api
+        );
     }
 }

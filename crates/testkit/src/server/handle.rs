@@ -50,7 +50,10 @@ pub(super) async fn handle(
     }
     let arrived = Arrived {
         method: head.method.to_string(),
-        path: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
+        path: head
+            .uri
+            .path_and_query()
+            .map_or_else(String::new, ToString::to_string),
         query: query.to_owned(),
         headers: headers(&head.headers),
         body: join(pieces),
@@ -88,7 +91,14 @@ fn join(mut pieces: Vec<Bytes>) -> Bytes {
 }
 
 fn headers(map: &HeaderMap) -> Vec<(String, String)> {
-    map.iter().map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
+    map.iter()
+        .map(|(name, value)| {
+            (
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            )
+        })
+        .collect()
 }
 
 async fn pause(delay_ms: u64) {
@@ -98,10 +108,27 @@ async fn pause(delay_ms: u64) {
 }
 
 fn record(shared: &Shared, route: Route, arrived: Arrived, handled: Handled) {
-    let mut recorded = shared.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut recorded = shared
+        .recorded
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     let number = recorded.len() as u64 + 1;
-    let Arrived { method, path, query: _, headers, body } = arrived;
-    recorded.push(Recorded { number, method, path, headers: headers.into(), body, handled, route });
+    let Arrived {
+        method,
+        path,
+        query: _,
+        headers,
+        body,
+    } = arrived;
+    recorded.push(Recorded {
+        number,
+        method,
+        path,
+        headers: headers.into(),
+        body,
+        handled,
+        route,
+    });
     let count = recorded.len();
     drop(recorded);
     shared.count.send_replace(count);
@@ -117,15 +144,25 @@ async fn lean(
 ) -> Response<ScriptBody> {
     let body_bytes = pieces.iter().map(Bytes::len).sum();
     let head = match (from_path, pieces) {
-        (Some(said), _) => Head { model: Some(said.model.clone()), stream: Some(said.stream) },
+        (Some(said), _) => Head {
+            model: Some(said.model.clone()),
+            stream: Some(said.stream),
+        },
         (None, []) => Head::default(),
         (None, [first, ..]) => {
             let head = scan::head(first);
-            if head.model.is_some() && head.stream.is_some() { head } else { scan::head(&pieces.concat()) }
+            if head.model.is_some() && head.stream.is_some() {
+                head
+            } else {
+                scan::head(&pieces.concat())
+            }
         }
     };
-    let Choice { request, reply } =
-        shared.selector.lock().unwrap_or_else(PoisonError::into_inner).choose(&shared.script, None);
+    let Choice { request, reply } = shared
+        .selector
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .choose(&shared.script, None);
     let (response, delay) = match reply.and_then(|index| shared.script.replies.all().get(index)) {
         Some(reply) => {
             let asked = Asked {
@@ -148,14 +185,26 @@ async fn lean(
 }
 
 /// What to do with a request, what to answer, and how many milliseconds to wait before that.
-fn decide(shared: &Shared, route: &Route, arrived: &Arrived) -> (Handled, Response<ScriptBody>, u64) {
+fn decide(
+    shared: &Shared,
+    route: &Route,
+    arrived: &Arrived,
+) -> (Handled, Response<ScriptBody>, u64) {
     match route {
         Route::Generate { api, from_path } => generate(shared, *api, from_path.as_ref(), arrived),
         Route::CountTokens { api } => {
             let tokens = render::estimated_tokens(arrived.body.len());
-            (Handled::Informed, render::plain(200, &wire::token_count(*api, tokens)), 0)
+            (
+                Handled::Informed,
+                render::plain(200, &wire::token_count(*api, tokens)),
+                0,
+            )
         }
-        Route::Models { api } => (Handled::Informed, render::plain(200, &wire::models(*api, &shared.script)), 0),
+        Route::Models { api } => (
+            Handled::Informed,
+            render::plain(200, &wire::models(*api, &shared.script)),
+            0,
+        ),
         Route::Unknown { api } => {
             let message = format!("nothing is served at {} {}", arrived.method, arrived.path);
             (Handled::NotFound, failure(*api, 404, message), 0)
@@ -177,8 +226,14 @@ fn generate(
         Ok(body) => body,
         Err(error) => return unreadable(format!("the body is not JSON: {error}")),
     };
-    let model = from_path.map_or_else(|| body["model"].as_str().unwrap_or_default(), |said| said.model.as_str());
-    let stream = from_path.map_or_else(|| body["stream"].as_bool().unwrap_or(false), |said| said.stream);
+    let model = from_path.map_or_else(
+        || body["model"].as_str().unwrap_or_default(),
+        |said| said.model.as_str(),
+    );
+    let stream = from_path.map_or_else(
+        || body["stream"].as_bool().unwrap_or(false),
+        |said| said.stream,
+    );
     if shared.mode == Mode::Strict {
         let info = RequestInfo {
             model_from_path: from_path.map(|said| said.model.clone()),
@@ -191,7 +246,10 @@ fn generate(
         }
     }
     let seen = if needs_seen(&shared.script) {
-        let said = FromPath { model: from_path.map(|said| said.model.as_str()), stream };
+        let said = FromPath {
+            model: from_path.map(|said| said.model.as_str()),
+            stream,
+        };
         match Seen::decode(api, &body, said) {
             Ok(seen) => Some(seen),
             Err(error) => return unreadable(error.to_string()),
@@ -199,9 +257,14 @@ fn generate(
     } else {
         None
     };
-    let Choice { request, reply } =
-        shared.selector.lock().unwrap_or_else(PoisonError::into_inner).choose(&shared.script, seen.as_ref());
-    let Some((index, reply)) = reply.and_then(|index| Some((index, shared.script.replies.all().get(index)?))) else {
+    let Choice { request, reply } = shared
+        .selector
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .choose(&shared.script, seen.as_ref());
+    let Some((index, reply)) =
+        reply.and_then(|index| Some((index, shared.script.replies.all().get(index)?)))
+    else {
         let message = ran_out(&shared.script, request, seen.as_ref());
         return (Handled::RanOut, failure(api, 500, message), 0);
     };
@@ -210,18 +273,28 @@ fn generate(
         model,
         stream,
         wants: Wants::read(&body, &arrived.query),
-        // The length of the conversation keeps ids apart when the server, but not the client, starts anew.
+        // The length of the conversation keeps ids apart when the server, but not the client,
+        // starts anew.
         tag: format!("{}_{request}", conversation_length(&body)),
         body_bytes: arrived.body.len(),
     };
-    (Handled::Replied { reply: index }, render::response(reply, asked), reply.delay_ms)
+    (
+        Handled::Replied { reply: index },
+        render::response(reply, asked),
+        reply.delay_ms,
+    )
 }
 
 fn conversation_length(body: &Value) -> usize {
-    let list = ["messages", "input", "contents"].iter().find_map(|key| body.get(key)?.as_array());
+    let list = ["messages", "input", "contents"]
+        .iter()
+        .find_map(|key| body.get(key)?.as_array());
     list.map_or(0, Vec::len)
 }
 
 fn failure(api: Api, status: u16, message: String) -> Response<ScriptBody> {
-    render::plain(status, &wire::error::body(api, status, &ScriptedError::new(message), None))
+    render::plain(
+        status,
+        &wire::error::body(api, status, &ScriptedError::new(message), None),
+    )
 }

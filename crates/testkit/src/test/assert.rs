@@ -19,11 +19,18 @@ pub fn assert_same(one: &Seen, other: &Seen) {
 /// With the first difference.
 #[track_caller]
 pub fn assert_same_on_all(runs: &[Vec<Seen>]) {
-    let Some((first, others)) = runs.split_first() else { return };
+    let Some((first, others)) = runs.split_first() else {
+        return;
+    };
     for other in others {
         for (number, (one, two)) in first.iter().zip(other).enumerate() {
             if let Some(difference) = one.difference(two) {
-                panic!("request {}: {} and {} differ in {difference}", number + 1, one.api, two.api);
+                panic!(
+                    "request {}: {} and {} differ in {difference}",
+                    number + 1,
+                    one.api,
+                    two.api
+                );
             }
         }
         assert_eq!(first.len(), other.len(), "numbers of requests differ");
@@ -37,7 +44,10 @@ pub fn assert_same_on_all(runs: &[Vec<Seen>]) {
 #[track_caller]
 pub fn assert_all_replied(server: &ScriptedServer) -> Vec<Seen> {
     let decode = |request: Recorded| {
-        let told = format!("request {} ({} {})", request.number, request.method, request.path);
+        let told = format!(
+            "request {} ({} {})",
+            request.number, request.method, request.path
+        );
         match &request.handled {
             Handled::Replied { .. } => match request.seen() {
                 Ok(seen) => seen,

@@ -94,18 +94,33 @@ pub enum CampaignError {
 }
 
 impl Campaign {
-    /// Tries the cases and writes each failure and the summary. Case `n` is the first case of seed `seed + n`, so that a
-    /// failure is repeated by its own seed and a count of one.
+    /// Tries the cases and writes each failure and the summary. Case `n` is the first case of seed
+    /// `seed + n`, so that a failure is repeated by its own seed and a count of one.
     pub fn run(&self, setup: &Setup, out: &mut dyn Write) -> Result<Summary, CampaignError> {
-        let (mut summary, mut tally) = (Summary { passed: 0, failed: 0 }, Tally::default());
+        let (mut summary, mut tally) = (
+            Summary {
+                passed: 0,
+                failed: 0,
+            },
+            Tally::default(),
+        );
         for index in 0..setup.count {
             let seed = setup.seed.wrapping_add(index);
             let mut random = Random::new(seed);
             let result = match self.trial {
                 Trial::Alone(case) => case(&mut random),
                 Trial::WithHaft(case) => {
-                    let haft = setup.haft.as_deref().ok_or(CampaignError::NoHaft { name: self.name })?;
-                    case(&mut HaftCase { haft, seed, random, size: setup.size, tally: &mut tally })
+                    let haft = setup
+                        .haft
+                        .as_deref()
+                        .ok_or(CampaignError::NoHaft { name: self.name })?;
+                    case(&mut HaftCase {
+                        haft,
+                        seed,
+                        random,
+                        size: setup.size,
+                        tally: &mut tally,
+                    })
                 }
             };
             match result {
@@ -119,7 +134,11 @@ impl Campaign {
         for (what, count) in &tally.0 {
             writeln!(out, "{count:>6} {what}")?;
         }
-        writeln!(out, "{} seed {}: {} passed, {} failed", self.name, setup.seed, summary.passed, summary.failed)?;
+        writeln!(
+            out,
+            "{} seed {}: {} passed, {} failed",
+            self.name, setup.seed, summary.passed, summary.failed
+        )?;
         Ok(summary)
     }
 }
@@ -129,7 +148,12 @@ mod tests {
     use super::*;
 
     fn setup(count: u64, seed: u64) -> Setup {
-        Setup { count, seed, haft: None, size: None }
+        Setup {
+            count,
+            seed,
+            haft: None,
+            size: None,
+        }
     }
 
     #[test]
@@ -137,16 +161,37 @@ mod tests {
         let even = Campaign {
             name: "even",
             about: "The first number is even.",
-            trial: Trial::Alone(|random| if random.number() % 2 == 0 { Ok(()) } else { Err("odd".into()) }),
+            trial: Trial::Alone(|random| {
+                if random.number() % 2 == 0 {
+                    Ok(())
+                } else {
+                    Err("odd".into())
+                }
+            }),
         };
         let mut told = Vec::new();
         let summary = even.run(&setup(50, 100), &mut told).unwrap();
         let told = String::from_utf8(told).unwrap();
         assert_eq!(summary.passed + summary.failed, 50);
-        assert!(told.ends_with(&format!("even seed 100: {} passed, {} failed\n", summary.passed, summary.failed)));
-        let seed = told.split("--seed ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
-        let again = even.run(&setup(1, seed.parse().unwrap()), &mut Vec::new()).unwrap();
-        assert_eq!(again, Summary { passed: 0, failed: 1 });
+        assert!(told.ends_with(&format!(
+            "even seed 100: {} passed, {} failed\n",
+            summary.passed, summary.failed
+        )));
+        let seed = told
+            .split("--seed ")
+            .nth(1)
+            .and_then(|rest| rest.split(':').next())
+            .unwrap();
+        let again = even
+            .run(&setup(1, seed.parse().unwrap()), &mut Vec::new())
+            .unwrap();
+        assert_eq!(
+            again,
+            Summary {
+                passed: 0,
+                failed: 1
+            }
+        );
     }
 
     #[test]
@@ -155,14 +200,25 @@ mod tests {
             name: "met",
             about: "Cases count what they meet.",
             trial: Trial::WithHaft(|case| {
-                case.tally.count(if case.seed % 2 == 0 { "even" } else { "odd" });
+                case.tally
+                    .count(if case.seed % 2 == 0 { "even" } else { "odd" });
                 Ok(())
             }),
         };
         let mut told = Vec::new();
-        met.run(&Setup { haft: Some("haft".into()), ..setup(5, 0) }, &mut told).unwrap();
+        met.run(
+            &Setup {
+                haft: Some("haft".into()),
+                ..setup(5, 0)
+            },
+            &mut told,
+        )
+        .unwrap();
         let told = String::from_utf8(told).unwrap();
-        assert_eq!(told, "     3 even\n     2 odd\nmet seed 0: 5 passed, 0 failed\n");
+        assert_eq!(
+            told,
+            "     3 even\n     2 odd\nmet seed 0: 5 passed, 0 failed\n"
+        );
         let error = met.run(&setup(1, 0), &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains("--haft PATH"), "{error}");
     }

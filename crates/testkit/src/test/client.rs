@@ -31,7 +31,10 @@ pub struct RawReply {
 impl RawReply {
     /// The first value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(have, _)| have == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON; null when it is not.
@@ -43,12 +46,18 @@ impl RawReply {
     pub fn events(&self) -> Vec<(String, String)> {
         let text = String::from_utf8_lossy(&self.body);
         let field = |event: &str, name: &str| {
-            event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned()
+            event
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap_or_default()
+                .to_owned()
         };
         // What stands after the last empty line is an event that was cut off.
         let whole = text.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
         let events = whole.split("\n\n").filter(|event| !event.is_empty());
-        events.map(|event| (field(event, "event: "), field(event, "data: "))).collect()
+        events
+            .map(|event| (field(event, "event: "), field(event, "data: ")))
+            .collect()
     }
 }
 
@@ -57,12 +66,20 @@ impl RawClient {
     pub async fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self {
+            stream: BufReader::new(stream),
+        })
     }
 
     /// Sends a JSON body and reads the whole response.
-    pub async fn post(&mut self, path: &str, headers: &[(&str, &str)], body: &Value) -> io::Result<RawReply> {
-        self.send("POST", path, headers, body.to_string().as_bytes()).await?;
+    pub async fn post(
+        &mut self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> io::Result<RawReply> {
+        self.send("POST", path, headers, body.to_string().as_bytes())
+            .await?;
         self.receive().await
     }
 
@@ -73,8 +90,17 @@ impl RawClient {
     }
 
     /// Sends a request and reads nothing.
-    pub async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<()> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
+    pub async fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<()> {
+        let mut head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n",
+            body.len()
+        );
         for (name, value) in headers {
             head.extend([name, ": ", value, "\r\n"]);
         }
@@ -87,7 +113,10 @@ impl RawClient {
     pub async fn receive(&mut self) -> io::Result<RawReply> {
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let first = self.line().await?;
-        let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = first
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let status = status.ok_or_else(|| bad("no status line"))?;
         let mut headers = Vec::new();
         loop {
@@ -98,8 +127,17 @@ impl RawClient {
             let (name, value) = line.split_once(':').ok_or_else(|| bad("no header"))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut reply = RawReply { status, headers, body: Vec::new(), pieces: Vec::new(), complete: false };
-        let read = match reply.header("content-length").and_then(|length| length.parse().ok()) {
+        let mut reply = RawReply {
+            status,
+            headers,
+            body: Vec::new(),
+            pieces: Vec::new(),
+            complete: false,
+        };
+        let read = match reply
+            .header("content-length")
+            .and_then(|length| length.parse().ok())
+        {
             Some(length) => self.exactly(length, &mut reply.body).await,
             None => self.chunks(&mut reply).await,
         };
@@ -129,8 +167,15 @@ impl RawClient {
 
     /// Reads so many bytes; what came before an error stays in `into`.
     async fn exactly(&mut self, count: usize, into: &mut Vec<u8>) -> io::Result<()> {
-        let read = (&mut self.stream).take(count as u64).read_to_end(into).await?;
-        if read < count { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+        let read = (&mut self.stream)
+            .take(count as u64)
+            .read_to_end(into)
+            .await?;
+        if read < count {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        } else {
+            Ok(())
+        }
     }
 
     async fn line(&mut self) -> io::Result<String> {
@@ -144,5 +189,8 @@ impl RawClient {
 }
 
 fn is_drop(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+    )
 }

@@ -13,14 +13,18 @@ pub struct FakeClock {
 
 impl Default for FakeClock {
     fn default() -> Self {
-        Self { milliseconds: AtomicI64::new(1_735_689_600_000) }
+        Self {
+            milliseconds: AtomicI64::new(1_735_689_600_000),
+        }
     }
 }
 
 impl FakeClock {
     /// A clock that starts at this time.
     pub fn at(start: Timestamp) -> Self {
-        Self { milliseconds: AtomicI64::new(start.as_millisecond()) }
+        Self {
+            milliseconds: AtomicI64::new(start.as_millisecond()),
+        }
     }
 
     /// Moves it forward.
@@ -33,7 +37,8 @@ impl FakeClock {
 impl Clock for FakeClock {
     fn now(&self) -> Timestamp {
         // Past the year 9999 it stands still.
-        Timestamp::from_millisecond(self.milliseconds.load(Ordering::Acquire)).unwrap_or(Timestamp::MAX)
+        Timestamp::from_millisecond(self.milliseconds.load(Ordering::Acquire))
+            .unwrap_or(Timestamp::MAX)
     }
 }
 

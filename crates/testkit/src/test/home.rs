@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use crate::ScriptedServer;
 
-/// A temporary folder to be given to a child process as `HAFT_HOME`, with a project folder beside it. Removed when dropped.
+/// A temporary folder to be given to a child process as `HAFT_HOME`, with a project folder beside
+/// it. Removed when dropped.
 #[derive(Debug)]
 pub struct TempHome {
     root: TempDir,
@@ -27,16 +28,22 @@ pub struct HomeError {
 impl TempHome {
     /// An empty home and an empty project.
     pub fn new() -> Result<Self, HomeError> {
-        let root = TempDir::with_prefix("haft-test-")
-            .map_err(|source| HomeError { path: PathBuf::from("(temporary folder)"), source })?;
+        let root = TempDir::with_prefix("haft-test-").map_err(|source| HomeError {
+            path: PathBuf::from("(temporary folder)"),
+            source,
+        })?;
         let home = Self { root };
         for folder in [home.path(), home.project()] {
-            std::fs::create_dir(&folder).map_err(|source| HomeError { path: folder, source })?;
+            std::fs::create_dir(&folder).map_err(|source| HomeError {
+                path: folder,
+                source,
+            })?;
         }
         Ok(home)
     }
 
-    /// A home whose configuration names this server as provider `mock`, and `mock/test-model` as the model.
+    /// A home whose configuration names this server as provider `mock`, and `mock/test-model` as
+    /// the model.
     pub fn for_server(server: &ScriptedServer, api: Api) -> Result<Self, HomeError> {
         let home = Self::new()?;
         home.write_config(&Self::config(&server.base_url(api), api))?;
@@ -86,10 +93,14 @@ mod tests {
     #[test]
     fn is_gone_when_dropped() {
         let home = TempHome::new().unwrap();
-        home.write_config(&TempHome::config("http://127.0.0.1:9/v1", Api::OpenaiChat)).unwrap();
+        home.write_config(&TempHome::config("http://127.0.0.1:9/v1", Api::OpenaiChat))
+            .unwrap();
         let (path, config) = (home.root().to_owned(), home.path().join("config.toml"));
         let text = std::fs::read_to_string(config).unwrap();
-        assert!(text.contains("api = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\""), "{text}");
+        assert!(
+            text.contains("api = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\""),
+            "{text}"
+        );
         drop(home);
         assert!(!path.exists());
     }

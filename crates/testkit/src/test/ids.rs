@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use haft_types::IdSource;
 use uuid::Uuid;
 
-/// Ids for tests: `00000001-0000-4000-8000-000000000001`, `00000002-…`. The number stands in the first eight digits, so that short
-/// ids differ too.
+/// Ids for tests: `00000001-0000-4000-8000-000000000001`, `00000002-…`. The number stands in the
+/// first eight digits, so that short ids differ too.
 #[derive(Debug)]
 pub struct SequentialIds {
     next: AtomicU64,
@@ -21,7 +21,9 @@ impl Default for SequentialIds {
 impl SequentialIds {
     /// Ids from this number on, for a second run over the same store.
     pub fn from(first: u64) -> Self {
-        Self { next: AtomicU64::new(first) }
+        Self {
+            next: AtomicU64::new(first),
+        }
     }
 }
 
@@ -42,7 +44,10 @@ mod tests {
     #[test]
     fn looks_like_a_random_id_and_counts() {
         let ids = SequentialIds::default();
-        assert_eq!(ids.uuid().to_string(), "00000001-0000-4000-8000-000000000001");
+        assert_eq!(
+            ids.uuid().to_string(),
+            "00000001-0000-4000-8000-000000000001"
+        );
         let second = ids.message_id();
         assert_eq!(second.short().to_string(), "00000002");
         assert_eq!(second.0.get_version_num(), 4);

@@ -1,7 +1,9 @@
-//! An MCP server over HTTP that does what tests need: answers, fails, is slow, is stuck, asks, changes its list.
+//! An MCP server over HTTP that does what tests need: answers, fails, is slow, is stuck, asks,
+//! changes its list.
 //!
-//! Written by hand on sockets and JSON, with nothing of the SDK that haft uses, so that a mistake made twice the same way
-//! shows. Invariant: it answers only what its revision knows, and keeps everything it was sent.
+//! Written by hand on sockets and JSON, with nothing of the SDK that haft uses, so that a mistake
+//! made twice the same way shows. Invariant: it answers only what its revision knows, and keeps
+//! everything it was sent.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::mcp_login::Logins;
 
-/// A server of the previous revision as a script for `/bin/sh`: `show` shows what it was given, `die` ends it. It counts its
-/// starts in the file `starts` of its folder.
+/// A server of the previous revision as a script for `/bin/sh`: `show` shows what it was given,
+/// `die` ends it. It counts its starts in the file `starts` of its folder.
 pub const SHELL_MCP_SERVER: &str = include_str!("mcp_server.sh");
 
 /// Which revisions of the protocol it knows.
@@ -58,7 +60,11 @@ impl McpServer {
         Self::start_with(revision, None, Some(seconds))
     }
 
-    fn start_with(revision: Revision, token: Option<String>, login: Option<u64>) -> io::Result<Self> {
+    fn start_with(
+        revision: Revision,
+        token: Option<String>,
+        login: Option<u64>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
@@ -86,7 +92,11 @@ impl McpServer {
 
     /// How tokens were got from it, in order.
     pub fn grants(&self) -> Vec<String> {
-        self.shared.logins.as_ref().map(Logins::grants).unwrap_or_default()
+        self.shared
+            .logins
+            .as_ref()
+            .map(Logins::grants)
+            .unwrap_or_default()
     }
 
     /// Every message it was sent, in order.
@@ -96,7 +106,10 @@ impl McpServer {
 
     /// The methods it was sent, in order.
     pub fn methods(&self) -> Vec<String> {
-        self.heard().iter().filter_map(|message| Some(message["method"].as_str()?.to_owned())).collect()
+        self.heard()
+            .iter()
+            .filter_map(|message| Some(message["method"].as_str()?.to_owned()))
+            .collect()
     }
 
     /// Waits until it has heard a message like this, and gives it.
@@ -116,7 +129,10 @@ impl Shared {
             if let Some(found) = heard.iter().find(|message| like(message)) {
                 return found.clone();
             }
-            heard = self.news.wait(heard).unwrap_or_else(PoisonError::into_inner);
+            heard = self
+                .news
+                .wait(heard)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -137,7 +153,12 @@ impl Shared {
             if let Some(token) = &self.token
                 && request.authorization.as_deref() != Some(&format!("Bearer {token}"))
             {
-                answer(&mut visitor, "401 Unauthorized", "www-authenticate: Bearer\r\n", "")?;
+                answer(
+                    &mut visitor,
+                    "401 Unauthorized",
+                    "www-authenticate: Bearer\r\n",
+                    "",
+                )?;
                 continue;
             }
             if request.method != "POST" {
@@ -164,7 +185,8 @@ impl Shared {
             }
             json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
         };
-        let capabilities = json!({ "tools": { "listChanged": true }, "resources": {}, "prompts": {} });
+        let capabilities =
+            json!({ "tools": { "listChanged": true }, "resources": {}, "prompts": {} });
         let reply = match (method, self.revision) {
             ("initialize", Revision::Previous) => complete(json!({
                 "protocolVersion": "2025-11-25", "capabilities": capabilities, "instructions": "Be gentle.",
@@ -177,11 +199,15 @@ impl Shared {
             })),
             ("ping", _) => complete(json!({})),
             ("tools/list", _) => complete(self.page(&request["params"]["cursor"])),
-            ("resources/list", _) => complete(cacheable(json!({ "resources": [{ "uri": "mem:a", "name": "a" }] }))),
-            ("resources/templates/list", _) => complete(cacheable(json!({ "resourceTemplates": [] }))),
-            ("resources/read", _) => {
-                complete(cacheable(json!({ "contents": [{ "uri": "mem:a", "text": "content of a" }] })))
+            ("resources/list", _) => complete(cacheable(
+                json!({ "resources": [{ "uri": "mem:a", "name": "a" }] }),
+            )),
+            ("resources/templates/list", _) => {
+                complete(cacheable(json!({ "resourceTemplates": [] })))
             }
+            ("resources/read", _) => complete(cacheable(
+                json!({ "contents": [{ "uri": "mem:a", "text": "content of a" }] }),
+            )),
             ("prompts/list", _) => complete(cacheable(json!({ "prompts": [
                 { "name": "greet", "description": "Greets.", "arguments": [{ "name": "whom", "required": true }] }] }))),
             ("prompts/get", _) => complete(json!({ "messages": [{ "role": "user",
@@ -190,7 +216,12 @@ impl Shared {
             _ => json!({ "jsonrpc": "2.0", "id": request["id"],
                 "error": { "code": -32601, "message": format!("Method not found: {method}") } }),
         };
-        answer(visitor, "200 OK", "content-type: application/json\r\n", &reply.to_string())
+        answer(
+            visitor,
+            "200 OK",
+            "content-type: application/json\r\n",
+            &reply.to_string(),
+        )
     }
 
     /// The tools, two on a page.
@@ -213,7 +244,10 @@ impl Shared {
         if self.grown.load(Ordering::SeqCst) {
             tools.push(tool("grown", "Was not there before."));
         }
-        let from: usize = cursor.as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+        let from: usize = cursor
+            .as_str()
+            .and_then(|cursor| cursor.parse().ok())
+            .unwrap_or(0);
         let mut page = cacheable(json!({ "tools": tools[from..tools.len().min(from + 2)] }));
         if from + 2 < tools.len() {
             page["nextCursor"] = (from + 2).to_string().into();
@@ -221,22 +255,35 @@ impl Shared {
         page
     }
 
-    fn call(&self, visitor: &mut TcpStream, request: &Value, complete: &dyn Fn(Value) -> Value) -> io::Result<()> {
+    fn call(
+        &self,
+        visitor: &mut TcpStream,
+        request: &Value,
+        complete: &dyn Fn(Value) -> Value,
+    ) -> io::Result<()> {
         let text = |text: String| json!({ "content": [{ "type": "text", "text": text }] });
         let (name, arguments) = (&request["params"]["name"], &request["params"]["arguments"]);
         let mut before = Vec::new();
         let result = match name.as_str().unwrap_or_default() {
             "echo" => text(arguments.to_string()),
-            "fail" => json!({ "content": [{ "type": "text", "text": "it went wrong" }], "isError": true }),
-            "picture" => json!({ "content": [{ "type": "image", "mimeType": "image/png", "data": "aGFmdA==" }] }),
-            "long" => {
-                text((0..5_000).map(|line| format!("\u{1b}[31mline {line}\u{1b}[0m")).collect::<Vec<_>>().join("\n"))
+            "fail" => {
+                json!({ "content": [{ "type": "text", "text": "it went wrong" }], "isError": true })
             }
+            "picture" => {
+                json!({ "content": [{ "type": "image", "mimeType": "image/png", "data": "aGFmdA==" }] })
+            }
+            "long" => text(
+                (0..5_000)
+                    .map(|line| format!("\u{1b}[31mline {line}\u{1b}[0m"))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            ),
             "structured" => json!({ "content": [], "structuredContent": { "answer": 42 } }),
             "stuck" => {
                 let id = request["id"].clone();
                 self.wait_for(|heard| {
-                    heard["params"]["requestId"] == id && heard["method"] == "notifications/cancelled"
+                    heard["params"]["requestId"] == id
+                        && heard["method"] == "notifications/cancelled"
                 });
                 return Ok(());
             }
@@ -250,7 +297,9 @@ impl Shared {
             }
             "grow" => {
                 self.grown.store(true, Ordering::SeqCst);
-                before.push(json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+                before.push(
+                    json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }),
+                );
                 text("grown".into())
             }
             "ask" => {
@@ -259,17 +308,27 @@ impl Shared {
                     "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } } } });
                 begin_stream(visitor)?;
                 event(visitor, &question)?;
-                let answer = self.wait_for(|heard| heard["id"] == "q1" && heard["method"].is_null());
+                let answer =
+                    self.wait_for(|heard| heard["id"] == "q1" && heard["method"].is_null());
                 event(visitor, &complete(text(answer["result"].to_string())))?;
                 return visitor.write_all(b"0\r\n\r\n");
             }
-            other => json!({ "content": [{ "type": "text", "text": format!("no tool {other}") }], "isError": true }),
+            other => {
+                json!({ "content": [{ "type": "text", "text": format!("no tool {other}") }], "isError": true })
+            }
         };
         if before.is_empty() {
-            return answer(visitor, "200 OK", "content-type: application/json\r\n", &complete(result).to_string());
+            return answer(
+                visitor,
+                "200 OK",
+                "content-type: application/json\r\n",
+                &complete(result).to_string(),
+            );
         }
         begin_stream(visitor)?;
-        before.iter().try_for_each(|message| event(visitor, message))?;
+        before
+            .iter()
+            .try_for_each(|message| event(visitor, message))?;
         event(visitor, &complete(result))?;
         visitor.write_all(b"0\r\n\r\n")
     }
@@ -295,29 +354,48 @@ fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
         return Ok(None);
     }
     let mut words = line.split(' ').map(str::to_owned);
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (method, target) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
     let (mut length, mut authorization) = (0, None);
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         match line.trim_end().split_once(": ") {
             None => break,
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().unwrap_or(0),
-            Some((name, value)) if name.eq_ignore_ascii_case("authorization") => authorization = Some(value.to_owned()),
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.parse().unwrap_or(0)
+            }
+            Some((name, value)) if name.eq_ignore_ascii_case("authorization") => {
+                authorization = Some(value.to_owned())
+            }
             Some(_) => {}
         }
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some(Request { method, target, authorization, body }))
+    Ok(Some(Request {
+        method,
+        target,
+        authorization,
+        body,
+    }))
 }
 
 fn answer(visitor: &mut TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
-    write!(visitor, "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+    write!(
+        visitor,
+        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 fn begin_stream(visitor: &mut TcpStream) -> io::Result<()> {
-    write!(visitor, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    write!(
+        visitor,
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
 }
 
 fn event(visitor: &mut TcpStream, message: &Value) -> io::Result<()> {

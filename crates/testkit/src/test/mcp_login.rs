@@ -1,8 +1,9 @@
-//! The pages of an MCP server that wants a login: where it is described, where haft registers, where a person agrees, and where
-//! tokens are given out.
+//! The pages of an MCP server that wants a login: where it is described, where haft registers,
+//! where a person agrees, and where tokens are given out.
 //!
-//! Written without the SDK that haft uses. Invariant: a code is good once and only for whoever holds the secret behind its
-//! challenge; a refresh token is good once; only the newest token opens the server.
+//! Written without the SDK that haft uses. Invariant: a code is good once and only for whoever
+//! holds the secret behind its challenge; a refresh token is good once; only the newest token opens
+//! the server.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -36,7 +37,11 @@ pub(super) type Page = (&'static str, String, String);
 impl Logins {
     /// A login whose tokens are good for so many seconds.
     pub(super) fn new(origin: String, seconds: u64) -> Self {
-        Self { origin, seconds, issued: Mutex::default() }
+        Self {
+            origin,
+            seconds,
+            issued: Mutex::default(),
+        }
     }
 
     /// How tokens were got, in order.
@@ -47,7 +52,10 @@ impl Logins {
     /// Whether this header opens the server.
     pub(super) fn admits(&self, authorization: Option<&str>) -> bool {
         let issued = self.issued();
-        issued.access.as_ref().is_some_and(|access| authorization == Some(&format!("Bearer {access}")))
+        issued
+            .access
+            .as_ref()
+            .is_some_and(|access| authorization == Some(&format!("Bearer {access}")))
     }
 
     /// What is said to those who are not admitted.
@@ -59,12 +67,18 @@ impl Logins {
     /// The page of this address; none where it is not one of ours.
     pub(super) fn page(&self, target: &str, body: &[u8]) -> Option<Page> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let ok = |value: &Value| ("200 OK", "content-type: application/json\r\n".to_owned(), value.to_string());
+        let ok = |value: &Value| {
+            (
+                "200 OK",
+                "content-type: application/json\r\n".to_owned(),
+                value.to_string(),
+            )
+        };
         let origin = &self.origin;
         Some(match path {
-            "/.well-known/oauth-protected-resource/mcp" => {
-                ok(&json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin] }))
-            }
+            "/.well-known/oauth-protected-resource/mcp" => ok(
+                &json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin] }),
+            ),
             "/.well-known/oauth-authorization-server" => ok(&json!({
                 "issuer": origin, "authorization_endpoint": format!("{origin}/authorize"),
                 "token_endpoint": format!("{origin}/token"), "registration_endpoint": format!("{origin}/register"),
@@ -80,7 +94,11 @@ impl Logins {
             "/authorize" => self.agree(&pairs(query)),
             "/token" => match self.token(&pairs(&String::from_utf8_lossy(body))) {
                 Some(token) => ok(&token),
-                None => ("400 Bad Request", String::new(), json!({ "error": "invalid_grant" }).to_string()),
+                None => (
+                    "400 Bad Request",
+                    String::new(),
+                    json!({ "error": "invalid_grant" }).to_string(),
+                ),
             },
             _ => return None,
         })
@@ -95,7 +113,11 @@ impl Logins {
         let mut issued = self.issued();
         let code = format!("code-{}", issued.codes.len());
         issued.codes.insert(code.clone(), given("code_challenge"));
-        let back = format!("{}?code={code}&state={}", given("redirect_uri"), encoded(&given("state")));
+        let back = format!(
+            "{}?code={code}&state={}",
+            given("redirect_uri"),
+            encoded(&given("state"))
+        );
         ("302 Found", format!("location: {back}\r\n"), String::new())
     }
 
@@ -105,7 +127,8 @@ impl Logins {
         match grant.as_str() {
             "authorization_code" => {
                 let challenge = issued.codes.remove(asked.get("code")?)?;
-                let held = URL_SAFE_NO_PAD.encode(Sha256::digest(asked.get("code_verifier")?.as_bytes()));
+                let held =
+                    URL_SAFE_NO_PAD.encode(Sha256::digest(asked.get("code_verifier")?.as_bytes()));
                 (held == challenge).then_some(())?;
             }
             "refresh_token" => issued.refresh.take(asked.get("refresh_token")?).map(drop)?,
@@ -126,10 +149,14 @@ impl Logins {
     }
 }
 
-/// Visits a page as a browser would, redirects included, and gives the last answer's body. Only this machine is visited.
+/// Visits a page as a browser would, redirects included, and gives the last answer's body. Only
+/// this machine is visited.
 pub fn visit(url: &str) -> io::Result<String> {
     let wrong = || io::Error::other(format!("cannot visit {url}"));
-    let (host, path) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).ok_or_else(wrong)?;
+    let (host, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .ok_or_else(wrong)?;
     let mut server = TcpStream::connect(host)?;
     server.write_all(format!("GET /{path} HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes())?;
     let mut reader = BufReader::new(server);
@@ -140,8 +167,12 @@ pub fn visit(url: &str) -> io::Result<String> {
             break;
         }
         match line.trim_end().split_once(": ") {
-            Some((name, value)) if name.eq_ignore_ascii_case("location") => location = Some(value.to_owned()),
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().unwrap_or(0),
+            Some((name, value)) if name.eq_ignore_ascii_case("location") => {
+                location = Some(value.to_owned())
+            }
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.parse().unwrap_or(0)
+            }
             None if line.trim().is_empty() => break,
             Some(_) | None => {}
         }
@@ -157,7 +188,9 @@ pub fn visit(url: &str) -> io::Result<String> {
 /// The fields of a form or a query.
 fn pairs(text: &str) -> HashMap<String, String> {
     let fields = text.split('&').filter_map(|pair| pair.split_once('='));
-    fields.map(|(name, value)| (decoded(name), decoded(value))).collect()
+    fields
+        .map(|(name, value)| (decoded(name), decoded(value)))
+        .collect()
 }
 
 fn decoded(text: &str) -> String {
@@ -177,5 +210,13 @@ fn decoded(text: &str) -> String {
 
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }

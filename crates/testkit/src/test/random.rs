@@ -23,7 +23,11 @@ impl Random {
 
     /// A number from 0 to `limit` - 1; 0 for a limit of 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        if limit == 0 { 0 } else { (self.number() % limit as u64) as usize }
+        if limit == 0 {
+            0
+        } else {
+            (self.number() % limit as u64) as usize
+        }
     }
 
     /// One of these; none of an empty list.
@@ -31,12 +35,17 @@ impl Random {
         items.get(self.below(items.len()))
     }
 
-    /// A text of at most so many characters, some of them of several bytes, some with a meaning in JSON.
+    /// A text of at most so many characters, some of them of several bytes, some with a meaning in
+    /// JSON.
     pub fn text(&mut self, most: usize) -> String {
-        const LETTERS: [char; 16] =
-            ['a', 'b', 'z', ' ', '\n', '"', '\\', '{', '}', ':', 'é', '漢', '😀', '\u{0}', '\u{2028}', '\t'];
+        const LETTERS: [char; 16] = [
+            'a', 'b', 'z', ' ', '\n', '"', '\\', '{', '}', ':', 'é', '漢', '😀', '\u{0}',
+            '\u{2028}', '\t',
+        ];
         let length = self.below(most + 1);
-        (0..length).map(|_| LETTERS[self.below(LETTERS.len())]).collect()
+        (0..length)
+            .map(|_| LETTERS[self.below(LETTERS.len())])
+            .collect()
     }
 }
 

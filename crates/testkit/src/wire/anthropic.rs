@@ -32,7 +32,8 @@ fn usage(usage: Usage, output: u64) -> Value {
     })
 }
 
-/// A message in one piece. Arguments are embedded as written where they are JSON, whatever their keys.
+/// A message in one piece. Arguments are embedded as written where they are JSON, whatever their
+/// keys.
 #[derive(Serialize)]
 pub(super) struct Message<'a> {
     id: String,
@@ -48,9 +49,18 @@ pub(super) struct Message<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block<'a> {
-    Text { text: &'a str },
-    Thinking { thinking: &'a str, signature: String },
-    ToolUse { id: String, name: &'a str, input: Input },
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: String,
+    },
+    ToolUse {
+        id: String,
+        name: &'a str,
+        input: Input,
+    },
 }
 
 /// The arguments as an object; text that is no JSON can only be sent as a string.
@@ -75,7 +85,11 @@ pub(super) fn whole<'a>(answer: &'a Answer<'_>) -> Message<'a> {
                 Ok(json) => Input::Json(json),
                 Err(_) => Input::Text(call.arguments_text()),
             };
-            Block::ToolUse { id: answer.call_id("toolu", calls - 1, call), name: &call.name, input }
+            Block::ToolUse {
+                id: answer.call_id("toolu", calls - 1, call),
+                name: &call.name,
+                input,
+            }
         }
     });
     Message {
@@ -93,7 +107,10 @@ pub(super) fn whole<'a>(answer: &'a Answer<'_>) -> Message<'a> {
 pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
     let event = |value: Value| {
         let name = value["type"].as_str().unwrap_or_default();
-        Frame { ends: name == "message_stop", bytes: named(name, &value) }
+        Frame {
+            ends: name == "message_stop",
+            bytes: named(name, &value),
+        }
     };
     let mut frames = vec![
         event(json!({ "type": "message_start", "message": {
@@ -111,9 +128,12 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
     ];
     let mut calls = 0;
     for (index, part) in answer.parts.iter().enumerate() {
-        let start =
-            |block: Value| event(json!({ "type": "content_block_start", "index": index, "content_block": block }));
-        let delta = |delta: Value| event(json!({ "type": "content_block_delta", "index": index, "delta": delta }));
+        let start = |block: Value| {
+            event(json!({ "type": "content_block_start", "index": index, "content_block": block }))
+        };
+        let delta = |delta: Value| {
+            event(json!({ "type": "content_block_delta", "index": index, "delta": delta }))
+        };
         match part {
             ReplyPart::Text { text, .. } => {
                 frames.push(start(json!({ "type": "text", "text": "" })));
@@ -121,23 +141,32 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                 frames.extend(pieces(text, answer.delta_chars).map(piece));
             }
             ReplyPart::Thinking { text, signature } => {
-                frames.push(start(json!({ "type": "thinking", "thinking": "", "signature": "" })));
+                frames.push(start(
+                    json!({ "type": "thinking", "thinking": "", "signature": "" }),
+                ));
                 let piece = |piece| delta(json!({ "type": "thinking_delta", "thinking": piece }));
                 frames.extend(pieces(text, answer.delta_chars).map(piece));
                 if let Some(signature) = signature_or_made(signature.as_deref(), text) {
-                    frames.push(delta(json!({ "type": "signature_delta", "signature": signature })));
+                    frames.push(delta(
+                        json!({ "type": "signature_delta", "signature": signature }),
+                    ));
                 }
             }
             ReplyPart::ToolCall(call) => {
                 let id = answer.call_id("toolu", calls, call);
                 calls += 1;
-                frames.push(start(json!({ "type": "tool_use", "id": id, "name": call.name, "input": {} })));
-                let piece = |piece| delta(json!({ "type": "input_json_delta", "partial_json": piece }));
+                frames.push(start(
+                    json!({ "type": "tool_use", "id": id, "name": call.name, "input": {} }),
+                ));
+                let piece =
+                    |piece| delta(json!({ "type": "input_json_delta", "partial_json": piece }));
                 frames.push(piece(""));
                 frames.extend(pieces(&call.arguments_text(), answer.delta_chars).map(piece));
             }
         }
-        frames.push(event(json!({ "type": "content_block_stop", "index": index })));
+        frames.push(event(
+            json!({ "type": "content_block_stop", "index": index }),
+        ));
     }
     frames.push(event(json!({
         "type": "message_delta",

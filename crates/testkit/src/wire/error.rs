@@ -7,8 +7,16 @@ use super::{data, named};
 use crate::script::ScriptedError;
 
 /// The body of an error reply.
-pub(crate) fn body(api: Api, status: u16, error: &ScriptedError, retry_after: Option<f64>) -> Value {
-    let kind = error.kind.clone().unwrap_or_else(|| kind(api, status).to_owned());
+pub(crate) fn body(
+    api: Api,
+    status: u16,
+    error: &ScriptedError,
+    retry_after: Option<f64>,
+) -> Value {
+    let kind = error
+        .kind
+        .clone()
+        .unwrap_or_else(|| kind(api, status).to_owned());
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => {
             let code = error.code.as_deref().or_else(|| code(status));
@@ -37,7 +45,11 @@ pub(crate) fn event(api: Api, status: u16, error: &ScriptedError, position: usiz
     match api {
         Api::OpenaiChat | Api::Gemini => data(&body(api, status, error, None)),
         Api::OpenaiResponses => {
-            let code = error.code.as_deref().or_else(|| code(status)).unwrap_or("server_error");
+            let code = error
+                .code
+                .as_deref()
+                .or_else(|| code(status))
+                .unwrap_or("server_error");
             named(
                 "error",
                 &json!({

@@ -1,4 +1,5 @@
-//! Gemini generateContent: candidates whose parts carry text, thought or a call; the last chunk has the finish reason.
+//! Gemini generateContent: candidates whose parts carry text, thought or a call; the last chunk has
+//! the finish reason.
 
 use haft_types::Usage;
 use serde::Serialize;
@@ -87,8 +88,8 @@ enum Args {
     Text(String),
 }
 
-/// The parts with their signatures where the service puts them: reasoning's on the part that follows it, and, for models that
-/// insist on it, one on the first call.
+/// The parts with their signatures where the service puts them: reasoning's on the part that
+/// follows it, and, for models that insist on it, one on the first call.
 fn parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
     let mut waiting = None::<String>;
     let mut first_call = true;
@@ -97,11 +98,19 @@ fn parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
         found.push(match part {
             ReplyPart::Thinking { text, signature } => {
                 waiting = signature_or_made(signature.as_deref(), text);
-                Part { text: Some(text), thought: Some(true), ..Part::default() }
+                Part {
+                    text: Some(text),
+                    thought: Some(true),
+                    ..Part::default()
+                }
             }
             ReplyPart::Text { text, signature } => {
                 let thought_signature = signature.clone().or_else(|| waiting.take());
-                Part { text: Some(text), thought_signature, ..Part::default() }
+                Part {
+                    text: Some(text),
+                    thought_signature,
+                    ..Part::default()
+                }
             }
             ReplyPart::ToolCall(call) => {
                 let args = match RawValue::from_string(call.arguments_text()) {
@@ -112,13 +121,24 @@ fn parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
                     .then(|| signature_or_made(None, &call.name))
                     .flatten();
                 first_call = false;
-                let scripted = call.signature.clone().filter(|signature| !signature.is_empty());
+                let scripted = call
+                    .signature
+                    .clone()
+                    .filter(|signature| !signature.is_empty());
                 let thought_signature = match call.signature {
                     Some(_) => scripted,
                     None => waiting.take().or(made),
                 };
-                let function_call = Some(Call { id: call.id.as_deref(), name: &call.name, args });
-                Part { function_call, thought_signature, ..Part::default() }
+                let function_call = Some(Call {
+                    id: call.id.as_deref(),
+                    name: &call.name,
+                    args,
+                });
+                Part {
+                    function_call,
+                    thought_signature,
+                    ..Part::default()
+                }
             }
         });
     }
@@ -132,7 +152,14 @@ fn chunk<'a>(
     usage_metadata: Value,
 ) -> Chunk<'a> {
     Chunk {
-        candidates: [Candidate { content: Content { parts, role: "model" }, finish_reason, index: 0 }],
+        candidates: [Candidate {
+            content: Content {
+                parts,
+                role: "model",
+            },
+            finish_reason,
+            index: 0,
+        }],
         usage_metadata,
         model_version: answer.model,
         response_id: format!("gen-{}", answer.tag),
@@ -140,7 +167,12 @@ fn chunk<'a>(
 }
 
 pub(super) fn whole<'a>(answer: &'a Answer<'_>) -> Chunk<'a> {
-    chunk(answer, parts(answer), Some(finish_reason(answer.stop)), usage(answer.usage))
+    chunk(
+        answer,
+        parts(answer),
+        Some(finish_reason(answer.stop)),
+        usage(answer.usage),
+    )
 }
 
 pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
@@ -154,15 +186,30 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                 let count = pieces(text, answer.delta_chars).count();
                 for (index, piece) in pieces(text, answer.delta_chars).enumerate() {
                     // The signature comes once, with the last piece.
-                    let thought_signature = part.thought_signature.clone().filter(|_| index + 1 == count);
-                    let piece = Part { text: Some(piece), thought_signature, ..part.clone() };
+                    let thought_signature = part
+                        .thought_signature
+                        .clone()
+                        .filter(|_| index + 1 == count);
+                    let piece = Part {
+                        text: Some(piece),
+                        thought_signature,
+                        ..part.clone()
+                    };
                     chunks.push(chunk(answer, vec![piece], None, so_far()));
                 }
             }
         }
     }
-    let empty = Part { text: Some(""), ..Part::default() };
-    chunks.push(chunk(answer, vec![empty], Some(finish_reason(answer.stop)), usage(answer.usage)));
+    let empty = Part {
+        text: Some(""),
+        ..Part::default()
+    };
+    chunks.push(chunk(
+        answer,
+        vec![empty],
+        Some(finish_reason(answer.stop)),
+        usage(answer.usage),
+    ));
 
     let last = chunks.len() - 1;
     let frame = |(index, chunk): (usize, &Chunk<'_>)| {
@@ -170,14 +217,21 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
             data(chunk)
         } else {
             // Without `alt=sse` the service streams one JSON list.
-            let mut bytes = if index == 0 { b"[".to_vec() } else { b",\r\n".to_vec() };
+            let mut bytes = if index == 0 {
+                b"[".to_vec()
+            } else {
+                b",\r\n".to_vec()
+            };
             bytes.extend(json_bytes(chunk));
             if index == last {
                 bytes.extend(b"]");
             }
             bytes
         };
-        Frame { bytes, ends: index == last }
+        Frame {
+            bytes,
+            ends: index == last,
+        }
     };
     chunks.iter().enumerate().map(frame).collect()
 }

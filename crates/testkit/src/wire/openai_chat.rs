@@ -40,7 +40,9 @@ pub(super) fn whole(answer: &Answer<'_>) -> Value {
     for part in &answer.parts {
         match part {
             ReplyPart::Text { text: words, .. } => text.get_or_insert_default().push_str(words),
-            ReplyPart::Thinking { text: words, .. } => thinking.get_or_insert_default().push_str(words),
+            ReplyPart::Thinking { text: words, .. } => {
+                thinking.get_or_insert_default().push_str(words)
+            }
             ReplyPart::ToolCall(call) => calls.push(json!({
                 "id": answer.call_id("call", calls.len(), call),
                 "type": "function",
@@ -48,7 +50,8 @@ pub(super) fn whole(answer: &Answer<'_>) -> Value {
             })),
         }
     }
-    let mut message = json!({ "role": "assistant", "content": text, "refusal": null, "annotations": [] });
+    let mut message =
+        json!({ "role": "assistant", "content": text, "refusal": null, "annotations": [] });
     if let Some(thinking) = thinking {
         message["reasoning_content"] = thinking.into();
     }
@@ -89,15 +92,23 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
         data(&chunk)
     };
     let delta = |delta: Value| Frame {
-        bytes: chunk(json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": null }]), None),
+        bytes: chunk(
+            json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": null }]),
+            None,
+        ),
         ends: false,
     };
-    let mut frames = vec![delta(json!({ "role": "assistant", "content": "", "refusal": null }))];
+    let mut frames = vec![delta(
+        json!({ "role": "assistant", "content": "", "refusal": null }),
+    )];
     let mut calls = 0;
     for part in &answer.parts {
         match part {
             ReplyPart::Text { text, .. } => {
-                frames.extend(pieces(text, answer.delta_chars).map(|piece| delta(json!({ "content": piece }))));
+                frames.extend(
+                    pieces(text, answer.delta_chars)
+                        .map(|piece| delta(json!({ "content": piece }))),
+                );
             }
             ReplyPart::Thinking { text, .. } => {
                 let piece = |piece| delta(json!({ "reasoning_content": piece }));
@@ -119,10 +130,19 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
         }
     }
     let end = json!([{ "index": 0, "delta": {}, "logprobs": null, "finish_reason": finish_reason(answer.stop) }]);
-    frames.push(Frame { bytes: chunk(end, None), ends: true });
+    frames.push(Frame {
+        bytes: chunk(end, None),
+        ends: true,
+    });
     if answer.wants.usage_chunk {
-        frames.push(Frame { bytes: chunk(json!([]), Some(usage(answer.usage))), ends: true });
+        frames.push(Frame {
+            bytes: chunk(json!([]), Some(usage(answer.usage))),
+            ends: true,
+        });
     }
-    frames.push(Frame { bytes: b"data: [DONE]\n\n".to_vec(), ends: true });
+    frames.push(Frame {
+        bytes: b"data: [DONE]\n\n".to_vec(),
+        ends: true,
+    });
     frames
 }

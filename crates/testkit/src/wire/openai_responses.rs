@@ -1,4 +1,5 @@
-//! OpenAI Responses: output items, each added, filled and done, between `response.created` and `response.completed`.
+//! OpenAI Responses: output items, each added, filled and done, between `response.created` and
+//! `response.completed`.
 
 use haft_types::Usage;
 use serde_json::{Value, json};
@@ -21,14 +22,20 @@ fn usage(usage: Usage) -> Value {
 fn ending(stop: Stop) -> (&'static str, &'static str, Option<&'static str>) {
     match stop {
         Stop::EndTurn | Stop::ToolUse => ("completed", "response.completed", None),
-        Stop::Length => ("incomplete", "response.incomplete", Some("max_output_tokens")),
+        Stop::Length => (
+            "incomplete",
+            "response.incomplete",
+            Some("max_output_tokens"),
+        ),
         Stop::Refusal => ("incomplete", "response.incomplete", Some("content_filter")),
     }
 }
 
 fn response(answer: &Answer<'_>, status: &str, output: &[Value], tokens: Option<Usage>) -> Value {
     let reason = match status {
-        "incomplete" => ending(answer.stop).2.map(|reason| json!({ "reason": reason })),
+        "incomplete" => ending(answer.stop)
+            .2
+            .map(|reason| json!({ "reason": reason })),
         _ => None,
     };
     json!({
@@ -67,7 +74,11 @@ fn items(answer: &Answer<'_>) -> Vec<Value> {
     let last = answer.parts.len().saturating_sub(1);
     let mut items = Vec::with_capacity(answer.parts.len());
     for (index, part) in answer.parts.iter().enumerate() {
-        let status = if index == last { ending(answer.stop).0 } else { "completed" };
+        let status = if index == last {
+            ending(answer.stop).0
+        } else {
+            "completed"
+        };
         items.push(match part {
             ReplyPart::Text { text, .. } => json!({
                 "id": format!("msg_{}_{index}", answer.tag),
@@ -77,7 +88,11 @@ fn items(answer: &Answer<'_>) -> Vec<Value> {
                 "content": [text_part(text)],
             }),
             ReplyPart::Thinking { text, signature } => {
-                let summary = if text.is_empty() { json!([]) } else { json!([summary_part(text)]) };
+                let summary = if text.is_empty() {
+                    json!([])
+                } else {
+                    json!([summary_part(text)])
+                };
                 let mut item = json!({
                     "id": format!("rs_{}_{index}", answer.tag),
                     "type": "reasoning",
@@ -115,7 +130,12 @@ fn summary_part(text: &str) -> Value {
 }
 
 pub(super) fn whole(answer: &Answer<'_>) -> Value {
-    response(answer, ending(answer.stop).0, &items(answer), Some(answer.usage))
+    response(
+        answer,
+        ending(answer.stop).0,
+        &items(answer),
+        Some(answer.usage),
+    )
 }
 
 /// Numbers events as they are written.
@@ -130,7 +150,10 @@ impl Events {
             event.append(fields);
         }
         let ends = matches!(name, "response.completed" | "response.incomplete");
-        self.frames.push(Frame { bytes: named(name, &event), ends });
+        self.frames.push(Frame {
+            bytes: named(name, &event),
+            ends,
+        });
     }
 }
 
@@ -142,7 +165,10 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
     let items = items(answer);
     for (index, (part, item)) in answer.parts.iter().zip(&items).enumerate() {
         let added = opened(item);
-        events.push("response.output_item.added", json!({ "output_index": index, "item": added }));
+        events.push(
+            "response.output_item.added",
+            json!({ "output_index": index, "item": added }),
+        );
         let at = |mut fields: Value| {
             fields["item_id"] = item["id"].clone();
             fields["output_index"] = index.into();
@@ -154,12 +180,24 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                     fields["content_index"] = 0.into();
                     at(fields)
                 };
-                events.push("response.content_part.added", inner(json!({ "part": text_part("") })));
+                events.push(
+                    "response.content_part.added",
+                    inner(json!({ "part": text_part("") })),
+                );
                 for piece in pieces(text, answer.delta_chars) {
-                    events.push("response.output_text.delta", inner(json!({ "delta": piece, "logprobs": [] })));
+                    events.push(
+                        "response.output_text.delta",
+                        inner(json!({ "delta": piece, "logprobs": [] })),
+                    );
                 }
-                events.push("response.output_text.done", inner(json!({ "text": text, "logprobs": [] })));
-                events.push("response.content_part.done", inner(json!({ "part": text_part(text) })));
+                events.push(
+                    "response.output_text.done",
+                    inner(json!({ "text": text, "logprobs": [] })),
+                );
+                events.push(
+                    "response.content_part.done",
+                    inner(json!({ "part": text_part(text) })),
+                );
             }
             ReplyPart::Thinking { text, .. } if text.is_empty() => {}
             ReplyPart::Thinking { text, .. } => {
@@ -167,26 +205,47 @@ pub(super) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
                     fields["summary_index"] = 0.into();
                     at(fields)
                 };
-                events.push("response.reasoning_summary_part.added", inner(json!({ "part": summary_part("") })));
+                events.push(
+                    "response.reasoning_summary_part.added",
+                    inner(json!({ "part": summary_part("") })),
+                );
                 for piece in pieces(text, answer.delta_chars) {
-                    events.push("response.reasoning_summary_text.delta", inner(json!({ "delta": piece })));
+                    events.push(
+                        "response.reasoning_summary_text.delta",
+                        inner(json!({ "delta": piece })),
+                    );
                 }
-                events.push("response.reasoning_summary_text.done", inner(json!({ "text": text })));
-                events.push("response.reasoning_summary_part.done", inner(json!({ "part": summary_part(text) })));
+                events.push(
+                    "response.reasoning_summary_text.done",
+                    inner(json!({ "text": text })),
+                );
+                events.push(
+                    "response.reasoning_summary_part.done",
+                    inner(json!({ "part": summary_part(text) })),
+                );
             }
             ReplyPart::ToolCall(call) => {
                 let arguments = call.arguments_text();
                 for piece in pieces(&arguments, answer.delta_chars) {
-                    events.push("response.function_call_arguments.delta", at(json!({ "delta": piece })));
+                    events.push(
+                        "response.function_call_arguments.delta",
+                        at(json!({ "delta": piece })),
+                    );
                 }
                 let done = json!({ "name": call.name, "arguments": arguments });
                 events.push("response.function_call_arguments.done", at(done));
             }
         }
-        events.push("response.output_item.done", json!({ "output_index": index, "item": item }));
+        events.push(
+            "response.output_item.done",
+            json!({ "output_index": index, "item": item }),
+        );
     }
     let (status, name, _) = ending(answer.stop);
-    events.push(name, json!({ "response": response(answer, status, &items, Some(answer.usage)) }));
+    events.push(
+        name,
+        json!({ "response": response(answer, status, &items, Some(answer.usage)) }),
+    );
     events.frames
 }
 

@@ -6,7 +6,14 @@ fn pieces_never_cut_a_character_and_join_to_the_text() {
     for size in 1..=6 {
         let found: Vec<&str> = pieces(text, size).collect();
         assert_eq!(found.concat(), text, "size {size}");
-        assert!(found.iter().rev().skip(1).all(|piece| piece.chars().count() == size), "size {size}: {found:?}");
+        assert!(
+            found
+                .iter()
+                .rev()
+                .skip(1)
+                .all(|piece| piece.chars().count() == size),
+            "size {size}: {found:?}"
+        );
     }
     assert_eq!(pieces("", 3).count(), 0);
 }

@@ -7,8 +7,10 @@ use haft_testkit::{Reply, Script, ScriptedServer};
 use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
-pub(crate) const HEADERS: [(&str, &str); 2] =
-    [("content-type", "application/json"), ("anthropic-version", "2023-06-01")];
+pub(crate) const HEADERS: [(&str, &str); 2] = [
+    ("content-type", "application/json"),
+    ("anthropic-version", "2023-06-01"),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -27,7 +29,10 @@ pub(crate) fn first_request(api: Api, mode: Mode) -> (&'static str, Value) {
             "/v1/chat/completions",
             json!({ "model": "m", "stream": true, "stream_options": { "include_usage": true }, "messages": user }),
         ),
-        Api::OpenaiChat => ("/v1/chat/completions", json!({ "model": "m", "messages": user })),
+        Api::OpenaiChat => (
+            "/v1/chat/completions",
+            json!({ "model": "m", "messages": user }),
+        ),
         Api::OpenaiResponses => (
             "/v1/responses",
             json!({
@@ -35,23 +40,35 @@ pub(crate) fn first_request(api: Api, mode: Mode) -> (&'static str, Value) {
                 "include": ["reasoning.encrypted_content"], "input": user,
             }),
         ),
-        Api::Anthropic => {
-            ("/v1/messages", json!({ "model": "m", "max_tokens": 9, "stream": stream, "messages": user }))
-        }
+        Api::Anthropic => (
+            "/v1/messages",
+            json!({ "model": "m", "max_tokens": 9, "stream": stream, "messages": user }),
+        ),
         Api::Gemini => (
-            if stream { "/v1beta/models/m:streamGenerateContent?alt=sse" } else { "/v1beta/models/m:generateContent" },
+            if stream {
+                "/v1beta/models/m:streamGenerateContent?alt=sse"
+            } else {
+                "/v1beta/models/m:generateContent"
+            },
             json!({ "contents": [{ "role": "user", "parts": [{ "text": "Hi." }] }] }),
         ),
     }
 }
 
 pub(crate) async fn serve(replies: impl IntoIterator<Item = Reply>) -> ScriptedServer {
-    ScriptedServer::start(Script::replies(replies).unwrap()).await.unwrap()
+    ScriptedServer::start(Script::replies(replies).unwrap())
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn ask(server: &ScriptedServer, api: Api, mode: Mode) -> RawReply {
     let (path, body) = first_request(api, mode);
-    RawClient::connect(server.address()).await.unwrap().post(path, &HEADERS, &body).await.unwrap()
+    RawClient::connect(server.address())
+        .await
+        .unwrap()
+        .post(path, &HEADERS, &body)
+        .await
+        .unwrap()
 }
 
 /// A reply as a client understands it.
@@ -85,7 +102,10 @@ pub(crate) fn understand(api: Api, mode: Mode, reply: &RawReply) -> Understood {
             .map(|(name, data)| {
                 let value: Value = serde_json::from_str(&data).unwrap();
                 // Where events have names, they repeat the type of the data.
-                assert!(name.is_empty() || value["type"] == name.as_str(), "{name}: {value}");
+                assert!(
+                    name.is_empty() || value["type"] == name.as_str(),
+                    "{name}: {value}"
+                );
                 value
             })
             .collect(),
@@ -104,13 +124,28 @@ pub(crate) fn understand(api: Api, mode: Mode, reply: &RawReply) -> Understood {
 
 fn chat(value: &Value, found: &mut Understood) {
     if let Some(choice) = value["choices"].get(0) {
-        let said = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
+        let said = if choice["delta"].is_object() {
+            &choice["delta"]
+        } else {
+            &choice["message"]
+        };
         found.text += &string(&said["content"]);
         found.thinking += &string(&said["reasoning_content"]);
-        for (position, call) in said["tool_calls"].as_array().into_iter().flatten().enumerate() {
-            let index = call["index"].as_u64().map_or(position, |index| usize::try_from(index).unwrap());
+        for (position, call) in said["tool_calls"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            let index = call["index"]
+                .as_u64()
+                .map_or(position, |index| usize::try_from(index).unwrap());
             if index == found.calls.len() {
-                found.calls.push((string(&call["id"]), string(&call["function"]["name"]), String::new()));
+                found.calls.push((
+                    string(&call["id"]),
+                    string(&call["function"]["name"]),
+                    String::new(),
+                ));
             }
             found.calls[index].2 += &string(&call["function"]["arguments"]);
         }
@@ -137,7 +172,11 @@ fn responses(value: &Value, found: &mut Understood) {
         "response.output_text.delta" => found.text += &string(&value["delta"]),
         "response.reasoning_summary_text.delta" => found.thinking += &string(&value["delta"]),
         "response.output_item.added" if value["item"]["type"] == "function_call" => {
-            found.calls.push((string(&value["item"]["call_id"]), string(&value["item"]["name"]), String::new()));
+            found.calls.push((
+                string(&value["item"]["call_id"]),
+                string(&value["item"]["name"]),
+                String::new(),
+            ));
         }
         "response.function_call_arguments.delta" => {
             found.calls.last_mut().unwrap().2 += &string(&value["delta"]);
@@ -160,7 +199,11 @@ fn responses(value: &Value, found: &mut Understood) {
                         found.signature += &string(&item["encrypted_content"]);
                     }
                     _ => {
-                        found.calls.push((string(&item["call_id"]), string(&item["name"]), string(&item["arguments"])));
+                        found.calls.push((
+                            string(&item["call_id"]),
+                            string(&item["name"]),
+                            string(&item["arguments"]),
+                        ));
                     }
                 }
             }
@@ -200,7 +243,11 @@ fn anthropic(value: &Value, found: &mut Understood) {
                 found.thinking += &string(&block["thinking"]);
                 found.signature += &string(&block["signature"]);
                 if block["type"] == "tool_use" {
-                    found.calls.push((string(&block["id"]), string(&block["name"]), block["input"].to_string()));
+                    found.calls.push((
+                        string(&block["id"]),
+                        string(&block["name"]),
+                        block["input"].to_string(),
+                    ));
                 }
             }
             found.stop = string(&value["stop_reason"]);
@@ -208,7 +255,9 @@ fn anthropic(value: &Value, found: &mut Understood) {
         }
         "content_block_start" if value["content_block"]["type"] == "tool_use" => {
             let block = &value["content_block"];
-            found.calls.push((string(&block["id"]), string(&block["name"]), String::new()));
+            found
+                .calls
+                .push((string(&block["id"]), string(&block["name"]), String::new()));
         }
         "content_block_delta" => {
             let delta = &value["delta"];
@@ -230,16 +279,27 @@ fn anthropic(value: &Value, found: &mut Understood) {
 fn gemini(value: &Value, found: &mut Understood) {
     let candidate = &value["candidates"][0];
     for part in candidate["content"]["parts"].as_array().unwrap() {
-        let into = if part["thought"] == true { &mut found.thinking } else { &mut found.text };
+        let into = if part["thought"] == true {
+            &mut found.thinking
+        } else {
+            &mut found.text
+        };
         *into += &string(&part["text"]);
         found.signature += &string(&part["thoughtSignature"]);
         if let Some(call) = part.get("functionCall") {
-            found.calls.push((string(&call["id"]), string(&call["name"]), call["args"].to_string()));
+            found.calls.push((
+                string(&call["id"]),
+                string(&call["name"]),
+                call["args"].to_string(),
+            ));
         }
     }
     found.stop += &string(&candidate["finishReason"]);
     let usage = &value["usageMetadata"];
-    let (read, thought) = (number(&usage["cachedContentTokenCount"]), number(&usage["thoughtsTokenCount"]));
+    let (read, thought) = (
+        number(&usage["cachedContentTokenCount"]),
+        number(&usage["thoughtsTokenCount"]),
+    );
     found.usage = Usage {
         input: number(&usage["promptTokenCount"]) - read,
         cached_input: read,

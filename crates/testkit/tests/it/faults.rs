@@ -8,15 +8,39 @@ use crate::ask::{MODES, Mode, ask, serve};
 
 #[tokio::test]
 async fn any_size_of_pieces_gives_the_same_body() {
-    let reply = Reply { delta_chars: Some(4), ..Reply::call("f", json!({ "a": "漢字" })).with_text("süß 😀") };
+    let reply = Reply {
+        delta_chars: Some(4),
+        ..Reply::call("f", json!({ "a": "漢字" })).with_text("süß 😀")
+    };
     for api in Api::ALL {
         for mode in MODES {
             let whole = ask(&serve([reply.clone()]).await, api, mode).await;
-            for size in (1..=17).chain([100, whole.body.len() - 1, whole.body.len(), whole.body.len() + 1]) {
-                let cut = ask(&serve([Reply { chunk_bytes: Some(size), ..reply.clone() }]).await, api, mode).await;
-                assert!(cut.complete && cut.body == whole.body, "{api} {mode:?}, pieces of {size}");
+            for size in (1..=17).chain([
+                100,
+                whole.body.len() - 1,
+                whole.body.len(),
+                whole.body.len() + 1,
+            ]) {
+                let cut = ask(
+                    &serve([Reply {
+                        chunk_bytes: Some(size),
+                        ..reply.clone()
+                    }])
+                    .await,
+                    api,
+                    mode,
+                )
+                .await;
+                assert!(
+                    cut.complete && cut.body == whole.body,
+                    "{api} {mode:?}, pieces of {size}"
+                );
                 if mode == Mode::Stream {
-                    assert_eq!(cut.pieces.len(), whole.body.len().div_ceil(size), "{api}, pieces of {size}");
+                    assert_eq!(
+                        cut.pieces.len(),
+                        whole.body.len().div_ceil(size),
+                        "{api}, pieces of {size}"
+                    );
                 }
             }
         }
@@ -30,11 +54,15 @@ async fn a_drop_comes_after_exactly_so_many_bytes() {
         for mode in MODES {
             let whole = ask(&serve([reply.clone()]).await, api, mode).await;
             for end in [0, 1, 100, whole.body.len() - 1, whole.body.len()] {
-                let dropped = Reply { drop_after_bytes: Some(end), ..reply.clone() };
+                let dropped = Reply {
+                    drop_after_bytes: Some(end),
+                    ..reply.clone()
+                };
                 let server = serve([dropped]).await;
                 let got = ask(&server, api, mode).await;
                 assert_eq!(got.body, whole.body[..end], "{api} {mode:?} at {end}");
-                // A body whose announced length has come is complete, whatever happens to the connection.
+                // A body whose announced length has come is complete, whatever happens to the
+                // connection.
                 let complete = mode == Mode::Whole && end == whole.body.len();
                 assert_eq!(got.complete, complete, "{api} {mode:?} at {end}");
             }
@@ -54,10 +82,21 @@ async fn http_errors_have_the_shape_of_the_service() {
     ];
     for (api, shape) in Api::ALL.into_iter().zip(shapes) {
         for mode in MODES {
-            let server = serve([Reply { retry_after: Some(1.5), ..Reply::error(429, "Slow down.") }]).await;
+            let server = serve([Reply {
+                retry_after: Some(1.5),
+                ..Reply::error(429, "Slow down.")
+            }])
+            .await;
             let reply = ask(&server, api, mode).await;
-            assert_eq!((reply.status, reply.json()), (429, shape.clone()), "{api} {mode:?}");
-            assert_eq!((reply.header("retry-after"), reply.header("retry-after-ms")), (Some("2"), Some("1500")));
+            assert_eq!(
+                (reply.status, reply.json()),
+                (429, shape.clone()),
+                "{api} {mode:?}"
+            );
+            assert_eq!(
+                (reply.header("retry-after"), reply.header("retry-after-ms")),
+                (Some("2"), Some("1500"))
+            );
         }
     }
 }
@@ -78,14 +117,21 @@ async fn an_error_event_ends_the_stream() {
         let events = got.events();
         assert_eq!(events.len(), 5, "{api}");
         let last: Value = serde_json::from_str(&events[4].1).unwrap();
-        let message = if api == Api::OpenaiResponses { &last["message"] } else { &last["error"]["message"] };
+        let message = if api == Api::OpenaiResponses {
+            &last["message"]
+        } else {
+            &last["error"]["message"]
+        };
         assert_eq!(message, "Overloaded.", "{api}: {last}");
     }
 }
 
 #[tokio::test]
 async fn an_error_event_is_an_http_error_where_nothing_is_streamed() {
-    let reply = Reply { error_event_after: Some(2), ..Reply::text("words") };
+    let reply = Reply {
+        error_event_after: Some(2),
+        ..Reply::text("words")
+    };
     for api in Api::ALL {
         let got = ask(&serve([reply.clone()]).await, api, Mode::Whole).await;
         assert_eq!(got.status, 500, "{api}");
@@ -94,12 +140,24 @@ async fn an_error_event_is_an_http_error_where_nothing_is_streamed() {
 
 #[tokio::test]
 async fn the_end_of_the_message_can_be_left_out() {
-    let ends = ["finish_reason\":\"stop", "response.completed", "message_stop", "finishReason"];
+    let ends = [
+        "finish_reason\":\"stop",
+        "response.completed",
+        "message_stop",
+        "finishReason",
+    ];
     for (api, end) in Api::ALL.into_iter().zip(ends) {
-        let server = serve([Reply { omit_end: true, ..Reply::text("All the words.") }]).await;
+        let server = serve([Reply {
+            omit_end: true,
+            ..Reply::text("All the words.")
+        }])
+        .await;
         let got = ask(&server, api, Mode::Stream).await;
         let body = String::from_utf8(got.body).unwrap();
-        assert!(got.complete && body.contains("All the words.") && !body.contains(end), "{api}: {body}");
+        assert!(
+            got.complete && body.contains("All the words.") && !body.contains(end),
+            "{api}: {body}"
+        );
         assert!(!body.contains("[DONE]"), "{api}");
     }
 }
@@ -107,13 +165,25 @@ async fn the_end_of_the_message_can_be_left_out() {
 #[tokio::test]
 async fn garbage_is_sent_as_it_is() {
     for api in Api::ALL {
-        let html = Garbage { body: b"<html>\xff</html>".to_vec(), content_type: "text/html".into() };
-        let fine = Reply { garbage: Some(html.clone()), ..Reply::default() };
-        let bad = Reply { status: Some(502), ..fine.clone() };
+        let html = Garbage {
+            body: b"<html>\xff</html>".to_vec(),
+            content_type: "text/html".into(),
+        };
+        let fine = Reply {
+            garbage: Some(html.clone()),
+            ..Reply::default()
+        };
+        let bad = Reply {
+            status: Some(502),
+            ..fine.clone()
+        };
         let server = serve([fine, bad]).await;
         for status in [200, 502] {
             let got = ask(&server, api, Mode::Stream).await;
-            assert_eq!((got.status, &got.body, got.header("content-type")), (status, &html.body, Some("text/html")));
+            assert_eq!(
+                (got.status, &got.body, got.header("content-type")),
+                (status, &html.body, Some("text/html"))
+            );
         }
     }
 }
@@ -121,12 +191,24 @@ async fn garbage_is_sent_as_it_is() {
 #[tokio::test]
 async fn bytes_that_no_text_can_hold_are_put_in() {
     let call = Reply::call("f", json!({ "path": "MARK" }));
-    let reply = Reply { replace: Some(Replace { find: "MARK".into(), with: vec![b'a', 0xff] }), ..call };
+    let reply = Reply {
+        replace: Some(Replace {
+            find: "MARK".into(),
+            with: vec![b'a', 0xff],
+        }),
+        ..call
+    };
     for api in Api::ALL {
         for mode in MODES {
             let got = ask(&serve([reply.clone()]).await, api, mode).await;
-            assert!(got.complete && std::str::from_utf8(&got.body).is_err(), "{api} {mode:?}");
-            assert!(got.body.windows(2).any(|pair| pair == [b'a', 0xff]), "{api} {mode:?}");
+            assert!(
+                got.complete && std::str::from_utf8(&got.body).is_err(),
+                "{api} {mode:?}"
+            );
+            assert!(
+                got.body.windows(2).any(|pair| pair == [b'a', 0xff]),
+                "{api} {mode:?}"
+            );
         }
     }
 }

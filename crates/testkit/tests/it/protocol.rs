@@ -8,13 +8,23 @@ use serde_json::json;
 use crate::ask::{HEADERS, MODES, Mode, Understood, ask, first_request, serve, understand};
 
 fn everything() -> Reply {
-    let usage = Usage { input: 100, cached_input: 50, cache_write: 25, output: 40, reasoning: 10 };
+    let usage = Usage {
+        input: 100,
+        cached_input: 50,
+        cache_write: 25,
+        output: 40,
+        reasoning: 10,
+    };
     Reply {
         signature: Some("proof".into()),
         delta_chars: Some(3),
         ..Reply::calls([
             ScriptCall::new("read", json!({ "path": "süß 漢字" })).with_id("one"),
-            ScriptCall::new("read", json!({ "path": "b", "deep": { "list": [1, 2.5, null] } })).with_id("two"),
+            ScriptCall::new(
+                "read",
+                json!({ "path": "b", "deep": { "list": [1, 2.5, null] } }),
+            )
+            .with_id("two"),
         ])
         .with_text("Words and \"quotes\",\nlines, 漢字.")
         .with_thinking("Hm, let me see …")
@@ -28,7 +38,12 @@ async fn every_api_says_what_the_script_says() {
         for mode in MODES {
             let server = serve([everything()]).await;
             let reply = ask(&server, api, mode).await;
-            assert_eq!(reply.status, 200, "{api} {mode:?}: {}", String::from_utf8_lossy(&reply.body));
+            assert_eq!(
+                reply.status,
+                200,
+                "{api} {mode:?}: {}",
+                String::from_utf8_lossy(&reply.body)
+            );
             let found = understand(api, mode, &reply);
             let stop = match api {
                 Api::OpenaiChat => "tool_calls",
@@ -39,16 +54,35 @@ async fn every_api_says_what_the_script_says() {
             // Each API reports what it has a field for.
             let usage = match api {
                 Api::OpenaiChat | Api::OpenaiResponses => everything().usage.unwrap(),
-                Api::Anthropic => Usage { reasoning: 0, ..everything().usage.unwrap() },
-                Api::Gemini => Usage { input: 125, cache_write: 0, ..everything().usage.unwrap() },
+                Api::Anthropic => Usage {
+                    reasoning: 0,
+                    ..everything().usage.unwrap()
+                },
+                Api::Gemini => Usage {
+                    input: 125,
+                    cache_write: 0,
+                    ..everything().usage.unwrap()
+                },
             };
             let wanted = Understood {
                 text: "Words and \"quotes\",\nlines, 漢字.".into(),
                 thinking: "Hm, let me see …".into(),
-                signature: if api == Api::OpenaiChat { String::new() } else { "proof".into() },
+                signature: if api == Api::OpenaiChat {
+                    String::new()
+                } else {
+                    "proof".into()
+                },
                 calls: vec![
-                    ("one".into(), "read".into(), "{\"path\":\"süß 漢字\"}".into()),
-                    ("two".into(), "read".into(), "{\"path\":\"b\",\"deep\":{\"list\":[1,2.5,null]}}".into()),
+                    (
+                        "one".into(),
+                        "read".into(),
+                        "{\"path\":\"süß 漢字\"}".into(),
+                    ),
+                    (
+                        "two".into(),
+                        "read".into(),
+                        "{\"path\":\"b\",\"deep\":{\"list\":[1,2.5,null]}}".into(),
+                    ),
                 ],
                 stop: stop.into(),
                 usage,
@@ -62,15 +96,29 @@ async fn every_api_says_what_the_script_says() {
 async fn every_stop_has_its_word() {
     let words = [
         (Stop::EndTurn, ["stop", "completed", "end_turn", "STOP"]),
-        (Stop::Length, ["length", "max_output_tokens", "max_tokens", "MAX_TOKENS"]),
-        (Stop::Refusal, ["content_filter", "content_filter", "refusal", "SAFETY"]),
+        (
+            Stop::Length,
+            ["length", "max_output_tokens", "max_tokens", "MAX_TOKENS"],
+        ),
+        (
+            Stop::Refusal,
+            ["content_filter", "content_filter", "refusal", "SAFETY"],
+        ),
     ];
     for (stop, words) in words {
         for (api, word) in Api::ALL.into_iter().zip(words) {
             for mode in MODES {
-                let server = serve([Reply { stop: Some(stop), ..Reply::text("x") }]).await;
+                let server = serve([Reply {
+                    stop: Some(stop),
+                    ..Reply::text("x")
+                }])
+                .await;
                 let reply = ask(&server, api, mode).await;
-                assert_eq!(understand(api, mode, &reply).stop, word, "{api} {mode:?} {stop:?}");
+                assert_eq!(
+                    understand(api, mode, &reply).stop,
+                    word,
+                    "{api} {mode:?} {stop:?}"
+                );
             }
         }
     }
@@ -78,12 +126,19 @@ async fn every_stop_has_its_word() {
 
 #[tokio::test]
 async fn parts_keep_their_order() {
-    let parts =
-        [ReplyPart::text("before"), ReplyPart::ToolCall(ScriptCall::new("f", json!({}))), ReplyPart::text("after")];
+    let parts = [
+        ReplyPart::text("before"),
+        ReplyPart::ToolCall(ScriptCall::new("f", json!({}))),
+        ReplyPart::text("after"),
+    ];
     let server = serve([Reply::parts(parts)]).await;
     let reply = ask(&server, Api::Anthropic, Mode::Whole).await.json();
-    let kinds: Vec<&str> =
-        reply["content"].as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = reply["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["type"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["text", "tool_use", "text"]);
 }
 
@@ -97,13 +152,22 @@ async fn broken_arguments_are_sent_as_they_are() {
                 let text = String::from_utf8(reply.body.clone()).unwrap();
                 match (api, mode) {
                     // Streamed as text, piece by piece, on these.
-                    (Api::OpenaiChat | Api::OpenaiResponses, _) | (Api::Anthropic, Mode::Stream) => {
-                        assert_eq!(understand(api, mode, &reply).calls[0].2, raw, "{api} {mode:?}");
+                    (Api::OpenaiChat | Api::OpenaiResponses, _)
+                    | (Api::Anthropic, Mode::Stream) => {
+                        assert_eq!(
+                            understand(api, mode, &reply).calls[0].2,
+                            raw,
+                            "{api} {mode:?}"
+                        );
                     }
-                    // Part of the JSON around it: whatever is JSON by itself goes in unchanged, anything else as a string.
+                    // Part of the JSON around it: whatever is JSON by itself goes in unchanged,
+                    // anything else as a string.
                     (Api::Anthropic, Mode::Whole) | (Api::Gemini, _) => {
                         let as_text = json!(raw).to_string();
-                        assert!(text.contains(raw) || text.contains(&as_text), "{api} {mode:?}: {text}");
+                        assert!(
+                            text.contains(raw) || text.contains(&as_text),
+                            "{api} {mode:?}: {text}"
+                        );
                     }
                 }
             }
@@ -113,15 +177,30 @@ async fn broken_arguments_are_sent_as_they_are() {
 
 #[tokio::test]
 async fn streams_end_as_the_services_end_them() {
-    let ends = ["[DONE]", "response.completed", "message_stop", "finishReason"];
+    let ends = [
+        "[DONE]",
+        "response.completed",
+        "message_stop",
+        "finishReason",
+    ];
     for (api, end) in Api::ALL.into_iter().zip(ends) {
         let server = serve([Reply::text("Some words.")]).await;
         let reply = ask(&server, api, Mode::Stream).await;
-        assert!(reply.header("content-type").unwrap().starts_with("text/event-stream"), "{api}");
+        assert!(
+            reply
+                .header("content-type")
+                .unwrap()
+                .starts_with("text/event-stream"),
+            "{api}"
+        );
         let events = reply.events();
         let (_, last) = events.last().unwrap();
         assert!(last.contains(end), "{api}: {last}");
-        assert_eq!(events.iter().filter(|(_, data)| data.contains(end)).count(), 1, "{api}");
+        assert_eq!(
+            events.iter().filter(|(_, data)| data.contains(end)).count(),
+            1,
+            "{api}"
+        );
     }
 }
 
@@ -137,10 +216,19 @@ async fn chat_sends_usage_only_when_asked() {
 
 #[tokio::test]
 async fn gemini_streams_a_json_list_without_alt_sse() {
-    let server = serve([Reply { delta_chars: Some(2), ..Reply::text("abcdef") }]).await;
+    let server = serve([Reply {
+        delta_chars: Some(2),
+        ..Reply::text("abcdef")
+    }])
+    .await;
     let (path, body) = first_request(Api::Gemini, Mode::Stream);
     let path = path.strip_suffix("?alt=sse").unwrap();
-    let reply = RawClient::connect(server.address()).await.unwrap().post(path, &HEADERS, &body).await.unwrap();
+    let reply = RawClient::connect(server.address())
+        .await
+        .unwrap()
+        .post(path, &HEADERS, &body)
+        .await
+        .unwrap();
     assert_eq!(reply.header("content-type"), Some("application/json"));
     assert_eq!(reply.json().as_array().map(Vec::len), Some(4));
 }
@@ -151,14 +239,29 @@ async fn models_and_token_counts() {
     let mut client = RawClient::connect(server.address()).await.unwrap();
     let listed = client.get("/v1/models", &[]).await.unwrap().json();
     assert_eq!(listed["data"][0]["id"], "scripted-model");
-    let listed = client.get("/v1/models", &[("anthropic-version", "2023-06-01")]).await.unwrap().json();
-    assert_eq!((&listed["data"][0]["type"], &listed["has_more"]), (&json!("model"), &json!(false)));
+    let listed = client
+        .get("/v1/models", &[("anthropic-version", "2023-06-01")])
+        .await
+        .unwrap()
+        .json();
+    assert_eq!(
+        (&listed["data"][0]["type"], &listed["has_more"]),
+        (&json!("model"), &json!(false))
+    );
     let listed = client.get("/v1beta/models", &[]).await.unwrap().json();
     assert_eq!(listed["models"][0]["name"], "models/scripted-model");
     let (_, body) = first_request(Api::Anthropic, Mode::Whole);
-    let counted = client.post("/v1/messages/count_tokens", &HEADERS, &body).await.unwrap().json();
+    let counted = client
+        .post("/v1/messages/count_tokens", &HEADERS, &body)
+        .await
+        .unwrap()
+        .json();
     assert!(counted["input_tokens"].as_u64().unwrap() > 0);
     let (_, body) = first_request(Api::Gemini, Mode::Whole);
-    let counted = client.post("/v1beta/models/m:countTokens", &HEADERS, &body).await.unwrap().json();
+    let counted = client
+        .post("/v1beta/models/m:countTokens", &HEADERS, &body)
+        .await
+        .unwrap()
+        .json();
     assert!(counted["totalTokens"].as_u64().unwrap() > 0);
 }

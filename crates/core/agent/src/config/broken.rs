@@ -1,7 +1,7 @@
 //! Finds every broken place of a configuration file, not only the first.
 //!
-//! The parser goes on after a syntax error. A value that does not fit its type is reported, taken out of the table, and the rest
-//! is read again, until everything that is left fits.
+//! The parser goes on after a syntax error. A value that does not fit its type is reported, taken
+//! out of the table, and the rest is read again, until everything that is left fits.
 
 use std::path::Path;
 
@@ -34,24 +34,34 @@ pub(super) fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Tab
     found.extend(wrong_rules(&table));
     found.extend(wrong_shares(&table));
     if !syntax.is_empty() {
-        // A recovered line holds what the parser made up, and a table that was cut may lack what it had.
-        let lines: Vec<_> = syntax.iter().map(|(offset, _)| line(text, *offset)).collect();
-        found
-            .retain(|(offset, problem)| !problem.starts_with("missing field") && !lines.contains(&line(text, *offset)));
+        // A recovered line holds what the parser made up, and a table that was cut may lack what it
+        // had.
+        let lines: Vec<_> = syntax
+            .iter()
+            .map(|(offset, _)| line(text, *offset))
+            .collect();
+        found.retain(|(offset, problem)| {
+            !problem.starts_with("missing field") && !lines.contains(&line(text, *offset))
+        });
     }
     found.extend(syntax);
     found.sort();
     found.dedup();
     found.dedup_by_key(|(offset, _)| offset.map_or((usize::MAX, 0), |offset| (offset, 1)));
-    let mut errors: Vec<_> = found.into_iter().map(|(offset, what)| problem::at(path, text, offset, what)).collect();
+    let mut errors: Vec<_> = found
+        .into_iter()
+        .map(|(offset, what)| problem::at(path, text, offset, what))
+        .collect();
     match errors.len() {
-        0 => Table::deserialize(Deserializer::from(table)).map_err(|error| problem::in_file(path, text, &error)),
+        0 => Table::deserialize(Deserializer::from(table))
+            .map_err(|error| problem::in_file(path, text, &error)),
         1 => Err(errors.remove(0)),
         _ => Err(ConfigError::Several(errors)),
     }
 }
 
-/// Reads the table with `read` again and again, each time without the value that did not fit the time before.
+/// Reads the table with `read` again and again, each time without the value that did not fit the
+/// time before.
 fn wrong_values<'i>(
     table: &mut Spanned<DeTable<'i>>,
     read: impl Fn(Spanned<DeTable<'i>>) -> Result<(), toml::de::Error>,
@@ -59,7 +69,9 @@ fn wrong_values<'i>(
     let mut found = Vec::new();
     while let Err(error) = read(table.clone()) {
         let problem = located(&error);
-        let is_removed = problem.0.is_some_and(|offset| remove_at(table.get_mut(), offset));
+        let is_removed = problem
+            .0
+            .is_some_and(|offset| remove_at(table.get_mut(), offset));
         found.push(problem);
         if !is_removed || found.len() == MAX_PROBLEMS {
             break;
@@ -69,17 +81,27 @@ fn wrong_values<'i>(
 }
 
 fn located(error: &toml::de::Error) -> Problem {
-    (error.span().map(|span| span.start), problem::in_words(error.message()))
+    (
+        error.span().map(|span| span.start),
+        problem::in_words(error.message()),
+    )
 }
 
 fn line(text: &str, offset: Option<usize>) -> usize {
-    offset.map_or(0, |offset| text.bytes().take(offset).filter(|byte| *byte == b'\n').count())
+    offset.map_or(0, |offset| {
+        text.bytes()
+            .take(offset)
+            .filter(|byte| *byte == b'\n')
+            .count()
+    })
 }
 
-/// Reads the sections of the core, with the built-in values below each provider and model that the table names.
+/// Reads the sections of the core, with the built-in values below each provider and model that the
+/// table names.
 fn check_core(table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
     let written = Table::deserialize(Deserializer::from(table.clone()))?;
-    // The built-in values are a table without places. Written out and parsed again they can be read beside those of the file.
+    // The built-in values are a table without places. Written out and parsed again they can be read
+    // beside those of the file.
     let below = toml::to_string(&layers::built_in_below(&written)).unwrap_or_default();
     let mut merged = table;
     if let Ok(below) = DeTable::parse(&below) {
@@ -99,19 +121,31 @@ fn put_below<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
             }
             (Some(_), _) => {}
             (None, value) => {
-                table.insert(Spanned::new(0..0, key.into_inner()), Spanned::new(0..0, value));
+                table.insert(
+                    Spanned::new(0..0, key.into_inner()),
+                    Spanned::new(0..0, value),
+                );
             }
         }
     }
 }
 
-/// Removes the innermost value whose key or text stands at this offset. Returns false if there is none.
+/// Removes the innermost value whose key or text stands at this offset. Returns false if there is
+/// none.
 fn remove_at(table: &mut DeTable<'_>, offset: usize) -> bool {
-    if table.iter_mut().any(|(_, value)| remove_below(value.get_mut(), offset)) {
+    if table
+        .iter_mut()
+        .any(|(_, value)| remove_below(value.get_mut(), offset))
+    {
         return true;
     }
-    let is_there = |(key, value): &(&Spanned<_>, &Spanned<_>)| stands_at(key, offset) || stands_at(value, offset);
-    let key = table.iter().find(is_there).map(|(key, _)| key.get_ref().to_string());
+    let is_there = |(key, value): &(&Spanned<_>, &Spanned<_>)| {
+        stands_at(key, offset) || stands_at(value, offset)
+    };
+    let key = table
+        .iter()
+        .find(is_there)
+        .map(|(key, _)| key.get_ref().to_string());
     key.is_some_and(|key| table.remove(key.as_str()).is_some())
 }
 
@@ -119,18 +153,26 @@ fn remove_below(value: &mut DeValue<'_>, offset: usize) -> bool {
     match value {
         DeValue::Table(inner) => remove_at(inner, offset),
         DeValue::Array(items) => remove_item(items, offset),
-        DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {
-            false
-        }
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_) => false,
     }
 }
 
 fn remove_item(items: &mut DeArray<'_>, offset: usize) -> bool {
-    if items.iter_mut().any(|item| remove_below(item.get_mut(), offset)) {
+    if items
+        .iter_mut()
+        .any(|item| remove_below(item.get_mut(), offset))
+    {
         return true;
     }
     let before = items.len();
-    *items = std::mem::replace(items, DeArray::new()).into_iter().filter(|item| !stands_at(item, offset)).collect();
+    *items = std::mem::replace(items, DeArray::new())
+        .into_iter()
+        .filter(|item| !stands_at(item, offset))
+        .collect();
     items.len() < before
 }
 
@@ -140,31 +182,71 @@ fn stands_at<T>(item: &Spanned<T>, offset: usize) -> bool {
 
 /// The permission rules that cannot be read, or that contradict their examples.
 fn wrong_rules(table: &Spanned<DeTable<'_>>) -> Vec<Problem> {
-    let Some(permissions) = table.get_ref().get("permissions").and_then(|value| value.get_ref().as_table()) else {
+    let Some(permissions) = table
+        .get_ref()
+        .get("permissions")
+        .and_then(|value| value.get_ref().as_table())
+    else {
         return Vec::new();
     };
-    let items = |key: &str| permissions.get(key).and_then(|value| value.get_ref().as_array()).into_iter().flatten();
-    let plain = ["allow", "ask", "deny"].into_iter().flat_map(items).filter_map(|item| {
-        let allow = vec![item.get_ref().as_str()?.to_owned()];
-        Some((item.span().start, PermissionsConfig { allow, ..PermissionsConfig::default() }))
-    });
+    let items = |key: &str| {
+        permissions
+            .get(key)
+            .and_then(|value| value.get_ref().as_array())
+            .into_iter()
+            .flatten()
+    };
+    let plain = ["allow", "ask", "deny"]
+        .into_iter()
+        .flat_map(items)
+        .filter_map(|item| {
+            let allow = vec![item.get_ref().as_str()?.to_owned()];
+            Some((
+                item.span().start,
+                PermissionsConfig {
+                    allow,
+                    ..PermissionsConfig::default()
+                },
+            ))
+        });
     let with_examples = items("rules").filter_map(|item| {
         let rule = RuleConfig::deserialize(toml::de::ValueDeserializer::from(item.clone())).ok()?;
-        Some((item.span().start, PermissionsConfig { rules: vec![rule], ..PermissionsConfig::default() }))
+        Some((
+            item.span().start,
+            PermissionsConfig {
+                rules: vec![rule],
+                ..PermissionsConfig::default()
+            },
+        ))
     });
     let wrong = |(offset, config): (usize, PermissionsConfig)| {
-        Some((Some(offset), PermissionRules::load(&config, None).err()?.to_string()))
+        Some((
+            Some(offset),
+            PermissionRules::load(&config, None).err()?.to_string(),
+        ))
     };
     plain.chain(with_examples).filter_map(wrong).collect()
 }
 
 /// The shares of `[context]` that are none.
 fn wrong_shares(table: &Spanned<DeTable<'_>>) -> Vec<Problem> {
-    let Some(context) = table.get_ref().get("context") else { return Vec::new() };
-    let policy = haft_context::Policy::deserialize(toml::de::ValueDeserializer::from(context.clone()));
+    let Some(context) = table.get_ref().get("context") else {
+        return Vec::new();
+    };
+    let policy =
+        haft_context::Policy::deserialize(toml::de::ValueDeserializer::from(context.clone()));
     let problems = policy.map(|policy| policy.problems()).unwrap_or_default();
-    let offset = |key: &str| context.get_ref().as_table()?.get(key).map(|value| value.span().start);
-    problems.into_iter().map(|problem| (offset(problem.key), problem.to_string())).collect()
+    let offset = |key: &str| {
+        context
+            .get_ref()
+            .as_table()?
+            .get(key)
+            .map(|value| value.span().start)
+    };
+    problems
+        .into_iter()
+        .map(|problem| (offset(problem.key), problem.to_string()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -187,12 +269,24 @@ mod tests {
                     [colour]\nx = 1\n\
                     [permissions]\nallow = [\"read_file\", \"rm -rf\"]\nmode = \"sometimes\"\n";
         let found = problems(text);
-        let places: Vec<_> = found.iter().map(|line| line.split(": ").next().unwrap()).collect();
+        let places: Vec<_> = found
+            .iter()
+            .map(|line| line.split(": ").next().unwrap())
+            .collect();
         assert_eq!(
             places,
             [
-                "c.toml:1:1", "c.toml:3:1", "c.toml:4:17", "c.toml:6:12", "c.toml:8:13", "c.toml:9:9", "c.toml:10:11",
-                "c.toml:11:13", "c.toml:12:2", "c.toml:15:23", "c.toml:16:8",
+                "c.toml:1:1",
+                "c.toml:3:1",
+                "c.toml:4:17",
+                "c.toml:6:12",
+                "c.toml:8:13",
+                "c.toml:9:9",
+                "c.toml:10:11",
+                "c.toml:11:13",
+                "c.toml:12:2",
+                "c.toml:15:23",
+                "c.toml:16:8",
             ],
             "{found:#?}"
         );
@@ -200,21 +294,37 @@ mod tests {
 
     #[test]
     fn check_reports_syntax_errors_beside_wrong_values() {
-        let found = problems("model = \n[retry]\natempts = 2\nbase_delay_ms = = 3\n[sandbox]\nmode = 4\n");
-        let lines: Vec<_> = found.iter().map(|line| line.split(':').nth(1).unwrap().to_owned()).collect();
+        let found =
+            problems("model = \n[retry]\natempts = 2\nbase_delay_ms = = 3\n[sandbox]\nmode = 4\n");
+        let lines: Vec<_> = found
+            .iter()
+            .map(|line| line.split(':').nth(1).unwrap().to_owned())
+            .collect();
         assert_eq!(lines, ["1", "3", "4", "6"], "{found:#?}");
     }
 
     #[test]
     fn check_reports_a_missing_field_after_the_wrong_ones() {
-        let found = problems("[providers.mine]\nbase_url = 1\nkey = 2\n[providers.other]\nbase_url = \"http://x\"\n");
+        let found = problems(
+            "[providers.mine]\nbase_url = 1\nkey = 2\n[providers.other]\nbase_url = \"http://x\"\n",
+        );
         assert_eq!(found.len(), 4, "{found:#?}");
-        assert!(found[0].starts_with("c.toml:1:1: missing field `api`"), "{found:#?}");
+        assert!(
+            found[0].starts_with("c.toml:1:1: missing field `api`"),
+            "{found:#?}"
+        );
     }
 
     #[test]
     fn check_accepts_a_built_in_provider_with_one_key() {
-        assert_eq!(problems("[providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n"), Vec::<String>::new());
-        assert_eq!(problems("[providers.openai]\nbase_url = \"http://x/v1\"\n[retry]\nattempts = \"x\"\n").len(), 1);
+        assert_eq!(
+            problems("[providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            problems("[providers.openai]\nbase_url = \"http://x/v1\"\n[retry]\nattempts = \"x\"\n")
+                .len(),
+            1
+        );
     }
 }

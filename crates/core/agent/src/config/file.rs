@@ -5,24 +5,45 @@ use std::path::Path;
 use crate::error::ConfigError;
 
 /// Replaces the text of the file by what `change` makes of it; a file that does not exist is empty.
-pub fn edit<E: From<ConfigError>>(file: &Path, change: impl FnOnce(&str) -> Result<String, E>) -> Result<(), E> {
+pub fn edit<E: From<ConfigError>>(
+    file: &Path,
+    change: impl FnOnce(&str) -> Result<String, E>,
+) -> Result<(), E> {
     let before = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(ConfigError::Unreadable { file: file.to_owned(), error }.into()),
+        Err(error) => {
+            return Err(ConfigError::Unreadable {
+                file: file.to_owned(),
+                error,
+            }
+            .into());
+        }
     };
     let after = below_comments(&before, change(&before)?);
-    haft_files::replace_user_file(file, after.as_bytes())
-        .map_err(|error| ConfigError::Unwritable { file: file.to_owned(), error }.into())
+    haft_files::replace_user_file(file, after.as_bytes()).map_err(|error| {
+        ConfigError::Unwritable {
+            file: file.to_owned(),
+            error,
+        }
+        .into()
+    })
 }
 
-/// The text with a new table below the comments that end the file. They belong to what stands above them, and would otherwise
-/// move below the new table.
+/// The text with a new table below the comments that end the file. They belong to what stands above
+/// them, and would otherwise move below the new table.
 fn below_comments(before: &str, after: String) -> String {
     let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    let comments: usize = before.split_inclusive('\n').rev().take_while(is_comment).map(str::len).sum();
+    let comments: usize = before
+        .split_inclusive('\n')
+        .rev()
+        .take_while(is_comment)
+        .map(str::len)
+        .sum();
     let (body, comments) = before.split_at(before.len() - comments);
-    let added = after.strip_prefix(body).and_then(|rest| rest.strip_suffix(comments));
+    let added = after
+        .strip_prefix(body)
+        .and_then(|rest| rest.strip_suffix(comments));
     match added.filter(|added| comments.contains('#') && added.trim_start().starts_with('[')) {
         Some(added) => {
             let end = if comments.ends_with('\n') { "" } else { "\n" };
@@ -40,17 +61,25 @@ mod tests {
     #[test]
     fn a_new_table_does_not_capture_the_comments_above_it() {
         let before = "[retry]\nattempts = 2\n\n# [sandbox]\n# network = true\n";
-        let after = "[retry]\nattempts = 2\n\n[permissions]\nallow = []\n\n# [sandbox]\n# network = true\n";
-        let expected = "[retry]\nattempts = 2\n\n# [sandbox]\n# network = true\n\n[permissions]\nallow = []\n";
+        let after =
+            "[retry]\nattempts = 2\n\n[permissions]\nallow = []\n\n# [sandbox]\n# network = true\n";
+        let expected =
+            "[retry]\nattempts = 2\n\n# [sandbox]\n# network = true\n\n[permissions]\nallow = []\n";
         // The blank line before the comments is part of them.
         assert_eq!(below_comments(before, after.to_owned()), expected);
         let open = below_comments("a = 1\n# end", "a = 1\n[t]\nb = 2\n# end".to_owned());
         assert_eq!(open, "a = 1\n# end\n\n[t]\nb = 2\n");
-        for (before, after) in
-            [("a = 1\n", "a = 1\n[t]\n"), ("a = 1\n# c\n", "a = 2\n# c\n"), ("", "[t]\n"), ("# c\n", "b = 1\n# c\n")]
-        {
+        for (before, after) in [
+            ("a = 1\n", "a = 1\n[t]\n"),
+            ("a = 1\n# c\n", "a = 2\n# c\n"),
+            ("", "[t]\n"),
+            ("# c\n", "b = 1\n# c\n"),
+        ] {
             assert_eq!(below_comments(before, after.to_owned()), after);
         }
-        assert_eq!(below_comments("# c\n", "[t]\n# c\n".to_owned()), "# c\n\n[t]\n");
+        assert_eq!(
+            below_comments("# c\n", "[t]\n# c\n".to_owned()),
+            "# c\n\n[t]\n"
+        );
     }
 }

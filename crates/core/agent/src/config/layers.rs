@@ -64,21 +64,32 @@ pub struct LoadedConfig {
 impl LoadedConfig {
     /// Where a value came from.
     pub fn origin(&self, key: &str) -> ValueOrigin {
-        self.origins.get(key).cloned().unwrap_or(ValueOrigin::BuiltIn)
+        self.origins
+            .get(key)
+            .cloned()
+            .unwrap_or(ValueOrigin::BuiltIn)
     }
 }
 
-/// Merges all layers. What does not fit is an error that names its place; of the file it names every place.
+/// Merges all layers. What does not fit is an error that names its place; of the file it names
+/// every place.
 pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
     let sections = &sources.sections;
-    let mut merge = Merge { sections, table: Table::new(), origins: BTreeMap::new() };
+    let mut merge = Merge {
+        sections,
+        table: Table::new(),
+        origins: BTreeMap::new(),
+    };
     if let Some(text) = read_file(&sources.user_file)? {
         let table = check(&sources.user_file, &text, sections)?;
         merge.add(table, &ValueOrigin::File(sources.user_file.clone()));
     }
     for (name, value) in &sources.environment {
         if let Some(key) = variables::key_of(name, sections) {
-            let bad = |problem: String| ConfigError::InVariable { name: name.clone(), problem };
+            let bad = |problem: String| ConfigError::InVariable {
+                name: name.clone(),
+                problem,
+            };
             let layer = assignment(&key, value).map_err(|error| bad(error.to_string()))?;
             merge.add(layer, &ValueOrigin::Variable(name.clone()));
             merge.check().map_err(bad)?;
@@ -87,14 +98,24 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
     for set in &sources.set {
         let (key, value) = split(set)?;
         merge.add(assignment(key, value)?, &ValueOrigin::Flag);
-        merge.check().map_err(|problem| ConfigError::InSet { set: set.clone(), problem })?;
+        merge.check().map_err(|problem| ConfigError::InSet {
+            set: set.clone(),
+            problem,
+        })?;
     }
     let mut config = merge.check().map_err(ConfigError::Value)?;
     // A model chosen for this run is the one that works, whatever the file gives the coding agent.
-    if matches!(merge.origins.get("model"), Some(ValueOrigin::Variable(_) | ValueOrigin::Flag)) {
+    if matches!(
+        merge.origins.get("model"),
+        Some(ValueOrigin::Variable(_) | ValueOrigin::Flag)
+    ) {
         config.model_roles.code.clear();
     }
-    let home = sources.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
+    let home = sources
+        .environment
+        .iter()
+        .find(|(name, _)| name == "HOME")
+        .map(|(_, home)| Path::new(home));
     PermissionRules::load(&config.permissions, home).map_err(ConfigError::Rules)?;
     let whole = section::whole(&config, sections)?;
     let mut values = BTreeMap::new();
@@ -102,7 +123,11 @@ pub fn load(sources: &Sources) -> Result<LoadedConfig, ConfigError> {
         values.insert(key, value.clone());
     });
     config.unknown_variables = variables::unknown(&sources.environment, &values, sections);
-    Ok(LoadedConfig { config, values, origins: merge.origins })
+    Ok(LoadedConfig {
+        config,
+        values,
+        origins: merge.origins,
+    })
 }
 
 struct Merge<'a> {
@@ -136,10 +161,12 @@ fn merge(into: &mut Table, layer: Table) {
     }
 }
 
-/// The table with the built-in values below each provider and model it names: a key that is not written keeps its built-in value.
+/// The table with the built-in values below each provider and model it names: a key that is not
+/// written keeps its built-in value.
 fn over_built_in(mut table: Table) -> Table {
     for (name, below) in built_in_below(&table) {
-        if let (Some(Value::Table(above)), Value::Table(mut below)) = (table.get_mut(&name), below) {
+        if let (Some(Value::Table(above)), Value::Table(mut below)) = (table.get_mut(&name), below)
+        {
             merge(&mut below, std::mem::take(above));
             *above = below;
         }
@@ -152,19 +179,27 @@ pub(super) fn built_in_below(table: &Table) -> Table {
     let empty = Table::new();
     let section = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&empty);
     let (providers, models) = BuiltIn::get().below(section("providers"), section("models"));
-    let named =
-        [("providers", providers), ("models", models)].into_iter().filter(|(name, _)| table.contains_key(*name));
-    named.map(|(name, below)| (name.to_owned(), Value::Table(below))).collect()
+    let named = [("providers", providers), ("models", models)]
+        .into_iter()
+        .filter(|(name, _)| table.contains_key(*name));
+    named
+        .map(|(name, below)| (name.to_owned(), Value::Table(below)))
+        .collect()
 }
 
 /// Calls `visit` with the dotted key of every value that is not a table.
 pub fn flatten(table: &Table, path: &mut Vec<String>, visit: &mut dyn FnMut(String, &Value)) {
     for (key, value) in table {
-        path.push(if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
-            key.clone()
-        } else {
-            Value::String(key.clone()).to_string()
-        });
+        path.push(
+            if key
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+            {
+                key.clone()
+            } else {
+                Value::String(key.clone()).to_string()
+            },
+        );
         match value {
             Value::Table(inner) => flatten(inner, path, visit),
             value => visit(path.join("."), value),
@@ -177,11 +212,15 @@ fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(ConfigError::Unreadable { file: path.to_owned(), error }),
+        Err(error) => Err(ConfigError::Unreadable {
+            file: path.to_owned(),
+            error,
+        }),
     }
 }
 
-/// Checks the text of a configuration file, and gives it as a table. The error lists every broken place.
+/// Checks the text of a configuration file, and gives it as a table. The error lists every broken
+/// place.
 pub fn check(path: &Path, text: &str, sections: &[Section]) -> Result<Table, ConfigError> {
     broken::check(path, text, sections)
 }
@@ -196,9 +235,14 @@ fn read(table: Table, sections: &[Section]) -> Result<Config, String> {
     if let Some((_, problem)) = section::unknown_key(&table, sections) {
         return Err(problem);
     }
-    let of_sections = section::read(&table, sections).map_err(|error| problem::in_words(error.message()))?;
-    let core = Config::deserialize(over_built_in(table)).map_err(|error| problem::in_words(error.message()))?;
-    Ok(Config { sections: of_sections, ..core })
+    let of_sections =
+        section::read(&table, sections).map_err(|error| problem::in_words(error.message()))?;
+    let core = Config::deserialize(over_built_in(table))
+        .map_err(|error| problem::in_words(error.message()))?;
+    Ok(Config {
+        sections: of_sections,
+        ..core
+    })
 }
 
 fn split(set: &str) -> Result<(&str, &str), ConfigError> {
@@ -208,12 +252,15 @@ fn split(set: &str) -> Result<(&str, &str), ConfigError> {
         quoted ^= *c == '"';
         *c == '=' && !quoted
     });
-    let (at, _) =
-        equals.ok_or_else(|| ConfigError::InSet { set: set.to_owned(), problem: "expected KEY=VALUE".to_owned() })?;
+    let (at, _) = equals.ok_or_else(|| ConfigError::InSet {
+        set: set.to_owned(),
+        problem: "expected KEY=VALUE".to_owned(),
+    })?;
     Ok((set[..at].trim(), set[at + 1..].trim()))
 }
 
-/// A table of one value. The value is TOML; what is not TOML is a string, so that quotes are rarely needed.
+/// A table of one value. The value is TOML; what is not TOML is a string, so that quotes are rarely
+/// needed.
 fn assignment(key: &str, value: &str) -> Result<Table, ConfigError> {
     let as_string = || format!("{key} = {}", Value::String(value.to_owned()));
     toml::from_str::<Table>(&format!("{key} = {value}"))

@@ -1,11 +1,12 @@
 //! Which model does what.
 //!
-//! A role is one model, or several of which the later ones are asked while those before have too much to do. A role that is
-//! not set is played by the main model and those in its place.
+//! A role is one model, or several of which the later ones are asked while those before have too
+//! much to do. A role that is not set is played by the main model and those in its place.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Declares the roles in the order they are shown: each with its key, and whether anything in this build asks it.
+/// Declares the roles in the order they are shown: each with its key, and whether anything in this
+/// build asks it.
 macro_rules! roles {
     ($($(#[doc = $doc:literal])+ $role:ident, $key:ident $(or $alias:literal)?, $asked:literal;)+) => {
         /// Something a model is asked for.
@@ -81,7 +82,10 @@ roles! {
 /// A name, or a list of names.
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected a model such as \"openai/gpt-5\", or a list of them")]
+    #[serde(
+        untagged,
+        expecting = "expected a model such as \"openai/gpt-5\", or a list of them"
+    )]
     enum Names {
         One(String),
         More(Vec<String>),

@@ -4,15 +4,26 @@ use std::path::Path;
 
 use crate::error::ConfigError;
 
-/// The one line for an error in a file of TOML: where it is, and what was probably meant by an unknown key.
+/// The one line for an error in a file of TOML: where it is, and what was probably meant by an
+/// unknown key.
 pub fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
-    at(path, text, error.span().map(|span| span.start), in_words(error.message()))
+    at(
+        path,
+        text,
+        error.span().map(|span| span.start),
+        in_words(error.message()),
+    )
 }
 
 /// The same for a problem found at this offset, or somewhere.
 pub(super) fn at(path: &Path, text: &str, offset: Option<usize>, problem: String) -> ConfigError {
     let (line, column) = offset.map_or((1, 1), |offset| line_and_column(text, offset));
-    ConfigError::InFile { file: path.to_owned(), line, column, problem }
+    ConfigError::InFile {
+        file: path.to_owned(),
+        line,
+        column,
+        problem,
+    }
 }
 
 /// The error's message on one line, with a suggestion for an unknown key.
@@ -22,7 +33,9 @@ pub(super) fn in_words(message: &str) -> String {
     if message == "invalid type: unit variant, expected string only" {
         return "expected a name, not a number, a boolean, a list or a table".to_owned();
     }
-    let Some(rest) = message.strip_prefix("unknown field ") else { return message };
+    let Some(rest) = message.strip_prefix("unknown field ") else {
+        return message;
+    };
     let mut names = rest.split('`').skip(1).step_by(2);
     let unknown = names.next().unwrap_or_default();
     unknown_key(unknown, &names.collect::<Vec<_>>())
@@ -37,7 +50,10 @@ pub(super) fn unknown_key(unknown: &str, known: &[&str]) -> String {
         .min();
     match (nearest, known.is_empty()) {
         (Some((_, name)), _) => format!("unknown key `{unknown}`; did you mean `{name}`?"),
-        (None, false) => format!("unknown key `{unknown}`; the keys here are {}", known.join(", ")),
+        (None, false) => format!(
+            "unknown key `{unknown}`; the keys here are {}",
+            known.join(", ")
+        ),
         (None, true) => format!("unknown key `{unknown}`; this section has no keys"),
     }
 }
@@ -45,7 +61,10 @@ pub(super) fn unknown_key(unknown: &str, known: &[&str]) -> String {
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    (
+        before.matches('\n').count() + 1,
+        before[line_start..].chars().count() + 1,
+    )
 }
 
 #[cfg(test)]
@@ -54,7 +73,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_gets_the_nearest_known_one() {
-        let message = in_words("unknown field `modle`, expected one of `model`, `providers`, `models`");
+        let message =
+            in_words("unknown field `modle`, expected one of `model`, `providers`, `models`");
         assert_eq!(message, "unknown key `modle`; did you mean `model`?");
         let message = in_words("unknown field `zzzzzz`, expected `mode`");
         assert_eq!(message, "unknown key `zzzzzz`; the keys here are mode");
@@ -62,8 +82,13 @@ mod tests {
 
     #[test]
     fn in_words_explains_a_number_in_place_of_a_name() {
-        let error = toml::Value::Integer(1).try_into::<haft_types::PermissionMode>().unwrap_err();
-        assert_eq!(in_words(error.message()), "expected a name, not a number, a boolean, a list or a table");
+        let error = toml::Value::Integer(1)
+            .try_into::<haft_types::PermissionMode>()
+            .unwrap_err();
+        assert_eq!(
+            in_words(error.message()),
+            "expected a name, not a number, a boolean, a list or a table"
+        );
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! The JSON Schema of the configuration, traced from the types that read it.
 //!
-//! Each type is asked to read itself from a source that only notes what it asks for. A value it does not accept is left out in the
-//! next pass, so that one type with rules of its own does not hide the fields behind it.
+//! Each type is asked to read itself from a source that only notes what it asks for. A value it
+//! does not accept is left out in the next pass, so that one type with rules of its own does not
+//! hide the fields behind it.
 
 use std::collections::BTreeSet;
 
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer,
+    MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 use serde_json::{Value, json};
 
@@ -69,7 +70,8 @@ impl SchemaTrace {
     /// Enters a value below this one; false when it is not to be read again.
     fn enter(&mut self, steps: &[&str]) -> bool {
         let depth = self.path.len();
-        self.path.extend(steps.iter().map(|step| (*step).to_owned()));
+        self.path
+            .extend(steps.iter().map(|step| (*step).to_owned()));
         if self.skipped.contains(&self.path) {
             // A second name of a field is a key as well.
             self.note(json!({}));
@@ -81,7 +83,11 @@ impl SchemaTrace {
         true
     }
 
-    fn read<'de, S: DeserializeSeed<'de>>(&mut self, seed: S, steps: usize) -> Result<S::Value, Error> {
+    fn read<'de, S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+        steps: usize,
+    ) -> Result<S::Value, Error> {
         let here = self.path.clone();
         self.failed = None;
         let read = seed.deserialize(&mut *self);
@@ -137,17 +143,28 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
         visitor.visit_some(self)
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
         self.deserialize_unit(visitor)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.note(json!({"type": "array"}));
-        visitor.visit_seq(OneItem { trace: self, is_given: false })
+        visitor.visit_seq(OneItem {
+            trace: self,
+            is_given: false,
+        })
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
@@ -165,7 +182,11 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.note(json!({"type": "object"}));
-        visitor.visit_map(Entries { trace: self, names: &["x"], of_struct: false })
+        visitor.visit_map(Entries {
+            trace: self,
+            names: &["x"],
+            of_struct: false,
+        })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -175,7 +196,11 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
         visitor: V,
     ) -> Result<V::Value, Error> {
         self.note(json!({"type": "object", "properties": {}, "additionalProperties": false}));
-        visitor.visit_map(Entries { trace: self, names: fields, of_struct: true })
+        visitor.visit_map(Entries {
+            trace: self,
+            names: fields,
+            of_struct: true,
+        })
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -198,7 +223,10 @@ struct OneItem<'a> {
 impl<'de> SeqAccess<'de> for OneItem<'_> {
     type Error = Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
         if std::mem::replace(&mut self.is_given, true) || !self.trace.enter(&["items"]) {
             return Ok(None);
         }
@@ -216,10 +244,17 @@ struct Entries<'a> {
 impl<'de> MapAccess<'de> for Entries<'_> {
     type Error = Error;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
         while let Some((name, rest)) = self.names.split_first() {
             self.names = rest;
-            let steps: &[&str] = if self.of_struct { &["properties", name] } else { &["additionalProperties"] };
+            let steps: &[&str] = if self.of_struct {
+                &["properties", name]
+            } else {
+                &["additionalProperties"]
+            };
             if self.trace.enter(steps) {
                 return seed.deserialize((*name).into_deserializer()).map(Some);
             }
@@ -261,7 +296,11 @@ impl<'de> VariantAccess<'de> for FirstVariant {
         Err(Error::custom("a variant with values"))
     }
 
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Error> {
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Error> {
         Err(Error::custom("a variant with fields"))
     }
 }

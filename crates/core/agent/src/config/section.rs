@@ -1,7 +1,9 @@
-//! Sections of the configuration that the core does not know: those of extensions and of front ends.
+//! Sections of the configuration that the core does not know: those of extensions and of front
+//! ends.
 //!
-//! Whoever registers an extension declares its section. What is written there is checked by the type of its owner as strictly as
-//! the core's own, with line and column; a section whose owner is not part of the build is taken as it is.
+//! Whoever registers an extension declares its section. What is written there is checked by the
+//! type of its owner as strictly as the core's own, with line and column; a section whose owner is
+//! not part of the build is taken as it is.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -48,13 +50,21 @@ impl Section {
     pub fn of<T: DeserializeOwned + Serialize + Default>(name: &'static str) -> Self {
         Self {
             name,
-            kind: SectionKind::Typed { complete: complete::<T>, check: check_as::<T>, schema: schema::of::<T> },
+            kind: SectionKind::Typed {
+                complete: complete::<T>,
+                check: check_as::<T>,
+                schema: schema::of::<T>,
+            },
         }
     }
 
-    /// A section whose owner is not part of this build: whatever it holds is taken, and nothing comes of it.
+    /// A section whose owner is not part of this build: whatever it holds is taken, and nothing
+    /// comes of it.
     pub fn absent(name: &'static str) -> Self {
-        Self { name, kind: SectionKind::Absent }
+        Self {
+            name,
+            kind: SectionKind::Absent,
+        }
     }
 
     /// Its name.
@@ -79,7 +89,9 @@ impl Section {
     }
 }
 
-fn complete<T: DeserializeOwned + Serialize + Default>(value: Option<&Value>) -> Result<Value, SectionError> {
+fn complete<T: DeserializeOwned + Serialize + Default>(
+    value: Option<&Value>,
+) -> Result<Value, SectionError> {
     let typed = match value {
         Some(value) => T::deserialize(value.clone()).map_err(SectionError::Read)?,
         None => T::default(),
@@ -87,8 +99,15 @@ fn complete<T: DeserializeOwned + Serialize + Default>(value: Option<&Value>) ->
     Value::try_from(typed).map_err(SectionError::Write)
 }
 
-fn check_as<T: DeserializeOwned>(name: &'static str, table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
-    Only { name, owner: PhantomData::<T> }.deserialize(toml::Deserializer::from(table))
+fn check_as<T: DeserializeOwned>(
+    name: &'static str,
+    table: Spanned<DeTable<'_>>,
+) -> Result<(), toml::de::Error> {
+    Only {
+        name,
+        owner: PhantomData::<T>,
+    }
+    .deserialize(toml::Deserializer::from(table))
 }
 
 /// Reads one section of a document and nothing else of it.
@@ -126,29 +145,50 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Only<T> {
 
 /// The first key that is neither of the core nor of these sections, and the message for it.
 pub(super) fn unknown_key(table: &Table, sections: &[Section]) -> Option<(String, String)> {
-    let known: Vec<_> = Config::KEYS.into_iter().chain(sections.iter().map(Section::name)).collect();
+    let known: Vec<_> = Config::KEYS
+        .into_iter()
+        .chain(sections.iter().map(Section::name))
+        .collect();
     let unknown = table.keys().find(|key| !known.contains(&key.as_str()))?;
     Some((unknown.clone(), problem::unknown_key(unknown, &known)))
 }
 
-/// Removes the keys of the top level that are neither of the core nor of these sections; returns the offset of each and the
-/// message for it.
-pub(super) fn unknown_keys(table: &mut Spanned<DeTable<'_>>, sections: &[Section]) -> Vec<(Option<usize>, String)> {
-    let known: Vec<_> = Config::KEYS.into_iter().chain(sections.iter().map(Section::name)).collect();
+/// Removes the keys of the top level that are neither of the core nor of these sections; returns
+/// the offset of each and the message for it.
+pub(super) fn unknown_keys(
+    table: &mut Spanned<DeTable<'_>>,
+    sections: &[Section],
+) -> Vec<(Option<usize>, String)> {
+    let known: Vec<_> = Config::KEYS
+        .into_iter()
+        .chain(sections.iter().map(Section::name))
+        .collect();
     let is_unknown = |key: &&Spanned<_>| !known.contains(&AsRef::<str>::as_ref(key.get_ref()));
-    let unknown: Vec<(usize, String)> =
-        table.get_ref().keys().filter(is_unknown).map(|key| (key.span().start, key.get_ref().to_string())).collect();
+    let unknown: Vec<(usize, String)> = table
+        .get_ref()
+        .keys()
+        .filter(is_unknown)
+        .map(|key| (key.span().start, key.get_ref().to_string()))
+        .collect();
     for (_, key) in &unknown {
         table.get_mut().remove(key.as_str());
     }
-    unknown.into_iter().map(|(offset, key)| (Some(offset), problem::unknown_key(&key, &known))).collect()
+    unknown
+        .into_iter()
+        .map(|(offset, key)| (Some(offset), problem::unknown_key(&key, &known)))
+        .collect()
 }
 
 /// What a merged table says in these sections.
-pub(super) fn read(table: &Table, sections: &[Section]) -> Result<BTreeMap<String, Value>, toml::de::Error> {
+pub(super) fn read(
+    table: &Table,
+    sections: &[Section],
+) -> Result<BTreeMap<String, Value>, toml::de::Error> {
     let mut read = BTreeMap::new();
     for section in sections {
-        let Some(value) = table.get(section.name) else { continue };
+        let Some(value) = table.get(section.name) else {
+            continue;
+        };
         if let SectionKind::Typed { complete, .. } = section.kind
             && let Err(SectionError::Read(error)) = complete(Some(value))
         {
@@ -165,10 +205,14 @@ pub(super) fn whole(config: &Config, sections: &[Section]) -> Result<Table, Conf
     for section in sections {
         let value = config.sections.get(section.name);
         let value = match section.kind {
-            SectionKind::Typed { complete, .. } => Some(complete(value).map_err(|error| match error {
-                SectionError::Read(error) => ConfigError::Value(problem::in_words(error.message())),
-                SectionError::Write(error) => ConfigError::NotToml(error),
-            })?),
+            SectionKind::Typed { complete, .. } => {
+                Some(complete(value).map_err(|error| match error {
+                    SectionError::Read(error) => {
+                        ConfigError::Value(problem::in_words(error.message()))
+                    }
+                    SectionError::Write(error) => ConfigError::NotToml(error),
+                })?)
+            }
             SectionKind::Absent => value.cloned(),
         };
         whole.extend(value.map(|value| (section.name.to_owned(), value)));
@@ -197,12 +241,17 @@ mod tests {
     }
 
     fn problem_of(text: &str) -> String {
-        check(Path::new("c.toml"), text, &sections()).unwrap_err().to_string()
+        check(Path::new("c.toml"), text, &sections())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn the_keys_of_the_core_are_all_its_keys() {
-        let config = Config { model: Some("a/b".into()), ..Config::default() };
+        let config = Config {
+            model: Some("a/b".into()),
+            ..Config::default()
+        };
         let keys: Vec<_> = Table::try_from(&config).unwrap().keys().cloned().collect();
         let mut known = Config::KEYS.map(str::to_owned);
         known.sort();
@@ -216,18 +265,39 @@ mod tests {
             "c.toml:3:1: unknown key `depht`; did you mean `depth`?"
         );
         assert!(problem_of("\n[colours]\ndepth = \"x\"\n").starts_with("c.toml:3:9: invalid type"));
-        assert_eq!(problem_of("\n[colour]\nx = 1\n"), "c.toml:2:2: unknown key `colour`; did you mean `colours`?");
+        assert_eq!(
+            problem_of("\n[colour]\nx = 1\n"),
+            "c.toml:2:2: unknown key `colour`; did you mean `colours`?"
+        );
     }
 
     #[test]
     fn a_section_is_read_by_its_owner_and_shown_with_its_defaults() {
         let set = vec!["colours.sky=blue".to_owned(), "sounds.loud=true".to_owned()];
-        let loaded = load(&Sources { set, sections: sections(), ..Sources::default() }).unwrap();
+        let loaded = load(&Sources {
+            set,
+            sections: sections(),
+            ..Sources::default()
+        })
+        .unwrap();
         let colours: Colours = loaded.config.section("colours").unwrap();
-        assert_eq!(colours, Colours { sky: "blue".into(), depth: 0 });
+        assert_eq!(
+            colours,
+            Colours {
+                sky: "blue".into(),
+                depth: 0
+            }
+        );
         assert_eq!(loaded.values["colours.depth"], Value::Integer(0));
-        assert_eq!(loaded.values["sounds.loud"], Value::Boolean(true), "as it was written");
-        assert_eq!(loaded.config.section::<Colours>("other").unwrap(), Colours::default());
+        assert_eq!(
+            loaded.values["sounds.loud"],
+            Value::Boolean(true),
+            "as it was written"
+        );
+        assert_eq!(
+            loaded.config.section::<Colours>("other").unwrap(),
+            Colours::default()
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Environment variables that begin with `HAFT_`: the key each one sets, and those that set nothing.
+//! Environment variables that begin with `HAFT_`: the key each one sets, and those that set
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +11,31 @@ use super::section::Section;
 
 const PREFIX: &str = "HAFT_";
 
-/// Variables that haft reads or sets itself, or that its deployment files use, and that are not configuration keys.
-const KNOWN: [&str; 6] =
-    ["HAFT_HOME", "HAFT_COMPLETE", "HAFT_PROJECT_DIR", "HAFT_PROXY", "HAFT_MCP_TOKEN", "HAFT_DB_PASSWORD"];
+/// Variables that haft reads or sets itself, or that its deployment files use, and that are not
+/// configuration keys.
+const KNOWN: [&str; 6] = [
+    "HAFT_HOME",
+    "HAFT_COMPLETE",
+    "HAFT_PROJECT_DIR",
+    "HAFT_PROXY",
+    "HAFT_MCP_TOKEN",
+    "HAFT_DB_PASSWORD",
+];
 
 /// Prefixes of variables that only tests and benches of haft read.
 const DEVELOPMENT: [&str; 2] = ["HAFT_TEST_", "HAFT_BENCH_"];
 
 /// Other variables that only tests and benches of haft read.
-const OF_TESTS: [&str; 5] =
-    ["HAFT_FIXTURE_BINARY", "HAFT_OWN_SESSIONS", "HAFT_POSTGRES", "HAFT_ROW", "HAFT_TRAJECTORIES"];
+const OF_TESTS: [&str; 5] = [
+    "HAFT_FIXTURE_BINARY",
+    "HAFT_OWN_SESSIONS",
+    "HAFT_POSTGRES",
+    "HAFT_ROW",
+    "HAFT_TRAJECTORIES",
+];
 
-/// Keys of front ends that have a variable without a section. They are known only where their front end declares them.
+/// Keys of front ends that have a variable without a section. They are known only where their front
+/// end declares them.
 const OF_FRONT_ENDS: [&str; 2] = ["LOG_LEVEL", "LANGUAGE"];
 
 /// A variable that begins with `HAFT_` and has no effect.
@@ -38,7 +52,10 @@ impl fmt::Display for UnknownVariable {
         let name = &self.name;
         match &self.suggestion {
             Some(suggestion) => {
-                write!(f, "the environment variable `{name}` has no effect; did you mean `{suggestion}`?")
+                write!(
+                    f,
+                    "the environment variable `{name}` has no effect; did you mean `{suggestion}`?"
+                )
             }
             None => write!(
                 f,
@@ -48,16 +65,18 @@ impl fmt::Display for UnknownVariable {
     }
 }
 
-/// Returns the key that a variable sets: `HAFT_MODEL`, `HAFT_LOG_LEVEL`, `HAFT_LANGUAGE` or `HAFT_SECTION__KEY`.
+/// Returns the key that a variable sets: `HAFT_MODEL`, `HAFT_LOG_LEVEL`, `HAFT_LANGUAGE` or
+/// `HAFT_SECTION__KEY`.
 pub(super) fn key_of(name: &str, sections: &[Section]) -> Option<String> {
     let rest = name.strip_prefix(PREFIX)?;
     let key = rest.to_ascii_lowercase();
-    let is_front_end = OF_FRONT_ENDS.contains(&rest) && sections.iter().any(|section| section.name() == key);
+    let is_front_end =
+        OF_FRONT_ENDS.contains(&rest) && sections.iter().any(|section| section.name() == key);
     (rest == "MODEL" || is_front_end || rest.contains("__")).then(|| key.replace("__", "."))
 }
 
-/// Lists the variables that begin with `HAFT_` and mean nothing. A variable that a value of the configuration names, such as
-/// `api_key_env` or a command of a hook, is not one of them.
+/// Lists the variables that begin with `HAFT_` and mean nothing. A variable that a value of the
+/// configuration names, such as `api_key_env` or a command of a hook, is not one of them.
 pub(super) fn unknown(
     environment: &[(String, String)],
     values: &BTreeMap<String, Value>,
@@ -70,14 +89,19 @@ pub(super) fn unknown(
             || key_of(name, sections).is_some()
             || values.values().any(|value| names(value, name))
     };
-    let unknown: Vec<_> =
-        environment.iter().map(|(name, _)| name).filter(|name| name.starts_with(PREFIX) && !is_known(name)).collect();
+    let unknown: Vec<_> = environment
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with(PREFIX) && !is_known(name))
+        .collect();
     if unknown.is_empty() {
         return Vec::new();
     }
     let candidates = candidates(sections);
-    let found =
-        unknown.into_iter().map(|name| UnknownVariable { name: name.clone(), suggestion: nearest(name, &candidates) });
+    let found = unknown.into_iter().map(|name| UnknownVariable {
+        name: name.clone(),
+        suggestion: nearest(name, &candidates),
+    });
     found.collect()
 }
 
@@ -89,19 +113,35 @@ fn names(value: &Value, name: &str) -> bool {
             text.split(|c: char| !is_part(c)).any(|word| word == name)
         }
         Value::Array(values) => values.iter().any(|value| names(value, name)),
-        Value::Table(table) => table.iter().any(|(key, value)| key == name || names(value, name)),
+        Value::Table(table) => table
+            .iter()
+            .any(|(key, value)| key == name || names(value, name)),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => false,
     }
 }
 
-/// Every variable that can be suggested: those of the keys with plain names, and those haft reads itself.
+/// Every variable that can be suggested: those of the keys with plain names, and those haft reads
+/// itself.
 fn candidates(sections: &[Section]) -> Vec<String> {
     fn add(node: &serde_json::Value, path: &str, all: &mut Vec<String>) {
-        let Some(fields) = node.get("properties").and_then(serde_json::Value::as_object) else { return };
+        let Some(fields) = node
+            .get("properties")
+            .and_then(serde_json::Value::as_object)
+        else {
+            return;
+        };
         for (name, field) in fields {
-            let path = if path.is_empty() { name.to_uppercase() } else { format!("{path}__{}", name.to_uppercase()) };
+            let path = if path.is_empty() {
+                name.to_uppercase()
+            } else {
+                format!("{path}__{}", name.to_uppercase())
+            };
             let is_table = field.get("properties").is_some();
-            if !is_table && (path.contains("__") || path == "MODEL" || OF_FRONT_ENDS.contains(&path.as_str())) {
+            if !is_table
+                && (path.contains("__")
+                    || path == "MODEL"
+                    || OF_FRONT_ENDS.contains(&path.as_str()))
+            {
                 all.push(format!("{PREFIX}{path}"));
             }
             add(field, &path, all);
@@ -112,22 +152,35 @@ fn candidates(sections: &[Section]) -> Vec<String> {
     all
 }
 
-/// The candidate that differs from `name` only in its underscores, else the one with the fewest other letters, else the one
-/// whose last part is the rest of `name`.
+/// The candidate that differs from `name` only in its underscores, else the one with the fewest
+/// other letters, else the one whose last part is the rest of `name`.
 fn nearest(name: &str, candidates: &[String]) -> Option<String> {
     let plain = |name: &str| name.to_ascii_uppercase().replace('_', "");
     let wanted = plain(name);
     let by_letters = candidates
         .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &plain(candidate)), candidate))
+        .map(|candidate| {
+            (
+                strsim::damerau_levenshtein(&wanted, &plain(candidate)),
+                candidate,
+            )
+        })
         .min()
         .filter(|(distance, _)| *distance <= 1 + (wanted.len() - plain(PREFIX).len()) / 4);
     let by_last_part = || {
         let rest = plain(name.strip_prefix(PREFIX)?);
-        let is_last = |candidate: &&String| candidate.rsplit("__").next().is_some_and(|last| plain(last) == rest);
+        let is_last = |candidate: &&String| {
+            candidate
+                .rsplit("__")
+                .next()
+                .is_some_and(|last| plain(last) == rest)
+        };
         candidates.iter().find(is_last)
     };
-    by_letters.map(|(_, candidate)| candidate).or_else(by_last_part).cloned()
+    by_letters
+        .map(|(_, candidate)| candidate)
+        .or_else(by_last_part)
+        .cloned()
 }
 
 #[cfg(test)]
@@ -135,11 +188,19 @@ mod tests {
     use super::*;
 
     fn told(environment: &[&str], values: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
-        let environment: Vec<_> = environment.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
-        let values =
-            values.iter().map(|(key, value)| ((*key).to_owned(), Value::String((*value).to_owned()))).collect();
+        let environment: Vec<_> = environment
+            .iter()
+            .map(|name| ((*name).to_owned(), "1".to_owned()))
+            .collect();
+        let values = values
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), Value::String((*value).to_owned())))
+            .collect();
         let found = unknown(&environment, &values, &[]);
-        found.into_iter().map(|one| (one.name, one.suggestion)).collect()
+        found
+            .into_iter()
+            .map(|one| (one.name, one.suggestion))
+            .collect()
     }
 
     #[test]
@@ -149,20 +210,35 @@ mod tests {
             ("HAFT_BACKUPS", Some("HAFT_STORE__BACKUPS")),
             ("HAFT_CONTEXT_SAFE_ZONE", Some("HAFT_CONTEXT__SAFE_ZONE")),
             ("HAFT_PERMISSION_MODE", Some("HAFT_PERMISSIONS__MODE")),
-            ("HAFT_CONTEXT_COMPRESS_LIMITS_READ", Some("HAFT_CONTEXT__COMPRESS_LIMITS__READ")),
+            (
+                "HAFT_CONTEXT_COMPRESS_LIMITS_READ",
+                Some("HAFT_CONTEXT__COMPRESS_LIMITS__READ"),
+            ),
             ("HAFT_MODLE", Some("HAFT_MODEL")),
             ("HAFT_HOEM", Some("HAFT_HOME")),
             ("HAFT_ZEBRA_CROSSING", None),
         ] {
-            assert_eq!(told(&[name], &[]), [(name.to_owned(), meant.map(str::to_owned))]);
+            assert_eq!(
+                told(&[name], &[]),
+                [(name.to_owned(), meant.map(str::to_owned))]
+            );
         }
     }
 
     #[test]
     fn known_variables_are_not_reported() {
         let known = [
-            "HAFT_HOME", "HAFT_MODEL", "HAFT_COMPLETE", "HAFT_PROJECT_DIR", "HAFT_PROXY", "HAFT_MCP_TOKEN",
-            "HAFT_STORE__BACKUPS", "HAFT_TEST_BINARY", "HAFT_BENCH_FOLDER", "PATH", "MY_HAFT_KEY",
+            "HAFT_HOME",
+            "HAFT_MODEL",
+            "HAFT_COMPLETE",
+            "HAFT_PROJECT_DIR",
+            "HAFT_PROXY",
+            "HAFT_MCP_TOKEN",
+            "HAFT_STORE__BACKUPS",
+            "HAFT_TEST_BINARY",
+            "HAFT_BENCH_FOLDER",
+            "PATH",
+            "MY_HAFT_KEY",
         ];
         assert_eq!(told(&known, &[]), []);
     }
@@ -174,7 +250,14 @@ mod tests {
             ("hooks.Stop", "notify --token $HAFT_NOTIFY_TOKEN"),
             ("mcp_servers.a.env.TOKEN", "${HAFT_A_TOKEN}"),
         ];
-        assert_eq!(told(&["HAFT_KEY", "HAFT_NOTIFY_TOKEN", "HAFT_A_TOKEN"], &values), []);
-        assert_eq!(told(&["HAFT_KE"], &values).len(), 1, "part of a name is not the name");
+        assert_eq!(
+            told(&["HAFT_KEY", "HAFT_NOTIFY_TOKEN", "HAFT_A_TOKEN"], &values),
+            []
+        );
+        assert_eq!(
+            told(&["HAFT_KE"], &values).len(),
+            1,
+            "part of a name is not the name"
+        );
     }
 }

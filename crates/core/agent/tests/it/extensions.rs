@@ -1,10 +1,13 @@
-//! What a session has of an extension: tools, rules, notices; and a section whose owner is not in the build.
+//! What a session has of an extension: tools, rules, notices; and a section whose owner is not in
+//! the build.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_agent::config::{Section, Sources, load};
-use haft_agent::{AbsentExtension, Agent, Contribution, Extension, ExtensionContext, HostEnvironment};
+use haft_agent::{
+    AbsentExtension, Agent, Contribution, Extension, ExtensionContext, HostEnvironment,
+};
 use haft_engine::Notice;
 use haft_model::ProviderConfig;
 use haft_testkit::Reply;
@@ -40,7 +43,11 @@ impl Tool for TimeTool {
     }
 
     async fn call(&self, _: &ToolContext, _: Value) -> ToolOutput {
-        Envelope::success(format!("noon in {}, as sk-secret-0123456789 knows", self.zone)).into()
+        Envelope::success(format!(
+            "noon in {}, as sk-secret-0123456789 knows",
+            self.zone
+        ))
+        .into()
     }
 }
 
@@ -53,12 +60,22 @@ impl Extension for ClockExtension {
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         let config: ClockConfig = context.config.section("clock").unwrap();
-        let spec =
-            ToolSpec { name: "time".into(), description: "The time.".into(), parameters: json!({"type": "object"}) };
+        let spec = ToolSpec {
+            name: "time".into(),
+            description: "The time.".into(),
+            parameters: json!({"type": "object"}),
+        };
         Contribution {
-            tools: vec![Arc::new(TimeTool { spec, zone: config.zone })],
+            tools: vec![Arc::new(TimeTool {
+                spec,
+                zone: config.zone,
+            })],
             secrets: vec!["sk-secret-0123456789".into()],
-            notices: vec![Notice { code: "clock", message: "the clock is slow".into(), failed: false }],
+            notices: vec![Notice {
+                code: "clock",
+                message: "the clock is slow".into(),
+                failed: false,
+            }],
             ..Contribution::default()
         }
     }
@@ -68,44 +85,83 @@ impl Extension for ClockExtension {
 async fn a_session_has_what_extensions_give_it() {
     let server = super::server([Reply::call("time", json!({})), Reply::text("Noon.")]).await;
     let folder = tempfile::tempdir().unwrap();
-    let extensions: [Arc<dyn Extension>; 2] =
-        [Arc::new(ClockExtension), Arc::new(AbsentExtension::new("moon", "moon", "moon"))];
+    let extensions: [Arc<dyn Extension>; 2] = [
+        Arc::new(ClockExtension),
+        Arc::new(AbsentExtension::new("moon", "moon", "moon")),
+    ];
     let loaded = load(&Sources {
         set: vec!["clock.zone=Zürich".into(), "moon.phase=3".into()],
-        sections: extensions.iter().flat_map(|extension| extension.sections()).collect(),
+        sections: extensions
+            .iter()
+            .flat_map(|extension| extension.sections())
+            .collect(),
         ..Sources::default()
     });
     let mut builder = Agent::builder()
         .config(loaded.unwrap().config)
-        .environment(HostEnvironment::default().supervised_by(haft_sandbox::OwnProgram::running().unwrap()))
+        .environment(
+            HostEnvironment::default().supervised_by(haft_sandbox::OwnProgram::running().unwrap()),
+        )
         .home(folder.path().join("home"))
         .project(folder.path())
-        .provider("mock", ProviderConfig::new(Api::Anthropic, server.base_url(Api::Anthropic)))
+        .provider(
+            "mock",
+            ProviderConfig::new(Api::Anthropic, server.base_url(Api::Anthropic)),
+        )
         .model("mock/any");
     for extension in extensions {
         builder = builder.with(extension);
     }
-    let mut session = builder.build().unwrap().start("What time is it?").await.unwrap();
+    let mut session = builder
+        .build()
+        .unwrap()
+        .start("What time is it?")
+        .await
+        .unwrap();
     let mut notices = Vec::new();
     let mut hear = |event: &Event| {
-        if let EventBody::Notice { code, message } | EventBody::Error { code, message } = &event.body {
+        if let EventBody::Notice { code, message } | EventBody::Error { code, message } =
+            &event.body
+        {
             notices.push((code.clone(), message.clone()));
         }
     };
-    let report = session.run(Some("What time is it?".into()), &mut hear, &CancellationToken::new()).await;
+    let report = session
+        .run(
+            Some("What time is it?".into()),
+            &mut hear,
+            &CancellationToken::new(),
+        )
+        .await;
     session.close().await;
     assert_eq!(report.result.text, "Noon.");
     let request = server.generations()[1].seen().unwrap();
-    assert!(request.last_contains("noon in Zürich"), "the section is read");
-    assert!(!request.last_contains("sk-secret"), "its secrets are masked");
+    assert!(
+        request.last_contains("noon in Zürich"),
+        "the section is read"
+    );
+    assert!(
+        !request.last_contains("sk-secret"),
+        "its secrets are masked"
+    );
     let codes: Vec<_> = notices.iter().map(|(code, _)| code.as_str()).collect();
     assert_eq!(codes, ["untrusted", "clock", "moon"]);
-    assert!(notices[2].1.contains("built without it; build it with `--features moon`"), "{}", notices[2].1);
+    assert!(
+        notices[2]
+            .1
+            .contains("built without it; build it with `--features moon`"),
+        "{}",
+        notices[2].1
+    );
 }
 
 #[test]
 fn the_section_of_an_absent_extension_says_nothing_when_it_is_not_there() {
     let sections = AbsentExtension::new("moon", "moon", "moon").sections();
-    let loaded = load(&Sources { sections, ..Sources::default() }).unwrap();
+    let loaded = load(&Sources {
+        sections,
+        ..Sources::default()
+    })
+    .unwrap();
     assert!(!loaded.values.contains_key("moon") && loaded.config.sections.is_empty());
 }

@@ -19,13 +19,19 @@ use haft_types::{Api, Event, EventBody, Outcome};
 use serde_json::json;
 
 async fn server(replies: impl IntoIterator<Item = Reply>) -> ScriptedServer {
-    ScriptedServer::start(Script::turns(replies).unwrap()).await.unwrap()
+    ScriptedServer::start(Script::turns(replies).unwrap())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn a_coding_agent_in_thirty_lines() {
     let edit = json!({"path": "greet.txt", "content": "Hello, world\n"});
-    let server = server([Reply::call("write_to_file", edit), Reply::text("The greeting is fixed.")]).await;
+    let server = server([
+        Reply::call("write_to_file", edit),
+        Reply::text("The greeting is fixed."),
+    ])
+    .await;
     let folder = tempfile::tempdir().unwrap();
     let (home, project) = (folder.path().join("home"), folder.path().join("project"));
     std::fs::create_dir(&project).unwrap();
@@ -36,22 +42,53 @@ async fn a_coding_agent_in_thirty_lines() {
         }
     };
     let url = server.base_url(Api::Anthropic);
-    let result = coding_agent::work(&url, (&home, &project), "Fix the greeting", &mut tell).await.unwrap();
-    assert_eq!((result.outcome, result.text.as_str()), (Outcome::Completed, "The greeting is fixed."));
-    assert_eq!(std::fs::read_to_string(project.join("greet.txt")).unwrap(), "Hello, world\n");
-    assert!(home.join("data/conversations.db").is_file(), "the conversation is kept");
+    let result = coding_agent::work(&url, (&home, &project), "Fix the greeting", &mut tell)
+        .await
+        .unwrap();
+    assert_eq!(
+        (result.outcome, result.text.as_str()),
+        (Outcome::Completed, "The greeting is fixed.")
+    );
+    assert_eq!(
+        std::fs::read_to_string(project.join("greet.txt")).unwrap(),
+        "Hello, world\n"
+    );
+    assert!(
+        home.join("data/conversations.db").is_file(),
+        "the conversation is kept"
+    );
     assert!(sandbox.is_some(), "what holds commands in is told");
     assert!(server.refusals().is_empty());
 }
 
 #[tokio::test]
 async fn an_agent_with_its_own_tool_and_no_file_system() {
-    let server = server([Reply::call("roll", json!({"dice": 2})), Reply::text("Eight.")]).await;
-    let result = own_tool::ask(&server.base_url(Api::Anthropic), "Roll two dice").await.unwrap();
-    assert_eq!((result.outcome, result.text.as_str()), (Outcome::Completed, "Eight."));
-    let requests: Vec<_> = server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    let server = server([
+        Reply::call("roll", json!({"dice": 2})),
+        Reply::text("Eight."),
+    ])
+    .await;
+    let result = own_tool::ask(&server.base_url(Api::Anthropic), "Roll two dice")
+        .await
+        .unwrap();
+    assert_eq!(
+        (result.outcome, result.text.as_str()),
+        (Outcome::Completed, "Eight.")
+    );
+    let requests: Vec<_> = server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
     assert_eq!(requests[0].system, "You are a croupier.");
-    assert_eq!(requests[0].tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["roll"]);
+    assert_eq!(
+        requests[0]
+            .tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect::<Vec<_>>(),
+        ["roll"]
+    );
     assert_eq!(requests[1].messages.last().unwrap().role, SeenRole::Tool);
     assert!(requests[1].last_contains("2 dice show 8 in all."));
 }
@@ -59,9 +96,14 @@ async fn an_agent_with_its_own_tool_and_no_file_system() {
 #[tokio::test]
 async fn a_request_made_and_sent_by_hand() {
     let server = server([Reply::text("Because of Rayleigh scattering.")]).await;
-    let (answer, tokens) = by_hand::ask(&server.base_url(Api::Anthropic), "Why is the sky blue?").await.unwrap();
+    let (answer, tokens) = by_hand::ask(&server.base_url(Api::Anthropic), "Why is the sky blue?")
+        .await
+        .unwrap();
     assert_eq!(answer, "Because of Rayleigh scattering.");
     assert!(tokens.contains("current"), "{tokens}");
     let request = server.generations()[0].seen().unwrap();
-    assert!(request.last_contains("answer in one sentence"), "the reminder is sent");
+    assert!(
+        request.last_contains("answer in one sentence"),
+        "the reminder is sent"
+    );
 }

@@ -8,53 +8,111 @@ use crate::error::IntegrityError;
 use crate::system_entry;
 use crate::testing::{Quarter, any_conversation, conversation, model, system, text, tool_set};
 
-fn build(history: &[Arc<Entry>], model: &ModelSpec, policy: &Policy) -> Result<Assembly, ContextError> {
-    assemble(&Snapshot::new(model, policy, &system(), &tool_set(&["read_file"]), history, &Quarter))
+fn build(
+    history: &[Arc<Entry>],
+    model: &ModelSpec,
+    policy: &Policy,
+) -> Result<Assembly, ContextError> {
+    assemble(&Snapshot::new(
+        model,
+        policy,
+        &system(),
+        &tool_set(&["read_file"]),
+        history,
+        &Quarter,
+    ))
 }
 
 #[test]
 fn layers_rounds_and_boundaries() {
     let history = conversation("UATaUATAT");
-    let policy = Policy { compress: Some(Compress::Never), ..Policy::default() };
+    let policy = Policy {
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    };
     let Assembly { request, account } = build(&history, &model(), &policy).unwrap();
-    let layers: Vec<_> = request.segments.iter().map(|segment| segment.layer).collect();
-    let expected = [System, History, History, History, History, Current, History, History, History, History];
+    let layers: Vec<_> = request
+        .segments
+        .iter()
+        .map(|segment| segment.layer)
+        .collect();
+    let expected = [
+        System, History, History, History, History, Current, History, History, History, History,
+    ];
     assert_eq!(layers, expected);
     assert_eq!(account.round, 2);
-    let marked: Vec<_> = request.segments.iter().map(|segment| segment.boundary).collect();
+    let marked: Vec<_> = request
+        .segments
+        .iter()
+        .map(|segment| segment.boundary)
+        .collect();
     assert_eq!(marked.iter().filter(|marked| **marked).count(), 2);
     assert!(marked[0] && marked[9]);
-    assert!(history.iter().zip(&request.segments[1..]).all(|(stored, sent)| Arc::ptr_eq(stored, &sent.entry)));
+    assert!(
+        history
+            .iter()
+            .zip(&request.segments[1..])
+            .all(|(stored, sent)| Arc::ptr_eq(stored, &sent.entry))
+    );
 }
 
 #[test]
 fn the_budget_adds_up() {
-    let Assembly { request, account } = build(&conversation("UATaU"), &model(), &Policy::default()).unwrap();
+    let Assembly { request, account } =
+        build(&conversation("UATaU"), &model(), &Policy::default()).unwrap();
     let budget = &account.budget;
     assert_eq!(budget.used(), request.tokens());
-    assert_eq!(budget.remaining, 200_000 - 8_192 - request.tokens().cast_signed());
-    assert_eq!(budget.layers.iter().map(|layer| layer.layer).collect::<Vec<_>>(), Layer::ALL);
+    assert_eq!(
+        budget.remaining,
+        200_000 - 8_192 - request.tokens().cast_signed()
+    );
+    assert_eq!(
+        budget
+            .layers
+            .iter()
+            .map(|layer| layer.layer)
+            .collect::<Vec<_>>(),
+        Layer::ALL
+    );
 }
 
 #[test]
 fn an_unknown_maximum_output_reserves_a_share_of_the_window() {
-    let model = ModelSpec { max_output_tokens: None, ..model() };
-    let account = build(&conversation("U"), &model, &Policy::default()).unwrap().account;
+    let model = ModelSpec {
+        max_output_tokens: None,
+        ..model()
+    };
+    let account = build(&conversation("U"), &model, &Policy::default())
+        .unwrap()
+        .account;
     assert_eq!(account.budget.output_reserve, 60_000);
 }
 
 #[test]
 fn a_request_beyond_the_room_is_refused_with_each_layers_size() {
     let history = [text(0, Role::User, &"x".repeat(40_000))];
-    let model = ModelSpec { context_window: 12_000, max_output_tokens: Some(4_000), ..model() };
+    let model = ModelSpec {
+        context_window: 12_000,
+        max_output_tokens: Some(4_000),
+        ..model()
+    };
     let error = build(&history, &model, &Policy::default()).unwrap_err();
-    assert!(matches!(error, ContextError::TooLarge { room: 8_000, .. }), "{error}");
-    assert!(error.to_string().contains("current             10,004"), "{error}");
+    assert!(
+        matches!(error, ContextError::TooLarge { room: 8_000, .. }),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("current             10,004"),
+        "{error}"
+    );
 }
 
 #[test]
 fn nothing_to_answer_is_an_error() {
-    assert!(matches!(build(&[], &model(), &Policy::default()), Err(ContextError::NoInput)));
+    assert!(matches!(
+        build(&[], &model(), &Policy::default()),
+        Err(ContextError::NoInput)
+    ));
     let history = conversation("Ua");
     let error = build(&history, &model(), &Policy::default()).unwrap_err();
     let id: MessageId = history[1].message.message_id;
@@ -68,18 +126,40 @@ fn warnings_name_the_tool_the_layer_and_the_window() {
     let mut specs = tool_set(&["read_file", "mystery"]).specs.clone();
     specs[1].description.clear();
     let tools = ToolSet::new(specs, &Quarter);
-    let policy = Policy { system_warn: 100, warn_at: 0.01, ..Policy::default() };
-    let (system, history, model) = (system(), conversation("U"), ModelSpec { context_window: 20_000, ..model() });
-    let warnings =
-        assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap().account.warnings;
+    let policy = Policy {
+        system_warn: 100,
+        warn_at: 0.01,
+        ..Policy::default()
+    };
+    let (system, history, model) = (
+        system(),
+        conversation("U"),
+        ModelSpec {
+            context_window: 20_000,
+            ..model()
+        },
+    );
+    let warnings = assemble(&Snapshot::new(
+        &model, &policy, &system, &tools, &history, &Quarter,
+    ))
+    .unwrap()
+    .account
+    .warnings;
     assert!(
         matches!(
             warnings.as_slice(),
-            [Warning::ToolWithoutDescription { .. }, Warning::LargeSystem { .. }, Warning::WindowFilling { .. }]
+            [
+                Warning::ToolWithoutDescription { .. },
+                Warning::LargeSystem { .. },
+                Warning::WindowFilling { .. }
+            ]
         ),
         "{warnings:?}"
     );
-    assert_eq!(warnings[0].to_string(), "tool `mystery` is offered without a description");
+    assert_eq!(
+        warnings[0].to_string(),
+        "tool `mystery` is offered without a description"
+    );
 }
 
 #[test]
@@ -87,8 +167,17 @@ fn a_system_message_without_a_required_section_is_refused() {
     let bare = system_entry("You are haft.", &Quarter);
     let (model, policy, history) = (model(), Policy::default(), conversation("U"));
     let tools = tool_set(&[]);
-    let error = assemble(&Snapshot::new(&model, &policy, &bare, &tools, &history, &Quarter)).unwrap_err();
-    assert!(matches!(error, ContextError::Integrity(IntegrityError::MissingSection { section: "CAPABILITIES", .. })));
+    let error = assemble(&Snapshot::new(
+        &model, &policy, &bare, &tools, &history, &Quarter,
+    ))
+    .unwrap_err();
+    assert!(matches!(
+        error,
+        ContextError::Integrity(IntegrityError::MissingSection {
+            section: "CAPABILITIES",
+            ..
+        })
+    ));
 }
 
 proptest! {
@@ -106,16 +195,31 @@ proptest! {
 fn a_model_with_more_tokens_for_the_same_text_gets_less_text() {
     let history = conversation(&"UAT".repeat(60));
     let build = |context_window, tokenizer_factor| {
-        let model = ModelSpec { context_window, max_output_tokens: Some(500), tokenizer_factor, ..model() };
+        let model = ModelSpec {
+            context_window,
+            max_output_tokens: Some(500),
+            tokenizer_factor,
+            ..model()
+        };
         build(&history, &model, &Policy::default()).unwrap()
     };
     let whole = build(1_000_000, 1.0);
     let window = (whole.request.tokens() as f64 * 1.4) as u32 + 500;
-    assert_eq!(build(window, 1.0).request, whole.request, "it fits as it is counted");
+    assert_eq!(
+        build(window, 1.0).request,
+        whole.request,
+        "it fits as it is counted"
+    );
     let dense = build(window, 1.5);
-    assert!(dense.request.tokens() < whole.request.tokens(), "but not in the model's own tokens");
+    assert!(
+        dense.request.tokens() < whole.request.tokens(),
+        "but not in the model's own tokens"
+    );
     let budget = &dense.account.budget;
-    assert!(budget.used() <= budget.room() && budget.remaining >= 0, "{budget:?}");
+    assert!(
+        budget.used() <= budget.room() && budget.remaining >= 0,
+        "{budget:?}"
+    );
     assert!(budget.used() > dense.request.tokens());
 }
 
@@ -132,17 +236,34 @@ impl haft_types::TokenCounter for Recording {
 
 #[test]
 fn each_message_is_counted_once_in_its_life() {
-    let (counter, memo, policy) = (Recording::default(), crate::Memo::default(), Policy::default());
+    let (counter, memo, policy) = (
+        Recording::default(),
+        crate::Memo::default(),
+        Policy::default(),
+    );
     let (system, tools) = (system(), tool_set(&["read_file"]));
-    let reminders = crate::Reminders { todo: Some("- [ ] a".into()), ..crate::Reminders::default() };
+    let reminders = crate::Reminders {
+        todo: Some("- [ ] a".into()),
+        ..crate::Reminders::default()
+    };
     let history: Vec<_> = (0..40)
         .map(|number| {
-            let role = if number % 2 == 0 { Role::User } else { Role::Assistant };
-            Entry::new(text(number, role, &format!("message {number}")).message.clone(), &counter)
+            let role = if number % 2 == 0 {
+                Role::User
+            } else {
+                Role::Assistant
+            };
+            Entry::new(
+                text(number, role, &format!("message {number}"))
+                    .message
+                    .clone(),
+                &counter,
+            )
         })
         .collect();
     for end in (1..=history.len()).step_by(2) {
-        // The factor is corrected from reply to reply, and the window is small enough for rounds to be left out.
+        // The factor is corrected from reply to reply, and the window is small enough for rounds to
+        // be left out.
         let model = ModelSpec {
             context_window: 4_000,
             max_output_tokens: Some(500),
@@ -150,7 +271,12 @@ fn each_message_is_counted_once_in_its_life() {
             ..model()
         };
         let plain = Snapshot::new(&model, &policy, &system, &tools, &history[..end], &counter);
-        assemble(&Snapshot { reminders: Some(&reminders), memo: Some(&memo), ..plain }).unwrap();
+        assemble(&Snapshot {
+            reminders: Some(&reminders),
+            memo: Some(&memo),
+            ..plain
+        })
+        .unwrap();
     }
     let counted = counter.0.into_inner().unwrap();
     let again: Vec<_> = counted.iter().filter(|(_, times)| **times > 1).collect();

@@ -51,7 +51,21 @@ pub fn active_request(
         task => change.task,
         answer => change.answer,
     };
-    let instructions = render_text("active", prompt!("../../templates/active").text(language), &values)?;
-    let folder = render_text("active_folder", prompt!("../../templates/active_folder").text(language), &values)?;
-    Ok(plain_request(&instructions, "active", &folder, model, counter))
+    let instructions = render_text(
+        "active",
+        prompt!("../../templates/active").text(language),
+        &values,
+    )?;
+    let folder = render_text(
+        "active_folder",
+        prompt!("../../templates/active_folder").text(language),
+        &values,
+    )?;
+    Ok(plain_request(
+        &instructions,
+        "active",
+        &folder,
+        model,
+        counter,
+    ))
 }

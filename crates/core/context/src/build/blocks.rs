@@ -1,13 +1,15 @@
 //! Blocks: an assistant message with tool calls together with all its results.
 //!
-//! [`repair`] brings stored messages into a form every API accepts, in one pass. Afterwards every block is whole and
-//! contiguous, no result stands without its call, and everything else is in the order it was stored in. Messages that need
-//! no repair are shared, not copied.
+//! [`repair`] brings stored messages into a form every API accepts, in one pass. Afterwards every
+//! block is whole and contiguous, no result stands without its call, and everything else is in the
+//! order it was stored in. Messages that need no repair are shared, not copied.
 
 use std::mem;
 use std::sync::Arc;
 
-use haft_types::{ContentHash, Entry, Envelope, Hasher, Message, MessageId, Part, Role, TokenCounter, ToolCall};
+use haft_types::{
+    ContentHash, Entry, Envelope, Hasher, Message, MessageId, Part, Role, TokenCounter, ToolCall,
+};
 use haft_types::{Metadata, ToolResult};
 
 /// Messages in sendable order, and where their blocks are.
@@ -17,7 +19,8 @@ pub struct Blocks {
     pub entries: Vec<Arc<Entry>>,
     /// What had to be repaired, in order.
     pub repairs: Vec<Repair>,
-    /// For each message the index of the first message of its block; its own index outside a block.
+    /// For each message the index of the first message of its block; its own index outside a
+    /// block.
     pub(crate) starts: Vec<u32>,
 }
 
@@ -47,10 +50,12 @@ pub enum Repair {
 }
 
 impl Blocks {
-    /// Where something may be put at or before `index` without splitting a block: `index` itself, or the start of the block
-    /// it lies inside.
+    /// Where something may be put at or before `index` without splitting a block: `index` itself,
+    /// or the start of the block it lies inside.
     pub fn before_block(&self, index: usize) -> usize {
-        self.starts.get(index).map_or(index, |start| *start as usize)
+        self.starts
+            .get(index)
+            .map_or(index, |start| *start as usize)
     }
 
     fn push(&mut self, entry: Arc<Entry>) {
@@ -61,9 +66,10 @@ impl Blocks {
 
 /// Finds the blocks and repairs what is broken.
 ///
-/// A block reaches to its last matching result even if another message lies between; a foreign result or the next assistant
-/// message with calls ends it. A message caught inside is sent directly after the block. A call without result gets an
-/// [`interrupted`] one; a result without call is left out, as is a stored system message.
+/// A block reaches to its last matching result even if another message lies between; a foreign
+/// result or the next assistant message with calls ends it. A message caught inside is sent
+/// directly after the block. A call without result gets an [`interrupted`] one; a result without
+/// call is left out, as is a stored system message.
 pub fn repair(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
     let mut pass = RepairPass {
         out: Blocks {
@@ -106,7 +112,9 @@ impl<'a> RepairPass<'a> {
     fn take(&mut self, entry: &'a Arc<Entry>) {
         let message = &entry.message;
         match message.role {
-            Role::System => self.out.repairs.push(Repair::StoredSystem { message: message.message_id }),
+            Role::System => self.out.repairs.push(Repair::StoredSystem {
+                message: message.message_id,
+            }),
             Role::Tool => self.result(entry),
             Role::Assistant if message.tool_calls().next().is_some() => {
                 self.close();
@@ -114,7 +122,13 @@ impl<'a> RepairPass<'a> {
                 self.out.push(Arc::clone(entry));
                 let mut waiting = mem::take(&mut self.spare);
                 waiting.extend(message.tool_calls());
-                self.open = Some(OpenBlock { start, caller: message, waiting, caught: Vec::new(), inside: 0 });
+                self.open = Some(OpenBlock {
+                    start,
+                    caller: message,
+                    waiting,
+                    caught: Vec::new(),
+                    inside: 0,
+                });
             }
             Role::User | Role::Assistant | Role::Summary => match &mut self.open {
                 Some(open) => open.caught.push(entry),
@@ -135,7 +149,10 @@ impl<'a> RepairPass<'a> {
         let keep = &mut self.keep;
         keep.clear();
         for result in entry.message.tool_results() {
-            let call = open.waiting.iter().position(|call| call.id == result.tool_call_id);
+            let call = open
+                .waiting
+                .iter()
+                .position(|call| call.id == result.tool_call_id);
             keep.push(call.is_some());
             if let Some(call) = call {
                 open.waiting.remove(call);
@@ -151,8 +168,11 @@ impl<'a> RepairPass<'a> {
             return;
         }
         open.inside = open.caught.len();
-        let entry =
-            if matched == total { Arc::clone(entry) } else { Entry::new(only(&entry.message, keep), self.counter) };
+        let entry = if matched == total {
+            Arc::clone(entry)
+        } else {
+            Entry::new(only(&entry.message, keep), self.counter)
+        };
         self.out.starts.push(open.start as u32);
         self.out.entries.push(entry);
         if open.waiting.is_empty() {
@@ -161,15 +181,23 @@ impl<'a> RepairPass<'a> {
     }
 
     fn close(&mut self) {
-        let Some(mut open) = self.open.take() else { return };
+        let Some(mut open) = self.open.take() else {
+            return;
+        };
         for call in open.waiting.drain(..) {
-            self.out.repairs.push(Repair::Interrupted { message: open.caller.message_id });
+            self.out.repairs.push(Repair::Interrupted {
+                message: open.caller.message_id,
+            });
             self.out.starts.push(open.start as u32);
-            self.out.entries.push(Entry::new(interrupted(open.caller, call), self.counter));
+            self.out
+                .entries
+                .push(Entry::new(interrupted(open.caller, call), self.counter));
         }
         for (position, entry) in open.caught.into_iter().enumerate() {
             if position < open.inside {
-                self.out.repairs.push(Repair::MovedBehindBlock { message: entry.message.message_id });
+                self.out.repairs.push(Repair::MovedBehindBlock {
+                    message: entry.message.message_id,
+                });
             }
             self.out.push(Arc::clone(entry));
         }
@@ -195,8 +223,8 @@ fn only(message: &Message, keep: &[bool]) -> Message {
 const INTERRUPTED: &str = "Interrupted: no result of this call is known. It may have run in part or whole; \
                            check its effects before calling it again.";
 
-/// The result that stands for a missing one. It depends on the call alone, so what is sent today and what is stored on a
-/// resume tomorrow are the same bytes under the same id.
+/// The result that stands for a missing one. It depends on the call alone, so what is sent today
+/// and what is stored on a resume tomorrow are the same bytes under the same id.
 pub fn interrupted(caller: &Message, call: &ToolCall) -> Message {
     let result = ToolResult {
         tool_call_id: call.id.clone(),
@@ -215,7 +243,10 @@ pub fn interrupted(caller: &Message, call: &ToolCall) -> Message {
 
 fn interrupted_hash(caller: &Message, call: &ToolCall) -> ContentHash {
     let mut hasher = Hasher::default();
-    hasher.update(b"interrupted").update(caller.message_id.to_string().as_bytes()).update(call.id.as_bytes());
+    hasher
+        .update(b"interrupted")
+        .update(caller.message_id.to_string().as_bytes())
+        .update(call.id.as_bytes());
     hasher.finish()
 }
 

@@ -8,10 +8,11 @@
 //! S U a t A T *²          the prefix is rewritten or cold anyway: what was said before the newest copy goes
 //! ```
 //!
-//! Invariants: on a warm prefix no copy moves, changes or goes. Behind a break everything is sent anew, so copies behind it
-//! go and those before it stay. The newest copy of each kind is what the kind says now, and no further than
-//! [`Policy::max_distance`](crate::Policy) messages from the end. While no copy of the TODO list stands, the
-//! newest result of a TODO tool that shows the same list takes its place.
+//! Invariants: on a warm prefix no copy moves, changes or goes. Behind a break everything is sent
+//! anew, so copies behind it go and those before it stay. The newest copy of each kind is what the
+//! kind says now, and no further than [`Policy::max_distance`](crate::Policy) messages from the
+//! end. While no copy of the TODO list stands, the newest result of a TODO tool that shows the same
+//! list takes its place.
 
 use std::borrow::Cow;
 use std::mem;
@@ -41,19 +42,34 @@ struct LiveCopy {
 }
 
 /// Lays a request out, and tells which copies of reminders it holds.
-pub(crate) fn lay_out(mut layers: Layers, snapshot: &Snapshot<'_>) -> (Vec<Segment>, Vec<ReminderCopy>) {
+pub(crate) fn lay_out(
+    mut layers: Layers,
+    snapshot: &Snapshot<'_>,
+) -> (Vec<Segment>, Vec<ReminderCopy>) {
     let head = layers.head();
     let items = mem::take(&mut layers.line.items);
     let copies = mem::take(&mut layers.copies);
-    let in_place =
-        |copied: Copied| place_after(&items, copied.copy.after).map(|before| StandingCopy { before, copied });
+    let in_place = |copied: Copied| {
+        place_after(&items, copied.copy.after).map(|before| StandingCopy { before, copied })
+    };
     let mut standing: Vec<_> = copies.into_iter().filter_map(in_place).collect();
     standing.sort_by_key(|one| one.before);
-    let cold = snapshot.is_cold() || snapshot.last.is_none_or(|last| last.tools != layers.tools.hash);
-    standing.truncate(if cold { 0 } else { untouched(&head, &items, &standing, snapshot) });
+    let cold = snapshot.is_cold()
+        || snapshot
+            .last
+            .is_none_or(|last| last.tools != layers.tools.hash);
+    standing.truncate(if cold {
+        0
+    } else {
+        untouched(&head, &items, &standing, snapshot)
+    });
 
     let length = head.len() + items.len() + standing.len();
-    let laid = LaidMessages { head: &head, items: &items, standing: &standing };
+    let laid = LaidMessages {
+        head: &head,
+        items: &items,
+        standing: &standing,
+    };
     let append = to_append(&layers.run, &laid, snapshot);
     let mut kept: Vec<_> = standing.iter().map(|one| one.copied.copy.clone()).collect();
     if let Some(last) = items.last() {
@@ -80,7 +96,8 @@ pub(crate) fn lay_out(mut layers: Layers, snapshot: &Snapshot<'_>) -> (Vec<Segme
     (segments, kept)
 }
 
-/// The index of the item before which a copy stands that was sent behind this message; `None` when the message is gone.
+/// The index of the item before which a copy stands that was sent behind this message; `None` when
+/// the message is gone.
 fn place_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {
@@ -89,10 +106,22 @@ fn place_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     Some(index)
 }
 
-/// How many of the copies stand where nothing before them has changed since the request before, themselves included.
-fn untouched(head: &[Segment], items: &[TimelineItem], standing: &[StandingCopy], snapshot: &Snapshot<'_>) -> usize {
-    let last = snapshot.last.map(|last| last.segments.as_slice()).unwrap_or_default();
-    let mut now = head.iter().map(|segment| segment.entry.hash).collect::<Vec<_>>();
+/// How many of the copies stand where nothing before them has changed since the request before,
+/// themselves included.
+fn untouched(
+    head: &[Segment],
+    items: &[TimelineItem],
+    standing: &[StandingCopy],
+    snapshot: &Snapshot<'_>,
+) -> usize {
+    let last = snapshot
+        .last
+        .map(|last| last.segments.as_slice())
+        .unwrap_or_default();
+    let mut now = head
+        .iter()
+        .map(|segment| segment.entry.hash)
+        .collect::<Vec<_>>();
     now.reserve(items.len() + standing.len());
     let mut copies = standing.iter().peekable();
     for (index, item) in items.iter().enumerate() {
@@ -102,11 +131,17 @@ fn untouched(head: &[Segment], items: &[TimelineItem], standing: &[StandingCopy]
         now.push(item.entry.hash);
     }
     now.extend(copies.map(|one| one.copied.owned.1.hash));
-    let same = last.iter().zip(&now).take_while(|(old, new)| old.hash == **new).count();
+    let same = last
+        .iter()
+        .zip(&now)
+        .take_while(|(old, new)| old.hash == **new)
+        .count();
     if same == last.len() {
         return standing.len();
     }
-    (0..standing.len()).take_while(|copy| head.len() + standing[*copy].before + copy < same).count()
+    (0..standing.len())
+        .take_while(|copy| head.len() + standing[*copy].before + copy < same)
+        .count()
 }
 
 /// The request as far as it is laid out: copies stand among the items.
@@ -121,13 +156,20 @@ impl LaidMessages<'_> {
         self.head.len() + self.items.len() + self.standing.len()
     }
 
-    /// The place of the result that shows the TODO list as it is, where the newest result of a TODO tool does.
+    /// The place of the result that shows the TODO list as it is, where the newest result of a TODO
+    /// tool does.
     fn shows_list(&self, text: &str) -> Option<usize> {
         let mut items = self.items.iter().enumerate().rev();
         let (index, shown) = items.find_map(|(index, item)| Some((index, shown_list(item)?)))?;
-        let before = self.standing.iter().filter(|one| one.before <= index).count();
+        let before = self
+            .standing
+            .iter()
+            .filter(|one| one.before <= index)
+            .count();
         let entries = text.lines().filter_map(|line| line.strip_prefix("- "));
-        entries.eq(shown).then_some(self.head.len() + index + before)
+        entries
+            .eq(shown)
+            .then_some(self.head.len() + index + before)
     }
 }
 
@@ -135,25 +177,35 @@ impl LaidMessages<'_> {
 fn shown_list(item: &TimelineItem) -> Option<Vec<&str>> {
     let message = &item.entry.message;
     let is_list = |one: &&ToolResult| {
-        matches!(tool_name(message, one), "todo_write" | "todo_read") && one.envelope.status != ToolStatus::Error
+        matches!(tool_name(message, one), "todo_write" | "todo_read")
+            && one.envelope.status != ToolStatus::Error
     };
     let list = message.tool_results().find(is_list)?;
-    let is_entry = |line: &&str| ["[ ] ", "[~] ", "[x] "].iter().any(|mark| line.starts_with(mark));
+    let is_entry = |line: &&str| {
+        ["[ ] ", "[~] ", "[x] "]
+            .iter()
+            .any(|mark| line.starts_with(mark))
+    };
     Some(list.envelope.text.lines().filter(is_entry).collect())
 }
 
 /// The reminders that must be said at the end.
 fn to_append(run: &[Owned], laid: &LaidMessages<'_>, snapshot: &Snapshot<'_>) -> Vec<LiveCopy> {
     let mut length = laid.length();
-    let mut waiting: Vec<_> = KINDS.into_iter().filter_map(|kind| live(kind, run, laid, snapshot)).collect();
+    let mut waiting: Vec<_> = KINDS
+        .into_iter()
+        .filter_map(|kind| live(kind, run, laid, snapshot))
+        .collect();
     let mut append = Vec::new();
     // Whatever is appended pushes the other copies further from the end.
     loop {
         let is_far = |place: usize| length - 1 - place > snapshot.policy.max_distance as usize;
         let (now, later): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|(said, live): &(Option<usize>, LiveCopy)| {
-                said.is_none_or(|place| live.repeat && is_far(place))
-            });
+            waiting
+                .into_iter()
+                .partition(|(said, live): &(Option<usize>, LiveCopy)| {
+                    said.is_none_or(|place| live.repeat && is_far(place))
+                });
         waiting = later;
         if now.is_empty() {
             break;
@@ -165,39 +217,68 @@ fn to_append(run: &[Owned], laid: &LaidMessages<'_>, snapshot: &Snapshot<'_>) ->
     append
 }
 
-/// What a kind says now, with the place of the message that says so already; `None` when it says nothing and nothing must be
-/// taken back.
+/// What a kind says now, with the place of the message that says so already; `None` when it says
+/// nothing and nothing must be taken back.
 fn live(
     kind: ReminderKind,
     run: &[Owned],
     laid: &LaidMessages<'_>,
     snapshot: &Snapshot<'_>,
 ) -> Option<(Option<usize>, LiveCopy)> {
-    let newest = laid.standing.iter().rposition(|one| one.copied.owned.0 == kind.owner);
+    let newest = laid
+        .standing
+        .iter()
+        .rposition(|one| one.copied.owned.0 == kind.owner);
     let copy = |says: ContentHash| {
         let same = newest.filter(|copy| laid.standing[*copy].copied.copy.says == says);
         same.map(|copy| laid.head.len() + laid.standing[copy].before + copy)
     };
     if let Some((_, entry)) = run.iter().find(|(owner, _)| *owner == kind.owner) {
-        let says = if snapshot.policy.clock { timeless(kind, snapshot) } else { entry.hash };
+        let says = if snapshot.policy.clock {
+            timeless(kind, snapshot)
+        } else {
+            entry.hash
+        };
         let said = match newest {
             Some(_) => copy(says),
             None if kind.owner == TODO => laid.shows_list(&entry.message.joined_text()),
             None => None,
         };
-        return Some((said, LiveCopy { owned: (kind.owner, Arc::clone(entry)), says, repeat: true }));
+        return Some((
+            said,
+            LiveCopy {
+                owned: (kind.owner, Arc::clone(entry)),
+                says,
+                repeat: true,
+            },
+        ));
     }
     newest?;
     let entry = message(snapshot.maker(), kind.owner, &kind.headed(NOTHING));
     let says = entry.hash;
-    Some((copy(says), LiveCopy { owned: (kind.owner, entry), says, repeat: false }))
+    Some((
+        copy(says),
+        LiveCopy {
+            owned: (kind.owner, entry),
+            says,
+            repeat: false,
+        },
+    ))
 }
 
 /// The hash of what a kind says but for the clock.
 fn timeless(kind: ReminderKind, snapshot: &Snapshot<'_>) -> ContentHash {
-    let reminders = snapshot.reminders.map(|reminders| Reminders { clock: None, ..reminders.clone() });
-    let run = reminders.map(|reminders| reminders.run(snapshot.policy, snapshot.maker())).unwrap_or_default();
-    let said = run.iter().find(|(owner, _)| *owner == kind.owner).map(|(_, entry)| entry.hash);
+    let reminders = snapshot.reminders.map(|reminders| Reminders {
+        clock: None,
+        ..reminders.clone()
+    });
+    let run = reminders
+        .map(|reminders| reminders.run(snapshot.policy, snapshot.maker()))
+        .unwrap_or_default();
+    let said = run
+        .iter()
+        .find(|(owner, _)| *owner == kind.owner)
+        .map(|(_, entry)| entry.hash);
     // The clock is all it says.
     said.unwrap_or_else(|| ContentHash::of(kind.owner.as_bytes()))
 }

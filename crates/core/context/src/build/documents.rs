@@ -1,6 +1,8 @@
-//! The documents layer: rules and other standing texts, each kind as a pair of user message and acknowledgement.
+//! The documents layer: rules and other standing texts, each kind as a pair of user message and
+//! acknowledgement.
 //!
-//! Made once when the files are read and shared by every request until they change, so the bytes are stable.
+//! Made once when the files are read and shared by every request until they change, so the bytes
+//! are stable.
 
 use std::sync::Arc;
 
@@ -52,7 +54,12 @@ pub struct Documents {
 }
 
 impl DocumentKind {
-    const ALL: [Self; 4] = [Self::LibraryDocs, Self::ExternalTools, Self::Rules, Self::CodeLaw];
+    const ALL: [Self; 4] = [
+        Self::LibraryDocs,
+        Self::ExternalTools,
+        Self::Rules,
+        Self::CodeLaw,
+    ];
 
     fn owner(self) -> &'static str {
         match self {
@@ -65,8 +72,12 @@ impl DocumentKind {
 
     fn opening(self) -> &'static str {
         match self {
-            Self::LibraryDocs => "Documentation of libraries used in this project. Prefer it to what you remember.",
-            Self::ExternalTools => "Command line tools made for this project. Run them as their documentation says.",
+            Self::LibraryDocs => {
+                "Documentation of libraries used in this project. Prefer it to what you remember."
+            }
+            Self::ExternalTools => {
+                "Command line tools made for this project. Run them as their documentation says."
+            }
             Self::Rules => "Rules for work in this project. They apply to everything you do here.",
             Self::CodeLaw => "The law of this code base. It applies to every change.",
         }
@@ -75,7 +86,9 @@ impl DocumentKind {
     fn acknowledgement(self) -> &'static str {
         match self {
             Self::LibraryDocs => "I have read the library documentation and will use it.",
-            Self::ExternalTools => "I have read about these tools and will use them where they fit.",
+            Self::ExternalTools => {
+                "I have read about these tools and will use them where they fit."
+            }
             Self::Rules => "I have read the rules and will follow them.",
             Self::CodeLaw => "I have read the law of this code base and will keep to it.",
         }
@@ -85,11 +98,17 @@ impl DocumentKind {
 impl Documents {
     /// Makes the layer. Documents of a kind stay in the order given; empty ones are left out.
     pub fn new(sources: Vec<Document>, counter: &dyn TokenCounter) -> Self {
-        let maker = EntryMaker { counter, memo: None, recall: RecallTool::Missing };
+        let maker = EntryMaker {
+            counter,
+            memo: None,
+            recall: RecallTool::Missing,
+        };
         let mut messages = Vec::new();
         for kind in DocumentKind::ALL {
             let mut text = String::from(kind.opening());
-            let shown = sources.iter().filter(|one| one.kind == kind && !one.text.trim().is_empty());
+            let shown = sources
+                .iter()
+                .filter(|one| one.kind == kind && !one.text.trim().is_empty());
             let before = text.len();
             for document in shown {
                 text.push_str("\n\n# ");
@@ -99,17 +118,31 @@ impl Documents {
             }
             if text.len() > before {
                 messages.push((kind.owner(), maker.made(kind.owner(), Role::User, &text)));
-                messages.push((kind.owner(), maker.made(kind.owner(), Role::Assistant, kind.acknowledgement())));
+                messages.push((
+                    kind.owner(),
+                    maker.made(kind.owner(), Role::Assistant, kind.acknowledgement()),
+                ));
             }
         }
         Self { sources, messages }
     }
 
-    /// The layer as it was sent: owners and messages of its segments. Nothing of it can be left out.
+    /// The layer as it was sent: owners and messages of its segments. Nothing of it can be left
+    /// out.
     pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, Arc<Entry>)>) -> Self {
-        let owner = |name: &str| DocumentKind::ALL.into_iter().map(DocumentKind::owner).find(|owner| *owner == name);
-        let messages = segments.filter_map(|(name, entry)| Some((owner(name)?, entry))).collect();
-        Self { sources: Vec::new(), messages }
+        let owner = |name: &str| {
+            DocumentKind::ALL
+                .into_iter()
+                .map(DocumentKind::owner)
+                .find(|owner| *owner == name)
+        };
+        let messages = segments
+            .filter_map(|(name, entry)| Some((owner(name)?, entry)))
+            .collect();
+        Self {
+            sources: Vec::new(),
+            messages,
+        }
     }
 
     /// The layer with only those documents that must be sent in every request.

@@ -1,7 +1,8 @@
-//! Message ids the model can name: a last line on each message, added when a request is built and never stored.
+//! Message ids the model can name: a last line on each message, added when a request is built and
+//! never stored.
 //!
-//! The line is put on a message from its first request on, the current input included, so that it never changes what was sent
-//! before. Summaries stand verbatim and carry none.
+//! The line is put on a message from its first request on, the current input included, so that it
+//! never changes what was sent before. Summaries stand verbatim and carry none.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -49,19 +50,31 @@ fn hinted(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
     maker.entry(message.message_id, entry.hash, MessageForm::Hinted, || {
         let mut message = message.clone();
         let hint = hint(message.message_id);
-        let mut results = message.content.iter_mut().rev().filter_map(|part| match part {
-            Part::ToolResult(result) => Some(result),
-            Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => None,
-        });
+        let mut results = message
+            .content
+            .iter_mut()
+            .rev()
+            .filter_map(|part| match part {
+                Part::ToolResult(result) => Some(result),
+                Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => None,
+            });
         if let Some(result) = results.next() {
             result.envelope.text = format!("{}\n\n{hint}", result.envelope.text);
             return message;
         }
-        // Before the calls: some APIs take no text after them. A signed text must stay as it was signed.
+        // Before the calls: some APIs take no text after them. A signed text must stay as it was
+        // signed.
         let calls = |part: &Part| matches!(part, Part::ToolCall(_));
-        let end = message.content.iter().position(calls).unwrap_or(message.content.len());
+        let end = message
+            .content
+            .iter()
+            .position(calls)
+            .unwrap_or(message.content.len());
         match message.content[..end].last_mut() {
-            Some(Part::Text { text, signature: None }) => *text = format!("{text}\n\n{hint}"),
+            Some(Part::Text {
+                text,
+                signature: None,
+            }) => *text = format!("{text}\n\n{hint}"),
             _ => message.content.insert(end, Part::text(hint)),
         }
         message
@@ -79,10 +92,12 @@ pub fn strip_hints(text: &str) -> Cow<'_, str> {
     Cow::Owned(stripped)
 }
 
-/// Takes repeated hint lines out of text that arrives in pieces. What may yet become a hint is held back, the line breaks before
-/// it included; each character is looked at once, or twice if it shows that what was held back is none.
+/// Takes repeated hint lines out of text that arrives in pieces. What may yet become a hint is held
+/// back, the line breaks before it included; each character is looked at once, or twice if it shows
+/// that what was held back is none.
 ///
-/// Only for what a model says: the arguments of a call are the model's own text, whatever they hold.
+/// Only for what a model says: the arguments of a call are the model's own text, whatever they
+/// hold.
 #[derive(Debug, Default)]
 pub struct HintFilter {
     /// Line breaks that go with a hint, if one follows.
@@ -111,7 +126,12 @@ impl HintFilter {
     fn take(&mut self, c: char, shown: &mut String) {
         if self.goes_on(c) {
             self.held.push(c);
-        } else if c == ']' && self.held.strip_prefix(OPEN).is_some_and(|id| id.parse::<ShortId>().is_ok()) {
+        } else if c == ']'
+            && self
+                .held
+                .strip_prefix(OPEN)
+                .is_some_and(|id| id.parse::<ShortId>().is_ok())
+        {
             *self = Self::default();
         } else {
             if !self.held.is_empty() {

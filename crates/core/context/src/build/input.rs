@@ -1,9 +1,12 @@
-//! Input treatment: files and folders mentioned with `@` are named to the model, which looks at them itself. No content is injected.
+//! Input treatment: files and folders mentioned with `@` are named to the model, which looks at
+//! them itself. No content is injected.
 //!
-//! What is a mention. The `@` stands after no ASCII letter or digit (`me@example.com` is none, `请看@src/a.rs` is one). The path is
-//! the longest run of ASCII letters, digits and `/ . _ -`, without dots at its end; or the longest one with other letters that
-//! exists; or whatever stands in quotes. It stays inside the project. A word that may well mean something else counts only where
-//! the project has it: one without an extension (`@someone`, `@types/node`) and a version (`@v1.2`).
+//! What is a mention. The `@` stands after no ASCII letter or digit (`me@example.com` is none,
+//! `请看@src/a.rs` is one). The path is the longest run of ASCII letters, digits and `/ . _ -`,
+//! without dots at its end; or the longest one with other letters that exists; or whatever stands
+//! in quotes. It stays inside the project. A word that may well mean something else counts only
+//! where the project has it: one without an extension (`@someone`, `@types/node`) and a version
+//! (`@v1.2`).
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -35,13 +38,17 @@ pub struct MentionTools {
 
 impl MentionTools {
     /// Both tools.
-    pub const ALL: Self = Self { read_file: true, list_files: true };
+    pub const ALL: Self = Self {
+        read_file: true,
+        list_files: true,
+    };
 }
 
-/// The input as it is stored and sent: the user's text, then one reminder that names the mentioned files and folders. The
-/// reminder names no tool that the model does not have.
+/// The input as it is stored and sent: the user's text, then one reminder that names the mentioned
+/// files and folders. The reminder names no tool that the model does not have.
 ///
-/// `lookup` tells what a project-relative path is, or that there is none. `most` is how many are named before "(and N more…)".
+/// `lookup` tells what a project-relative path is, or that there is none. `most` is how many are
+/// named before "(and N more…)".
 pub fn treat_input(
     text: &str,
     most: usize,
@@ -52,19 +59,49 @@ pub fn treat_input(
     if mentioned.is_empty() || most == 0 {
         return text.to_owned();
     }
-    let folders = mentioned.iter().take(most).any(|(_, kind)| *kind == MentionKind::Folder);
+    let folders = mentioned
+        .iter()
+        .take(most)
+        .any(|(_, kind)| *kind == MentionKind::Folder);
     let request = match (folders, tools) {
-        (true, MentionTools { read_file: true, list_files: true }) => {
+        (
+            true,
+            MentionTools {
+                read_file: true,
+                list_files: true,
+            },
+        ) => {
             "The user mentions these files and folders. You MUST read each file with the `read_file` tool and list each folder with the `list_files` tool, in this order, before you answer:"
         }
-        (true, MentionTools { read_file: true, list_files: false }) => {
+        (
+            true,
+            MentionTools {
+                read_file: true,
+                list_files: false,
+            },
+        ) => {
             "The user mentions these files and folders. You MUST read each file with the `read_file` tool, in this order, before you answer:"
         }
-        (true, MentionTools { read_file: false, .. }) => "The user mentions these files and folders:",
-        (false, MentionTools { read_file: true, .. }) => {
+        (
+            true,
+            MentionTools {
+                read_file: false, ..
+            },
+        ) => "The user mentions these files and folders:",
+        (
+            false,
+            MentionTools {
+                read_file: true, ..
+            },
+        ) => {
             "The user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:"
         }
-        (false, MentionTools { read_file: false, .. }) => "The user mentions these files:",
+        (
+            false,
+            MentionTools {
+                read_file: false, ..
+            },
+        ) => "The user mentions these files:",
     };
     let mut treated = format!("{text}\n\n<system-reminder>\n{request}\n");
     for (path, kind) in mentioned.iter().take(most) {
@@ -83,19 +120,29 @@ pub fn treat_input(
     treated
 }
 
-/// The user's own words of an input: without what was piped in, and without what is said here of the files they mention.
+/// The user's own words of an input: without what was piped in, and without what is said here of
+/// the files they mention.
 pub(crate) fn own_words(text: &str) -> &str {
-    let reminder = text.rfind("\n\n<system-reminder>\n").filter(|_| text.ends_with("</system-reminder>"));
+    let reminder = text
+        .rfind("\n\n<system-reminder>\n")
+        .filter(|_| text.ends_with("</system-reminder>"));
     let own = &text[..reminder.unwrap_or(text.len())];
     own.split_once("\n<stdin>\n").map_or(own, |(own, _)| own)
 }
 
 /// The paths mentioned, in order, each once.
-fn mentions<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> Vec<(&'a str, MentionKind)> {
+fn mentions<'a>(
+    text: &'a str,
+    lookup: &dyn Fn(&str) -> Option<MentionKind>,
+) -> Vec<(&'a str, MentionKind)> {
     let lookups = Cell::new(0);
     let lookup = |path: &str| {
         lookups.set(lookups.get() + 1);
-        if lookups.get() > MOST_LOOKUPS { None } else { lookup(path) }
+        if lookups.get() > MOST_LOOKUPS {
+            None
+        } else {
+            lookup(path)
+        }
     };
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
     for (at, _) in text.match_indices('@') {
@@ -104,11 +151,17 @@ fn mentions<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> 
         }
         let rest = &text[at + 1..];
         let mention = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_path(quoted).map(|path| (path, lookup(path).unwrap_or(kind_by_name(path)))),
+            Some(quoted) => {
+                quoted_path(quoted).map(|path| (path, lookup(path).unwrap_or(kind_by_name(path))))
+            }
             None => bare_path(rest, &lookup),
         };
         if let Some((path, kind)) = mention
-            && seen.insert(path.strip_prefix("./").unwrap_or(path).trim_end_matches('/'))
+            && seen.insert(
+                path.strip_prefix("./")
+                    .unwrap_or(path)
+                    .trim_end_matches('/'),
+            )
         {
             found.push((path, kind));
         }
@@ -124,7 +177,10 @@ fn quoted_path(text: &str) -> Option<&str> {
 }
 
 /// The path at the front of the text.
-fn bare_path<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> Option<(&'a str, MentionKind)> {
+fn bare_path<'a>(
+    text: &'a str,
+    lookup: &dyn Fn(&str) -> Option<MentionKind>,
+) -> Option<(&'a str, MentionKind)> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let end = text.find(|c: char| !plain(c)).unwrap_or(text.len());
     if let Some(found) = foreign_path(text, end, plain, lookup) {
@@ -139,15 +195,18 @@ fn bare_path<'a>(text: &'a str, lookup: &dyn Fn(&str) -> Option<MentionKind>) ->
     // So are other marks, where there is such a path without them: `_@a.rs_`, `@a.rs/@b.rs`.
     let bare = path.trim_end_matches(['.', '/', '_', '-']);
     let bare = Some(bare).filter(|bare| *bare != path && stays_inside(bare));
-    match iter::once(path).chain(bare).find_map(|path| lookup(path).map(|kind| (path, kind))) {
+    match iter::once(path)
+        .chain(bare)
+        .find_map(|path| lookup(path).map(|kind| (path, kind)))
+    {
         Some(found) => Some(found),
         None if doubtful => None,
         None => Some((path, kind_by_name(path))),
     }
 }
 
-/// The longest path with other characters than ASCII that exists. Languages without spaces go on after it at once, so it may end
-/// before any such letter after `plain_end`.
+/// The longest path with other characters than ASCII that exists. Languages without spaces go on
+/// after it at once, so it may end before any such letter after `plain_end`.
 fn foreign_path<'a>(
     text: &'a str,
     plain_end: usize,
@@ -169,26 +228,38 @@ fn foreign_path<'a>(
     }
     ends.into_iter().rev().find_map(|end| {
         let path = text[..end].trim_end_matches('.');
-        let kind = if stays_inside(path) { lookup(path) } else { None };
+        let kind = if stays_inside(path) {
+            lookup(path)
+        } else {
+            None
+        };
         kind.map(|kind| (path, kind))
     })
 }
 
 /// What a path would be that does not exist, or not yet.
 fn kind_by_name(path: &str) -> MentionKind {
-    if path.ends_with('/') { MentionKind::Folder } else { MentionKind::File }
+    if path.ends_with('/') {
+        MentionKind::Folder
+    } else {
+        MentionKind::File
+    }
 }
 
 fn has_extension(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    name.rsplit_once('.').is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
+    name.rsplit_once('.')
+        .is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
 }
 
-/// Numbers with dots between them, with or without a `v` before and more after a hyphen: `v1.2`, `2.0.0-rc.1`.
+/// Numbers with dots between them, with or without a `v` before and more after a hyphen: `v1.2`,
+/// `2.0.0-rc.1`.
 fn is_version(word: &str) -> bool {
     let numbers = word.split('-').next().unwrap_or_default();
     let numbers = numbers.strip_prefix(['v', 'V']).unwrap_or(numbers);
-    numbers.split('.').all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    numbers
+        .split('.')
+        .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Not empty, not absolute, and at no point above the project.
@@ -218,9 +289,18 @@ mod tests {
     #[test]
     fn reminders_of_mentions_name_only_tools_that_are_there() {
         let folder = |path: &str| (path == "src").then_some(MentionKind::Folder);
-        for (read_file, list_files) in [(true, true), (true, false), (false, true), (false, false)] {
+        for (read_file, list_files) in [(true, true), (true, false), (false, true), (false, false)]
+        {
             for text in ["see @a.rs", "see @a.rs in @src"] {
-                let treated = treat_input(text, 5, MentionTools { read_file, list_files }, &folder);
+                let treated = treat_input(
+                    text,
+                    5,
+                    MentionTools {
+                        read_file,
+                        list_files,
+                    },
+                    &folder,
+                );
                 assert!(treated.contains("- a.rs\n"), "{treated}");
                 assert!(read_file || !treated.contains("`read_file`"), "{treated}");
                 assert!(list_files || !treated.contains("`list_files`"), "{treated}");
@@ -239,7 +319,10 @@ mod tests {
     }
 
     fn found(text: &str) -> Vec<&str> {
-        mentions(text, &lookup).into_iter().map(|(path, _)| path).collect()
+        mentions(text, &lookup)
+            .into_iter()
+            .map(|(path, _)| path)
+            .collect()
     }
 
     #[test]
@@ -261,7 +344,10 @@ mod tests {
             ("@\"broken\nline\"", &[]),
             ("@ @. @.. @/", &[]),
             ("@src/ @lib/", &["src/", "lib/"]),
-            ("_@Makefile_ @Makefile/@v1.2- @_ @-- @/_", &["Makefile", "v1.2"]),
+            (
+                "_@Makefile_ @Makefile/@v1.2- @_ @-- @/_",
+                &["Makefile", "v1.2"],
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(found(text), *expected, "{text}");
@@ -275,7 +361,10 @@ mod tests {
             ("请看@src/a.rs，然后改@b.rs。", &["src/a.rs", "b.rs"]),
             ("请看@src/a.rs然后", &["src/a.rs"]),
             ("смотри@a.rs и@пример.txt.", &["a.rs", "пример.txt"]),
-            ("파일@a.rs을 보세요 @한글/노트.md를", &["a.rs", "한글/노트.md"]),
+            (
+                "파일@a.rs을 보세요 @한글/노트.md를",
+                &["a.rs", "한글/노트.md"],
+            ),
             ("見て@src/a.rs、", &["src/a.rs"]),
             ("@src/文档.md然后修改 @没有.md", &["src/文档.md"]),
             ("列出@src/里的文件", &["src/"]),
@@ -290,8 +379,14 @@ mod tests {
 
     #[test]
     fn scopes_and_versions_count_only_where_they_exist() {
-        assert_eq!(found("@types/node @angular/core/testing @v1.3 @1.2.3 @2.0.0-rc.1 @v2"), [""; 0]);
-        assert_eq!(found("@docs/guide and @v1.2, @v1.2/notes.md"), ["docs/guide", "v1.2", "v1.2/notes.md"]);
+        assert_eq!(
+            found("@types/node @angular/core/testing @v1.3 @1.2.3 @2.0.0-rc.1 @v2"),
+            [""; 0]
+        );
+        assert_eq!(
+            found("@docs/guide and @v1.2, @v1.2/notes.md"),
+            ["docs/guide", "v1.2", "v1.2/notes.md"]
+        );
     }
 
     #[test]
@@ -316,7 +411,10 @@ mod tests {
     fn at_most_so_many_are_named() {
         let text = "@f0.rs @f1.rs @f2.rs @f3.rs @f4.rs @f5.rs @f6.rs ".to_owned();
         let treated = treat(&text, 5, &|_| None);
-        assert!(treated.contains("- f4.rs\n(and 2 more…)\n") && !treated.contains("- f5.rs"), "{treated}");
+        assert!(
+            treated.contains("- f4.rs\n(and 2 more…)\n") && !treated.contains("- f5.rs"),
+            "{treated}"
+        );
     }
 
     #[test]
@@ -325,12 +423,18 @@ mod tests {
         let piped = "look\n\n<stdin>\nat @src/a.rs\n</stdin>";
         assert_eq!(treat(piped, 5, &file), piped);
         let both = treat("see @b.rs\n\n<stdin>\n@src/a.rs\n</stdin>", 5, &file);
-        assert!(both.contains("- b.rs\n") && !both.contains("- src/a.rs"), "{both}");
+        assert!(
+            both.contains("- b.rs\n") && !both.contains("- src/a.rs"),
+            "{both}"
+        );
     }
 
     #[test]
     fn without_mentions_the_words_are_untouched() {
-        assert_eq!(treat("no files here", 5, &|_| Some(MentionKind::File)), "no files here");
+        assert_eq!(
+            treat("no files here", 5, &|_| Some(MentionKind::File)),
+            "no files here"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The rules every request keeps, checked on the finished request. A violation is a bug or a broken import, so the
-//! error names the message.
+//! The rules every request keeps, checked on the finished request. A violation is a bug or a broken
+//! import, so the error names the message.
 
 use haft_types::{MessageId, Part, Request, Role};
 
@@ -8,33 +8,50 @@ use crate::error::IntegrityError;
 
 /// Checks the finished request. One pass; sizes are the business of the budget.
 pub(crate) fn check(request: &Request, required: &[SystemSection]) -> Result<(), IntegrityError> {
-    let messages = || request.segments.iter().map(|segment| &segment.entry.message);
+    let messages = || {
+        request
+            .segments
+            .iter()
+            .map(|segment| &segment.entry.message)
+    };
     let (Some(first), Some(last)) = (messages().next(), messages().next_back()) else {
         return Err(IntegrityError::Empty);
     };
     if first.role != Role::System {
-        return Err(IntegrityError::FirstNotSystem { id: first.message_id, role: first.role });
+        return Err(IntegrityError::FirstNotSystem {
+            id: first.message_id,
+            role: first.role,
+        });
     }
     let system = first.content.first();
     let text = match system {
         Some(Part::Text { text, .. }) => text.as_str(),
-        Some(Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_)) | None => "",
+        Some(Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_))
+        | None => "",
     };
     for section in required {
         if !section.stands_in(text) {
-            return Err(IntegrityError::MissingSection { id: first.message_id, section: section.heading() });
+            return Err(IntegrityError::MissingSection {
+                id: first.message_id,
+                section: section.heading(),
+            });
         }
     }
     match last.role {
         Role::User | Role::Tool => {}
         Role::System | Role::Assistant | Role::Summary => {
-            return Err(IntegrityError::LastNotAnswerable { id: last.message_id, role: last.role });
+            return Err(IntegrityError::LastNotAnswerable {
+                id: last.message_id,
+                role: last.role,
+            });
         }
     }
     blocks_whole(messages().skip(1))
 }
 
-fn blocks_whole<'a>(messages: impl Iterator<Item = &'a haft_types::Message>) -> Result<(), IntegrityError> {
+fn blocks_whole<'a>(
+    messages: impl Iterator<Item = &'a haft_types::Message>,
+) -> Result<(), IntegrityError> {
     // The calls waiting for their results, and the message that made them.
     let mut waiting: Vec<&str> = Vec::new();
     let mut caller = None;
@@ -47,7 +64,12 @@ fn blocks_whole<'a>(messages: impl Iterator<Item = &'a haft_types::Message>) -> 
             for result in message.tool_results() {
                 match waiting.iter().position(|call| *call == result.tool_call_id) {
                     Some(found) => drop(waiting.swap_remove(found)),
-                    None => return Err(IntegrityError::OrphanResult { id, call: result.tool_call_id.clone() }),
+                    None => {
+                        return Err(IntegrityError::OrphanResult {
+                            id,
+                            call: result.tool_call_id.clone(),
+                        });
+                    }
                 }
             }
             continue;
@@ -68,7 +90,10 @@ fn blocks_whole<'a>(messages: impl Iterator<Item = &'a haft_types::Message>) -> 
 
 fn broken(caller: Option<MessageId>, waiting: &[&str]) -> Result<(), IntegrityError> {
     match (caller, waiting.first()) {
-        (Some(id), Some(call)) => Err(IntegrityError::BrokenBlock { id, call: (*call).to_owned() }),
+        (Some(id), Some(call)) => Err(IntegrityError::BrokenBlock {
+            id,
+            call: (*call).to_owned(),
+        }),
         _ => Ok(()),
     }
 }

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use haft_types::{
-    ContentHash, Entry, Layer, Message, MessageId, ModelProfile, Origin, Request, Role, Segment, ToolSet,
+    ContentHash, Entry, Layer, Message, MessageId, ModelProfile, Origin, Request, Role, Segment,
+    ToolSet,
 };
 
 use crate::build::placement::{Placement, find, stays};
@@ -33,13 +34,24 @@ pub(crate) struct Copied {
 /// The copies that earlier requests hold, where they are kept at all.
 fn sent_before(snapshot: &Snapshot<'_>) -> Vec<Copied> {
     let policy = snapshot.policy;
-    let kept = snapshot.carried.filter(|_| policy.view == View::Layered && policy.reminders == Placement::CacheAware);
+    let kept = snapshot
+        .carried
+        .filter(|_| policy.view == View::Layered && policy.reminders == Placement::CacheAware);
     let copied = |copy: &ReminderCopy| {
         let kind = KINDS.into_iter().find(|kind| kind.owner == copy.owner)?;
-        let owned = (kind.owner, message(snapshot.maker(), kind.owner, &copy.text));
-        Some(Copied { copy: copy.clone(), owned })
+        let owned = (
+            kind.owner,
+            message(snapshot.maker(), kind.owner, &copy.text),
+        );
+        Some(Copied {
+            copy: copy.clone(),
+            owned,
+        })
     };
-    kept.into_iter().flat_map(|carried| &carried.copies).filter_map(copied).collect()
+    kept.into_iter()
+        .flat_map(|carried| &carried.copies)
+        .filter_map(copied)
+        .collect()
 }
 
 /// Everything that will be sent, still apart.
@@ -57,11 +69,16 @@ pub(crate) struct Layers {
 
 impl Layers {
     pub(crate) fn new(snapshot: &Snapshot<'_>, line: Timeline) -> Self {
-        let run = snapshot.reminders.map(|reminders| reminders.run(snapshot.policy, snapshot.maker()));
+        let run = snapshot
+            .reminders
+            .map(|reminders| reminders.run(snapshot.policy, snapshot.maker()));
         Self {
             system: Arc::clone(snapshot.system),
             tools: Arc::clone(snapshot.tools),
-            documents: snapshot.documents.map(|documents| documents.messages.clone()).unwrap_or_default(),
+            documents: snapshot
+                .documents
+                .map(|documents| documents.messages.clone())
+                .unwrap_or_default(),
             run: run.unwrap_or_default(),
             copies: sent_before(snapshot),
             line,
@@ -72,14 +89,24 @@ impl Layers {
         }
     }
 
-    /// The estimated tokens of everything but the line. Of reminders this is the most they can take: all copies stay and the
-    /// whole run is appended.
+    /// The estimated tokens of everything but the line. Of reminders this is the most they can
+    /// take: all copies stay and the whole run is appended.
     pub(crate) fn fixed(&self) -> u64 {
         let (tools, segments) = (Arc::clone(&self.tools), Vec::new());
-        let empty = Request { segments, tools, max_output_tokens: None, cache_key: None };
+        let empty = Request {
+            segments,
+            tools,
+            max_output_tokens: None,
+            cache_key: None,
+        };
         let copies = self.copies.iter().map(|copied| &copied.owned);
-        let made =
-            self.documents.iter().chain(&self.run).chain(copies).map(|(_, entry)| u64::from(entry.tokens)).sum::<u64>();
+        let made = self
+            .documents
+            .iter()
+            .chain(&self.run)
+            .chain(copies)
+            .map(|(_, entry)| u64::from(entry.tokens))
+            .sum::<u64>();
         empty.tokens() + u64::from(self.system.tokens) + made
     }
 
@@ -101,28 +128,47 @@ impl Layers {
 
     /// What stands before the conversation.
     pub(crate) fn head(&self) -> Vec<Segment> {
-        let documents = self.documents.iter().map(|(owner, entry)| segment(Layer::Documents, owner, Arc::clone(entry)));
+        let documents = self
+            .documents
+            .iter()
+            .map(|(owner, entry)| segment(Layer::Documents, owner, Arc::clone(entry)));
         let summaries = self.line.summaries.iter().map(|entry| {
-            let owner = if entry.message.origin() == Origin::Engine { LEDGER } else { SUMMARY };
+            let owner = if entry.message.origin() == Origin::Engine {
+                LEDGER
+            } else {
+                SUMMARY
+            };
             segment(Layer::History, owner, Arc::clone(entry))
         });
         let system = segment(Layer::System, "system", Arc::clone(&self.system));
-        [system].into_iter().chain(documents).chain(summaries).collect()
+        [system]
+            .into_iter()
+            .chain(documents)
+            .chain(summaries)
+            .collect()
     }
 
-    /// Puts a line of the user's before a model that would speak first, because what it answered was left out: not every API
-    /// takes a conversation that begins with an answer.
+    /// Puts a line of the user's before a model that would speak first, because what it answered
+    /// was left out: not every API takes a conversation that begins with an answer.
     pub(crate) fn let_the_user_open(&mut self, maker: EntryMaker<'_>) {
         const OPENING: &str = "[What was said before is left out.]";
-        let Some(first) = self.line.items.first() else { return };
-        if first.role() == Role::User || !self.documents.is_empty() || !self.line.summaries.is_empty() {
+        let Some(first) = self.line.items.first() else {
+            return;
+        };
+        if first.role() == Role::User
+            || !self.documents.is_empty()
+            || !self.line.summaries.is_empty()
+        {
             return;
         }
-        let (at, hash) =
-            (first.entry.message.created_at, ContentHash::of(format!("{OPENING} {}", first.id()).as_bytes()));
+        let (at, hash) = (
+            first.entry.message.created_at,
+            ContentHash::of(format!("{OPENING} {}", first.id()).as_bytes()),
+        );
         let id = MessageId::derived(hash);
-        let entry = maker
-            .entry(id, hash, MessageForm::Made, || Message::text(id, Role::User, OPENING, at).from(Origin::Engine));
+        let entry = maker.entry(id, hash, MessageForm::Made, || {
+            Message::text(id, Role::User, OPENING, at).from(Origin::Engine)
+        });
         let opening = TimelineItem {
             entry,
             block: u32::MAX,
@@ -141,14 +187,26 @@ impl Layers {
         let line = self.line;
         segments.reserve(line.items.len() + self.run.len());
         let place = find(policy.reminders, &line.items, policy.max_distance);
-        let mut items = line.items.into_iter().map(|item| segment(item.layer, item.owner, item.entry));
+        let mut items = line
+            .items
+            .into_iter()
+            .map(|item| segment(item.layer, item.owner, item.entry));
         segments.extend(items.by_ref().take(place));
-        segments.extend(self.run.into_iter().map(|(owner, entry)| segment(Layer::Reminders, owner, entry)));
+        segments.extend(
+            self.run
+                .into_iter()
+                .map(|(owner, entry)| segment(Layer::Reminders, owner, entry)),
+        );
         segments.extend(items);
         segments
     }
 }
 
 pub(crate) fn segment(layer: Layer, owner: &'static str, entry: Arc<Entry>) -> Segment {
-    Segment { layer, owner, entry, boundary: false }
+    Segment {
+        layer,
+        owner,
+        entry,
+        boundary: false,
+    }
 }

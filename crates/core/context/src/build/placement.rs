@@ -1,7 +1,7 @@
 //! Where the run of reminders goes.
 //!
-//! A place is an index into the conversation without system, documents and summaries; the run is put before the message with
-//! that index. It never lies inside a block.
+//! A place is an index into the conversation without system, documents and summaries; the run is
+//! put before the message with that index. It never lies inside a block.
 //!
 //! ```text
 //! after-tool-result:3    U A T A T A T  →  U A T * A T A T
@@ -23,7 +23,8 @@ use crate::build::rounds::{TimelineItem, before_block};
 /// A rule for the place of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// Directly after the n-th last tool result, or after the newest user message while there are fewer.
+    /// Directly after the n-th last tool result, or after the newest user message while there are
+    /// fewer.
     AfterToolResult(u32),
     /// Directly before the n-th last assistant message.
     BeforeAssistant(u32),
@@ -33,7 +34,8 @@ pub enum Placement {
     Front,
     /// After everything.
     Tail,
-    /// After everything when a reminder is new, changed or far from the end; otherwise every copy stays where it was sent.
+    /// After everything when a reminder is new, changed or far from the end; otherwise every copy
+    /// stays where it was sent.
     #[default]
     CacheAware,
 }
@@ -59,7 +61,11 @@ impl FromStr for Placement {
                 _ => Err(unknown()),
             };
         };
-        let number = number.parse().ok().filter(|number| *number > 0).ok_or_else(unknown)?;
+        let number = number
+            .parse()
+            .ok()
+            .filter(|number| *number > 0)
+            .ok_or_else(unknown)?;
         match name {
             "after-tool-result" => Ok(Self::AfterToolResult(number)),
             "before-assistant" => Ok(Self::BeforeAssistant(number)),
@@ -90,12 +96,14 @@ impl Serialize for Placement {
 
 impl<'de> Deserialize<'de> for Placement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
-/// The index before which the run goes. `max_distance` bounds how far `after-tool-result` may lie before the end while the
-/// user has spoken since.
+/// The index before which the run goes. `max_distance` bounds how far `after-tool-result` may lie
+/// before the end while the user has spoken since.
 pub(crate) fn find(place: Placement, items: &[TimelineItem], max_distance: u32) -> usize {
     match place {
         Placement::Front => 0,
@@ -107,7 +115,10 @@ pub(crate) fn find(place: Placement, items: &[TimelineItem], max_distance: u32) 
         },
         Placement::BeforeAssistant(number) => {
             let assistants = || positions(items, Role::Assistant);
-            assistants().nth(number as usize - 1).or_else(|| assistants().last()).unwrap_or(items.len())
+            assistants()
+                .nth(number as usize - 1)
+                .or_else(|| assistants().last())
+                .unwrap_or(items.len())
         }
         Placement::AfterToolResult(number) => {
             let newest_user = positions(items, Role::User).next();
@@ -125,11 +136,14 @@ pub(crate) fn find(place: Placement, items: &[TimelineItem], max_distance: u32) 
 
 /// Whether the run will stand in the same place after one more step of the tool loop.
 pub(crate) fn stays(place: Placement, items: &[TimelineItem]) -> bool {
-    let fewer = |role, number: u32| positions(items, role).take(number as usize).count() < number as usize;
+    let fewer =
+        |role, number: u32| positions(items, role).take(number as usize).count() < number as usize;
     match place {
         Placement::Front | Placement::CacheAware => true,
         Placement::Tail | Placement::FromEnd(_) => false,
-        Placement::BeforeAssistant(number) => fewer(Role::Assistant, number) && !fewer(Role::Assistant, 1),
+        Placement::BeforeAssistant(number) => {
+            fewer(Role::Assistant, number) && !fewer(Role::Assistant, 1)
+        }
         // After the next result there must still be too few of them.
         Placement::AfterToolResult(number) => number > 1 && fewer(Role::Tool, number - 1),
     }
@@ -137,7 +151,12 @@ pub(crate) fn stays(place: Placement, items: &[TimelineItem]) -> bool {
 
 /// The indices of the messages with this role, newest first.
 fn positions(items: &[TimelineItem], role: Role) -> impl Iterator<Item = usize> {
-    items.iter().enumerate().rev().filter(move |(_, item)| item.role() == role).map(|(index, _)| index)
+    items
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(move |(_, item)| item.role() == role)
+        .map(|(index, _)| index)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Reminders: role, TODO list, useful information and folder notes, sent as one run of user messages.
+//! Reminders: role, TODO list, useful information and folder notes, sent as one run of user
+//! messages.
 //!
-//! The caller renders each kind's text afresh for every request, with the helpers here; this module adds the headings and
-//! keeps the order. Nothing here is stored in a conversation.
+//! The caller renders each kind's text afresh for every request, with the helpers here; this module
+//! adds the headings and keeps the order. Nothing here is stored in a conversation.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,19 +23,23 @@ pub struct Reminders {
     pub useful: Option<String>,
     /// Notes on folders: [`folder_notes_text`].
     pub folder_notes: Option<String>,
-    /// Date and time, sent only with `context.clock`: part of the role, or of the useful information without one.
+    /// Date and time, sent only with `context.clock`: part of the role, or of the useful
+    /// information without one.
     pub clock: Option<String>,
 }
 
 impl Reminders {
-    /// The reminders a request was sent with, from the owners and texts of its segments: the newest copy of each kind. `None`
-    /// where it had none.
+    /// The reminders a request was sent with, from the owners and texts of its segments: the newest
+    /// copy of each kind. `None` where it had none.
     pub fn recorded<'a>(segments: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let mut texts: [Option<Option<String>>; KINDS.len()] = Default::default();
         for (owner, text) in segments {
             if let Some(index) = KINDS.iter().position(|kind| kind.owner == owner) {
                 let text = untagged(text);
-                let said = text.strip_prefix(KINDS[index].heading).unwrap_or(text).trim_start_matches('\n');
+                let said = text
+                    .strip_prefix(KINDS[index].heading)
+                    .unwrap_or(text)
+                    .trim_start_matches('\n');
                 texts[index] = Some((said != NOTHING).then(|| said.to_owned()));
             }
         }
@@ -43,23 +48,50 @@ impl Reminders {
         }
         let [role, todo, useful, folder_notes] = texts.map(Option::flatten);
         // The clock, where it was told, is part of a text by now.
-        Some(Self { role, todo, useful, folder_notes, clock: None })
+        Some(Self {
+            role,
+            todo,
+            useful,
+            folder_notes,
+            clock: None,
+        })
     }
 
     /// The run: owner and message of each kind that has something to say, in order.
-    pub(crate) fn run(&self, policy: &Policy, maker: EntryMaker<'_>) -> Vec<(&'static str, Arc<Entry>)> {
-        let clock = filled(self.clock.as_ref()).filter(|_| policy.clock).map(|clock| format!("Date and time: {clock}"));
+    pub(crate) fn run(
+        &self,
+        policy: &Policy,
+        maker: EntryMaker<'_>,
+    ) -> Vec<(&'static str, Arc<Entry>)> {
+        let clock = filled(self.clock.as_ref())
+            .filter(|_| policy.clock)
+            .map(|clock| format!("Date and time: {clock}"));
         let role = filled(self.role.as_ref());
         let useful = filled(self.useful.as_ref());
         let (role, useful) = match (role, clock) {
             (role, None) => (role.map(str::to_owned), useful.map(str::to_owned)),
-            (Some(role), Some(clock)) => (Some(format!("{role}\n\n{clock}")), useful.map(str::to_owned)),
-            (None, Some(clock)) => (None, Some(useful.map_or(clock.clone(), |useful| format!("{clock}\n\n{useful}")))),
+            (Some(role), Some(clock)) => (
+                Some(format!("{role}\n\n{clock}")),
+                useful.map(str::to_owned),
+            ),
+            (None, Some(clock)) => (
+                None,
+                Some(useful.map_or(clock.clone(), |useful| format!("{clock}\n\n{useful}"))),
+            ),
         };
-        let texts =
-            [role.as_deref(), filled(self.todo.as_ref()), useful.as_deref(), filled(self.folder_notes.as_ref())];
-        let present = KINDS.into_iter().zip(texts).filter_map(|(kind, text)| text.map(|text| (kind, text)));
-        present.map(|(kind, text)| (kind.owner, message(maker, kind.owner, &kind.headed(text)))).collect()
+        let texts = [
+            role.as_deref(),
+            filled(self.todo.as_ref()),
+            useful.as_deref(),
+            filled(self.folder_notes.as_ref()),
+        ];
+        let present = KINDS
+            .into_iter()
+            .zip(texts)
+            .filter_map(|(kind, text)| text.map(|text| (kind, text)));
+        present
+            .map(|(kind, text)| (kind.owner, message(maker, kind.owner, &kind.headed(text))))
+            .collect()
     }
 }
 
@@ -78,15 +110,21 @@ impl ReminderKind {
     }
 }
 
-/// A text that haft writes by itself in the user's place, in the tag by which the system message explains it. What the text
-/// quotes of files and output cannot end the tag.
+/// A text that haft writes by itself in the user's place, in the tag by which the system message
+/// explains it. What the text quotes of files and output cannot end the tag.
 pub fn tagged(text: &str) -> String {
-    format!("{OPENING_TAG}\n{}\n{CLOSING_TAG}", text.trim_end().replace(CLOSING_TAG, "</ system-reminder>"))
+    format!(
+        "{OPENING_TAG}\n{}\n{CLOSING_TAG}",
+        text.trim_end().replace(CLOSING_TAG, "</ system-reminder>")
+    )
 }
 
-/// The text without that tag; as it is where it has none, as in conversations stored by earlier versions.
+/// The text without that tag; as it is where it has none, as in conversations stored by earlier
+/// versions.
 pub fn untagged(text: &str) -> &str {
-    let inside = text.strip_prefix(OPENING_TAG).and_then(|text| text.trim_end().strip_suffix(CLOSING_TAG));
+    let inside = text
+        .strip_prefix(OPENING_TAG)
+        .and_then(|text| text.trim_end().strip_suffix(CLOSING_TAG));
     inside.map_or(text, str::trim)
 }
 
@@ -100,17 +138,31 @@ pub(crate) const TODO: &str = "reminder:todo";
 
 /// The four kinds, in their order.
 pub(crate) const KINDS: [ReminderKind; 4] = [
-    ReminderKind { owner: ROLE, heading: "## Agent Role Definition" },
-    ReminderKind { owner: TODO, heading: "## TODO List" },
-    ReminderKind { owner: "reminder:useful", heading: "## Useful Information" },
-    ReminderKind { owner: "reminder:notes", heading: "## Folder Notes" },
+    ReminderKind {
+        owner: ROLE,
+        heading: "## Agent Role Definition",
+    },
+    ReminderKind {
+        owner: TODO,
+        heading: "## TODO List",
+    },
+    ReminderKind {
+        owner: "reminder:useful",
+        heading: "## Useful Information",
+    },
+    ReminderKind {
+        owner: "reminder:notes",
+        heading: "## Folder Notes",
+    },
 ];
 
 /// What is said of a kind that has nothing to say any more.
-pub(crate) const NOTHING: &str = "Empty now: what stands under this heading further up no longer holds.";
+pub(crate) const NOTHING: &str =
+    "Empty now: what stands under this heading further up no longer holds.";
 
 fn filled(text: Option<&String>) -> Option<&str> {
-    text.map(|text| text.trim_end()).filter(|text| !text.is_empty())
+    text.map(|text| text.trim_end())
+        .filter(|text| !text.is_empty())
 }
 
 /// A user message of the engine's own; equal text gives the equal message.
@@ -136,8 +188,19 @@ pub struct RoleParts<'a> {
 impl RoleParts<'_> {
     /// All parts, joined by empty lines; empty when there are none.
     pub fn join(&self) -> String {
-        let parts = [self.role, self.agents_md, self.environment, self.platform, self.completion];
-        let parts: Vec<_> = parts.into_iter().flatten().map(str::trim).filter(|part| !part.is_empty()).collect();
+        let parts = [
+            self.role,
+            self.agents_md,
+            self.environment,
+            self.platform,
+            self.completion,
+        ];
+        let parts: Vec<_> = parts
+            .into_iter()
+            .flatten()
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .collect();
         parts.join("\n\n")
     }
 }
@@ -156,7 +219,10 @@ pub struct MissingRole {
 pub fn check_subagent_role(name: &str, role: Option<&str>, file: &str) -> Result<(), MissingRole> {
     match role {
         Some(role) if !role.trim().is_empty() => Ok(()),
-        _ => Err(MissingRole { name: name.to_owned(), file: file.to_owned() }),
+        _ => Err(MissingRole {
+            name: name.to_owned(),
+            file: file.to_owned(),
+        }),
     }
 }
 
@@ -230,9 +296,19 @@ pub struct UsefulRange<'a> {
 pub fn useful_text(ranges: &[UsefulRange<'_>]) -> String {
     let mut text = String::new();
     for range in ranges {
-        let UsefulRange { path, start_line, end_line, description, content } = range;
+        let UsefulRange {
+            path,
+            start_line,
+            end_line,
+            description,
+            content,
+        } = range;
         let gap = if text.is_empty() { "" } else { "\n" };
-        let _ = writeln!(text, "{gap}### `{path}` lines {start_line}-{end_line}: {}\n", one_line(description));
+        let _ = writeln!(
+            text,
+            "{gap}### `{path}` lines {start_line}-{end_line}: {}\n",
+            one_line(description)
+        );
         match content {
             Ok(content) => {
                 let fence = fence_for(content);

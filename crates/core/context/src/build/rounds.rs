@@ -1,7 +1,8 @@
 //! Rounds: from the user's own input to the finished answer.
 //!
-//! [`Timeline`] is the working form of a history on its way into a request: every message with its block and its round. Whatever
-//! a step takes out or replaces, what is left keeps its order, its block and its round.
+//! [`Timeline`] is the working form of a history on its way into a request: every message with its
+//! block and its round. Whatever a step takes out or replaces, what is left keeps its order, its
+//! block and its round.
 
 use std::sync::Arc;
 
@@ -36,7 +37,8 @@ pub(crate) struct TimelineItem {
     pub(crate) owner: &'static str,
     /// Whether people want it sent whole whatever happens; true for all of a block or none.
     pub(crate) pinned: bool,
-    /// True for a tool result that no assistant message follows: the model has not seen it, so it must be sent whole.
+    /// True for a tool result that no assistant message follows: the model has not seen it, so it
+    /// must be sent whole.
     pub(crate) unseen: bool,
 }
 
@@ -53,7 +55,8 @@ impl TimelineItem {
 /// A history with its blocks and rounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
-    /// Summaries of archived rounds, oldest first; they stand before everything else and belong to no round.
+    /// Summaries of archived rounds, oldest first; they stand before everything else and belong to
+    /// no round.
     pub(crate) summaries: Vec<Arc<Entry>>,
     /// The messages.
     pub(crate) items: Vec<TimelineItem>,
@@ -64,44 +67,81 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// Numbers the rounds and takes the summaries out.
     pub(crate) fn new(blocks: Blocks) -> Self {
-        let current = blocks.entries.iter().rposition(|entry| entry.message.opens_round());
-        let newest_reply = blocks.entries.iter().rposition(|entry| entry.message.role == Role::Assistant);
-        let mut line = Self { items: Vec::with_capacity(blocks.entries.len() + 4), ..Self::default() };
+        let current = blocks
+            .entries
+            .iter()
+            .rposition(|entry| entry.message.opens_round());
+        let newest_reply = blocks
+            .entries
+            .iter()
+            .rposition(|entry| entry.message.role == Role::Assistant);
+        let mut line = Self {
+            items: Vec::with_capacity(blocks.entries.len() + 4),
+            ..Self::default()
+        };
         for (index, (entry, block)) in blocks.entries.into_iter().zip(blocks.starts).enumerate() {
             if entry.message.role == Role::Summary {
                 line.summaries.push(entry);
                 continue;
             }
             line.round += u32::from(entry.message.opens_round());
-            let (layer, owner) =
-                if Some(index) == current { (Layer::Current, "current") } else { (Layer::History, "history") };
-            let unseen = entry.message.role == Role::Tool && newest_reply.is_none_or(|reply| index > reply);
-            line.items.push(TimelineItem { entry, block, round: line.round, layer, owner, pinned: false, unseen });
+            let (layer, owner) = if Some(index) == current {
+                (Layer::Current, "current")
+            } else {
+                (Layer::History, "history")
+            };
+            let unseen =
+                entry.message.role == Role::Tool && newest_reply.is_none_or(|reply| index > reply);
+            line.items.push(TimelineItem {
+                entry,
+                block,
+                round: line.round,
+                layer,
+                owner,
+                pinned: false,
+                unseen,
+            });
         }
         line
     }
 
-    /// Takes out what stands before the cut, but for what is pinned and what the cut leaves of the user's. Returns what went.
+    /// Takes out what stands before the cut, but for what is pinned and what the cut leaves of the
+    /// user's. Returns what went.
     pub(crate) fn cut(&mut self, cut: ArchiveCut) -> Vec<TimelineItem> {
-        let Some(end) = self.items.iter().position(|item| item.id() == cut.first_kept) else { return Vec::new() };
-        let users = cut.users_from.and_then(|id| self.items[..end].iter().position(|item| item.id() == id));
+        let Some(end) = self
+            .items
+            .iter()
+            .position(|item| item.id() == cut.first_kept)
+        else {
+            return Vec::new();
+        };
+        let users = cut
+            .users_from
+            .and_then(|id| self.items[..end].iter().position(|item| item.id() == id));
         let mut gone = Vec::new();
         let tail = self.items.split_off(end);
         for (index, item) in std::mem::take(&mut self.items).into_iter().enumerate() {
-            let said = users.is_some_and(|from| index >= from) && is_user_speech(&item.entry.message);
-            if item.pinned || said { self.items.push(item) } else { gone.push(item) }
+            let said =
+                users.is_some_and(|from| index >= from) && is_user_speech(&item.entry.message);
+            if item.pinned || said {
+                self.items.push(item)
+            } else {
+                gone.push(item)
+            }
         }
         self.items.extend(tail);
         gone
     }
 
-    /// Returns the index of the block that holds the unseen results, or the number of items if every result was seen.
+    /// Returns the index of the block that holds the unseen results, or the number of items if
+    /// every result was seen.
     pub(crate) fn unseen_start(&self) -> usize {
         let unseen = self.items.iter().position(|item| item.unseen);
         unseen.map_or(self.items.len(), |index| before_block(&self.items, index))
     }
 
-    /// Returns the first round that may not be compressed: the running one, or an interrupted one with unseen results.
+    /// Returns the first round that may not be compressed: the running one, or an interrupted one
+    /// with unseen results.
     pub(crate) fn first_open_round(&self) -> u32 {
         let unseen = self.items.iter().find(|item| item.unseen);
         unseen.map_or(self.round, |item| item.round.min(self.round))
@@ -109,8 +149,17 @@ impl Timeline {
 
     /// The estimated tokens of everything in it.
     pub(crate) fn tokens(&self) -> u64 {
-        let summaries = self.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
-        summaries + self.items.iter().map(|item| u64::from(item.entry.tokens)).sum::<u64>()
+        let summaries = self
+            .summaries
+            .iter()
+            .map(|entry| u64::from(entry.tokens))
+            .sum::<u64>();
+        summaries
+            + self
+                .items
+                .iter()
+                .map(|item| u64::from(item.entry.tokens))
+                .sum::<u64>()
     }
 }
 

@@ -1,13 +1,15 @@
 //! The system layer: sections rendered from template files, in a fixed order.
 //!
-//! The text depends on nothing but the input: no clock, no machine state, no order of a map. A section that renders to
-//! nothing is left out with its heading and separator.
+//! The text depends on nothing but the input: no clock, no machine state, no order of a map. A
+//! section that renders to nothing is left out with its heading and separator.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use haft_types::{Entry, Prompt, PromptLanguage, Role, TokenCounter, ToolProtocol, ToolSpec, prompt};
+use haft_types::{
+    Entry, Prompt, PromptLanguage, Role, TokenCounter, ToolProtocol, ToolSpec, prompt,
+};
 use minijinja::UndefinedBehavior;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -58,7 +60,8 @@ pub struct SystemInput<'a> {
     pub protocol: ToolProtocol,
     /// How a call is written, and what each tool takes, where the API has no field for tools.
     pub call_format: Option<&'a str>,
-    /// Servers, collections and agents that some of the tools reach, each a finished text with its heading.
+    /// Servers, collections and agents that some of the tools reach, each a finished text with its
+    /// heading.
     pub lists: &'a [String],
     /// Examples of good calls, each a finished text.
     pub examples: &'a [String],
@@ -126,35 +129,55 @@ pub struct PromptSections {
 
 impl Default for &PromptSections {
     fn default() -> Self {
-        static BUILT_IN: PromptSections = PromptSections { replaced: BTreeMap::new(), order: Vec::new() };
+        static BUILT_IN: PromptSections = PromptSections {
+            replaced: BTreeMap::new(),
+            order: Vec::new(),
+        };
         &BUILT_IN
     }
 }
 
 impl PromptSections {
     fn ordered(&self) -> impl Iterator<Item = SystemSection> {
-        let rest = SystemSection::ALL.into_iter().filter(|section| !self.order.contains(section));
+        let rest = SystemSection::ALL
+            .into_iter()
+            .filter(|section| !self.order.contains(section));
         self.order.iter().copied().chain(rest)
     }
 
-    /// The template of a section under its heading, which the requests of a conversation are checked for.
-    fn template(&self, section: SystemSection, detail: SystemDetail, input: &SystemInput<'_>) -> Cow<'_, str> {
+    /// The template of a section under its heading, which the requests of a conversation are
+    /// checked for.
+    fn template(
+        &self,
+        section: SystemSection,
+        detail: SystemDetail,
+        input: &SystemInput<'_>,
+    ) -> Cow<'_, str> {
         // A system prompt of this run goes before what is configured for all.
         let is_given = section == SystemSection::Role && matches!(input.role, RoleText::Custom(_));
         match self.replaced.get(&section).filter(|_| !is_given) {
             None => section.prompt_in(detail).text(input.language).into(),
-            Some(text) if text.trim_start().lines().next().unwrap_or_default() == section.heading() => text.into(),
+            Some(text)
+                if text.trim_start().lines().next().unwrap_or_default() == section.heading() =>
+            {
+                text.into()
+            }
             Some(text) => format!("{}\n\n{text}", section.heading()).into(),
         }
     }
 }
 
 /// Sections without which no request is sent.
-pub(crate) const REQUIRED: &[SystemSection] =
-    &[SystemSection::Capabilities, SystemSection::Rules, SystemSection::SystemInformation, SystemSection::Objective];
+pub(crate) const REQUIRED: &[SystemSection] = &[
+    SystemSection::Capabilities,
+    SystemSection::Rules,
+    SystemSection::SystemInformation,
+    SystemSection::Objective,
+];
 
 /// The same for a small model.
-pub(crate) const SMALL: &[SystemSection] = &[SystemSection::Rules, SystemSection::SystemInformation];
+pub(crate) const SMALL: &[SystemSection] =
+    &[SystemSection::Rules, SystemSection::SystemInformation];
 
 /// The same for the last resort.
 pub(crate) const BARE: &[SystemSection] = &[SystemSection::Rules];
@@ -225,7 +248,8 @@ sections! {
 impl SystemSection {
     /// Whether a rendered system layer has this section.
     pub(crate) fn stands_in(self, text: &str) -> bool {
-        text.split(SEPARATOR).any(|section| section.lines().next() == Some(self.heading()))
+        text.split(SEPARATOR)
+            .any(|section| section.lines().next() == Some(self.heading()))
     }
 
     /// A small model is told the same in few words.
@@ -234,7 +258,9 @@ impl SystemSection {
             Self::Role if detail.is_brief() => prompt!("../../templates/small/role"),
             Self::ToolUse if detail.is_brief() => prompt!("../../templates/small/tool_use"),
             Self::Rules if detail.is_brief() => prompt!("../../templates/small/rules"),
-            Self::SystemInformation if detail.is_brief() => prompt!("../../templates/small/system_information"),
+            Self::SystemInformation if detail.is_brief() => {
+                prompt!("../../templates/small/system_information")
+            }
             _ => self.prompt(),
         }
     }
@@ -244,14 +270,20 @@ impl SystemSection {
             SystemDetail::Full | SystemDetail::Short => true,
             SystemDetail::Small => matches!(
                 self,
-                Self::Role | Self::ToolUse | Self::Rules | Self::SystemInformation | Self::FocusFiles | Self::Append
+                Self::Role
+                    | Self::ToolUse
+                    | Self::Rules
+                    | Self::SystemInformation
+                    | Self::FocusFiles
+                    | Self::Append
             ),
             SystemDetail::Bare => matches!(self, Self::Role | Self::ToolUse | Self::Rules),
         }
     }
 }
 
-/// What the templates see. Tools by name only: their schemas go to the API's own field, or stand in the call format.
+/// What the templates see. Tools by name only: their schemas go to the API's own field, or stand in
+/// the call format.
 #[derive(Serialize)]
 struct SystemView<'a> {
     role: Option<&'a str>,
@@ -278,16 +310,24 @@ pub fn render_small_system(input: &SystemInput<'_>) -> Result<String, ContextErr
     render_detail(input, SystemDetail::Small)
 }
 
-pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Result<String, ContextError> {
+pub(crate) fn render_detail(
+    input: &SystemInput<'_>,
+    detail: SystemDetail,
+) -> Result<String, ContextError> {
     let input = match detail {
         SystemDetail::Full => input,
-        SystemDetail::Short | SystemDetail::Small | SystemDetail::Bare => {
-            &SystemInput { examples: &[], cases: &[], package_context: None, ..*input }
-        }
+        SystemDetail::Short | SystemDetail::Small | SystemDetail::Bare => &SystemInput {
+            examples: &[],
+            cases: &[],
+            package_context: None,
+            ..*input
+        },
     };
     let role = match input.role {
         RoleText::BuiltIn => None,
-        RoleText::Role(text) | RoleText::Custom(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+        RoleText::Role(text) | RoleText::Custom(text) => {
+            Some(text.trim()).filter(|text| !text.is_empty())
+        }
     };
     let mut view = SystemView {
         role,
@@ -308,13 +348,31 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Re
     };
     let engine = engine()?;
     // One guideline a line; numbered afterwards, because which of them apply depends on the tools.
-    let general = render(&engine, "guidelines", detail.guidelines().text(input.language), &view)?;
-    let general = general.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
+    let general = render(
+        &engine,
+        "guidelines",
+        detail.guidelines().text(input.language),
+        &view,
+    )?;
+    let general = general
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned);
     view.guidelines = general.chain(input.guidelines.iter().cloned()).collect();
 
     let mut text = String::new();
-    for section in input.sections.ordered().filter(|section| section.belongs(detail)) {
-        let rendered = render(&engine, section.name(), &input.sections.template(section, detail, input), &view)?;
+    for section in input
+        .sections
+        .ordered()
+        .filter(|section| section.belongs(detail))
+    {
+        let rendered = render(
+            &engine,
+            section.name(),
+            &input.sections.template(section, detail, input),
+            &view,
+        )?;
         let rendered = rendered.trim();
         if rendered.is_empty() {
             continue;
@@ -329,8 +387,14 @@ pub(crate) fn render_detail(input: &SystemInput<'_>, detail: SystemDetail) -> Re
 }
 
 fn engine() -> Result<minijinja::Environment<'static>, ContextError> {
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    let syntax = syntax.map_err(|source| ContextError::Template { section: "syntax", source })?;
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build();
+    let syntax = syntax.map_err(|source| ContextError::Template {
+        section: "syntax",
+        source,
+    })?;
     let mut engine = minijinja::Environment::new();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
     engine.set_syntax(syntax);
@@ -353,12 +417,20 @@ fn render(
     template: &str,
     view: &SystemView<'_>,
 ) -> Result<String, ContextError> {
-    engine.render_named_str(section, template, Serde(view)).map_err(|source| ContextError::Template { section, source })
+    engine
+        .render_named_str(section, template, Serde(view))
+        .map_err(|source| ContextError::Template { section, source })
 }
 
-/// The system message with this text. Its id comes from the text, so an unchanged layer is the same message.
+/// The system message with this text. Its id comes from the text, so an unchanged layer is the same
+/// message.
 pub fn system_entry(text: impl AsRef<str>, counter: &dyn TokenCounter) -> Arc<Entry> {
-    EntryMaker { counter, memo: None, recall: RecallTool::Missing }.made("system", Role::System, text.as_ref())
+    EntryMaker {
+        counter,
+        memo: None,
+        recall: RecallTool::Missing,
+    }
+    .made("system", Role::System, text.as_ref())
 }
 
 #[cfg(test)]

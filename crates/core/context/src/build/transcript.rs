@@ -1,4 +1,5 @@
-//! A conversation as plain paragraphs: for models that take no structured history, and for whoever summarises one.
+//! A conversation as plain paragraphs: for models that take no structured history, and for whoever
+//! summarises one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,8 +18,9 @@ pub enum Labels {
     RolesAndIds,
 }
 
-/// The messages as paragraphs labelled `[user]`, `[assistant]` and `[tool]`, an empty line between. Results are compressed
-/// envelopes of one line, summaries stand verbatim, and there are no call ids.
+/// The messages as paragraphs labelled `[user]`, `[assistant]` and `[tool]`, an empty line between.
+/// Results are compressed envelopes of one line, summaries stand verbatim, and there are no call
+/// ids.
 pub fn transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels) -> String {
     let mut text = String::new();
     for entry in entries {
@@ -52,7 +54,11 @@ fn paragraph(message: &Message, limits: CompressLimits, labels: Labels) -> Strin
             Part::Text { text: said, .. } => write!(text, "\n{}", said.trim_end()),
             Part::ToolCall(call) => write!(text, "\ncalls {} {}", call.name, call.arguments),
             Part::ToolResult(result) => {
-                write!(text, "\n{}", compress(&result.name, &result.envelope, limits))
+                write!(
+                    text,
+                    "\n{}",
+                    compress(&result.name, &result.envelope, limits)
+                )
             }
             Part::Image(image) => write!(text, "\n(a picture, {})", image.media_type),
             // Reasoning is the model's own; what came of it is said or done.

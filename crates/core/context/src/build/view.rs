@@ -1,4 +1,5 @@
-//! The execute view: the whole request in four messages, so that a bare "continue" still makes sense.
+//! The execute view: the whole request in four messages, so that a bare "continue" still makes
+//! sense.
 //!
 //! ```text
 //! 0 system      rules, documents, a short table of tools
@@ -7,13 +8,16 @@
 //! 3 system      the state of execution, reminders included
 //! ```
 //!
-//! On an API that does not take that shape, 1 to 3 go as user messages in `<dialogue>`, `<window>` and `<state>`.
+//! On an API that does not take that shape, 1 to 3 go as user messages in `<dialogue>`, `<window>`
+//! and `<state>`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_types::{Api, Entry, Layer, Message, Part, Request, Role, Segment, ToolCall, ToolResult, ToolSet};
+use haft_types::{
+    Api, Entry, Layer, Message, Part, Request, Role, Segment, ToolCall, ToolResult, ToolSet,
+};
 
 use crate::build::layers::Layers;
 use crate::build::rounds::{Timeline, TimelineItem, is_user_speech};
@@ -44,10 +48,12 @@ struct Texts {
 /// Takes out the results of older rounds: this view never shows them, so they must not count.
 pub(crate) fn forget_old_steps(line: &mut Timeline) {
     let round = line.round;
-    line.items.retain(|item| item.round == round || item.unseen || item.role() != Role::Tool);
+    line.items
+        .retain(|item| item.round == round || item.unseen || item.role() != Role::Tool);
 }
 
-/// The items that the window shows: those of the running round, and an interrupted step whose results were not seen yet.
+/// The items that the window shows: those of the running round, and an interrupted step whose
+/// results were not seen yet.
 fn window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
     let unseen = line.unseen_start();
     line.items
@@ -72,14 +78,42 @@ pub(crate) fn execute(
         state: state(snapshot.execution, line.round, &running, &layers.run),
     };
     let system = maker.made("system", Role::System, &system_text(layers));
-    let mut segments = vec![Segment { layer: Layer::System, owner: "system", entry: system, boundary: false }];
+    let mut segments = vec![Segment {
+        layer: Layer::System,
+        owner: "system",
+        entry: system,
+        boundary: false,
+    }];
     for (owner, layer, tag, role, text) in [
-        ("view:dialogue", Layer::History, "dialogue", Role::Assistant, texts.dialogue),
-        ("view:window", Layer::History, "window", Role::Assistant, texts.window),
-        ("view:state", Layer::Reminders, "state", Role::System, texts.state),
+        (
+            "view:dialogue",
+            Layer::History,
+            "dialogue",
+            Role::Assistant,
+            texts.dialogue,
+        ),
+        (
+            "view:window",
+            Layer::History,
+            "window",
+            Role::Assistant,
+            texts.window,
+        ),
+        (
+            "view:state",
+            Layer::Reminders,
+            "state",
+            Role::System,
+            texts.state,
+        ),
     ] {
         let entry = shaped(maker, snapshot.model.api, owner, tag, role, &text);
-        segments.push(Segment { layer, owner, entry, boundary: false });
+        segments.push(Segment {
+            layer,
+            owner,
+            entry,
+            boundary: false,
+        });
     }
     segments
 }
@@ -92,7 +126,14 @@ fn takes_the_shape(api: Api) -> bool {
     }
 }
 
-fn shaped(maker: EntryMaker<'_>, api: Api, owner: &str, tag: &str, role: Role, text: &str) -> Arc<Entry> {
+fn shaped(
+    maker: EntryMaker<'_>,
+    api: Api,
+    owner: &str,
+    tag: &str,
+    role: Role,
+    text: &str,
+) -> Arc<Entry> {
     if takes_the_shape(api) {
         maker.made(owner, role, text)
     } else {
@@ -103,7 +144,11 @@ fn shaped(maker: EntryMaker<'_>, api: Api, owner: &str, tag: &str, role: Role, t
 /// Rules, documents and tools.
 fn system_text(layers: &Layers) -> String {
     let mut text = layers.system.message.joined_text().trim_end().to_owned();
-    for (_, entry) in layers.documents.iter().filter(|(_, entry)| entry.message.role == Role::User) {
+    for (_, entry) in layers
+        .documents
+        .iter()
+        .filter(|(_, entry)| entry.message.role == Role::User)
+    {
         let _ = write!(text, "\n\n====\n\n{}", entry.message.joined_text());
     }
     let table = tool_table(&layers.tools);
@@ -118,26 +163,41 @@ fn system_text(layers: &Layers) -> String {
 fn tool_table(tools: &ToolSet) -> String {
     let line = |spec: &haft_types::ToolSpec| {
         let first = spec.description.lines().next().unwrap_or_default();
-        let sentence = first.split_once(". ").map_or(first, |(sentence, _)| sentence);
+        let sentence = first
+            .split_once(". ")
+            .map_or(first, |(sentence, _)| sentence);
         format!("- {}: {}", spec.name, sentence.trim_end_matches('.'))
     };
     tools.specs.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The real speech: what the user and the model said to each other, in the order it was said.
-fn dialogue(snapshot: &Snapshot<'_>, line: &Timeline, all: &[TimelineItem], folding: Folding) -> String {
-    let said: Vec<_> = all.iter().filter_map(|item| Some((item, utterance(&item.entry.message)?))).collect();
+fn dialogue(
+    snapshot: &Snapshot<'_>,
+    line: &Timeline,
+    all: &[TimelineItem],
+    folding: Folding,
+) -> String {
+    let said: Vec<_> = all
+        .iter()
+        .filter_map(|item| Some((item, utterance(&item.entry.message)?)))
+        .collect();
     let (most, room) = match folding {
         // A line takes some thirty tokens; the digest may take a tenth of the window.
-        Folding::Digest => {
-            (snapshot.policy.dialogue, (snapshot.policy.usable_window(snapshot.model) / 300).max(20) as usize)
-        }
+        Folding::Digest => (
+            snapshot.policy.dialogue,
+            (snapshot.policy.usable_window(snapshot.model) / 300).max(20) as usize,
+        ),
         Folding::Utterances => (snapshot.policy.dialogue, 0),
         Folding::Inputs => (0, 0),
     };
     let shown = shown_utterances(&said, line.round, most as usize);
     let lines: Vec<_> = shown.iter().map(|index| said[*index].1.as_str()).collect();
-    let everything = snapshot.history.iter().filter(|entry| utterance(&entry.message).is_some()).count();
+    let everything = snapshot
+        .history
+        .iter()
+        .filter(|entry| utterance(&entry.message).is_some())
+        .count();
     let folded = everything.saturating_sub(shown.len());
     let steps = folded_steps(line, all);
 
@@ -165,16 +225,22 @@ fn dialogue(snapshot: &Snapshot<'_>, line: &Timeline, all: &[TimelineItem], fold
     text
 }
 
-/// Which utterances are shown, in their order: the first of the user's, all of the user's in the running round, and as many of
-/// the newest besides, the user's before the model's.
+/// Which utterances are shown, in their order: the first of the user's, all of the user's in the
+/// running round, and as many of the newest besides, the user's before the model's.
 fn shown_utterances(said: &[(&TimelineItem, String)], round: u32, most: usize) -> Vec<usize> {
     let is_user = |index: &usize| said[*index].0.role() == Role::User;
     let first = (0..said.len()).find(|index| is_user(index));
-    let always = |index: &usize| is_user(index) && (Some(*index) == first || said[*index].0.round == round);
+    let always =
+        |index: &usize| is_user(index) && (Some(*index) == first || said[*index].0.round == round);
     let mut shown: Vec<_> = (0..said.len()).filter(always).collect();
-    let users = (0..said.len()).rev().filter(|index| is_user(index) && !always(index));
+    let users = (0..said.len())
+        .rev()
+        .filter(|index| is_user(index) && !always(index));
     let others = (0..said.len()).rev().filter(|index| !is_user(index));
-    let rest = users.chain(others).take(most.saturating_sub(shown.len())).collect::<Vec<_>>();
+    let rest = users
+        .chain(others)
+        .take(most.saturating_sub(shown.len()))
+        .collect::<Vec<_>>();
     shown.extend(rest);
     shown.sort_unstable();
     shown
@@ -186,7 +252,10 @@ fn folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
     let results: HashMap<_, _> = all
         .iter()
         .flat_map(|item| {
-            item.entry.message.tool_results().map(move |result| ((item.block, &*result.tool_call_id), (item, result)))
+            item.entry
+                .message
+                .tool_results()
+                .map(move |result| ((item.block, &*result.tool_call_id), (item, result)))
         })
         .collect();
     let folded = all.iter().filter(|item| !window.contains(&item.id()));
@@ -197,24 +266,52 @@ fn folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
             Some((at, result)) => CallSubject::all(Some(call), result, &at.entry.message.metadata),
             None => CallSubject::of(call).into_iter().collect(),
         };
-        let subject =
-            subjects.first().map(CallSubject::label).or_else(|| first_text(&call.arguments)).unwrap_or_default();
-        let subject: String = subject.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
+        let subject = subjects
+            .first()
+            .map(CallSubject::label)
+            .or_else(|| first_text(&call.arguments))
+            .unwrap_or_default();
+        let subject: String = subject
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(80)
+            .collect();
         let gap = if subject.is_empty() { "" } else { " " };
-        format!("{}{gap}{subject}: {}", call.name, result.map_or("interrupted".into(), |(_, result)| outcome(result)))
+        format!(
+            "{}{gap}{subject}: {}",
+            call.name,
+            result.map_or("interrupted".into(), |(_, result)| outcome(result))
+        )
     };
-    folded.flat_map(|item| item.entry.message.tool_calls().map(|call| step(item, call)).collect::<Vec<_>>()).collect()
+    folded
+        .flat_map(|item| {
+            item.entry
+                .message
+                .tool_calls()
+                .map(|call| step(item, call))
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// The first text among a call's arguments: what it is about, where nothing better is known.
 fn first_text(arguments: &str) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
-    arguments.as_object()?.values().find_map(|value| value.as_str().map(str::to_owned))
+    arguments
+        .as_object()?
+        .values()
+        .find_map(|value| value.as_str().map(str::to_owned))
 }
 
 /// How a call ended.
 fn outcome(result: &ToolResult) -> String {
-    let code = result.envelope.data.get("exit_code").and_then(serde_json::Value::as_i64);
+    let code = result
+        .envelope
+        .data
+        .get("exit_code")
+        .and_then(serde_json::Value::as_i64);
     match (code, &result.envelope.error) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(error)) => format!("error ({})", error.code),
@@ -247,18 +344,37 @@ fn window(running: &[&TimelineItem]) -> String {
         for part in &message.content {
             let _ = match part {
                 Part::Thinking(thinking) if !thinking.text.trim().is_empty() => {
-                    // A thought belongs to the call it leads to; a reply without calls gets a number of its own.
+                    // A thought belongs to the call it leads to; a reply without calls gets a
+                    // number of its own.
                     let number = number.max(1);
                     writeln!(text, "\n{number}. thought: {}", thinking.text.trim())
                 }
-                Part::ToolCall(call) => writeln!(text, "\n{number}. tool_call: {} {}", call.name, call.arguments),
+                Part::ToolCall(call) => writeln!(
+                    text,
+                    "\n{number}. tool_call: {} {}",
+                    call.name, call.arguments
+                ),
                 Part::ToolResult(result) => {
-                    let (status, observed) = (status_name(result.envelope.status), result.envelope.text.trim_end());
-                    writeln!(text, "\n{number}. observation: {} ({status})\n{observed}", result.name)
+                    let (status, observed) = (
+                        status_name(result.envelope.status),
+                        result.envelope.text.trim_end(),
+                    );
+                    writeln!(
+                        text,
+                        "\n{number}. observation: {} ({status})\n{observed}",
+                        result.name
+                    )
                 }
-                Part::Image(image) => writeln!(text, "\n(a picture, {}, is not shown here)", image.media_type),
-                // A nudge, what a background task did, what another agent says: nobody's utterance, and still to be read.
-                Part::Text { text: said, .. } if message.role == Role::User && !is_user_speech(message) => {
+                Part::Image(image) => writeln!(
+                    text,
+                    "\n(a picture, {}, is not shown here)",
+                    image.media_type
+                ),
+                // A nudge, what a background task did, what another agent says: nobody's utterance,
+                // and still to be read.
+                Part::Text { text: said, .. }
+                    if message.role == Role::User && !is_user_speech(message) =>
+                {
                     writeln!(text, "\nnotice: {}", said.trim())
                 }
                 Part::Text { .. } | Part::Thinking(_) => Ok(()),
@@ -282,8 +398,16 @@ fn state(
     let _ = match execution.and_then(|state| state.max_replies) {
         // The limit is one of replies, not of inputs.
         Some(max) => {
-            let next = running.iter().filter(|item| item.role() == Role::Assistant).count() + 1;
-            writeln!(text, "round: {round}, reply {} of {max}", next.min(max as usize))
+            let next = running
+                .iter()
+                .filter(|item| item.role() == Role::Assistant)
+                .count()
+                + 1;
+            writeln!(
+                text,
+                "round: {round}, reply {} of {max}",
+                next.min(max as usize)
+            )
         }
         None => writeln!(text, "round: {round} of no limit"),
     };
@@ -311,7 +435,11 @@ fn state(
 pub(crate) fn check(request: &Request) -> Result<(), IntegrityError> {
     const NATIVE: [Role; 4] = [Role::System, Role::Assistant, Role::Assistant, Role::System];
     const TAGGED: [Role; 4] = [Role::System, Role::User, Role::User, Role::User];
-    let roles: Vec<_> = request.segments.iter().map(|segment| segment.entry.message.role).collect();
+    let roles: Vec<_> = request
+        .segments
+        .iter()
+        .map(|segment| segment.entry.message.role)
+        .collect();
     if roles != NATIVE && roles != TAGGED {
         return Err(IntegrityError::ViewShape { roles });
     }

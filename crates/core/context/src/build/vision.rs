@@ -12,8 +12,13 @@ pub fn vision_request(
     counter: &dyn TokenCounter,
 ) -> Request {
     let instructions = prompt!("../../templates/vision").text(language);
-    let mut request =
-        plain_request(instructions, "vision", prompt!("../../templates/vision_task").text(language), model, counter);
+    let mut request = plain_request(
+        instructions,
+        "vision",
+        prompt!("../../templates/vision_task").text(language),
+        model,
+        counter,
+    );
     if let Some(segment) = request.segments.last_mut() {
         let mut message = segment.entry.message.clone();
         message.content.push(Part::Image(image.clone()));

@@ -17,7 +17,8 @@ use crate::build::rounds::{CLEARED, COMPRESSED, EXCERPT, LEDGER, SUMMARY};
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
-/// What a request looked like to a prefix cache. Keep it until the next request of the conversation.
+/// What a request looked like to a prefix cache. Keep it until the next request of the
+/// conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// The model, as `provider/model`.
@@ -34,7 +35,12 @@ pub struct Sent {
 }
 
 impl Sent {
-    pub(crate) fn of(request: &Request, model: &ModelSpec, policy: &Policy, edits: Option<&EditState>) -> Self {
+    pub(crate) fn of(
+        request: &Request,
+        model: &ModelSpec,
+        policy: &Policy,
+        edits: Option<&EditState>,
+    ) -> Self {
         let segment = |segment: &Segment| SentSegment {
             layer: segment.layer,
             owner: Cow::Borrowed(segment.owner),
@@ -52,7 +58,8 @@ impl Sent {
         }
     }
 
-    /// Takes over where the request was marked: what to mark depends on the comparison, so it comes last.
+    /// Takes over where the request was marked: what to mark depends on the comparison, so it comes
+    /// last.
     pub(crate) fn copy_boundaries(&mut self, request: &Request) {
         for (sent, segment) in self.segments.iter_mut().zip(&request.segments) {
             sent.boundary = segment.boundary;
@@ -145,7 +152,8 @@ pub struct Break {
     pub first: SentSegment,
     /// Tokens that were sent before, are sent again and cannot be read from the cache.
     pub tokens: u64,
-    /// What they are billed at more than if they were read from the cache, in USD; absent without prices.
+    /// What they are billed at more than if they were read from the cache, in USD; absent without
+    /// prices.
     pub cost: Option<f64>,
 }
 
@@ -156,8 +164,8 @@ pub(crate) struct DeliberateChanges {
     pub(crate) ladder: bool,
 }
 
-/// Compares a request with the one before. What a break costs is settled in [`pricing`](crate::cache::pricing), once it is known what
-/// the provider is asked to remember.
+/// Compares a request with the one before. What a break costs is settled in
+/// [`pricing`](crate::cache::pricing), once it is known what the provider is asked to remember.
 pub(crate) fn compare(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefix {
     let pairs = last.segments.iter().zip(&now.segments);
     let same = pairs.take_while(|(old, new)| old.hash == new.hash).count();
@@ -170,36 +178,66 @@ pub(crate) fn compare(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefi
     };
     // Tools come before everything else on every API.
     let kept = if outside.is_some() { 0 } else { same };
-    let Some(first) = last.segments.get(kept) else { return Prefix { kept, broken: None } };
+    let Some(first) = last.segments.get(kept) else {
+        return Prefix { kept, broken: None };
+    };
     let cause = outside.unwrap_or_else(|| cause(last, now, kept, done));
-    Prefix { kept, broken: Some(Break { cause, first: first.clone(), tokens: 0, cost: None }) }
+    Prefix {
+        kept,
+        broken: Some(Break {
+            cause,
+            first: first.clone(),
+            tokens: 0,
+            cost: None,
+        }),
+    }
 }
 
 /// Why the segments differ at `index`.
 fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Cause {
     let old = &last.segments[index];
     let Some(new) = now.segments.get(index) else {
-        return if last.edits == now.edits { removed(last, now, done) } else { Cause::ContextEdited };
+        return if last.edits == now.edits {
+            removed(last, now, done)
+        } else {
+            Cause::ContextEdited
+        };
     };
     if new.owner.starts_with("view:") || old.owner.starts_with("view:") {
         return Cause::ViewRewritten;
     }
     let one_of = |layer| old.layer == layer || new.layer == layer;
     if one_of(Layer::System) {
-        return if done.ladder { Cause::TooLarge } else { Cause::SystemChanged };
+        return if done.ladder {
+            Cause::TooLarge
+        } else {
+            Cause::SystemChanged
+        };
     }
     if one_of(Layer::Documents) {
-        return if done.ladder { Cause::TooLarge } else { Cause::DocumentsChanged };
+        return if done.ladder {
+            Cause::TooLarge
+        } else {
+            Cause::DocumentsChanged
+        };
     }
     if last.edits != now.edits {
         return Cause::ContextEdited;
     }
     if one_of(Layer::Reminders) {
         let in_place = old.layer == new.layer || !has_run(last) || !has_run(now);
-        return if in_place { Cause::RemindersChanged } else { Cause::RemindersMoved };
+        return if in_place {
+            Cause::RemindersChanged
+        } else {
+            Cause::RemindersMoved
+        };
     }
     // A summary may also take the place of another one, which stood in for it.
-    if old.message != new.message && [&old.owner, &new.owner].into_iter().any(|owner| owner == SUMMARY) {
+    if old.message != new.message
+        && [&old.owner, &new.owner]
+            .into_iter()
+            .any(|owner| owner == SUMMARY)
+    {
         return Cause::Compaction;
     }
     if new.owner == LEDGER && old.message != new.message {
@@ -208,14 +246,20 @@ fn cause(last: &Sent, now: &Sent, index: usize, done: DeliberateChanges) -> Caus
     if old.message == new.message {
         return changed_in_place(old, new, last.policy != now.policy);
     }
-    if now.segments.iter().any(|segment| segment.message == old.message) {
+    if now
+        .segments
+        .iter()
+        .any(|segment| segment.message == old.message)
+    {
         return Cause::MessagesRestored;
     }
     removed(last, now, done)
 }
 
 fn has_run(sent: &Sent) -> bool {
-    sent.segments.iter().any(|segment| segment.layer == Layer::Reminders)
+    sent.segments
+        .iter()
+        .any(|segment| segment.layer == Layer::Reminders)
 }
 
 /// Why the same message is sent in another form.

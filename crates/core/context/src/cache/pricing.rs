@@ -1,5 +1,5 @@
-//! What the input of a request should cost if the cache is warm: read, written and fresh tokens apart, and what a
-//! break of the prefix adds to that.
+//! What the input of a request should cost if the cache is warm: read, written and fresh tokens
+//! apart, and what a break of the prefix adds to that.
 //!
 //! ```text
 //! last   S ¹ U A T A T ²
@@ -35,25 +35,42 @@ struct CachedTokens {
 impl Priced<'_> {
     /// The input tokens by class, if the provider's cache holds what the request before left there.
     ///
-    /// `total` is the whole request as it is counted, its framing included; `last` is the request before and how many of its segments this
-    /// one repeats.
+    /// `total` is the whole request as it is counted, its framing included; `last` is the request
+    /// before and how many of its segments this one repeats.
     pub(crate) fn expected(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
         let CachedTokens { read, stored } = self.cached(last);
         let cached_input = self.prefix(read);
         let cache_write = self.prefix(stored).saturating_sub(cached_input);
         let total = Scale::of(self.model).up(total);
-        Usage { input: total - cached_input - cache_write, cached_input, cache_write, ..Usage::default() }
+        Usage {
+            input: total - cached_input - cache_write,
+            cached_input,
+            cache_write,
+            ..Usage::default()
+        }
     }
 
-    /// Settles what a break costs: what the request before had sent too and what is nevertheless billed again.
+    /// Settles what a break costs: what the request before had sent too and what is nevertheless
+    /// billed again.
     pub(crate) fn settle(self, broken: &mut Break, last: &Sent, kept: usize) {
         let CachedTokens { read, stored } = self.cached(Some((last, kept)));
         // Without a cache nothing is lost, but it can still be said what is sent anew.
-        let read = if self.model.cache.rule.finds() == CacheMatch::Nothing { kept } else { read };
-        let before: HashSet<_> = last.segments[read..].iter().map(|segment| segment.hash).collect();
+        let read = if self.model.cache.rule.finds() == CacheMatch::Nothing {
+            kept
+        } else {
+            read
+        };
+        let before: HashSet<_> = last.segments[read..]
+            .iter()
+            .map(|segment| segment.hash)
+            .collect();
         let mut again = Usage::default();
         let mut add = |tokens: u32, index: usize| {
-            let class = if index < stored { &mut again.cache_write } else { &mut again.input };
+            let class = if index < stored {
+                &mut again.cache_write
+            } else {
+                &mut again.input
+            };
             *class += u64::from(tokens);
         };
         // Tools are read with the first segment or not at all.
@@ -71,11 +88,16 @@ impl Priced<'_> {
         broken.tokens = again.all_input();
         // Which prices apply is decided by the whole request, not by the part that is billed again.
         let whole = self.prefix(self.now.segments.len());
-        let as_read = Usage { cached_input: broken.tokens, ..Usage::default() };
+        let as_read = Usage {
+            cached_input: broken.tokens,
+            ..Usage::default()
+        };
         let price = self.model.price.map(|price| price.for_input(whole));
         broken.cost = price.map(|price| match self.model.cache.rule.finds() {
             CacheMatch::Nothing => 0.0,
-            CacheMatch::Prefix | CacheMatch::Boundaries => price.cost(again).total - price.cost(as_read).total,
+            CacheMatch::Prefix | CacheMatch::Boundaries => {
+                price.cost(again).total - price.cost(as_read).total
+            }
         });
     }
 
@@ -84,30 +106,62 @@ impl Priced<'_> {
             CacheMatch::Nothing => (0, 0),
             CacheMatch::Prefix => (last.map_or(0, |(_, kept)| kept), 0),
             CacheMatch::Boundaries => {
-                let marked = |segments: &[SentSegment]| segments.iter().rposition(|one| one.boundary);
+                let marked =
+                    |segments: &[SentSegment]| segments.iter().rposition(|one| one.boundary);
                 let found = last.and_then(|(sent, kept)| marked(&sent.segments[..kept]));
-                (found.map_or(0, |index| index + 1), marked(&self.now.segments).map_or(0, |index| index + 1))
+                (
+                    found.map_or(0, |index| index + 1),
+                    marked(&self.now.segments).map_or(0, |index| index + 1),
+                )
             }
         };
         // Shorter prefixes are not cached.
-        let bounded = |count: usize| if self.prefix(count) < u64::from(self.model.cache.min) { 0 } else { count };
-        CachedTokens { read: bounded(read), stored: bounded(stored) }
+        let bounded = |count: usize| {
+            if self.prefix(count) < u64::from(self.model.cache.min) {
+                0
+            } else {
+                count
+            }
+        };
+        CachedTokens {
+            read: bounded(read),
+            stored: bounded(stored),
+        }
     }
 
     /// The model's tokens for the first `count` segments, with the tools before them.
     fn prefix(self, count: usize) -> u64 {
-        let segments = self.now.segments[..count].iter().map(|segment| u64::from(segment.tokens)).sum::<u64>();
-        if count == 0 { 0 } else { Scale::of(self.model).up(u64::from(self.tool_tokens) + segments) }
+        let segments = self.now.segments[..count]
+            .iter()
+            .map(|segment| u64::from(segment.tokens))
+            .sum::<u64>();
+        if count == 0 {
+            0
+        } else {
+            Scale::of(self.model).up(u64::from(self.tool_tokens) + segments)
+        }
     }
 }
 
 /// Compares two requests of a log, where what the engine did on purpose is not known any more.
 ///
-/// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as the one they suggest.
-/// `tool_tokens` are those of the tools of `now`, which stand before its first segment.
+/// A cause that segments cannot show ([`Cause::TooLarge`], [`Cause::MessagesDeleted`]) comes out as
+/// the one they suggest. `tool_tokens` are those of the tools of `now`, which stand before its
+/// first segment.
 pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
-    let mut prefix = compare(last, now, DeliberateChanges { deleted: false, ladder: false });
-    let priced = Priced { now, model, tool_tokens };
+    let mut prefix = compare(
+        last,
+        now,
+        DeliberateChanges {
+            deleted: false,
+            ladder: false,
+        },
+    );
+    let priced = Priced {
+        now,
+        model,
+        tool_tokens,
+    };
     if let Some(broken) = &mut prefix.broken {
         priced.settle(broken, last, prefix.kept);
     }

@@ -6,8 +6,9 @@
 //!          read   | again     |       tokens, money, and what every later request is shorter by
 //! ```
 //!
-//! A [`PrefixCache`] keeps what a conversation has sent and [simulates](CacheSimulator) what the provider's cache holds of it. A quote
-//! compares two ways of sending the next request: as it would be without the action, and with it.
+//! A [`PrefixCache`] keeps what a conversation has sent and [simulates](CacheSimulator) what the
+//! provider's cache holds of it. A quote compares two ways of sending the next request: as it would
+//! be without the action, and with it.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +21,8 @@ use crate::cache::prefix::Sent;
 use crate::cache::simulate::{CachePiece, CacheSimulator};
 use crate::scale::Scale;
 
-/// What a conversation has sent to one model, and what the model's cache should hold of it. Tokens are counted ones.
+/// What a conversation has sent to one model, and what the model's cache should hold of it. Tokens
+/// are counted ones.
 #[derive(Clone, Debug)]
 pub struct PrefixCache {
     cache: CacheSimulator,
@@ -38,7 +40,8 @@ pub struct PrefixCache {
 pub enum ContextChange {
     /// The tools, and with them everything: they come first on every API.
     Everything,
-    /// The message with this index, from 0, and everything behind it. Beyond the end nothing is changed.
+    /// The message with this index, from 0, and everything behind it. Beyond the end nothing is
+    /// changed.
     From(usize),
     /// The messages with these indices are left out.
     Without {
@@ -68,11 +71,17 @@ impl PrefixCache {
     /// Nothing was sent to this model yet.
     pub fn new(model: &ModelSpec) -> Self {
         let cache = CacheSimulator::new(&model.cache);
-        Self { cache, scale: Scale::of(model), last: Vec::new(), passing: None, at: Duration::ZERO }
+        Self {
+            cache,
+            scale: Scale::of(model),
+            last: Vec::new(),
+            passing: None,
+            at: Duration::ZERO,
+        }
     }
 
-    /// Notes a request of which only the outline is known, sent so long after the one before. `blocks` tells how many content
-    /// blocks a message has.
+    /// Notes a request of which only the outline is known, sent so long after the one before.
+    /// `blocks` tells how many content blocks a message has.
     pub fn note_sent(
         &mut self,
         after: Duration,
@@ -80,25 +89,47 @@ impl PrefixCache {
         tool_tokens: u32,
         blocks: impl Fn(&SentSegment) -> usize,
     ) {
-        let tools = CachePiece { hash: sent.tools, tokens: tool_tokens.into(), blocks: 1, boundary: false };
+        let tools = CachePiece {
+            hash: sent.tools,
+            tokens: tool_tokens.into(),
+            blocks: 1,
+            boundary: false,
+        };
         let piece = |segment: &SentSegment| CachePiece {
             hash: segment.hash,
             tokens: segment.tokens.into(),
             blocks: blocks(segment).max(1) as u32,
             boundary: segment.boundary,
         };
-        let request = [tools].into_iter().chain(sent.segments.iter().map(piece)).collect();
-        self.note(after, request, sent.segments.iter().map(|segment| segment.layer));
+        let request = [tools]
+            .into_iter()
+            .chain(sent.segments.iter().map(piece))
+            .collect();
+        self.note(
+            after,
+            request,
+            sent.segments.iter().map(|segment| segment.layer),
+        );
     }
 
-    fn note(&mut self, after: Duration, request: Vec<CachePiece>, layers: impl Iterator<Item = Layer>) {
+    fn note(
+        &mut self,
+        after: Duration,
+        request: Vec<CachePiece>,
+        layers: impl Iterator<Item = Layer>,
+    ) {
         self.at += after;
         self.cache.send(self.at, &self.scaled(&request));
         let layers: Vec<_> = layers.collect();
-        let documents = layers.iter().rposition(|layer| *layer == Layer::Documents).map(|index| index + 1);
+        let documents = layers
+            .iter()
+            .rposition(|layer| *layer == Layer::Documents)
+            .map(|index| index + 1);
         let before_run = layers.iter().position(|layer| *layer == Layer::Reminders);
         let standing = [Some(1), documents, before_run, Some(layers.len())];
-        let passing = |(index, piece): (usize, &CachePiece)| piece.boundary && !standing.contains(&Some(index));
+        let passing = |(index, piece): (usize, &CachePiece)| {
+            piece.boundary && !standing.contains(&Some(index))
+        };
         self.passing = request.iter().enumerate().position(passing);
         self.last = request;
     }
@@ -110,12 +141,17 @@ impl PrefixCache {
 
     /// The tokens of the newest request, as the model counts them.
     pub fn tokens(&self) -> u64 {
-        self.scaled(&self.last).iter().map(|piece| piece.tokens).sum()
+        self.scaled(&self.last)
+            .iter()
+            .map(|piece| piece.tokens)
+            .sum()
     }
 
     /// What becomes of the input of a request, sent so long after the newest one.
     pub fn usage(&self, idle: Duration, request: &[CachePiece]) -> Usage {
-        self.cache.clone().send(self.at + idle, &self.scaled(request))
+        self.cache
+            .clone()
+            .send(self.at + idle, &self.scaled(request))
     }
 
     /// What this change of the newest request costs, if the next one is sent so long after it.
@@ -124,9 +160,14 @@ impl PrefixCache {
         let from = match change {
             ContextChange::Everything => 0,
             ContextChange::From(segment) => segment.saturating_add(1),
-            ContextChange::Without { first, end } => return self.removal(idle, &self.last, first..end, model),
+            ContextChange::Without { first, end } => {
+                return self.removal(idle, &self.last, first..end, model);
+            }
         };
-        changed.iter_mut().skip(from).for_each(|piece| piece.hash = other(piece.hash));
+        changed
+            .iter_mut()
+            .skip(from)
+            .for_each(|piece| piece.hash = other(piece.hash));
         // What is not the same any more is not looked for.
         if let Some(passing) = self.passing.filter(|passing| *passing >= from) {
             changed[passing].boundary = false;
@@ -135,18 +176,35 @@ impl PrefixCache {
     }
 
     /// What it costs to leave these messages, by their indices, out of a request.
-    pub fn removal(&self, idle: Duration, request: &[CachePiece], gone: Range<usize>, model: &ModelSpec) -> Quote {
+    pub fn removal(
+        &self,
+        idle: Duration,
+        request: &[CachePiece],
+        gone: Range<usize>,
+        model: &ModelSpec,
+    ) -> Quote {
         self.compare(idle, request, &without(request, gone), model)
     }
 
     /// What it costs to send `after` in place of `before`, so long after the newest request.
-    pub fn compare(&self, idle: Duration, before: &[CachePiece], after: &[CachePiece], model: &ModelSpec) -> Quote {
+    pub fn compare(
+        &self,
+        idle: Duration,
+        before: &[CachePiece],
+        after: &[CachePiece],
+        model: &ModelSpec,
+    ) -> Quote {
         Quote::of(self.usage(idle, before), self.usage(idle, after), model)
     }
 
-    /// What is paid for having waited so long; `None` while the cache should hold the newest request.
+    /// What is paid for having waited so long; `None` while the cache should hold the newest
+    /// request.
     pub fn waited(&self, idle: Duration, model: &ModelSpec) -> Option<Quote> {
-        let quote = Quote::of(self.usage(Duration::ZERO, &self.last), self.usage(idle, &self.last), model);
+        let quote = Quote::of(
+            self.usage(Duration::ZERO, &self.last),
+            self.usage(idle, &self.last),
+            model,
+        );
         (quote.tokens > 0).then_some(quote)
     }
 
@@ -157,43 +215,75 @@ impl PrefixCache {
             request[passing].boundary = false;
         }
         let usage = Self::new(to).usage(Duration::ZERO, &request);
-        let read = Usage { cached_input: usage.all_input(), ..Usage::default() };
+        let read = Usage {
+            cached_input: usage.all_input(),
+            ..Usage::default()
+        };
         Quote::of(read, usage, to)
     }
 
     fn scaled(&self, request: &[CachePiece]) -> Vec<CachePiece> {
-        request.iter().map(|piece| CachePiece { tokens: self.scale.up(piece.tokens), ..*piece }).collect()
+        request
+            .iter()
+            .map(|piece| CachePiece {
+                tokens: self.scale.up(piece.tokens),
+                ..*piece
+            })
+            .collect()
     }
 }
 
 impl Quote {
     /// The difference between two ways of sending a request.
     pub fn of(otherwise: Usage, usage: Usage, model: &ModelSpec) -> Self {
-        let anew = |usage: Usage| Usage { cached_input: 0, ..usage };
+        let anew = |usage: Usage| Usage {
+            cached_input: 0,
+            ..usage
+        };
         let price = model.price.map(|price| price.for_input(usage.all_input()));
         let cost_of = |usage: Usage| price.map(|price| price.cost(usage).total);
-        let more = |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one - other);
+        let more =
+            |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one - other);
         Self {
             usage,
             otherwise,
-            tokens: anew(usage).all_input().saturating_sub(anew(otherwise).all_input()),
+            tokens: anew(usage)
+                .all_input()
+                .saturating_sub(anew(otherwise).all_input()),
             cost: more(cost_of(anew(usage)), cost_of(anew(otherwise))).map(|cost| cost.max(0.0)),
-            extra: more(model.price.map(|price| price.cost(usage).total), cost_of(otherwise)),
+            extra: more(
+                model.price.map(|price| price.cost(usage).total),
+                cost_of(otherwise),
+            ),
         }
     }
 
     /// Tokens by which every later request is shorter.
     pub fn saved(&self) -> u64 {
-        self.otherwise.all_input().saturating_sub(self.usage.all_input())
+        self.otherwise
+            .all_input()
+            .saturating_sub(self.usage.all_input())
     }
 
-    /// What those would cost in each later request, read from the cache, in USD; absent without prices.
+    /// What those would cost in each later request, read from the cache, in USD; absent without
+    /// prices.
     pub fn saved_cost(&self, model: &ModelSpec) -> Option<f64> {
         let saved = match model.cache.rule.finds() {
-            CacheMatch::Nothing => Usage { input: self.saved(), ..Usage::default() },
-            CacheMatch::Prefix | CacheMatch::Boundaries => Usage { cached_input: self.saved(), ..Usage::default() },
+            CacheMatch::Nothing => Usage {
+                input: self.saved(),
+                ..Usage::default()
+            },
+            CacheMatch::Prefix | CacheMatch::Boundaries => Usage {
+                cached_input: self.saved(),
+                ..Usage::default()
+            },
         };
-        model.price.map(|price| price.for_input(self.otherwise.all_input()).cost(saved).total)
+        model.price.map(|price| {
+            price
+                .for_input(self.otherwise.all_input())
+                .cost(saved)
+                .total
+        })
     }
 }
 
@@ -212,11 +302,20 @@ impl fmt::Display for Quote {
 /// The request without these messages; its tools stand before the first.
 fn without(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
     let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1).min(request.len());
-    let left = request.iter().enumerate().filter(|(index, _)| !gone.contains(index));
+    let left = request
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !gone.contains(index));
     let mut left: Vec<_> = left.map(|(_, piece)| *piece).collect();
-    // A mark stays where it was: on the last message before something that moves, or on the very last one.
-    let marked = request.get(gone.clone()).is_some_and(|gone| gone.iter().any(|piece| piece.boundary));
-    if let Some(before) = left.get_mut(gone.start.saturating_sub(1)).filter(|_| marked) {
+    // A mark stays where it was: on the last message before something that moves, or on the very
+    // last one.
+    let marked = request
+        .get(gone.clone())
+        .is_some_and(|gone| gone.iter().any(|piece| piece.boundary));
+    if let Some(before) = left
+        .get_mut(gone.start.saturating_sub(1))
+        .filter(|_| marked)
+    {
         before.boundary = true;
     }
     left

@@ -1,8 +1,10 @@
-//! What a provider's prefix cache would do with a sequence of requests: read, written and fresh tokens of each.
+//! What a provider's prefix cache would do with a sequence of requests: read, written and fresh
+//! tokens of each.
 //!
-//! A request is a list of [`CachePiece`]s. Equal pieces at the front of two requests are equal bytes there; what lies within a
-//! piece is not looked at, so a match ends where a piece ends. The rules, each as its provider documents it (looked up in
-//! November 2026; `docs/context-lab.md` has the addresses):
+//! A request is a list of [`CachePiece`]s. Equal pieces at the front of two requests are equal
+//! bytes there; what lies within a piece is not looked at, so a match ends where a piece ends. The
+//! rules, each as its provider documents it (looked up in November 2026; `docs/context-lab.md` has
+//! the addresses):
 //!
 //! | rule | found again | billed as written | source |
 //! | --- | --- | --- | --- |
@@ -15,15 +17,18 @@
 //! | `llama-cpp` | the common prefix with the request before and its reply, but for the last token: one slot | nothing | llama.cpp, `tools/server` (`cache_prompt`) |
 //! | `automatic` | the longest common prefix | nothing | – |
 //!
-//! An entry lives for the rule's `ttl` after it was last used; vLLM and llama.cpp forget by pressure, not by time. The two
-//! compute the last token of a prompt in any case: what follows it is made from it.
+//! An entry lives for the rule's `ttl` after it was last used; vLLM and llama.cpp forget by
+//! pressure, not by time. The two compute the last token of a prompt in any case: what follows it
+//! is made from it.
 //!
 //! Invariant: per request nothing is hashed again that the request before began with.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use haft_types::{CacheKind, CacheMatch, CacheRule, ContentHash, Entry, Hasher, ModelSpec, Request, Usage};
+use haft_types::{
+    CacheKind, CacheMatch, CacheRule, ContentHash, Entry, Hasher, ModelSpec, Request, Usage,
+};
 
 use crate::scale::Scale;
 
@@ -53,7 +58,12 @@ impl CachePiece {
     /// A reply as later requests will hold it, in the model's own tokens.
     pub fn reply(entry: &Entry, model: &ModelSpec) -> Self {
         let tokens = Scale::of(model).up(entry.tokens.into());
-        Self { hash: entry.hash, tokens, blocks: entry.message.content.len().max(1) as u32, boundary: false }
+        Self {
+            hash: entry.hash,
+            tokens,
+            blocks: entry.message.content.len().max(1) as u32,
+            boundary: false,
+        }
     }
 }
 
@@ -126,7 +136,12 @@ impl KnownPrefix {
 
     fn sized(before: Option<&Self>, piece: &CachePiece, hash: ContentHash) -> Self {
         let (tokens, blocks) = before.map_or((0, 0), |before| (before.tokens, before.blocks));
-        Self { hash, tokens: tokens + piece.tokens, blocks: blocks + piece.blocks, boundary: piece.boundary }
+        Self {
+            hash,
+            tokens: tokens + piece.tokens,
+            blocks: blocks + piece.blocks,
+            boundary: piece.boundary,
+        }
     }
 }
 
@@ -141,20 +156,42 @@ struct CacheLookup {
 impl CacheSimulator {
     /// An empty cache of this kind.
     pub fn new(rule: &CacheRule) -> Self {
-        Self { rule: rule.clone(), stored: HashMap::new(), count: 0, before: Vec::new() }
+        Self {
+            rule: rule.clone(),
+            stored: HashMap::new(),
+            count: 0,
+            before: Vec::new(),
+        }
     }
 
-    /// Sends a request at this time, counted from any beginning, and tells what becomes of its input.
+    /// Sends a request at this time, counted from any beginning, and tells what becomes of its
+    /// input.
     pub fn send(&mut self, at: Duration, request: &[CachePiece]) -> Usage {
-        let same = self.before.iter().zip(request).take_while(|((old, _), new)| *old == new.hash).count();
+        let same = self
+            .before
+            .iter()
+            .zip(request)
+            .take_while(|((old, _), new)| *old == new.hash)
+            .count();
         let prefixes = self.prefixes(request, same);
         let total = prefixes.last().map_or(0, |last| last.tokens);
         self.forget(at);
         let found = self.found(&prefixes);
         let read = self.readable(found.tokens, total);
-        let written = self.store(at, &prefixes, found.last, same).saturating_sub(read);
-        self.before = request.iter().map(|piece| piece.hash).zip(prefixes).collect();
-        Usage { input: total - read - written, cached_input: read, cache_write: written, ..Usage::default() }
+        let written = self
+            .store(at, &prefixes, found.last, same)
+            .saturating_sub(read);
+        self.before = request
+            .iter()
+            .map(|piece| piece.hash)
+            .zip(prefixes)
+            .collect();
+        Usage {
+            input: total - read - written,
+            cached_input: read,
+            cache_write: written,
+            ..Usage::default()
+        }
     }
 
     /// Notes what the model answered to the request before: some caches hold that, too.
@@ -168,14 +205,17 @@ impl CacheSimulator {
             | CacheKind::Gemini
             | CacheKind::None => false,
         };
-        let Some((_, before)) = self.before.last().filter(|_| keeps) else { return };
+        let Some((_, before)) = self.before.last().filter(|_| keeps) else {
+            return;
+        };
         let whole = KnownPrefix::with(Some(before), reply);
         if whole.tokens >= self.least() {
             self.keep(at, &whole, Unit::CacheLookup);
         }
     }
 
-    /// Every prefix of a request that ends with a piece; the first `same` pieces are those of the request before.
+    /// Every prefix of a request that ends with a piece; the first `same` pieces are those of the
+    /// request before.
     fn prefixes(&self, request: &[CachePiece], same: usize) -> Vec<KnownPrefix> {
         let mut prefixes: Vec<KnownPrefix> = Vec::with_capacity(request.len());
         for (index, piece) in request.iter().enumerate() {
@@ -201,20 +241,25 @@ impl CacheSimulator {
             | CacheKind::Deepseek => self.rule.life(),
         };
         if let Some(life) = life {
-            self.stored.retain(|_, stored| now.saturating_sub(stored.used) <= life);
+            self.stored
+                .retain(|_, stored| now.saturating_sub(stored.used) <= life);
         }
     }
 
     /// The longest prefix that is found again.
     fn found(&self, prefixes: &[KnownPrefix]) -> CacheLookup {
         let known = |prefix: &KnownPrefix| self.stored.get(&prefix.hash);
-        let unit = |prefix: &KnownPrefix| known(prefix).is_some_and(|stored| stored.unit == Unit::CacheLookup);
+        let unit = |prefix: &KnownPrefix| {
+            known(prefix).is_some_and(|stored| stored.unit == Unit::CacheLookup)
+        };
         let last = match self.rule.rule.finds() {
             CacheMatch::Nothing => None,
             CacheMatch::Prefix => prefixes.iter().rposition(unit),
             CacheMatch::Boundaries if self.rule.rule == CacheKind::OpenaiBreakpoints => {
                 let oldest = self.count.saturating_sub(NEWEST);
-                prefixes.iter().rposition(|one| known(one).is_some_and(|one| one.order >= oldest))
+                prefixes
+                    .iter()
+                    .rposition(|one| known(one).is_some_and(|one| one.order >= oldest))
             }
             CacheMatch::Boundaries => {
                 let reach = self.rule.look_back.unwrap_or(LOOK_BACK);
@@ -222,20 +267,41 @@ impl CacheSimulator {
                     one.blocks <= marker.blocks && marker.blocks - one.blocks < reach && unit(one)
                 };
                 let markers: Vec<_> = prefixes.iter().filter(|prefix| prefix.boundary).collect();
-                prefixes.iter().rposition(|one| markers.iter().any(|marker| sees(marker, one)))
+                prefixes
+                    .iter()
+                    .rposition(|one| markers.iter().any(|marker| sees(marker, one)))
             }
         };
-        let found = CacheLookup { last, tokens: last.map_or(0, |index| prefixes[index].tokens) };
-        let Some(interval) = self.interval().filter(|_| self.rule.rule == CacheKind::Deepseek) else { return found };
-        // Units are cut at every interval of what was sent, so all of them that lie in the common part are there.
+        let found = CacheLookup {
+            last,
+            tokens: last.map_or(0, |index| prefixes[index].tokens),
+        };
+        let Some(interval) = self
+            .interval()
+            .filter(|_| self.rule.rule == CacheKind::Deepseek)
+        else {
+            return found;
+        };
+        // Units are cut at every interval of what was sent, so all of them that lie in the common
+        // part are there.
         let common = prefixes.iter().rposition(|prefix| known(prefix).is_some());
         let cut = common.map_or(0, |index| prefixes[index].tokens / interval * interval);
-        if cut > found.tokens { CacheLookup { last: common, tokens: cut } } else { found }
+        if cut > found.tokens {
+            CacheLookup {
+                last: common,
+                tokens: cut,
+            }
+        } else {
+            found
+        }
     }
 
     /// Tokens between two prefixes that are stored whatever they hold.
     fn interval(&self) -> Option<u64> {
-        self.rule.interval.filter(|tokens| *tokens > 0).map(u64::from)
+        self.rule
+            .interval
+            .filter(|tokens| *tokens > 0)
+            .map(u64::from)
     }
 
     /// How many of so many common tokens can be read, in a request of this length.
@@ -271,9 +337,15 @@ impl CacheSimulator {
         }
     }
 
-    /// Stores what this request leaves behind; returns up to which token that is billed. The first `same` pieces are those of
-    /// the request before.
-    fn store(&mut self, at: Duration, prefixes: &[KnownPrefix], found: Option<usize>, same: usize) -> u64 {
+    /// Stores what this request leaves behind; returns up to which token that is billed. The first
+    /// `same` pieces are those of the request before.
+    fn store(
+        &mut self,
+        at: Duration,
+        prefixes: &[KnownPrefix],
+        found: Option<usize>,
+        same: usize,
+    ) -> u64 {
         let (least, last) = (self.least(), prefixes.len().saturating_sub(1));
         // Reading a prefix uses everything before it, too.
         for prefix in &prefixes[..found.map_or(0, |index| index + 1)] {
@@ -286,7 +358,11 @@ impl CacheSimulator {
         }
         let everything = self.rule.rule == CacheKind::Deepseek && self.interval().is_some();
         let mut billed = 0;
-        for (index, prefix) in prefixes.iter().enumerate().filter(|(_, prefix)| prefix.tokens >= least) {
+        for (index, prefix) in prefixes
+            .iter()
+            .enumerate()
+            .filter(|(_, prefix)| prefix.tokens >= least)
+        {
             let unit = match self.rule.rule {
                 CacheKind::None => false,
                 CacheKind::Anthropic => prefix.boundary,
@@ -313,7 +389,11 @@ impl CacheSimulator {
 
     fn keep(&mut self, at: Duration, prefix: &KnownPrefix, unit: Unit) {
         let order = self.count;
-        let stored = self.stored.entry(prefix.hash).or_insert(StoredPrefix { used: at, order, unit });
+        let stored = self.stored.entry(prefix.hash).or_insert(StoredPrefix {
+            used: at,
+            order,
+            unit,
+        });
         stored.used = at;
         if unit == Unit::CacheLookup {
             stored.unit = unit;

@@ -1,8 +1,9 @@
 //! How much is cleared and compressed, by the model's cache.
 //!
-//! Compression waits for a moment when the prefix is read anew anyway, and a cache that outlives the user's pauses has no such
-//! moment. Clearing much and early is the cheaper way there; elsewhere it can wait until the request is large.
-//! `docs/context-lab.md` has the figures these values were chosen by.
+//! Compression waits for a moment when the prefix is read anew anyway, and a cache that outlives
+//! the user's pauses has no such moment. Clearing much and early is the cheaper way there;
+//! elsewhere it can wait until the request is large. `docs/context-lab.md` has the figures these
+//! values were chosen by.
 
 use std::time::Duration;
 
@@ -29,7 +30,12 @@ pub struct Reduction {
 
 impl Default for Reduction {
     fn default() -> Self {
-        Self { safe_zone: SafeZone::default(), prune_to: 0.5, prune_keep: 6, compress: Compress::default() }
+        Self {
+            safe_zone: SafeZone::default(),
+            prune_to: 0.5,
+            prune_keep: 6,
+            compress: Compress::default(),
+        }
     }
 }
 
@@ -49,19 +55,38 @@ pub enum ReductionReason {
 }
 
 impl Reduction {
-    /// What costs least while everything that must be kept is: for a model with prices, and a window that leaves a choice.
+    /// What costs least while everything that must be kept is: for a model with prices, and a
+    /// window that leaves a choice.
     fn for_model(model: &ModelSpec, usable: u32) -> (Self, ReductionReason) {
         let usual = Self::default();
         let tokens = |thousands: u64| SafeZone::Tokens(thousands * 1_024);
-        let (chosen, reason) = if model.cache.life().is_some_and(|life| life >= OUTLIVES_PAUSES) {
-            let chosen = Self { safe_zone: tokens(48), prune_to: 0.1, prune_keep: 3, compress: Compress::Never };
+        let (chosen, reason) = if model
+            .cache
+            .life()
+            .is_some_and(|life| life >= OUTLIVES_PAUSES)
+        {
+            let chosen = Self {
+                safe_zone: tokens(48),
+                prune_to: 0.1,
+                prune_keep: 3,
+                compress: Compress::Never,
+            };
             (chosen, ReductionReason::LongCache)
         } else {
-            (Self { safe_zone: tokens(128), prune_to: 0.3, ..usual }, ReductionReason::ShortCache)
+            (
+                Self {
+                    safe_zone: tokens(128),
+                    prune_to: 0.3,
+                    ..usual
+                },
+                ReductionReason::ShortCache,
+            )
         };
         let size = |reduction: Self| reduction.safe_zone.tokens(model.context_window, usable);
         match (model.price, size(chosen), size(usual)) {
-            (Some(_), Ok(chosen_size), Ok(usual_size)) if chosen_size < usual_size => (chosen, reason),
+            (Some(_), Ok(chosen_size), Ok(usual_size)) if chosen_size < usual_size => {
+                (chosen, reason)
+            }
             (Some(_), ..) => (usual, ReductionReason::SmallWindow),
             (None, ..) => (usual, ReductionReason::NoPrice),
         }
@@ -69,16 +94,23 @@ impl Reduction {
 }
 
 impl Policy {
-    /// What is done to old results in requests to this model. Who sets one of the four settings chooses for themselves: the
-    /// others then have their plain defaults.
+    /// What is done to old results in requests to this model. Who sets one of the four settings
+    /// chooses for themselves: the others then have their plain defaults.
     pub fn reduction(&self, model: &ModelSpec) -> Reduction {
         self.reduction_and_reason(model).0
     }
 
     /// Like [`Self::reduction`], with the reason of the values that are not set.
     pub fn reduction_and_reason(&self, model: &ModelSpec) -> (Reduction, ReductionReason) {
-        let Self { safe_zone, prune_to, prune_keep, compress, .. } = *self;
-        let is_set = safe_zone.is_some() || prune_to.is_some() || prune_keep.is_some() || compress.is_some();
+        let Self {
+            safe_zone,
+            prune_to,
+            prune_keep,
+            compress,
+            ..
+        } = *self;
+        let is_set =
+            safe_zone.is_some() || prune_to.is_some() || prune_keep.is_some() || compress.is_some();
         let (unset, reason) = if is_set {
             (Reduction::default(), ReductionReason::OneIsSet)
         } else {
@@ -96,7 +128,12 @@ impl Policy {
     /// The same with everything set that depends on the model.
     #[must_use]
     pub fn for_model(&self, model: &ModelSpec) -> Self {
-        let Reduction { safe_zone, prune_to, prune_keep, compress } = self.reduction(model);
+        let Reduction {
+            safe_zone,
+            prune_to,
+            prune_keep,
+            compress,
+        } = self.reduction(model);
         Self {
             safe_zone: Some(safe_zone),
             prune_to: Some(prune_to),
@@ -115,40 +152,107 @@ mod tests {
     use crate::testing::model;
 
     fn with(ttl: &str, window: u32, price: Option<Price>) -> ModelSpec {
-        let cache = CacheRule { ttl: ttl.into(), ..CacheRule::default() };
-        ModelSpec { context_window: window, max_output_tokens: Some(8_192), price, cache, ..model() }
+        let cache = CacheRule {
+            ttl: ttl.into(),
+            ..CacheRule::default()
+        };
+        ModelSpec {
+            context_window: window,
+            max_output_tokens: Some(8_192),
+            price,
+            cache,
+            ..model()
+        }
     }
 
     #[test]
     fn the_cache_decides_unless_the_user_does() {
-        let price = Some(Price { input: 1.0, cached_input: Some(0.1), cache_write: None, output: 5.0, long: None });
+        let price = Some(Price {
+            input: 1.0,
+            cached_input: Some(0.1),
+            cache_write: None,
+            output: 5.0,
+            long: None,
+        });
         let chosen = |policy: &Policy, model: &ModelSpec| {
-            let Reduction { safe_zone, prune_to, prune_keep, compress } = policy.reduction(model);
+            let Reduction {
+                safe_zone,
+                prune_to,
+                prune_keep,
+                compress,
+            } = policy.reduction(model);
             (safe_zone.to_string(), prune_to, prune_keep, compress)
         };
         let usual = ("0.8".to_owned(), 0.5, 6, Compress::WhenFree);
         let unset = Policy::default();
-        assert_eq!(chosen(&unset, &with("5m", 200_000, price)), ("131072".into(), 0.3, 6, Compress::WhenFree));
-        assert_eq!(chosen(&unset, &with("30m", 200_000, price)), ("49152".into(), 0.1, 3, Compress::Never));
-        assert_eq!(chosen(&unset, &with("1h", 1_000_000, price)), ("49152".into(), 0.1, 3, Compress::Never));
-        assert_eq!(chosen(&unset, &with("5m", 200_000, None)), usual, "nothing is known of what it costs");
-        assert_eq!(chosen(&unset, &with("5m", 160_000, price)), usual, "0.8 of this window comes first");
-        assert_eq!(chosen(&unset, &with("1h", 32_000, price)), usual, "and of this one");
+        assert_eq!(
+            chosen(&unset, &with("5m", 200_000, price)),
+            ("131072".into(), 0.3, 6, Compress::WhenFree)
+        );
+        assert_eq!(
+            chosen(&unset, &with("30m", 200_000, price)),
+            ("49152".into(), 0.1, 3, Compress::Never)
+        );
+        assert_eq!(
+            chosen(&unset, &with("1h", 1_000_000, price)),
+            ("49152".into(), 0.1, 3, Compress::Never)
+        );
+        assert_eq!(
+            chosen(&unset, &with("5m", 200_000, None)),
+            usual,
+            "nothing is known of what it costs"
+        );
+        assert_eq!(
+            chosen(&unset, &with("5m", 160_000, price)),
+            usual,
+            "0.8 of this window comes first"
+        );
+        assert_eq!(
+            chosen(&unset, &with("1h", 32_000, price)),
+            usual,
+            "and of this one"
+        );
         let set = [
-            Policy { safe_zone: Some(SafeZone::default()), ..Policy::default() },
-            Policy { prune_to: Some(0.5), ..Policy::default() },
-            Policy { prune_keep: Some(6), ..Policy::default() },
-            Policy { compress: Some(Compress::WhenFree), ..Policy::default() },
+            Policy {
+                safe_zone: Some(SafeZone::default()),
+                ..Policy::default()
+            },
+            Policy {
+                prune_to: Some(0.5),
+                ..Policy::default()
+            },
+            Policy {
+                prune_keep: Some(6),
+                ..Policy::default()
+            },
+            Policy {
+                compress: Some(Compress::WhenFree),
+                ..Policy::default()
+            },
         ];
         for policy in set {
-            assert_eq!(chosen(&policy, &with("1h", 200_000, price)), usual, "one is set: {policy:?}");
+            assert_eq!(
+                chosen(&policy, &with("1h", 200_000, price)),
+                usual,
+                "one is set: {policy:?}"
+            );
         }
     }
 
     #[test]
     fn what_depends_on_the_model_is_part_of_the_hash() {
-        let price = Some(Price { input: 1.0, cached_input: Some(0.1), cache_write: None, output: 5.0, long: None });
-        let hash = |ttl: &str| Policy::default().for_model(&with(ttl, 200_000, price)).hash();
+        let price = Some(Price {
+            input: 1.0,
+            cached_input: Some(0.1),
+            cache_write: None,
+            output: 5.0,
+            long: None,
+        });
+        let hash = |ttl: &str| {
+            Policy::default()
+                .for_model(&with(ttl, 200_000, price))
+                .hash()
+        };
         assert!(hash("5m") == hash("10m") && hash("5m") != hash("1h"));
     }
 }

@@ -1,4 +1,5 @@
-//! Compaction: when it is due, where the cut is, what the summary must look like, and what is sent afterwards.
+//! Compaction: when it is due, where the cut is, what the summary must look like, and what is sent
+//! afterwards.
 //!
 //! ```text
 //! stored   r1 r2 … r5 | r6 … r15      summaries are appended: Σ1 (archives up to the cut)
@@ -7,13 +8,15 @@
 //! sent     Σ1 U | A T …               and what the user said stays
 //! ```
 //!
-//! Nothing is deleted: a summary names the first message that is still sent, and everything before it is left out. This
-//! module makes plans and requests; asking the model is the engine's work.
+//! Nothing is deleted: a summary names the first message that is still sent, and everything before
+//! it is left out. This module makes plans and requests; asking the model is the engine's work.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use haft_types::{Entry, Message, MessageId, Request, Role, Segment, Timestamp, TokenCounter, ToolSet, Usage};
+use haft_types::{
+    Entry, Message, MessageId, Request, Role, Segment, Timestamp, TokenCounter, ToolSet, Usage,
+};
 use haft_types::{Layer, ModelSpec, prompt};
 use minijinja::context;
 
@@ -42,9 +45,15 @@ pub enum Due {
     Overflow,
 }
 
-/// Whether compaction is due before `input` is answered. `last` is the usage of the newest request; inside a round the input
-/// is empty.
-pub fn compaction_due(policy: &Policy, model: &ModelSpec, last: Usage, input: &str, messages: usize) -> Due {
+/// Whether compaction is due before `input` is answered. `last` is the usage of the newest request;
+/// inside a round the input is empty.
+pub fn compaction_due(
+    policy: &Policy,
+    model: &ModelSpec,
+    last: Usage,
+    input: &str,
+    messages: usize,
+) -> Due {
     let expected = (last.total() + input.chars().count() as u64 / 3) as f64;
     let usable = f64::from(policy.usable_window(model));
     let whole = match policy.compact_of {
@@ -57,7 +66,9 @@ pub fn compaction_due(policy: &Policy, model: &ModelSpec, last: Usage, input: &s
         Due::Overflow
     } else if expected >= policy.compact_at * whole {
         Due::Now
-    } else if policy.reduction(model).compress == Compress::WhenFree && expected >= policy.compact_cold_at * usable {
+    } else if policy.reduction(model).compress == Compress::WhenFree
+        && expected >= policy.compact_cold_at * usable
+    {
         Due::WhenFree
     } else {
         Due::No
@@ -67,24 +78,36 @@ pub fn compaction_due(policy: &Policy, model: &ModelSpec, last: Usage, input: &s
 /// Inputs of the user's from one automatic archive to the next.
 const INPUTS_BETWEEN: usize = 5;
 
-/// Whether an archive would follow the one before too closely. Between two there are five inputs of the user's; in a round that
-/// goes on by itself, as many blocks as an archive leaves alone. `since` are the messages since the one before; an input that is
-/// being answered is not counted, as one that waits is not.
+/// Whether an archive would follow the one before too closely. Between two there are five inputs of
+/// the user's; in a round that goes on by itself, as many blocks as an archive leaves alone.
+/// `since` are the messages since the one before; an input that is being answered is not counted,
+/// as one that waits is not.
 pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
     let calls = |entry: &&Arc<Entry>| entry.message.tool_calls().next().is_some();
-    let inputs = since.iter().filter(|entry| entry.message.opens_round()).count();
-    let is_answered = since.last().is_some_and(|last| last.message.role == Role::Assistant && !calls(&last));
+    let inputs = since
+        .iter()
+        .filter(|entry| entry.message.opens_round())
+        .count();
+    let is_answered = since
+        .last()
+        .is_some_and(|last| last.message.role == Role::Assistant && !calls(&last));
     match inputs {
         0 => since.iter().filter(calls).count() < policy.keep_blocks as usize,
         _ => inputs - usize::from(!is_answered) < INPUTS_BETWEEN,
     }
 }
 
-/// Whether a round has gone on by itself for half of that since the archive before: an archive may follow where the window would
-/// overflow without one.
+/// Whether a round has gone on by itself for half of that since the archive before: an archive may
+/// follow where the window would overflow without one.
 pub fn has_gone_on(since: &[Arc<Entry>], policy: &Policy) -> bool {
-    let round = since.iter().rev().take_while(|entry| !entry.message.opens_round());
-    2 * round.filter(|entry| entry.message.tool_calls().next().is_some()).count() >= policy.keep_blocks as usize
+    let round = since
+        .iter()
+        .rev()
+        .take_while(|entry| !entry.message.opens_round());
+    2 * round
+        .filter(|entry| entry.message.tool_calls().next().is_some())
+        .count()
+        >= policy.keep_blocks as usize
 }
 
 /// What to archive.
@@ -109,13 +132,22 @@ pub struct CompactionPlan {
 impl CompactionPlan {
     /// What goes, as text.
     pub fn subject(&self) -> String {
-        let counted = |count: u32, one: &str| format!("{count} older {one}{}", if count == 1 { "" } else { "s" });
-        if self.rounds > 0 { counted(self.rounds, "round") } else { counted(self.steps, "step") }
+        let counted = |count: u32, one: &str| {
+            format!("{count} older {one}{}", if count == 1 { "" } else { "s" })
+        };
+        if self.rounds > 0 {
+            counted(self.rounds, "round")
+        } else {
+            counted(self.steps, "step")
+        }
     }
 
     /// The counted tokens of what goes.
     pub fn tokens(&self) -> u64 {
-        self.messages.iter().map(|entry| u64::from(entry.tokens)).sum()
+        self.messages
+            .iter()
+            .map(|entry| u64::from(entry.tokens))
+            .sum()
     }
 }
 
@@ -130,8 +162,9 @@ pub enum ArchiveWish<'a> {
     ByHand,
 }
 
-/// Plans the archive: whole rounds before the newest `keep_rounds`; where that frees too little, everything before the newest
-/// `keep_blocks` blocks but what the user said in these rounds. `None` when neither frees enough.
+/// Plans the archive: whole rounds before the newest `keep_rounds`; where that frees too little,
+/// everything before the newest `keep_blocks` blocks but what the user said in these rounds. `None`
+/// when neither frees enough.
 pub fn plan_compaction(
     history: &[Arc<Entry>],
     wish: ArchiveWish<'_>,
@@ -141,7 +174,11 @@ pub fn plan_compaction(
 ) -> Option<CompactionPlan> {
     let mut line = Timeline::new(repair(history, counter));
     drop_archived(&mut line);
-    let first_round = line.items.iter().map(|item| item.round).find(|round| *round > 0)?;
+    let first_round = line
+        .items
+        .iter()
+        .map(|item| item.round)
+        .find(|round| *round > 0)?;
     let start_of = |round: u32| line.items.iter().position(|item| item.round == round);
     let cleared = match wish {
         ArchiveWish::ByHand => {
@@ -152,16 +189,28 @@ pub fn plan_compaction(
         ArchiveWish::Automatic => None,
         ArchiveWish::AfterClearing(cleared) => Some(cleared),
     };
-    let cut_round = (line.round + 1).saturating_sub(policy.keep_rounds.max(1)).max(first_round);
+    let cut_round = (line.round + 1)
+        .saturating_sub(policy.keep_rounds.max(1))
+        .max(first_round);
     // An interrupted round may end with results that no reply followed yet.
     let kept_rounds = start_of(cut_round)?.min(line.unseen_start());
-    let share = |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
-    let (needed, wanted) = (share(policy.compact_frees), share(policy.compact_frees * GENEROUS));
+    let share =
+        |share: f64| Scale::of(model).down((share * f64::from(policy.usable_window(model))) as u64);
+    let (needed, wanted) = (
+        share(policy.compact_frees),
+        share(policy.compact_frees * GENEROUS),
+    );
     let sent = sent_tokens(&line.items, cleared);
     if kept_rounds > 0 && sent[..kept_rounds].iter().sum::<u64>() >= needed {
         return plan_at(&line, kept_rounds, None);
     }
-    let goes = |(item, tokens): (&TimelineItem, &u64)| if is_user_speech(&item.entry.message) { 0 } else { *tokens };
+    let goes = |(item, tokens): (&TimelineItem, &u64)| {
+        if is_user_speech(&item.entry.message) {
+            0
+        } else {
+            *tokens
+        }
+    };
     let freed: Vec<_> = line.items.iter().zip(&sent).map(goes).collect();
     let last = start_of_block(&line.items, policy.keep_blocks)?;
     let cut = enough_blocks(&line.items, &freed[..last], wanted);
@@ -171,22 +220,26 @@ pub fn plan_compaction(
     plan_at(&line, cut, Some(kept_rounds)).filter(|_| frees >= needed)
 }
 
-/// What each message takes of a request: little where it was cleared. What was left out for lack of room counts whole: a summary
-/// is to take its place.
+/// What each message takes of a request: little where it was cleared. What was left out for lack of
+/// room counts whole: a summary is to take its place.
 fn sent_tokens(items: &[TimelineItem], cleared: Option<&Cleared>) -> Vec<u64> {
     /// A notice, or the beginning of a long argument.
     const NOTICE: u64 = 60;
     let tokens = |item: &TimelineItem| match u64::from(item.entry.tokens) {
-        whole if cleared.is_some_and(|cleared| cleared.ids.contains(&item.id())) => whole.min(NOTICE),
+        whole if cleared.is_some_and(|cleared| cleared.ids.contains(&item.id())) => {
+            whole.min(NOTICE)
+        }
         whole => whole,
     };
     items.iter().map(tokens).collect()
 }
 
-/// How many times what an archive must free it does free where it takes blocks: as many of them stay as fit.
+/// How many times what an archive must free it does free where it takes blocks: as many of them
+/// stay as fit.
 const GENEROUS: f64 = 1.5;
 
-/// Where to cut so that what stands before it frees so many tokens, at the end of `freed` at the latest.
+/// Where to cut so that what stands before it frees so many tokens, at the end of `freed` at the
+/// latest.
 fn enough_blocks(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
     let mut tokens = 0;
     for (index, more) in freed.iter().enumerate() {
@@ -200,8 +253,14 @@ fn enough_blocks(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
 
 /// Where the newest so many blocks begin; an answer without calls counts as one.
 fn start_of_block(items: &[TimelineItem], newest: u32) -> Option<usize> {
-    let steps = items.iter().enumerate().rev().filter(|(_, item)| item.role() == Role::Assistant);
-    steps.map(|(index, _)| before_block(items, index)).nth(newest.max(1) as usize - 1)
+    let steps = items
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, item)| item.role() == Role::Assistant);
+    steps
+        .map(|(index, _)| before_block(items, index))
+        .nth(newest.max(1) as usize - 1)
 }
 
 /// The plan to archive what stands before this index but for what the user said from `users` on.
@@ -211,17 +270,34 @@ fn plan_at(line: &Timeline, cut: usize, users: Option<usize>) -> Option<Compacti
         users.is_some_and(|users| index >= users) && is_user_speech(&item.entry.message)
     };
     let before = line.items[..cut].iter().enumerate();
-    let items: Vec<_> = before.filter(|(index, item)| !stays(*index, item)).map(|(_, item)| item).collect();
+    let items: Vec<_> = before
+        .filter(|(index, item)| !stays(*index, item))
+        .map(|(_, item)| item)
+        .collect();
     let times = || items.iter().map(|item| item.entry.message.created_at);
     let (from, to) = (times().min()?, times().max()?);
-    let whole = |round: u32| line.items[users.unwrap_or(cut)..].iter().all(|item| item.round != round);
-    let rounds: HashSet<_> = items.iter().map(|item| item.round).filter(|round| *round > 0 && whole(*round)).collect();
+    let whole = |round: u32| {
+        line.items[users.unwrap_or(cut)..]
+            .iter()
+            .all(|item| item.round != round)
+    };
+    let rounds: HashSet<_> = items
+        .iter()
+        .map(|item| item.round)
+        .filter(|round| *round > 0 && whole(*round))
+        .collect();
     Some(CompactionPlan {
         rounds: rounds.len() as u32,
-        steps: items.iter().filter(|item| item.role() == Role::Assistant).count() as u32,
+        steps: items
+            .iter()
+            .filter(|item| item.role() == Role::Assistant)
+            .count() as u32,
         first_kept: line.items[cut].id(),
         users_from: users.map(|users| line.items[users].id()),
-        messages: items.into_iter().map(|item| Arc::clone(&item.entry)).collect(),
+        messages: items
+            .into_iter()
+            .map(|item| Arc::clone(&item.entry))
+            .collect(),
         from,
         to,
     })
@@ -252,7 +328,8 @@ pub enum SummaryRefusal {
         /// The sections that must have text.
         needed: usize,
     },
-    /// It holds what a summary never does: calls, other speakers, orders to forget, tags of the engine's own.
+    /// It holds what a summary never does: calls, other speakers, orders to forget, tags of the
+    /// engine's own.
     #[error("the summary holds `{0}`, which a summary never does")]
     Hostile(&'static str),
     /// It ends in the middle.
@@ -273,7 +350,8 @@ pub struct SummaryWish<'a> {
     pub focus: Option<&'a str>,
     /// Why the one before was refused.
     pub refused: Option<&'a SummaryRefusal>,
-    /// The whole conversation: the language is the one the user writes in, also where what the user said stays.
+    /// The whole conversation: the language is the one the user writes in, also where what the
+    /// user said stays.
     pub session: &'a [Arc<Entry>],
 }
 
@@ -293,13 +371,27 @@ pub fn summary_request(
         refused => wish.refused.map(ToString::to_string),
         transcript => transcript(&plan.messages, policy.compress_limits, Labels::RolesAndIds),
     };
-    let instructions =
-        render_text("summary", prompt!("../../templates/summary").text(policy.prompt_language), &values)?;
-    let archive = render_text("archive", prompt!("../../templates/archive").text(policy.prompt_language), &values)?;
-    Ok(plain_request(&instructions, "archive", &archive, model, counter))
+    let instructions = render_text(
+        "summary",
+        prompt!("../../templates/summary").text(policy.prompt_language),
+        &values,
+    )?;
+    let archive = render_text(
+        "archive",
+        prompt!("../../templates/archive").text(policy.prompt_language),
+        &values,
+    )?;
+    Ok(plain_request(
+        &instructions,
+        "archive",
+        &archive,
+        model,
+        counter,
+    ))
 }
 
-/// A request beside the conversation: instructions, and what they are about. No tools, and no cache to keep.
+/// A request beside the conversation: instructions, and what they are about. No tools, and no cache
+/// to keep.
 pub(crate) fn plain_request(
     instructions: &str,
     owner: &'static str,
@@ -307,11 +399,27 @@ pub(crate) fn plain_request(
     model: &ModelSpec,
     counter: &dyn TokenCounter,
 ) -> Request {
-    let segment = |layer, owner, entry| Segment { layer, owner, entry, boundary: false };
+    let segment = |layer, owner, entry| Segment {
+        layer,
+        owner,
+        entry,
+        boundary: false,
+    };
     let system = system_entry(instructions.trim(), counter);
-    let about = message(EntryMaker { counter, memo: None, recall: RecallTool::Missing }, owner, about.trim());
+    let about = message(
+        EntryMaker {
+            counter,
+            memo: None,
+            recall: RecallTool::Missing,
+        },
+        owner,
+        about.trim(),
+    );
     Request {
-        segments: vec![segment(Layer::System, "system", system), segment(Layer::Current, owner, about)],
+        segments: vec![
+            segment(Layer::System, "system", system),
+            segment(Layer::Current, owner, about),
+        ],
         tools: ToolSet::new(Vec::new(), counter),
         max_output_tokens: model.max_output_tokens,
         cache_key: None,
@@ -321,12 +429,22 @@ pub(crate) fn plain_request(
 const FIRST_KEPT: &str = "first_kept";
 const USERS_FROM: &str = "users_from";
 
-/// The message that stores a summary. From the next request on it stands for what the plan archives.
-pub fn summary_message(id: MessageId, at: Timestamp, text: impl Into<String>, plan: &CompactionPlan) -> Message {
+/// The message that stores a summary. From the next request on it stands for what the plan
+/// archives.
+pub fn summary_message(
+    id: MessageId,
+    at: Timestamp,
+    text: impl Into<String>,
+    plan: &CompactionPlan,
+) -> Message {
     let mut summary = Message::text(id, Role::Summary, text, at);
-    summary.metadata.insert(FIRST_KEPT.into(), plan.first_kept.to_string().into());
+    summary
+        .metadata
+        .insert(FIRST_KEPT.into(), plan.first_kept.to_string().into());
     if let Some(users) = plan.users_from {
-        summary.metadata.insert(USERS_FROM.into(), users.to_string().into());
+        summary
+            .metadata
+            .insert(USERS_FROM.into(), users.to_string().into());
     }
     summary
 }
@@ -343,12 +461,26 @@ fn named(summary: &Message, key: &str) -> Option<MessageId> {
 /// Takes out what summaries stand for.
 pub(crate) fn drop_archived(line: &mut Timeline) {
     let cut = |summary: &Arc<Entry>| {
-        let (first_kept, users_from) = (first_kept(&summary.message)?, named(&summary.message, USERS_FROM));
-        // Without the message a summary names, nothing is known to be archived, and sending more is the safe side.
+        let (first_kept, users_from) = (
+            first_kept(&summary.message)?,
+            named(&summary.message, USERS_FROM),
+        );
+        // Without the message a summary names, nothing is known to be archived, and sending more is
+        // the safe side.
         let index = line.items.iter().position(|item| item.id() == first_kept)?;
-        Some((index, ArchiveCut { first_kept, users_from }))
+        Some((
+            index,
+            ArchiveCut {
+                first_kept,
+                users_from,
+            },
+        ))
     };
-    let furthest = line.summaries.iter().filter_map(cut).max_by_key(|(index, _)| *index);
+    let furthest = line
+        .summaries
+        .iter()
+        .filter_map(cut)
+        .max_by_key(|(index, _)| *index);
     if let Some((_, cut)) = furthest {
         drop(line.cut(cut));
     }

@@ -1,17 +1,19 @@
 //! The compressed form of a tool result, by rule and without a model.
 //!
-//! While a round runs the model reads every result whole. Later it may read the compressed form: a line of JSON with `status`,
-//! the bounded `data`, and on failure the whole `error`; then what the result holds of a file or of output, as plain text. The
-//! stored message is untouched.
+//! While a round runs the model reads every result whole. Later it may read the compressed form: a
+//! line of JSON with `status`, the bounded `data`, and on failure the whole `error`; then what the
+//! result holds of a file or of output, as plain text. The stored message is untouched.
 //!
-//! Invariant: a compressed form stands only where it is at least a fifth smaller than the whole. Nothing that is meant to save
-//! tokens sends more.
+//! Invariant: a compressed form stands only where it is at least a fifth smaller than the whole.
+//! Nothing that is meant to save tokens sends more.
 
 mod rules;
 
 use std::sync::Arc;
 
-use haft_types::{Entry, Envelope, Message, Part, Role, ShortId, ToolProtocol, ToolResult, ToolStatus};
+use haft_types::{
+    Entry, Envelope, Message, Part, Role, ShortId, ToolProtocol, ToolResult, ToolStatus,
+};
 use serde_json::{Map, Value, json};
 
 use crate::build::rounds::{COMPRESSED, MASKED, Timeline, TimelineItem};
@@ -19,17 +21,31 @@ use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::{CompressLimits, Compression};
 use rules::{Kept, keep};
 
-/// Under which name a result's metadata holds the tool's own name: the model may have called it by another one.
+/// Under which name a result's metadata holds the tool's own name: the model may have called it by
+/// another one.
 pub const TOOL: &str = "tool";
 
 /// The tool's own name.
 pub(crate) fn tool_name<'a>(message: &'a Message, result: &'a ToolResult) -> &'a str {
-    message.metadata.get(TOOL).and_then(Value::as_str).unwrap_or(&result.name)
+    message
+        .metadata
+        .get(TOOL)
+        .and_then(Value::as_str)
+        .unwrap_or(&result.name)
 }
 
 /// Replaces every result of a round before this one by its compressed form, where that is worth it.
-pub(crate) fn compress_finished(line: &mut Timeline, round: u32, compression: Compression, maker: EntryMaker<'_>) {
-    for item in line.items.iter_mut().filter(|item| item.round < round && is_compressible(item)) {
+pub(crate) fn compress_finished(
+    line: &mut Timeline,
+    round: u32,
+    compression: Compression,
+    maker: EntryMaker<'_>,
+) {
+    for item in line
+        .items
+        .iter_mut()
+        .filter(|item| item.round < round && is_compressible(item))
+    {
         if let Some(entry) = compressed_entry(&item.entry, compression, maker) {
             item.entry = entry;
             item.owner = COMPRESSED;
@@ -39,58 +55,125 @@ pub(crate) fn compress_finished(line: &mut Timeline, round: u32, compression: Co
 
 /// True for a whole tool result that may be compressed: it was seen, and no person pinned it.
 pub(crate) fn is_compressible(item: &TimelineItem) -> bool {
-    item.role() == Role::Tool && item.owner != COMPRESSED && item.owner != MASKED && !item.pinned && !item.unseen
+    item.role() == Role::Tool
+        && item.owner != COMPRESSED
+        && item.owner != MASKED
+        && !item.pinned
+        && !item.unseen
 }
 
 /// The tokens it takes once it is compressed, where that is worth it.
-pub(crate) fn compressed_tokens(item: &TimelineItem, compression: Compression, maker: EntryMaker<'_>) -> u32 {
-    compressed_entry(&item.entry, compression, maker).map_or(item.entry.tokens, |entry| entry.tokens)
+pub(crate) fn compressed_tokens(
+    item: &TimelineItem,
+    compression: Compression,
+    maker: EntryMaker<'_>,
+) -> u32 {
+    compressed_entry(&item.entry, compression, maker)
+        .map_or(item.entry.tokens, |entry| entry.tokens)
 }
 
 /// The compressed form, where it is at least a fifth smaller.
-fn compressed_entry(entry: &Arc<Entry>, compression: Compression, maker: EntryMaker<'_>) -> Option<Arc<Entry>> {
+fn compressed_entry(
+    entry: &Arc<Entry>,
+    compression: Compression,
+    maker: EntryMaker<'_>,
+) -> Option<Arc<Entry>> {
     let message = &entry.message;
-    let made = maker.entry(message.message_id, entry.hash, MessageForm::Compressed(compression), || {
-        let images = message.content.iter().filter(|part| matches!(part, Part::Image(_))).count();
-        let original = Original { id: Some(message.message_id.short()), images };
-        let compress_one = |result: &ToolResult| {
-            let kept = keep(tool_name(message, result), &result.envelope, compression.limits);
-            let text = match compression.protocol {
-                ToolProtocol::Native | ToolProtocol::Xml => plain_text(kept, &result.envelope, original),
-                ToolProtocol::React => json_line(kept, &result.envelope, original),
+    let made = maker.entry(
+        message.message_id,
+        entry.hash,
+        MessageForm::Compressed(compression),
+        || {
+            let images = message
+                .content
+                .iter()
+                .filter(|part| matches!(part, Part::Image(_)))
+                .count();
+            let original = Original {
+                id: Some(message.message_id.short()),
+                images,
             };
-            let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
-            let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
-            Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope }))
-        };
-        let content = message.tool_results().map(compress_one).collect();
-        Message { content, metadata: message.metadata.clone(), ..bare(message) }
-    });
+            let compress_one = |result: &ToolResult| {
+                let kept = keep(
+                    tool_name(message, result),
+                    &result.envelope,
+                    compression.limits,
+                );
+                let text = match compression.protocol {
+                    ToolProtocol::Native | ToolProtocol::Xml => {
+                        plain_text(kept, &result.envelope, original)
+                    }
+                    ToolProtocol::React => json_line(kept, &result.envelope, original),
+                };
+                let envelope = Envelope {
+                    status: result.envelope.status,
+                    text,
+                    ..Envelope::default()
+                };
+                let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
+                Part::ToolResult(Box::new(ToolResult {
+                    tool_call_id,
+                    name,
+                    envelope,
+                }))
+            };
+            let content = message.tool_results().map(compress_one).collect();
+            Message {
+                content,
+                metadata: message.metadata.clone(),
+                ..bare(message)
+            }
+        },
+    );
     (u64::from(made.tokens) * 5 <= u64::from(entry.tokens) * 4).then_some(made)
 }
 
-/// Replaces every result that is still whole by its envelope as one line of JSON: what `react` models read in the running round.
+/// Replaces every result that is still whole by its envelope as one line of JSON: what `react`
+/// models read in the running round.
 pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
-    for item in line.items.iter_mut().filter(|item| item.role() == Role::Tool && item.owner != COMPRESSED) {
+    for item in line
+        .items
+        .iter_mut()
+        .filter(|item| item.role() == Role::Tool && item.owner != COMPRESSED)
+    {
         let message = &item.entry.message;
-        item.entry = maker.entry(message.message_id, item.entry.hash, MessageForm::Envelope, || {
-            let mut message = message.clone();
-            for part in &mut message.content {
-                if let Part::ToolResult(result) = part {
-                    let text = envelope_text(&result.envelope);
-                    result.envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
+        item.entry = maker.entry(
+            message.message_id,
+            item.entry.hash,
+            MessageForm::Envelope,
+            || {
+                let mut message = message.clone();
+                for part in &mut message.content {
+                    if let Part::ToolResult(result) = part {
+                        let text = envelope_text(&result.envelope);
+                        result.envelope = Envelope {
+                            status: result.envelope.status,
+                            text,
+                            ..Envelope::default()
+                        };
+                    }
                 }
-            }
-            message
-        });
+                message
+            },
+        );
     }
 }
 
-/// The envelope as one line of JSON: what it says once, in `text`, and beside it only what the text need not hold.
+/// The envelope as one line of JSON: what it says once, in `text`, and beside it only what the text
+/// need not hold.
 fn envelope_text(envelope: &Envelope) -> String {
     /// The call or the text says it already, or the model has no use for it.
-    const LEFT_OUT: [&str; 9] =
-        ["path", "file", "content", "command", "cwd", "hash", "mtime", "duration_ms", "message_id"];
+    const LEFT_OUT: [&str; 9] = [
+        "path",
+        "file",
+        "content",
+        "command",
+        "cwd",
+        "hash",
+        "mtime",
+        "duration_ms",
+        "message_id",
+    ];
     let is_small = |value: &Value| match value {
         Value::Bool(_) | Value::Number(_) => true,
         Value::String(text) => !envelope.text.contains(text.trim_end()),
@@ -99,8 +182,12 @@ fn envelope_text(envelope: &Envelope) -> String {
     let mut fields = Map::new();
     fields.insert("status".into(), status_name(envelope.status).into());
     if let Value::Object(data) = &envelope.data {
-        let kept = data.iter().filter(|(key, value)| !LEFT_OUT.contains(&key.as_str()) && is_small(value));
-        let kept: Map<_, _> = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let kept = data
+            .iter()
+            .filter(|(key, value)| !LEFT_OUT.contains(&key.as_str()) && is_small(value));
+        let kept: Map<_, _> = kept
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
         if !kept.is_empty() {
             fields.insert("data".into(), kept.into());
         }
@@ -118,12 +205,24 @@ fn envelope_text(envelope: &Envelope) -> String {
 
 /// A message of the same id, role and time, without content.
 fn bare(message: &Message) -> Message {
-    Message::new(message.message_id, message.role, Vec::new(), message.created_at)
+    Message::new(
+        message.message_id,
+        message.role,
+        Vec::new(),
+        message.created_at,
+    )
 }
 
 /// The compressed envelope of a result of the tool `name`, as one line of JSON.
 pub fn compress(name: &str, envelope: &Envelope, limits: CompressLimits) -> String {
-    json_line(keep(name, envelope, limits), envelope, Original { id: None, images: 0 })
+    json_line(
+        keep(name, envelope, limits),
+        envelope,
+        Original {
+            id: None,
+            images: 0,
+        },
+    )
 }
 
 /// The message a result stands in.
@@ -150,7 +249,10 @@ fn json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
         compressed.insert("data".into(), data.into());
     }
     if let Some(error) = &envelope.error {
-        compressed.insert("error".into(), json!({ "code": error.code, "message": error.message }));
+        compressed.insert(
+            "error".into(),
+            json!({ "code": error.code, "message": error.message }),
+        );
     }
     Value::Object(compressed).to_string()
 }
@@ -158,7 +260,9 @@ fn json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
 /// A line of JSON, and behind it what the result holds of files and output, line by line as it was.
 fn plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String {
     let mut bodies: Vec<(&str, String)> = Vec::new();
-    for key in ["entries", "lines", "content", "output", "diff", "stdout", "stderr", "failing"] {
+    for key in [
+        "entries", "lines", "content", "output", "diff", "stdout", "stderr", "failing",
+    ] {
         if let Some(body) = kept.data.get(key).and_then(body) {
             kept.data.shift_remove(key);
             bodies.push((key, body));
@@ -175,7 +279,11 @@ fn plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String
     let mut text = json_line(kept, envelope, original);
     let several = bodies.len() > 1;
     for (key, body) in &bodies {
-        let heading = if several { format!("\n{key}:") } else { String::new() };
+        let heading = if several {
+            format!("\n{key}:")
+        } else {
+            String::new()
+        };
         text.extend([heading.as_str(), "\n", body.trim_end_matches('\n')]);
     }
     for diff in diffs {

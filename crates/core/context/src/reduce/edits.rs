@@ -1,5 +1,5 @@
-//! The context editor: what people drop, pin, mask or summarise of a conversation, and what the model deletes
-//! ([marks](crate::reduce::marks)). What is stored never changes.
+//! The context editor: what people drop, pin, mask or summarise of a conversation, and what the
+//! model deletes ([marks](crate::reduce::marks)). What is stored never changes.
 //!
 //! ```text
 //! stored   U A T₁ T₂ a U A T a U
@@ -7,16 +7,17 @@
 //! sent     U ▒ Σ U                     dropping one result drops its whole block
 //! ```
 //!
-//! Edits are a list that only grows: an undo is an entry, too. [`Edits::state`] is what they come to, and the one step that
-//! [`assemble`](crate::assemble) applies. Invariants: a block is dropped, pinned or summarised whole or not at all; the current
-//! input is never touched; an edit of messages that a fork does not hold does nothing there.
+//! Edits are a list that only grows: an undo is an entry, too. [`Edits::state`] is what they come
+//! to, and the one step that [`assemble`](crate::assemble) applies. Invariants: a block is dropped,
+//! pinned or summarised whole or not at all; the current input is never touched; an edit of
+//! messages that a fork does not hold does nothing there.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use haft_types::{
-    ContentHash, Entry, Envelope, Layer, Message, MessageId, Origin, Part, Role, ShortId, TokenCounter, ToolCall,
-    ToolResult,
+    ContentHash, Entry, Envelope, Layer, Message, MessageId, Origin, Part, Role, ShortId,
+    TokenCounter, ToolCall, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -129,7 +130,9 @@ impl Edits {
         let mut stack: Vec<&ContextEdit> = Vec::new();
         for edit in &self.list {
             match edit {
-                ContextEdit::Undo { edits } => stack.truncate(stack.len().saturating_sub(*edits as usize)),
+                ContextEdit::Undo { edits } => {
+                    stack.truncate(stack.len().saturating_sub(*edits as usize))
+                }
                 ContextEdit::Drop { .. }
                 | ContextEdit::Pin { .. }
                 | ContextEdit::Mask { .. }
@@ -168,7 +171,10 @@ impl EditState {
             ContextEdit::Restore { ids } => self.release(ids),
             ContextEdit::Summarise { ids, text } => {
                 self.release(&ids.iter().copied().collect());
-                self.summaries.push(Summarised { ids: ids.clone(), text: text.clone() });
+                self.summaries.push(Summarised {
+                    ids: ids.clone(),
+                    text: text.clone(),
+                });
             }
             ContextEdit::Undo { .. } => {}
         }
@@ -178,7 +184,8 @@ impl EditState {
         for set in [&mut self.dropped, &mut self.pinned, &mut self.masked] {
             set.retain(|id| !ids.contains(id));
         }
-        self.summaries.retain(|summary| !summary.ids.iter().any(|id| ids.contains(id)));
+        self.summaries
+            .retain(|summary| !summary.ids.iter().any(|id| ids.contains(id)));
     }
 
     /// Whether nothing is edited.
@@ -195,7 +202,10 @@ impl EditState {
         } else if self.pinned.contains(&id) {
             Some(Edited::Pinned)
         } else {
-            self.summaries.iter().any(|one| one.ids.contains(&id)).then_some(Edited::Summarised)
+            self.summaries
+                .iter()
+                .any(|one| one.ids.contains(&id))
+                .then_some(Edited::Summarised)
         }
     }
 
@@ -205,13 +215,24 @@ impl EditState {
             return entries.to_vec();
         }
         let mut line = Timeline::new(repair(entries, counter));
-        line.items.iter_mut().for_each(|item| item.layer = Layer::History);
+        line.items
+            .iter_mut()
+            .for_each(|item| item.layer = Layer::History);
         let prepared = Prepared::of(&mut line, Some(self));
-        prepared.edit(self, &mut line.items, EntryMaker { counter, memo: None, recall: RecallTool::Missing });
+        prepared.edit(
+            self,
+            &mut line.items,
+            EntryMaker {
+                counter,
+                memo: None,
+                recall: RecallTool::Missing,
+            },
+        );
         line.items.into_iter().map(|item| item.entry).collect()
     }
 
-    /// The hash of all of it: requests built under different edits may differ for that reason alone.
+    /// The hash of all of it: requests built under different edits may differ for that reason
+    /// alone.
     pub fn hash(&self) -> ContentHash {
         // Ids and texts alone: writing them cannot fail.
         ContentHash::of(&serde_json::to_vec(self).unwrap_or_default())
@@ -221,7 +242,10 @@ impl EditState {
 /// A message that the model deleted is one that was dropped.
 impl From<&Marks> for EditState {
     fn from(marks: &Marks) -> Self {
-        Self { dropped: marks.deleted.clone(), ..Self::default() }
+        Self {
+            dropped: marks.deleted.clone(),
+            ..Self::default()
+        }
     }
 }
 
@@ -239,7 +263,9 @@ pub enum EditError {
     #[error("message {0} is what is being answered: it stays")]
     Current(ShortId),
     /// It is a summary of archived rounds.
-    #[error("message {0} is the summary of archived rounds: without it they would be lost to the model")]
+    #[error(
+        "message {0} is the summary of archived rounds: without it they would be lost to the model"
+    )]
     Archive(ShortId),
     /// Nothing would be left to answer.
     #[error("without these messages nothing would be left to answer")]
@@ -275,7 +301,8 @@ pub enum EditReach {
     Span,
 }
 
-/// Reads ids (short or full) and ranges `A..B`, both ends included. `history` is what is stored, in order.
+/// Reads ids (short or full) and ranges `A..B`, both ends included. `history` is what is stored, in
+/// order.
 pub fn choose(
     words: &[String],
     reach: EditReach,
@@ -296,11 +323,16 @@ pub fn choose(
             None => drop(named.insert(find(word, &line)?)),
         }
     }
-    if let (EditReach::Span, Some(first), Some(last)) = (reach, named.first().copied(), named.last().copied()) {
+    if let (EditReach::Span, Some(first), Some(last)) =
+        (reach, named.first().copied(), named.last().copied())
+    {
         named.extend(first..=last);
     }
     let blocks: HashSet<_> = named.iter().map(|index| line.items[*index].block).collect();
-    let mut chosen = EditTargets { ids: Vec::new(), along: Vec::new() };
+    let mut chosen = EditTargets {
+        ids: Vec::new(),
+        along: Vec::new(),
+    };
     for (index, item) in line.items.iter().enumerate() {
         if named.contains(&index) {
             chosen.ids.push(item.id());
@@ -316,13 +348,21 @@ pub fn choose(
 fn find(text: &str, line: &Timeline) -> Result<usize, EditError> {
     let text = text.trim().to_ascii_lowercase();
     let is_it = |id: MessageId| id.to_string() == text || id.short().to_string() == text;
-    if let Some(summary) = line.summaries.iter().find(|entry| is_it(entry.message.message_id)) {
+    if let Some(summary) = line
+        .summaries
+        .iter()
+        .find(|entry| is_it(entry.message.message_id))
+    {
         return Err(EditError::Archive(summary.message.message_id.short()));
     }
-    line.items.iter().position(|item| is_it(item.id())).ok_or(EditError::Unknown(text))
+    line.items
+        .iter()
+        .position(|item| is_it(item.id()))
+        .ok_or(EditError::Unknown(text))
 }
 
-/// Checks whether an edit can be made of this conversation, after those before it. `history` ends with what is being answered.
+/// Checks whether an edit can be made of this conversation, after those before it. `history` ends
+/// with what is being answered.
 pub fn check_edit(
     edit: &ContextEdit,
     before: &Edits,
@@ -330,7 +370,11 @@ pub fn check_edit(
     counter: &dyn TokenCounter,
 ) -> Result<(), EditError> {
     let line = Timeline::new(repair(history, counter));
-    let current = |id: &MessageId| line.items.iter().any(|item| item.layer == Layer::Current && item.id() == *id);
+    let current = |id: &MessageId| {
+        line.items
+            .iter()
+            .any(|item| item.layer == Layer::Current && item.id() == *id)
+    };
     let touched: Vec<_> = match edit {
         ContextEdit::Drop { ids } | ContextEdit::Mask { ids } => ids.iter().copied().collect(),
         ContextEdit::Summarise { ids, text } => {
@@ -342,7 +386,11 @@ pub fn check_edit(
         ContextEdit::Pin { .. } | ContextEdit::Restore { .. } => Vec::new(),
         ContextEdit::Undo { edits } => {
             let there = before.in_force().len();
-            return if *edits as usize > there { Err(EditError::TooManyUndos(there)) } else { Ok(()) };
+            return if *edits as usize > there {
+                Err(EditError::TooManyUndos(there))
+            } else {
+                Ok(())
+            };
         }
     };
     if let Some(id) = touched.iter().find(|id| current(id)) {
@@ -352,9 +400,16 @@ pub fn check_edit(
     after.push(edit.clone());
     let (mut line, state) = (line, after.state());
     let plan = Prepared::of(&mut line, Some(&state));
-    plan.apply(&mut line, EntryMaker { counter, memo: None, recall: RecallTool::Missing })
-        .map(drop)
-        .map_err(|NothingLeft| EditError::NothingLeft)
+    plan.apply(
+        &mut line,
+        EntryMaker {
+            counter,
+            memo: None,
+            recall: RecallTool::Missing,
+        },
+    )
+    .map(drop)
+    .map_err(|NothingLeft| EditError::NothingLeft)
 }
 
 /// The owner of a summary among the history.
@@ -369,36 +424,64 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Pins what is pinned, blocks whole, and finds the summaries that can stand. Before anything is archived.
+    /// Pins what is pinned, blocks whole, and finds the summaries that can stand. Before anything
+    /// is archived.
     pub(crate) fn of(line: &mut Timeline, state: Option<&'a EditState>) -> Self {
-        let Some(state) = state.filter(|state| !state.is_empty()) else { return Self::default() };
+        let Some(state) = state.filter(|state| !state.is_empty()) else {
+            return Self::default();
+        };
         if !state.pinned.is_empty() {
-            let pinned = line.items.iter().filter(|item| state.pinned.contains(&item.id()));
+            let pinned = line
+                .items
+                .iter()
+                .filter(|item| state.pinned.contains(&item.id()));
             let blocks: HashSet<_> = pinned.map(|item| item.block).collect();
-            line.items.iter_mut().for_each(|item| item.pinned = blocks.contains(&item.block));
+            line.items
+                .iter_mut()
+                .for_each(|item| item.pinned = blocks.contains(&item.block));
         }
         let places: HashMap<_, _> = line.items.iter().map(|item| (item.id(), item)).collect();
         let stands = |summary: &&Summarised| {
-            let found: Option<Vec<_>> = summary.ids.iter().map(|id| places.get(id).copied()).collect();
+            let found: Option<Vec<_>> = summary
+                .ids
+                .iter()
+                .map(|id| places.get(id).copied())
+                .collect();
             let ids: HashSet<_> = summary.ids.iter().collect();
             found.is_some_and(|found| {
                 let blocks: HashSet<_> = found.iter().map(|item| item.block).collect();
-                let whole = line.items.iter().filter(|item| blocks.contains(&item.block));
+                let whole = line
+                    .items
+                    .iter()
+                    .filter(|item| blocks.contains(&item.block));
                 found.iter().all(|item| item.layer != Layer::Current)
                     && whole.map(TimelineItem::id).all(|id| ids.contains(&id))
             })
         };
         let summaries = state.summaries.iter().filter(stands).collect();
-        Self { state: Some(state), summaries }
+        Self {
+            state: Some(state),
+            summaries,
+        }
     }
 
-    /// Applies them. Returns the tokens left out, or the line unchanged if nothing would be left to answer.
-    pub(crate) fn apply(&self, line: &mut Timeline, maker: EntryMaker<'_>) -> Result<u64, NothingLeft> {
-        let Some(state) = self.state else { return Ok(0) };
+    /// Applies them. Returns the tokens left out, or the line unchanged if nothing would be left to
+    /// answer.
+    pub(crate) fn apply(
+        &self,
+        line: &mut Timeline,
+        maker: EntryMaker<'_>,
+    ) -> Result<u64, NothingLeft> {
+        let Some(state) = self.state else {
+            return Ok(0);
+        };
         let tokens = line.tokens();
         let mut items = line.items.clone();
         self.edit(state, &mut items, maker);
-        if !items.last().is_some_and(|item| matches!(item.role(), Role::User | Role::Tool)) {
+        if !items
+            .last()
+            .is_some_and(|item| matches!(item.role(), Role::User | Role::Tool))
+        {
             return Err(NothingLeft);
         }
         line.items = items;
@@ -409,8 +492,9 @@ impl<'a> Prepared<'a> {
         for summary in &self.summaries {
             stand_in(items, summary, maker);
         }
-        let is_in =
-            |item: &TimelineItem, ids: &BTreeSet<MessageId>| item.layer != Layer::Current && ids.contains(&item.id());
+        let is_in = |item: &TimelineItem, ids: &BTreeSet<MessageId>| {
+            item.layer != Layer::Current && ids.contains(&item.id())
+        };
         let dropped = items.iter().filter(|item| is_in(item, &state.dropped));
         let blocks: HashSet<_> = dropped.map(|item| item.block).collect();
         items.retain(|item| !blocks.contains(&item.block));
@@ -423,7 +507,9 @@ impl<'a> Prepared<'a> {
 /// Puts a summary in the place of its messages.
 fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMaker<'_>) {
     let ids: HashSet<_> = summary.ids.iter().collect();
-    let Some(first) = items.iter().position(|item| ids.contains(&item.id())) else { return };
+    let Some(first) = items.iter().position(|item| ids.contains(&item.id())) else {
+        return;
+    };
     let (first_id, last_id) = match (summary.ids.first(), summary.ids.last()) {
         (Some(first), Some(last)) => (*first, *last),
         _ => return,
@@ -440,12 +526,24 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
         summary.text.trim()
     );
     let hash = ContentHash::of(format!("{first_id} {last_id} {text}").as_bytes());
-    let (at, block, round) = (items[first].entry.message.created_at, items[first].block, items[first].round);
+    let (at, block, round) = (
+        items[first].entry.message.created_at,
+        items[first].block,
+        items[first].round,
+    );
     let id = MessageId::derived(hash);
-    let entry =
-        maker.entry(id, hash, MessageForm::Made, || Message::text(id, Role::User, text, at).from(Origin::Engine));
-    items[first] =
-        TimelineItem { entry, block, round, layer: Layer::History, owner: SUMMARISED, pinned: false, unseen: false };
+    let entry = maker.entry(id, hash, MessageForm::Made, || {
+        Message::text(id, Role::User, text, at).from(Origin::Engine)
+    });
+    items[first] = TimelineItem {
+        entry,
+        block,
+        round,
+        layer: Layer::History,
+        owner: SUMMARISED,
+        pinned: false,
+        unseen: false,
+    };
     items.retain(|item| !ids.contains(&item.id()));
 }
 
@@ -453,25 +551,37 @@ fn stand_in(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMak
 fn mask(item: &mut TimelineItem, maker: EntryMaker<'_>) {
     let message = &item.entry.message;
     let id = message.message_id.short();
-    item.entry = maker.entry(message.message_id, item.entry.hash, MessageForm::Masked, || {
-        let stub = format!("[Masked by the user. The text is kept under message id {id}.]");
-        let mut content = Vec::with_capacity(message.content.len());
-        for part in &message.content {
-            match part {
-                Part::ToolCall(call) => {
-                    let arguments = serde_json::json!({"masked": format!("message id {id}")}).to_string();
-                    content.push(Part::ToolCall(ToolCall { arguments, ..call.clone() }));
+    item.entry = maker.entry(
+        message.message_id,
+        item.entry.hash,
+        MessageForm::Masked,
+        || {
+            let stub = format!("[Masked by the user. The text is kept under message id {id}.]");
+            let mut content = Vec::with_capacity(message.content.len());
+            for part in &message.content {
+                match part {
+                    Part::ToolCall(call) => {
+                        let arguments =
+                            serde_json::json!({"masked": format!("message id {id}")}).to_string();
+                        content.push(Part::ToolCall(ToolCall {
+                            arguments,
+                            ..call.clone()
+                        }));
+                    }
+                    Part::ToolResult(result) => content.push(masked_result(result, id)),
+                    // What was thought or shown is part of what is masked.
+                    Part::Text { .. } | Part::Thinking(_) | Part::Image(_) => {}
                 }
-                Part::ToolResult(result) => content.push(masked_result(result, id)),
-                // What was thought or shown is part of what is masked.
-                Part::Text { .. } | Part::Thinking(_) | Part::Image(_) => {}
             }
-        }
-        if content.is_empty() {
-            content.push(Part::text(stub));
-        }
-        Message { content, ..message.clone() }
-    });
+            if content.is_empty() {
+                content.push(Part::text(stub));
+            }
+            Message {
+                content,
+                ..message.clone()
+            }
+        },
+    );
     item.owner = MASKED;
 }
 
@@ -481,9 +591,17 @@ fn masked_result(result: &ToolResult, id: ShortId) -> Part {
         "[Masked by the user: result of `{}` ({status}). Its text is kept under message id {id}.]",
         result.name
     );
-    let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
+    let envelope = Envelope {
+        status: result.envelope.status,
+        text,
+        ..Envelope::default()
+    };
     let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
-    Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope }))
+    Part::ToolResult(Box::new(ToolResult {
+        tool_call_id,
+        name,
+        envelope,
+    }))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Excerpts of unseen results: the only reduction that touches a result before the model has seen it.
+//! Excerpts of unseen results: the only reduction that touches a result before the model has seen
+//! it.
 //!
-//! The ladder uses it when the newest step alone exceeds the window. The largest results are reduced to head and tail until
-//! the request fits; smaller results stay whole. An excerpt names the file that holds the whole text, which the engine writes
-//! before the request is sent.
+//! The ladder uses it when the newest step alone exceeds the window. The largest results are
+//! reduced to head and tail until the request fits; smaller results stay whole. An excerpt names
+//! the file that holds the whole text, which the engine writes before the request is sent.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +19,8 @@ use crate::snapshot::Snapshot;
 
 /// The bytes that an excerpt keeps at least: less tells the model nothing.
 const MIN_BYTES: usize = 600;
-/// Attempts to meet the limit: bytes per token differ between results, so that the first estimate may be too large.
+/// Attempts to meet the limit: bytes per token differ between results, so that the first estimate
+/// may be too large.
 const ATTEMPTS: usize = 6;
 
 /// The file that holds the whole text of a result that was sent as an excerpt.
@@ -30,7 +32,11 @@ pub fn excerpt_file(folder: &Path, id: MessageId) -> PathBuf {
 pub(crate) type Excerpts = BTreeMap<MessageId, u32>;
 
 /// Applies the excerpts that earlier requests decided.
-pub(crate) fn apply_remembered(line: &mut Timeline, excerpts: Option<&Excerpts>, snapshot: &Snapshot<'_>) {
+pub(crate) fn apply_remembered(
+    line: &mut Timeline,
+    excerpts: Option<&Excerpts>,
+    snapshot: &Snapshot<'_>,
+) {
     let Some(excerpts) = excerpts.filter(|excerpts| !excerpts.is_empty()) else {
         return;
     };
@@ -42,8 +48,13 @@ pub(crate) fn apply_remembered(line: &mut Timeline, excerpts: Option<&Excerpts>,
     }
 }
 
-/// Reduces the largest unseen results to excerpts so that the line takes `excess` tokens less, as far as that is possible.
-pub(crate) fn excerpt_unseen(line: &mut Timeline, excess: u64, snapshot: &Snapshot<'_>) -> Excerpts {
+/// Reduces the largest unseen results to excerpts so that the line takes `excess` tokens less, as
+/// far as that is possible.
+pub(crate) fn excerpt_unseen(
+    line: &mut Timeline,
+    excess: u64,
+    snapshot: &Snapshot<'_>,
+) -> Excerpts {
     let sizes = unseen_sizes(line);
     let bytes: usize = sizes.iter().sum();
     let tokens = unseen_tokens(line);
@@ -52,14 +63,27 @@ pub(crate) fn excerpt_unseen(line: &mut Timeline, excess: u64, snapshot: &Snapsh
         return excerpts;
     }
     let goal = tokens.saturating_sub(excess);
-    let whole: Vec<_> = line.items.iter().map(|item| Arc::clone(&item.entry)).collect();
+    let whole: Vec<_> = line
+        .items
+        .iter()
+        .map(|item| Arc::clone(&item.entry))
+        .collect();
     let mut room = (bytes as u128 * u128::from(goal) / u128::from(tokens)) as usize;
     for _ in 0..ATTEMPTS {
         let limit = largest_limit(&sizes, room).max(MIN_BYTES);
         excerpts.clear();
-        for (item, entry) in line.items.iter_mut().zip(&whole).filter(|(item, _)| item.unseen) {
+        for (item, entry) in line
+            .items
+            .iter_mut()
+            .zip(&whole)
+            .filter(|(item, _)| item.unseen)
+        {
             item.entry = Arc::clone(entry);
-            if entry.message.tool_results().any(|result| result.envelope.text.len() > limit) {
+            if entry
+                .message
+                .tool_results()
+                .any(|result| result.envelope.text.len() > limit)
+            {
                 item.entry = excerpt_entry(item, limit as u32, snapshot);
                 item.owner = EXCERPT;
                 excerpts.insert(item.id(), limit as u32);
@@ -74,19 +98,26 @@ pub(crate) fn excerpt_unseen(line: &mut Timeline, excess: u64, snapshot: &Snapsh
 }
 
 fn unseen_tokens(line: &Timeline) -> u64 {
-    line.items.iter().filter(|item| item.unseen).map(|item| u64::from(item.entry.tokens)).sum()
+    line.items
+        .iter()
+        .filter(|item| item.unseen)
+        .map(|item| u64::from(item.entry.tokens))
+        .sum()
 }
 
 /// The bytes of every unseen result.
 fn unseen_sizes(line: &Timeline) -> Vec<usize> {
     let unseen = line.items.iter().filter(|item| item.unseen);
-    let mut sizes: Vec<_> =
-        unseen.flat_map(|item| item.entry.message.tool_results()).map(|result| result.envelope.text.len()).collect();
+    let mut sizes: Vec<_> = unseen
+        .flat_map(|item| item.entry.message.tool_results())
+        .map(|result| result.envelope.text.len())
+        .collect();
     sizes.sort_unstable();
     sizes
 }
 
-/// Returns the largest limit so that results cut to it take at most `room` bytes together. `sizes` is sorted.
+/// Returns the largest limit so that results cut to it take at most `room` bytes together. `sizes`
+/// is sorted.
 fn largest_limit(sizes: &[usize], room: usize) -> usize {
     let mut left = room;
     for (index, size) in sizes.iter().enumerate() {
@@ -102,15 +133,26 @@ fn largest_limit(sizes: &[usize], room: usize) -> usize {
 fn excerpt_entry(item: &TimelineItem, bytes: u32, snapshot: &Snapshot<'_>) -> Arc<Entry> {
     let message = &item.entry.message;
     let form = MessageForm::Excerpt { bytes };
-    snapshot.maker().entry(message.message_id, item.entry.hash, form, || Message {
-        content: message.content.iter().map(|part| excerpt_part(part, message.message_id, bytes, snapshot)).collect(),
-        ..message.clone()
-    })
+    snapshot
+        .maker()
+        .entry(message.message_id, item.entry.hash, form, || Message {
+            content: message
+                .content
+                .iter()
+                .map(|part| excerpt_part(part, message.message_id, bytes, snapshot))
+                .collect(),
+            ..message.clone()
+        })
 }
 
 fn excerpt_part(part: &Part, id: MessageId, bytes: u32, snapshot: &Snapshot<'_>) -> Part {
-    let Part::ToolResult(result) = part else { return part.clone() };
-    let limits = CutLimits { lines: usize::MAX, bytes: bytes as usize };
+    let Part::ToolResult(result) = part else {
+        return part.clone();
+    };
+    let limits = CutLimits {
+        lines: usize::MAX,
+        bytes: bytes as usize,
+    };
     let cut = cut_lines(&result.envelope.text, limits);
     if !cut.is_cut() {
         return part.clone();
@@ -129,10 +171,18 @@ fn excerpt_part(part: &Part, id: MessageId, bytes: u32, snapshot: &Snapshot<'_>)
         ),
         None => write!(text, "Message {} holds it whole.]", id.short()),
     };
-    let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
+    let envelope = Envelope {
+        status: result.envelope.status,
+        text,
+        ..Envelope::default()
+    };
     let tool_call_id = result.tool_call_id.clone();
     let name = result.name.clone();
-    Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope }))
+    Part::ToolResult(Box::new(ToolResult {
+        tool_call_id,
+        name,
+        envelope,
+    }))
 }
 
 #[cfg(test)]

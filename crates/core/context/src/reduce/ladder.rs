@@ -1,18 +1,20 @@
 //! What goes when a request is still too large after pruning.
 //!
-//! The steps, each taken only if the one before was not enough: older rounds and older steps of the running one are left out,
-//! the newest step's largest results are reduced to head and tail, the inessential parts of the system layer are left out,
-//! then everything but the bare minimum is. It takes no more than it must: as many of the
-//! newest steps stay as fit, what the user said in the running round stays, and a ledger stands in for what went. Blocks stay
-//! whole. What went is remembered, so that it does not come and go; with a larger window the next request is whole again.
+//! The steps, each taken only if the one before was not enough: older rounds and older steps of the
+//! running one are left out, the newest step's largest results are reduced to head and tail, the
+//! inessential parts of the system layer are left out, then everything but the bare minimum is. It
+//! takes no more than it must: as many of the newest steps stay as fit, what the user said in the
+//! running round stays, and a ledger stands in for what went. Blocks stay whole. What went is
+//! remembered, so that it does not come and go; with a larger window the next request is whole
+//! again.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use haft_types::{
-    Entry, Hasher, Layer, Message, MessageId, ModelProfile, ModelSpec, Origin, Role, TokenCounter, ToolProtocol,
-    ToolSet, ToolSpec,
+    Entry, Hasher, Layer, Message, MessageId, ModelProfile, ModelSpec, Origin, Role, TokenCounter,
+    ToolProtocol, ToolSet, ToolSpec,
 };
 use serde_json::Value;
 
@@ -44,12 +46,14 @@ pub enum LadderStep {
         /// Their tokens, less what stands in for them.
         tokens: u64,
     },
-    /// Examples, package context, documents that are not always needed and descriptions were left out.
+    /// Examples, package context, documents that are not always needed and descriptions were left
+    /// out.
     ShortSystem {
         /// Their tokens.
         tokens: u64,
     },
-    /// Results of the newest step were reduced to head and tail: the step alone exceeded the window.
+    /// Results of the newest step were reduced to head and tail: the step alone exceeded the
+    /// window.
     Excerpts {
         /// The messages whose results were reduced.
         messages: u32,
@@ -78,12 +82,19 @@ impl LadderStep {
 impl fmt::Display for LadderStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OlderRounds { rounds, steps, tokens } => write!(
+            Self::OlderRounds {
+                rounds,
+                steps,
+                tokens,
+            } => write!(
                 f,
                 "the request was too large: {rounds} older rounds and {steps} older steps ({tokens} tokens) were left out"
             ),
             Self::ShortSystem { tokens } => {
-                write!(f, "the request was too large: the system layer was shortened by {tokens} tokens")
+                write!(
+                    f,
+                    "the request was too large: the system layer was shortened by {tokens} tokens"
+                )
             }
             Self::Excerpts { messages, tokens } => write!(
                 f,
@@ -132,15 +143,27 @@ impl InputRoom {
 
     /// The same, where no more than so many counted tokens are taken.
     pub(crate) fn at_most(self, most: Option<u64>, policy: &Policy) -> Self {
-        let Some(most) = most.filter(|most| *most < self.soft) else { return self };
+        let Some(most) = most.filter(|most| *most < self.soft) else {
+            return self;
+        };
         let nominal_soft = (self.nominal_soft as f64 * most as f64 / self.soft as f64) as u64;
         let goal = self.goal.min((policy.ladder_to * most as f64) as u64);
-        Self { hard: most, soft: most, nominal_soft, goal, ..self }
+        Self {
+            hard: most,
+            soft: most,
+            nominal_soft,
+            goal,
+            ..self
+        }
     }
 }
 
 /// Leaves out the rounds and steps that were left out before; what must be kept of them stands in.
-pub(crate) fn drop_remembered(line: &mut Timeline, cleared: Option<&Cleared>, snapshot: &Snapshot<'_>) {
+pub(crate) fn drop_remembered(
+    line: &mut Timeline,
+    cleared: Option<&Cleared>,
+    snapshot: &Snapshot<'_>,
+) {
     if let Some(cut) = cleared.and_then(Cleared::cut) {
         let gone = line.cut(cut);
         line.summaries.extend(stand_in(&gone, cut, snapshot));
@@ -158,7 +181,11 @@ pub(crate) struct Climbed {
 }
 
 /// Takes steps until the request fits.
-pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_>) -> Result<Climbed, ContextError> {
+pub(crate) fn climb(
+    layers: &mut Layers,
+    room: InputRoom,
+    snapshot: &Snapshot<'_>,
+) -> Result<Climbed, ContextError> {
     let mut climbed = Climbed::default();
     // What is said again further down goes before anything that is said once.
     if layers.tokens() > room.soft {
@@ -171,10 +198,21 @@ pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_
     if let Some((cut, gone)) = drop_oldest(layers, room.goal, snapshot) {
         climbed.cut = Some(cut);
         let running = layers.line.round;
-        let rounds: HashSet<_> = gone.iter().map(|item| item.round).filter(|round| *round < running).collect();
-        let steps = gone.iter().filter(|item| item.round == running && item.role() == Role::Assistant).count();
+        let rounds: HashSet<_> = gone
+            .iter()
+            .map(|item| item.round)
+            .filter(|round| *round < running)
+            .collect();
+        let steps = gone
+            .iter()
+            .filter(|item| item.round == running && item.role() == Role::Assistant)
+            .count();
         let tokens = before.saturating_sub(layers.tokens());
-        climbed.steps.push(LadderStep::OlderRounds { rounds: rounds.len() as u32, steps: steps as u32, tokens });
+        climbed.steps.push(LadderStep::OlderRounds {
+            rounds: rounds.len() as u32,
+            steps: steps as u32,
+            tokens,
+        });
     }
     let before = layers.tokens();
     if before > room.hard {
@@ -182,7 +220,9 @@ pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_
         let messages = climbed.excerpts.len() as u32;
         if messages > 0 {
             let tokens = before.saturating_sub(layers.tokens());
-            climbed.steps.push(LadderStep::Excerpts { messages, tokens });
+            climbed
+                .steps
+                .push(LadderStep::Excerpts { messages, tokens });
         }
     }
     let before = layers.tokens();
@@ -197,32 +237,48 @@ pub(crate) fn climb(layers: &mut Layers, room: InputRoom, snapshot: &Snapshot<'_
     if before > room.hard {
         shorten(layers, snapshot, SystemDetail::Bare)?;
         layers.documents.clear();
-        layers.run.retain(|(owner, _)| matches!(*owner, ROLE | TODO));
+        layers
+            .run
+            .retain(|(owner, _)| matches!(*owner, ROLE | TODO));
         // The newest summary is the ledger of what was left out just now.
-        layers.line.summaries.drain(..layers.line.summaries.len().saturating_sub(1));
+        layers
+            .line
+            .summaries
+            .drain(..layers.line.summaries.len().saturating_sub(1));
         keep_newest(&mut layers.line);
         if layers.tokens() > room.hard {
             layers.line.summaries.clear();
         }
-        climbed.steps.push(LadderStep::BareMinimum { tokens: before.saturating_sub(layers.tokens()) });
+        climbed.steps.push(LadderStep::BareMinimum {
+            tokens: before.saturating_sub(layers.tokens()),
+        });
     }
     Ok(climbed)
 }
 
-/// Keeps the newest rounds that fit, then the newest steps of the running one, and puts the ledger in place of what went,
-/// which it returns.
-fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Option<(ArchiveCut, Vec<TimelineItem>)> {
+/// Keeps the newest rounds that fit, then the newest steps of the running one, and puts the ledger
+/// in place of what went, which it returns.
+fn drop_oldest(
+    layers: &mut Layers,
+    goal: u64,
+    snapshot: &Snapshot<'_>,
+) -> Option<(ArchiveCut, Vec<TimelineItem>)> {
     let room = goal.saturating_sub(layers.fixed());
     let cut = newest_that_fit(&layers.line, room)?;
     let ledger = stand_in(&original(cut, snapshot), cut, snapshot);
     // The ledger takes room, too. It grows with what goes, but hardly.
     let cut = match &ledger {
-        Some(ledger) => newest_that_fit(&layers.line, room.saturating_sub(u64::from(ledger.tokens)))?,
+        Some(ledger) => {
+            newest_that_fit(&layers.line, room.saturating_sub(u64::from(ledger.tokens)))?
+        }
         None => cut,
     };
     drop(layers.line.cut(cut));
     // A ledger of an earlier cut is part of the new one.
-    layers.line.summaries.retain(|summary| summary.message.origin() != Origin::Engine);
+    layers
+        .line
+        .summaries
+        .retain(|summary| summary.message.origin() != Origin::Engine);
     let gone = original(cut, snapshot);
     layers.line.summaries.extend(stand_in(&gone, cut, snapshot));
     Some((cut, gone))
@@ -230,20 +286,41 @@ fn drop_oldest(layers: &mut Layers, goal: u64, snapshot: &Snapshot<'_>) -> Optio
 
 /// Where to cut so that what is left fits; `None` when nothing can go.
 fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
-    let running = line.items.iter().position(|item| item.round == line.round)?;
+    let running = line
+        .items
+        .iter()
+        .position(|item| item.round == line.round)?;
     let unseen = line.unseen_start();
-    let stays = |item: &TimelineItem| item.pinned || (item.round == line.round && is_user_speech(&item.entry.message));
+    let stays = |item: &TimelineItem| {
+        item.pinned || (item.round == line.round && is_user_speech(&item.entry.message))
+    };
     let tokens = |item: &TimelineItem| u64::from(item.entry.tokens);
-    let always = line.items.iter().filter(|item| stays(item)).map(tokens).sum::<u64>();
-    let summaries = line.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
+    let always = line
+        .items
+        .iter()
+        .filter(|item| stays(item))
+        .map(tokens)
+        .sum::<u64>();
+    let summaries = line
+        .summaries
+        .iter()
+        .map(|entry| u64::from(entry.tokens))
+        .sum::<u64>();
     let mut left = room.saturating_sub(always + summaries);
     let mut cut = line.items.len();
-    // Whole rounds before the running one, its steps one by one; the newest step and unseen results stay in any case.
+    // Whole rounds before the running one, its steps one by one; the newest step and unseen results
+    // stay in any case.
     let steps = running.min(unseen);
-    let mut groups: Vec<&[TimelineItem]> = line.items[..steps].chunk_by(|one, next| one.round == next.round).collect();
+    let mut groups: Vec<&[TimelineItem]> = line.items[..steps]
+        .chunk_by(|one, next| one.round == next.round)
+        .collect();
     groups.extend(line.items[steps..].chunk_by(|one, next| one.block == next.block));
     for group in groups.into_iter().rev() {
-        let takes = group.iter().filter(|item| !stays(item)).map(tokens).sum::<u64>();
+        let takes = group
+            .iter()
+            .filter(|item| !stays(item))
+            .map(tokens)
+            .sum::<u64>();
         match left.checked_sub(takes) {
             Some(rest) => left = rest,
             None if cut == line.items.len() || cut > unseen => left = 0,
@@ -253,10 +330,14 @@ fn newest_that_fit(line: &Timeline, room: u64) -> Option<ArchiveCut> {
     }
     let goes = line.items[..cut].iter().any(|item| !stays(item));
     let first_kept = line.items.get(cut).filter(|_| goes)?.id();
-    Some(ArchiveCut { first_kept, users_from: (cut > running).then(|| line.items[running].id()) })
+    Some(ArchiveCut {
+        first_kept,
+        users_from: (cut > running).then(|| line.items[running].id()),
+    })
 }
 
-/// The messages that a cut leaves out as they are stored: the ledger must not depend on what else was done to them.
+/// The messages that a cut leaves out as they are stored: the ledger must not depend on what else
+/// was done to them.
 fn original(cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
     let mut line = Timeline::new(repair(snapshot.history, snapshot.counter));
     drop_archived(&mut line);
@@ -272,30 +353,55 @@ fn stand_in(gone: &[TimelineItem], cut: ArchiveCut, snapshot: &Snapshot<'_>) -> 
         hasher.update(item.entry.message.message_id.short().to_string().as_bytes());
     }
     let hash = hasher.finish();
-    let made = snapshot.maker().entry(cut.first_kept, hash, MessageForm::Ledger, || {
-        let messages: Vec<_> = gone.iter().map(|item| Arc::clone(&item.entry)).collect();
-        let messages = match snapshot.edits {
-            Some(edits) => edits.seen(&messages, snapshot.counter),
-            None => messages,
-        };
-        let ArchiveCut { first_kept, users_from } = cut;
-        let plan = CompactionPlan { rounds: 0, steps: 0, messages, first_kept, users_from, from, to };
-        // The list of things to do and what runs are said elsewhere, as they are now.
-        let text = fallback(&plan, &ledger(&plan, OpenWork::default()), snapshot.counter).unwrap_or_default();
-        Message::text(MessageId::derived(hash), Role::Summary, text, to).from(Origin::Engine)
-    });
+    let made = snapshot
+        .maker()
+        .entry(cut.first_kept, hash, MessageForm::Ledger, || {
+            let messages: Vec<_> = gone.iter().map(|item| Arc::clone(&item.entry)).collect();
+            let messages = match snapshot.edits {
+                Some(edits) => edits.seen(&messages, snapshot.counter),
+                None => messages,
+            };
+            let ArchiveCut {
+                first_kept,
+                users_from,
+            } = cut;
+            let plan = CompactionPlan {
+                rounds: 0,
+                steps: 0,
+                messages,
+                first_kept,
+                users_from,
+                from,
+                to,
+            };
+            // The list of things to do and what runs are said elsewhere, as they are now.
+            let text = fallback(&plan, &ledger(&plan, OpenWork::default()), snapshot.counter)
+                .unwrap_or_default();
+            Message::text(MessageId::derived(hash), Role::Summary, text, to).from(Origin::Engine)
+        });
     Some(made).filter(|entry| !entry.message.joined_text().is_empty())
 }
 
-/// Keeps the current request, the newest assistant message with its block, and what is being answered.
+/// Keeps the current request, the newest assistant message with its block, and what is being
+/// answered.
 fn keep_newest(line: &mut Timeline) {
-    let newest = line.items.iter().rfind(|item| item.role() == Role::Assistant).map(|item| item.block);
+    let newest = line
+        .items
+        .iter()
+        .rfind(|item| item.role() == Role::Assistant)
+        .map(|item| item.block);
     let last = line.items.last().map(|item| item.block);
-    line.items.retain(|item| item.layer == Layer::Current || Some(item.block) == newest || Some(item.block) == last);
+    line.items.retain(|item| {
+        item.layer == Layer::Current || Some(item.block) == newest || Some(item.block) == last
+    });
 }
 
 /// Shortens system message, tools and documents.
-fn shorten(layers: &mut Layers, snapshot: &Snapshot<'_>, detail: SystemDetail) -> Result<(), ContextError> {
+fn shorten(
+    layers: &mut Layers,
+    snapshot: &Snapshot<'_>,
+    detail: SystemDetail,
+) -> Result<(), ContextError> {
     if let Some(input) = snapshot.system_input {
         let detail = match (detail, snapshot.model.profile) {
             (SystemDetail::Short, ModelProfile::Small) => SystemDetail::Small,
@@ -323,10 +429,20 @@ fn short_tools(tools: &ToolSet, counter: &dyn TokenCounter) -> Arc<ToolSet> {
     let short = |spec: &ToolSpec| {
         let mut parameters = spec.parameters.clone();
         without_descriptions(&mut parameters);
-        let paragraph = spec.description.split("\n\n").next().unwrap_or_default().trim();
-        ToolSpec { name: spec.name.clone(), description: paragraph.to_owned(), parameters }
+        let paragraph = spec
+            .description
+            .split("\n\n")
+            .next()
+            .unwrap_or_default()
+            .trim();
+        ToolSpec {
+            name: spec.name.clone(),
+            description: paragraph.to_owned(),
+            parameters,
+        }
     };
-    ToolSet::new(tools.specs.iter().map(short).collect(), counter).with_deferred(tools.deferred.clone())
+    ToolSet::new(tools.specs.iter().map(short).collect(), counter)
+        .with_deferred(tools.deferred.clone())
 }
 
 fn without_descriptions(schema: &mut Value) {

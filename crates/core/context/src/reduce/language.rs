@@ -1,7 +1,7 @@
 //! The language of the user's own prose, as far as its script tells it.
 //!
-//! What is pasted (code in fences, logs, output) is mostly English whatever the user speaks. Prose is what a message begins or
-//! ends with; what lies between may be anything.
+//! What is pasted (code in fences, logs, output) is mostly English whatever the user speaks. Prose
+//! is what a message begins or ends with; what lies between may be anything.
 
 use std::sync::Arc;
 
@@ -33,15 +33,22 @@ impl WritingScript {
         }
         Some(match c {
             '\u{0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => Self::Latin,
-            '\u{3040}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' => Self::Kana,
-            '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' => Self::Han,
-            '\u{1100}'..='\u{11ff}' | '\u{3130}'..='\u{318f}' | '\u{ac00}'..='\u{d7af}' => Self::Hangul,
+            '\u{3040}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9f}' => {
+                Self::Kana
+            }
+            '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' => {
+                Self::Han
+            }
+            '\u{1100}'..='\u{11ff}' | '\u{3130}'..='\u{318f}' | '\u{ac00}'..='\u{d7af}' => {
+                Self::Hangul
+            }
             '\u{400}'..='\u{52f}' => Self::Cyrillic,
             _ => Self::Other,
         })
     }
 
-    /// What a letter of it counts: a character of some scripts says as much as a syllable or a word of others.
+    /// What a letter of it counts: a character of some scripts says as much as a syllable or a word
+    /// of others.
     fn weight(self) -> usize {
         match self {
             Self::Han => 3,
@@ -71,22 +78,35 @@ impl ScriptCounts {
     /// The script that says most of the text; Latin where nothing does.
     pub(crate) fn dominant(&self) -> WritingScript {
         let weight = |script: &WritingScript| self.letters(*script) * script.weight();
-        let most = SCRIPTS.into_iter().rev().max_by_key(weight).unwrap_or(WritingScript::Latin);
+        let most = SCRIPTS
+            .into_iter()
+            .rev()
+            .max_by_key(weight)
+            .unwrap_or(WritingScript::Latin);
         // Japanese is written in both; the kana are what tells it from Chinese.
         let has_kana = 5 * self.letters(WritingScript::Kana) >= self.letters(WritingScript::Han);
-        if most == WritingScript::Han && has_kana { WritingScript::Kana } else { most }
+        if most == WritingScript::Han && has_kana {
+            WritingScript::Kana
+        } else {
+            most
+        }
     }
 }
 
 /// The name of the language the user writes in, where the script tells it.
-pub(crate) fn user_language<'a>(messages: impl Iterator<Item = &'a Arc<Entry>>) -> Option<&'static str> {
+pub(crate) fn user_language<'a>(
+    messages: impl Iterator<Item = &'a Arc<Entry>>,
+) -> Option<&'static str> {
     let mut votes = [0_usize; SCRIPTS.len()];
     for entry in messages.filter(|entry| is_user_speech(&entry.message)) {
         if let Some(script) = prose_script(own_words(&entry.message.joined_text())) {
             votes[script as usize] += 1;
         }
     }
-    let most = SCRIPTS.into_iter().rev().max_by_key(|script| votes[*script as usize])?;
+    let most = SCRIPTS
+        .into_iter()
+        .rev()
+        .max_by_key(|script| votes[*script as usize])?;
     match most {
         WritingScript::Han => Some("Chinese"),
         WritingScript::Kana => Some("Japanese"),
@@ -96,7 +116,8 @@ pub(crate) fn user_language<'a>(messages: impl Iterator<Item = &'a Arc<Entry>>) 
     }
 }
 
-/// The script of what a message begins and ends with; where they differ, the one that is not Latin: pasted text mostly is.
+/// The script of what a message begins and ends with; where they differ, the one that is not Latin:
+/// pasted text mostly is.
 fn prose_script(text: &str) -> Option<WritingScript> {
     let mut fenced = false;
     let lines = text.lines().map(str::trim).filter(|line| {
@@ -106,7 +127,11 @@ fn prose_script(text: &str) -> Option<WritingScript> {
     });
     let lines: Vec<_> = lines.collect();
     let ends = [lines.first()?, lines.last()?].map(|line| ScriptCounts::of(line).dominant());
-    Some(ends.into_iter().find(|script| *script != WritingScript::Latin).unwrap_or(WritingScript::Latin))
+    Some(
+        ends.into_iter()
+            .find(|script| *script != WritingScript::Latin)
+            .unwrap_or(WritingScript::Latin),
+    )
 }
 
 #[cfg(test)]
@@ -117,23 +142,47 @@ mod tests {
     use crate::testing::text;
 
     fn language(prompts: &[&str]) -> Option<&'static str> {
-        let messages: Vec<_> = prompts.iter().enumerate().map(|(at, prompt)| text(at, Role::User, prompt)).collect();
+        let messages: Vec<_> = prompts
+            .iter()
+            .enumerate()
+            .map(|(at, prompt)| text(at, Role::User, prompt))
+            .collect();
         user_language(messages.iter())
     }
 
     #[test]
     fn what_is_pasted_does_not_decide() {
-        let log = "error[E0425]: cannot find value `x` in this scope\n  --> src/main.rs:2:5\n".repeat(40);
-        assert_eq!(language(&[&format!("请修复这个错误：\n{log}")]), Some("Chinese"));
-        assert_eq!(language(&[&format!("{log}\n这是什么问题？")]), Some("Chinese"));
-        assert_eq!(language(&[&format!("このエラーを直してください\n{log}")]), Some("Japanese"));
-        assert_eq!(language(&[&format!("이 오류를 고쳐 주세요\n{log}")]), Some("Korean"));
-        assert!(language(&[&format!("Исправь ошибку:\n```\n{log}```")]).unwrap().starts_with("Russian"));
+        let log =
+            "error[E0425]: cannot find value `x` in this scope\n  --> src/main.rs:2:5\n".repeat(40);
+        assert_eq!(
+            language(&[&format!("请修复这个错误：\n{log}")]),
+            Some("Chinese")
+        );
+        assert_eq!(
+            language(&[&format!("{log}\n这是什么问题？")]),
+            Some("Chinese")
+        );
+        assert_eq!(
+            language(&[&format!("このエラーを直してください\n{log}")]),
+            Some("Japanese")
+        );
+        assert_eq!(
+            language(&[&format!("이 오류를 고쳐 주세요\n{log}")]),
+            Some("Korean")
+        );
+        assert!(
+            language(&[&format!("Исправь ошибку:\n```\n{log}```")])
+                .unwrap()
+                .starts_with("Russian")
+        );
     }
 
     #[test]
     fn a_few_foreign_words_do_not_decide() {
-        assert_eq!(language(&["Translate the message 你好 into English, please, and fix the tests."]), None);
+        assert_eq!(
+            language(&["Translate the message 你好 into English, please, and fix the tests."]),
+            None
+        );
         assert_eq!(language(&["Fix it.", "And the docs.", "谢谢"]), None);
         assert_eq!(language(&[]), None);
     }

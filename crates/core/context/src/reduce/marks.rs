@@ -1,5 +1,5 @@
-//! Marks on messages: those the model does not want to see again. The list is kept here; it is applied as an
-//! [edit](crate::reduce::edits) is that drops them.
+//! Marks on messages: those the model does not want to see again. The list is kept here; it is
+//! applied as an [edit](crate::reduce::edits) is that drops them.
 //!
 //! The current input, summaries and the system message cannot be deleted.
 
@@ -19,14 +19,26 @@ pub struct Marks {
 
 impl Marks {
     /// Edits the list of deleted messages. `ids` are short or full ids, separated by commas.
-    pub fn edit_deleted(&mut self, action: MarkAction, ids: &str, history: &[Arc<Entry>]) -> MarkReport {
+    pub fn edit_deleted(
+        &mut self,
+        action: MarkAction,
+        ids: &str,
+        history: &[Arc<Entry>],
+    ) -> MarkReport {
         let before = self.deleted.clone();
         if action == MarkAction::Create {
             self.deleted.clear();
         }
-        let current = history.iter().rfind(|entry| entry.message.opens_round()).map(|entry| entry.message.message_id);
+        let current = history
+            .iter()
+            .rfind(|entry| entry.message.opens_round())
+            .map(|entry| entry.message.message_id);
         let mut report = MarkReport::default();
-        for text in ids.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+        for text in ids
+            .split(',')
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+        {
             let Some(message) = find(text, history) else {
                 report.unknown.push(text.to_owned());
                 continue;
@@ -35,7 +47,9 @@ impl Marks {
             let changed = match action {
                 MarkAction::Delete => self.deleted.remove(&id),
                 MarkAction::Create | MarkAction::Append => {
-                    if Some(id) == current || matches!(message.message.role, Role::System | Role::Summary) {
+                    if Some(id) == current
+                        || matches!(message.message.role, Role::System | Role::Summary)
+                    {
                         report.refused.push(text.to_owned());
                         continue;
                     }
@@ -56,7 +70,9 @@ fn find<'a>(text: &str, history: &'a [Arc<Entry>]) -> Option<&'a Arc<Entry>> {
         return history.iter().find(|entry| entry.message.message_id == id);
     }
     let short: ShortId = text.to_ascii_lowercase().parse().ok()?;
-    history.iter().find(|entry| entry.message.message_id.short() == short)
+    history
+        .iter()
+        .find(|entry| entry.message.message_id.short() == short)
 }
 
 /// Lists every message of a conversation.
@@ -64,10 +80,16 @@ pub fn message_lines(history: &[Arc<Entry>], marks: &Marks) -> Vec<TranscriptLin
     const WORDS: usize = 60;
     let line = |entry: &Arc<Entry>| {
         let message = &entry.message;
-        let calls = message.tool_calls().map(|call| call.meant().into_owned().name);
+        let calls = message
+            .tool_calls()
+            .map(|call| call.meant().into_owned().name);
         let results = message.tool_results().map(|result| result.name.clone());
         let mut text = message.joined_text();
-        text.extend(message.tool_results().map(|result| result.envelope.text.as_str()));
+        text.extend(
+            message
+                .tool_results()
+                .map(|result| result.envelope.text.as_str()),
+        );
         let words: Vec<_> = text.split_whitespace().take(WORDS).collect();
         TranscriptLine {
             id: message.message_id.short(),

@@ -1,15 +1,18 @@
-//! Stage two of pruning: above the safe zone old results and large arguments are cleared, oldest first.
+//! Stage two of pruning: above the safe zone old results and large arguments are cleared, oldest
+//! first.
 //!
 //! ```text
 //! U  A T  A T  A T … A T  A T        obsolete results, then the oldest, become notices until the request fits,
 //!      ▒    ▒    ·     ·    ·        the newest `prune_keep` cleanable messages stay
 //! ```
 //!
-//! Invariant: a result is never cleared before the model has seen it, that is, before an assistant message follows it.
+//! Invariant: a result is never cleared before the model has seen it, that is, before an assistant
+//! message follows it.
 //!
-//! Structure, roles, ids and order never change, and what is stored never does. What was cleared stays cleared: the decisions
-//! come back in [`Cleared`] and go into the next snapshot. Each clearing breaks the cached prefix once, so it clears much, or
-//! waits while it would clear little and the request still fits. Two walks over the line, no more.
+//! Structure, roles, ids and order never change, and what is stored never does. What was cleared
+//! stays cleared: the decisions come back in [`Cleared`] and go into the next snapshot. Each
+//! clearing breaks the cached prefix once, so it clears much, or waits while it would clear little
+//! and the request still fits. Two walks over the line, no more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,8 +30,8 @@ use crate::reduce::superseded::superseded;
 
 /// The share of the safe zone that clearing must save while the request still fits: one in so many.
 pub(crate) const WORTH: u64 = 10;
-/// The same where the zone lies close to the window: what cannot be cleared fills it soon, and clearing little again and again
-/// would break the prefix every time. There is an archive for that.
+/// The same where the zone lies close to the window: what cannot be cleared fills it soon, and
+/// clearing little again and again would break the prefix every time. There is an archive for that.
 const TIGHT_WORTH: u64 = 4;
 
 /// What one run of pruning did.
@@ -51,8 +54,8 @@ pub(crate) struct PruneLimits<'a> {
     pub(crate) target: u64,
     /// Tokens above which it is cleared however little that is.
     pub(crate) urgent: u64,
-    /// Whether the request was above the target before results were compressed: the prefix is broken already, so what clearing
-    /// would take soon it takes now.
+    /// Whether the request was above the target before results were compressed: the prefix is
+    /// broken already, so what clearing would take soon it takes now.
     pub(crate) was_over: bool,
     pub(crate) policy: &'a Policy,
     pub(crate) reduction: Reduction,
@@ -84,14 +87,20 @@ pub(crate) fn prune(
         return pruned;
     }
     let mut cleanable = Vec::new();
-    let mut total = limits.fixed + line.summaries.iter().map(|entry| u64::from(entry.tokens)).sum::<u64>();
+    let mut total = limits.fixed
+        + line
+            .summaries
+            .iter()
+            .map(|entry| u64::from(entry.tokens))
+            .sum::<u64>();
     for (index, item) in line.items.iter_mut().enumerate() {
         pruned.steps += 1;
         if is_cleanable(item, limits.policy) {
             cleanable.push(index);
             if !item.pinned && remembered.contains(&item.id()) {
                 let cleared = cleared_entry(item, limits.policy, maker);
-                pruned.tokens += u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
+                pruned.tokens +=
+                    u64::from(item.entry.tokens).saturating_sub(u64::from(cleared.tokens));
                 (item.entry, item.owner) = (cleared, CLEARED);
             }
         }
@@ -102,13 +111,19 @@ pub(crate) fn prune(
     if !over && limits.obsolete == Obsolete::First {
         return pruned;
     }
-    let goal = if over { (limits.target as f64 * limits.reduction.prune_to) as u64 } else { limits.target };
+    let goal = if over {
+        (limits.target as f64 * limits.reduction.prune_to) as u64
+    } else {
+        limits.target
+    };
     // The unseen results of the newest step count as one of those that stay.
     let has_unseen = line.items.iter().any(|item| item.unseen);
     let keep = (limits.reduction.prune_keep as usize).saturating_sub(usize::from(has_unseen));
     cleanable.truncate(cleanable.len().saturating_sub(keep));
     let obsolete = superseded(&line.items);
-    let (first, others): (Vec<_>, Vec<_>) = cleanable.into_iter().partition(|index| obsolete.contains(index));
+    let (first, others): (Vec<_>, Vec<_>) = cleanable
+        .into_iter()
+        .partition(|index| obsolete.contains(index));
     let mut chosen = Vec::new();
     let (mut left, mut free_tokens) = (total, 0);
     for index in first.into_iter().chain(others) {
@@ -148,12 +163,17 @@ fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     match item.role() {
         _ if item.owner == MASKED || item.unseen => false,
         Role::Tool => true,
-        Role::Assistant => item.entry.message.tool_calls().any(|call| has_large_argument(call, policy)),
+        Role::Assistant => item
+            .entry
+            .message
+            .tool_calls()
+            .any(|call| has_large_argument(call, policy)),
         Role::System | Role::User | Role::Summary => false,
     }
 }
 
-/// Whether the arguments hold a string longer than pruning leaves. Looks at the text alone: parsing would cost more.
+/// Whether the arguments hold a string longer than pruning leaves. Looks at the text alone: parsing
+/// would cost more.
 fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
     let limit = policy.prune_argument_chars as usize;
     if call.arguments.len() <= limit {
@@ -186,10 +206,16 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
     let message = &item.entry.message;
     let chars = policy.prune_argument_chars;
     let recall = maker.recall;
-    let form = MessageForm::Cleared { argument_chars: chars, recall };
+    let form = MessageForm::Cleared {
+        argument_chars: chars,
+        recall,
+    };
     maker.entry(message.message_id, item.entry.hash, form, || Message {
         content: match message.role {
-            Role::Tool => message.tool_results().map(|result| notice(message.message_id, result, recall)).collect(),
+            Role::Tool => message
+                .tool_results()
+                .map(|result| notice(message.message_id, result, recall))
+                .collect(),
             Role::System | Role::User | Role::Assistant | Role::Summary => {
                 let cut = |part| cut_arguments(part, chars as usize, message.message_id, recall);
                 message.content.iter().map(cut).collect()
@@ -206,18 +232,34 @@ fn notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
         RecallTool::Offered => format!("`recall` {} brings it back", id.short()),
         RecallTool::Missing => format!("message {}", id.short()),
     };
-    let mut text = format!("[Cleared: result of `{}` ({status}); {where_it_is}.]", result.name);
+    let mut text = format!(
+        "[Cleared: result of `{}` ({status}); {where_it_is}.]",
+        result.name
+    );
     failing_lines(&result.envelope.text).for_each(|line| text.extend(["\n", &line]));
-    let envelope = Envelope { status: result.envelope.status, text, ..Envelope::default() };
+    let envelope = Envelope {
+        status: result.envelope.status,
+        text,
+        ..Envelope::default()
+    };
     let (tool_call_id, name) = (result.tool_call_id.clone(), result.name.clone());
-    Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope }))
+    Part::ToolResult(Box::new(ToolResult {
+        tool_call_id,
+        name,
+        envelope,
+    }))
 }
 
 /// The part with every long string among a call's arguments cut.
 fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -> Part {
-    let Part::ToolCall(call) = part else { return part.clone() };
-    // Arguments that are no JSON are a failed call: there is no string to cut, and the text must stay what the model wrote.
-    let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) else { return part.clone() };
+    let Part::ToolCall(call) = part else {
+        return part.clone();
+    };
+    // Arguments that are no JSON are a failed call: there is no string to cut, and the text must
+    // stay what the model wrote.
+    let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments) else {
+        return part.clone();
+    };
     let where_they_are = match recall {
         RecallTool::Offered => format!("`recall` {}", id.short()),
         RecallTool::Missing => format!("message {}", id.short()),
@@ -225,7 +267,10 @@ fn cut_arguments(part: &Part, chars: usize, id: MessageId, recall: RecallTool) -
     if cut_strings(&mut arguments, chars, &where_they_are) == 0 {
         return part.clone();
     }
-    Part::ToolCall(ToolCall { arguments: arguments.to_string(), ..call.clone() })
+    Part::ToolCall(ToolCall {
+        arguments: arguments.to_string(),
+        ..call.clone()
+    })
 }
 
 /// Cuts every long string inside; returns how many.
@@ -234,13 +279,22 @@ fn cut_strings(value: &mut Value, chars: usize, where_they_are: &str) -> usize {
         Value::String(text) => match text.char_indices().nth(chars) {
             Some((end, _)) => {
                 let missing = text[end..].chars().count();
-                *text = format!("{}[{missing} more characters are cleared: {where_they_are}]", &text[..end]);
+                *text = format!(
+                    "{}[{missing} more characters are cleared: {where_they_are}]",
+                    &text[..end]
+                );
                 1
             }
             None => 0,
         },
-        Value::Array(values) => values.iter_mut().map(|value| cut_strings(value, chars, where_they_are)).sum(),
-        Value::Object(fields) => fields.values_mut().map(|value| cut_strings(value, chars, where_they_are)).sum(),
+        Value::Array(values) => values
+            .iter_mut()
+            .map(|value| cut_strings(value, chars, where_they_are))
+            .sum(),
+        Value::Object(fields) => fields
+            .values_mut()
+            .map(|value| cut_strings(value, chars, where_they_are))
+            .sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }

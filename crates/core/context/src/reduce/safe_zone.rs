@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize, Serializer};
 /// No system prompt is smaller.
 const SMALLEST: u64 = 1_000;
 
-/// A number of tokens, or a share of the usable window: the model's window without what is kept free for the reply.
+/// A number of tokens, or a share of the usable window: the model's window without what is kept
+/// free for the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "WrittenZone")]
 pub enum SafeZone {
@@ -28,10 +29,14 @@ impl Default for SafeZone {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SafeZoneError {
     /// Not a number with an optional `k` or `M`.
-    #[error("safe zone `{0}` is not a number; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)")]
+    #[error(
+        "safe zone `{0}` is not a number; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)"
+    )]
     Unreadable(String),
     /// Nothing would ever fit.
-    #[error("safe zone `{0}` is not above zero; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)")]
+    #[error(
+        "safe zone `{0}` is not above zero; use tokens (`80000`, `80k`, `0.5M`) or a share of the window (`0.8`)"
+    )]
     Zero(String),
     /// No request fits into it.
     #[error(
@@ -39,7 +44,9 @@ pub enum SafeZoneError {
     )]
     TooSmall(String),
     /// More than the model can take.
-    #[error("a safe zone of {tokens} tokens is larger than the window of {window}; use at most the window")]
+    #[error(
+        "a safe zone of {tokens} tokens is larger than the window of {window}; use at most the window"
+    )]
     AboveWindow {
         /// The safe zone.
         tokens: u64,
@@ -88,7 +95,9 @@ impl FromStr for SafeZone {
         let number = text.trim();
         let (number, unit) = match number.strip_suffix(['k', 'K']) {
             Some(number) => (number, 1_024.0),
-            None => number.strip_suffix(['m', 'M']).map_or((number, 1.0), |number| (number, 1_048_576.0)),
+            None => number
+                .strip_suffix(['m', 'M'])
+                .map_or((number, 1.0), |number| (number, 1_048_576.0)),
         };
         let digits = number.strip_prefix('-').unwrap_or(number);
         // Rust also reads `inf`, `1e5` and `+1`; none of them is how people write a size.
@@ -97,7 +106,9 @@ impl FromStr for SafeZone {
         {
             return Err(SafeZoneError::Unreadable(text.to_owned()));
         }
-        let parsed = number.parse().map_err(|_| SafeZoneError::Unreadable(text.to_owned()))?;
+        let parsed = number
+            .parse()
+            .map_err(|_| SafeZoneError::Unreadable(text.to_owned()))?;
         Self::from_number(parsed, unit, text)
     }
 }
@@ -119,7 +130,10 @@ impl Serialize for SafeZone {
 
 /// As it stands in a file.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "tokens such as `80k`, or a share of the window such as `0.8`")]
+#[serde(
+    untagged,
+    expecting = "tokens such as `80k`, or a share of the window such as `0.8`"
+)]
 enum WrittenZone {
     Number(f64),
     Text(String),
@@ -147,9 +161,13 @@ mod tests {
                 continue;
             }
             let fields: Vec<_> = line.split('|').map(str::trim).collect();
-            let [text, window, expected] = fields[..] else { panic!("three fields: {line}") };
+            let [text, window, expected] = fields[..] else {
+                panic!("three fields: {line}")
+            };
             let window: u32 = window.parse().unwrap();
-            let tokens = text.parse::<SafeZone>().and_then(|zone| zone.tokens(window, window));
+            let tokens = text
+                .parse::<SafeZone>()
+                .and_then(|zone| zone.tokens(window, window));
             match expected.parse::<u64>() {
                 Ok(expected) => assert_eq!(tokens, Ok(expected), "{line}"),
                 Err(_) => assert!(tokens.unwrap_err().to_string().contains(expected), "{line}"),
@@ -163,6 +181,9 @@ mod tests {
         assert_eq!(read("0.8").unwrap(), read("\"0.8\"").unwrap());
         assert_eq!(read("50000").unwrap(), SafeZone::Tokens(50_000));
         assert!(read("-5").is_err() && read("0").is_err() && read("true").is_err());
-        assert_eq!(serde_json::to_string(&SafeZone::Share(0.8)).unwrap(), "\"0.8\"");
+        assert_eq!(
+            serde_json::to_string(&SafeZone::Share(0.8)).unwrap(),
+            "\"0.8\""
+        );
     }
 }

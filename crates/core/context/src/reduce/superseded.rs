@@ -6,9 +6,10 @@
 //! run cargo test   …   run cargo test     the same command, run again
 //! ```
 //!
-//! A failed read or edit makes nothing obsolete. What a call is about is read from its result, where that names the files, and
-//! otherwise from its arguments, by the names haft's tools and their aliases give them. What a command changed stands in the
-//! record of changes, which the result's metadata holds.
+//! A failed read or edit makes nothing obsolete. What a call is about is read from its result,
+//! where that names the files, and otherwise from its arguments, by the names haft's tools and
+//! their aliases give them. What a command changed stands in the record of changes, which the
+//! result's metadata holds.
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,7 +44,8 @@ pub enum CallSubject {
     },
 }
 
-/// Under which name a result's metadata holds the files that the call changed, as the record of changes saw it.
+/// Under which name a result's metadata holds the files that the call changed, as the record of
+/// changes saw it.
 pub const CHANGED: &str = "changed";
 
 impl CallSubject {
@@ -51,43 +53,72 @@ impl CallSubject {
     pub fn of(call: &ToolCall) -> Option<Self> {
         let call = call.meant();
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-        let text = |names: &[&str]| names.iter().find_map(|name| arguments.get(*name)?.as_str()).map(str::to_owned);
+        let text = |names: &[&str]| {
+            names
+                .iter()
+                .find_map(|name| arguments.get(*name)?.as_str())
+                .map(str::to_owned)
+        };
         let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
         match call.name.as_str() {
             // Other agents have one tool for reading and changing.
-            "str_replace_editor" | "str_replace_based_edit_tool" if text(&["command"]).as_deref() == Some("view") => {
+            "str_replace_editor" | "str_replace_based_edit_tool"
+                if text(&["command"]).as_deref() == Some("view") =>
+            {
                 let end = |index: usize| arguments.get("view_range")?.get(index)?.as_u64();
                 let (from, to) = (end(0).unwrap_or(1).max(1), end(1).unwrap_or(u64::MAX));
-                Some(Self::Read { path: path_of(&arguments)?, from, to })
+                Some(Self::Read {
+                    path: path_of(&arguments)?,
+                    from,
+                    to,
+                })
             }
             "read_file" | "Read" | "read" | "view" | "cat" => {
-                let from = number("start_line").or_else(|| number("offset")).unwrap_or(1).max(1);
-                let to = number("end_line").or_else(|| number("limit").map(|limit| from.saturating_add(limit) - 1));
-                Some(Self::Read { path: path_of(&arguments)?, from, to: to.unwrap_or(u64::MAX) })
+                let from = number("start_line")
+                    .or_else(|| number("offset"))
+                    .unwrap_or(1)
+                    .max(1);
+                let to = number("end_line")
+                    .or_else(|| number("limit").map(|limit| from.saturating_add(limit) - 1));
+                Some(Self::Read {
+                    path: path_of(&arguments)?,
+                    from,
+                    to: to.unwrap_or(u64::MAX),
+                })
             }
-            "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "Write" | "Edit" | "MultiEdit"
-            | "write" | "edit" | "str_replace" | "NotebookEdit" => {
+            "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "Write" | "Edit"
+            | "MultiEdit" | "write" | "edit" | "str_replace" | "NotebookEdit" => {
                 let paths = paths_of(&arguments);
                 (!paths.is_empty()).then_some(Self::Edit { paths })
             }
-            "apply_patch" => Some(Self::Edit { paths: patched(&text(&["patch", "input"])?) }),
-            "execute_command" | "Bash" | "bash" | "shell" | "shell_command" | "exec_command" | "execute_bash"
-            | "local_shell" | "run_shell_command" => {
-                let command = text(&["command", "cmd"]).or_else(|| script(arguments.get("command")?))?;
-                Some(Self::Run { command, cwd: text(&["cwd", "workdir"]).unwrap_or_default() })
+            "apply_patch" => Some(Self::Edit {
+                paths: patched(&text(&["patch", "input"])?),
+            }),
+            "execute_command" | "Bash" | "bash" | "shell" | "shell_command" | "exec_command"
+            | "execute_bash" | "local_shell" | "run_shell_command" => {
+                let command =
+                    text(&["command", "cmd"]).or_else(|| script(arguments.get("command")?))?;
+                Some(Self::Run {
+                    command,
+                    cwd: text(&["cwd", "workdir"]).unwrap_or_default(),
+                })
             }
             _ => None,
         }
     }
 
-    /// All that a call is about, with what its result says of it: the files as the tool names them, whatever its parameters are
-    /// called, and what a command changed.
+    /// All that a call is about, with what its result says of it: the files as the tool names them,
+    /// whatever its parameters are called, and what a command changed.
     pub fn all(call: Option<&ToolCall>, result: &ToolResult, metadata: &Metadata) -> Vec<Self> {
         let data = &result.envelope.data;
         let mut subjects = Vec::new();
         let asked = call.and_then(Self::of);
         let recorded: Vec<_> = strings(metadata.get(CHANGED));
-        let changed = if recorded.is_empty() { changed_files(data) } else { recorded };
+        let changed = if recorded.is_empty() {
+            changed_files(data)
+        } else {
+            recorded
+        };
         let edited = match &asked {
             Some(Self::Edit { paths }) if changed.is_empty() => paths.clone(),
             Some(_) | None => changed,
@@ -127,13 +158,25 @@ fn script(words: &Value) -> Option<String> {
 
 /// The file an object names.
 fn path_of(object: &Value) -> Option<String> {
-    const NAMES: [&str; 6] = ["path", "file_path", "file", "filename", "target_file", "notebook_path"];
-    NAMES.iter().find_map(|name| object.get(*name)?.as_str()).map(plain)
+    const NAMES: [&str; 6] = [
+        "path",
+        "file_path",
+        "file",
+        "filename",
+        "target_file",
+        "notebook_path",
+    ];
+    NAMES
+        .iter()
+        .find_map(|name| object.get(*name)?.as_str())
+        .map(plain)
 }
 
 /// The files that arguments name, alone or one by one in a list.
 fn paths_of(arguments: &Value) -> Vec<String> {
-    let lists = ["edits", "files", "changes"].iter().filter_map(|name| arguments.get(*name)?.as_array());
+    let lists = ["edits", "files", "changes"]
+        .iter()
+        .filter_map(|name| arguments.get(*name)?.as_array());
     let mut paths: Vec<_> = path_of(arguments).into_iter().collect();
     for path in lists.flatten().filter_map(path_of) {
         if !paths.contains(&path) {
@@ -145,8 +188,14 @@ fn paths_of(arguments: &Value) -> Vec<String> {
 
 /// The files a result says were changed: every tool of haft's that changes one says how.
 fn changed_files(data: &Value) -> Vec<String> {
-    let listed = data.get("files").and_then(Value::as_array).into_iter().flatten();
-    let changed = std::iter::once(data).chain(listed).filter(|one| one.get("change").is_some_and(Value::is_string));
+    let listed = data
+        .get("files")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let changed = std::iter::once(data)
+        .chain(listed)
+        .filter(|one| one.get("change").is_some_and(Value::is_string));
     changed.filter_map(path_of).collect()
 }
 
@@ -161,8 +210,18 @@ fn plain(path: &str) -> String {
 
 /// The files a patch names.
 fn patched(patch: &str) -> Vec<String> {
-    const MARKS: [&str; 5] = ["*** Update File: ", "*** Delete File: ", "*** Add File: ", "*** Move to: ", "+++ b/"];
-    patch.lines().filter_map(|line| MARKS.iter().find_map(|mark| line.strip_prefix(mark))).map(plain).collect()
+    const MARKS: [&str; 5] = [
+        "*** Update File: ",
+        "*** Delete File: ",
+        "*** Add File: ",
+        "*** Move to: ",
+        "+++ b/",
+    ];
+    patch
+        .lines()
+        .filter_map(|line| MARKS.iter().find_map(|mark| line.strip_prefix(mark)))
+        .map(plain)
+        .collect()
 }
 
 /// What is known from later messages, on a walk from the end.
@@ -178,7 +237,10 @@ impl Later {
     fn covers(&self, subject: &CallSubject) -> bool {
         match subject {
             CallSubject::Read { path, from, to } => {
-                let read = self.reads.get(path).is_some_and(|reads| reads.iter().any(|(a, b)| a <= from && b >= to));
+                let read = self
+                    .reads
+                    .get(path)
+                    .is_some_and(|reads| reads.iter().any(|(a, b)| a <= from && b >= to));
                 read || self.edited.contains(path)
             }
             // What an edit reported is history, not a copy of something.
@@ -190,7 +252,9 @@ impl Later {
     fn note(&mut self, subject: CallSubject, status: ToolStatus) {
         let succeeded = status == ToolStatus::Success;
         match subject {
-            CallSubject::Read { path, from, to } if succeeded => self.reads.entry(path).or_default().push((from, to)),
+            CallSubject::Read { path, from, to } if succeeded => {
+                self.reads.entry(path).or_default().push((from, to))
+            }
             CallSubject::Edit { paths } if succeeded => self.edited.extend(paths),
             CallSubject::Read { .. } | CallSubject::Edit { .. } => {}
             CallSubject::Run { command, cwd } => {
@@ -204,18 +268,34 @@ impl Later {
 pub(crate) fn superseded(items: &[TimelineItem]) -> HashSet<usize> {
     let calls: HashMap<(u32, &str), &ToolCall> = items
         .iter()
-        .flat_map(|item| item.entry.message.tool_calls().map(|call| ((item.block, call.id.as_str()), call)))
+        .flat_map(|item| {
+            item.entry
+                .message
+                .tool_calls()
+                .map(|call| ((item.block, call.id.as_str()), call))
+        })
         .collect();
     let mut later = Later::default();
     let mut obsolete = HashSet::new();
-    for (index, item) in items.iter().enumerate().rev().filter(|(_, item)| item.role() == Role::Tool) {
+    for (index, item) in items
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, item)| item.role() == Role::Tool)
+    {
         let about = |result: &ToolResult| {
-            let call = calls.get(&(item.block, result.tool_call_id.as_str())).copied();
-            (CallSubject::all(call, result, &item.entry.message.metadata), result.envelope.status)
+            let call = calls
+                .get(&(item.block, result.tool_call_id.as_str()))
+                .copied();
+            (
+                CallSubject::all(call, result, &item.entry.message.metadata),
+                result.envelope.status,
+            )
         };
         let about: Vec<_> = item.entry.message.tool_results().map(about).collect();
-        let covered =
-            |(all, _): &(Vec<CallSubject>, ToolStatus)| !all.is_empty() && all.iter().all(|one| later.covers(one));
+        let covered = |(all, _): &(Vec<CallSubject>, ToolStatus)| {
+            !all.is_empty() && all.iter().all(|one| later.covers(one))
+        };
         if !about.is_empty() && about.iter().all(covered) {
             obsolete.insert(index);
         }

@@ -1,5 +1,5 @@
-//! Surgery when it is free: what was sent before is changed when the provider must read it anew anyway, or when
-//! that pays.
+//! Surgery when it is free: what was sent before is changed when the provider must read it anew
+//! anyway, or when that pays.
 //!
 //! ```text
 //! warm   S U A T A T a U A T        compressing the first round saves X tokens in every later request,
@@ -26,9 +26,12 @@ pub struct PrefixEdit {
 }
 
 impl PrefixEdit {
-    /// Whether so many more requests save more than the rewriting costs. Without a price nothing is known to pay.
+    /// Whether so many more requests save more than the rewriting costs. Without a price nothing is
+    /// known to pay.
     pub fn pays(self, requests: u64, model: &ModelSpec) -> bool {
-        let Some(price) = model.price else { return false };
+        let Some(price) = model.price else {
+            return false;
+        };
         let read = price.cached_input.unwrap_or(price.input);
         let write = match model.cache.rule.finds() {
             CacheMatch::Nothing => return self.saved > 0,
@@ -40,28 +43,45 @@ impl PrefixEdit {
     }
 }
 
-/// Whether the message with this index, and everything behind it, is read anew whatever is done to it.
+/// Whether the message with this index, and everything behind it, is read anew whatever is done to
+/// it.
 pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_>) -> bool {
-    let Some(last) = snapshot.last.filter(|last| !snapshot.is_cold() && last.tools == snapshot.tools.hash) else {
+    let Some(last) = snapshot
+        .last
+        .filter(|last| !snapshot.is_cold() && last.tools == snapshot.tools.hash)
+    else {
         return true;
     };
-    let of = |layer: Layer| last.segments.iter().filter(move |segment| segment.layer == layer).map(|one| one.hash);
-    let documents = snapshot.documents.map(|documents| documents.messages.as_slice()).unwrap_or_default();
+    let of = |layer: Layer| {
+        last.segments
+            .iter()
+            .filter(move |segment| segment.layer == layer)
+            .map(|one| one.hash)
+    };
+    let documents = snapshot
+        .documents
+        .map(|documents| documents.messages.as_slice())
+        .unwrap_or_default();
     if !of(Layer::System).eq([snapshot.system.hash])
         || !of(Layer::Documents).eq(documents.iter().map(|(_, entry)| entry.hash))
     {
         return true;
     }
-    let sent = last.segments.iter().filter(|one| matches!(one.layer, Layer::History | Layer::Current));
+    let sent = last
+        .segments
+        .iter()
+        .filter(|one| matches!(one.layer, Layer::History | Layer::Current));
     let sent: Vec<_> = sent.map(|segment| segment.message).collect();
     let summaries = line.summaries.iter().map(|entry| entry.message.message_id);
-    let now: Vec<_> = summaries.chain(line.items.iter().take(index + 1).map(TimelineItem::id)).collect();
+    let now: Vec<_> = summaries
+        .chain(line.items.iter().take(index + 1).map(TimelineItem::id))
+        .collect();
     !sent.starts_with(&now)
 }
 
-/// Compresses the results of finished rounds if that is free, needed or pays; until then those that were compressed before.
-/// `decided` is what earlier requests cleared. Returns before which round results are compressed now, and whether the request was
-/// above the target before.
+/// Compresses the results of finished rounds if that is free, needed or pays; until then those that
+/// were compressed before. `decided` is what earlier requests cleared. Returns before which round
+/// results are compressed now, and whether the request was above the target before.
 pub(crate) fn compress_when_free(
     layers: &mut Layers,
     target: u64,
@@ -71,23 +91,50 @@ pub(crate) fn compress_when_free(
     let (compression, maker) = (snapshot.compression(), snapshot.maker());
     let fixed = layers.fixed();
     let line = &mut layers.line;
-    let done = snapshot.carried.map_or(0, |carried| carried.compressed_rounds).min(line.round);
+    let done = snapshot
+        .carried
+        .map_or(0, |carried| carried.compressed_rounds)
+        .min(line.round);
     compress_finished(line, done, compression, maker);
-    let is_gone = |item: &TimelineItem| decided.is_some_and(|cleared| cleared.ids.contains(&item.id()));
-    let tokens = |item: &TimelineItem| if is_gone(item) { 0 } else { u64::from(item.entry.tokens) };
+    let is_gone =
+        |item: &TimelineItem| decided.is_some_and(|cleared| cleared.ids.contains(&item.id()));
+    let tokens = |item: &TimelineItem| {
+        if is_gone(item) {
+            0
+        } else {
+            u64::from(item.entry.tokens)
+        }
+    };
     let is_over = fixed + line.items.iter().map(tokens).sum::<u64>() > target;
     let round = line.first_open_round();
-    let waits = |item: &TimelineItem| is_compressible(item) && !is_gone(item) && (done..round).contains(&item.round);
-    let Some(first) = line.items.iter().position(waits) else { return (done, is_over) };
+    let waits = |item: &TimelineItem| {
+        is_compressible(item) && !is_gone(item) && (done..round).contains(&item.round)
+    };
+    let Some(first) = line.items.iter().position(waits) else {
+        return (done, is_over);
+    };
     let before = line.items[first..].iter().map(tokens).sum::<u64>();
     let compressed = |item: &TimelineItem| {
-        if waits(item) { compressed_tokens(item, compression, maker).into() } else { tokens(item) }
+        if waits(item) {
+            compressed_tokens(item, compression, maker).into()
+        } else {
+            tokens(item)
+        }
     };
     let after = line.items[first..].iter().map(compressed).sum::<u64>();
-    let edit = PrefixEdit { saved: before.saturating_sub(after), rewritten: after };
-    // The longer a conversation has been going on, the longer it will. Half of those that have come so far end before they are
-    // twice as long, so only half of what has been is counted on: compressing should pay for most of them.
-    let requests = line.items.iter().filter(|item| item.role() == Role::Assistant).count() as u64 / 2;
+    let edit = PrefixEdit {
+        saved: before.saturating_sub(after),
+        rewritten: after,
+    };
+    // The longer a conversation has been going on, the longer it will. Half of those that have come
+    // so far end before they are twice as long, so only half of what has been is counted on:
+    // compressing should pay for most of them.
+    let requests = line
+        .items
+        .iter()
+        .filter(|item| item.role() == Role::Assistant)
+        .count() as u64
+        / 2;
     let needed = is_over && edit.saved * WORTH >= target;
     let free = needed || is_rewritten(line, first, snapshot) || edit.pays(requests, snapshot.model);
     if edit.saved == 0 || !free {

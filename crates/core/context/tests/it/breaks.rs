@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_context::{
-    ArchiveWish, Assembly, Compress, Document, DocumentKind, Documents, Need, Placement, Policy, Reminders, SafeZone,
-    Snapshot, assemble, plan_compaction, summary_message,
+    ArchiveWish, Assembly, Compress, Document, DocumentKind, Documents, Need, Placement, Policy,
+    Reminders, SafeZone, Snapshot, assemble, plan_compaction, summary_message,
 };
 use haft_types::{
-    CacheKind, CacheRule, Entry, Envelope, Message, ModelSpec, Price, Request, Role, Timestamp, ToolSet, ToolSpec,
+    CacheKind, CacheRule, Entry, Envelope, Message, ModelSpec, Price, Request, Role, Timestamp,
+    ToolSet, ToolSpec,
 };
 use serde_json::json;
 
@@ -21,11 +22,16 @@ struct Case(HashMap<&'static str, &'static str>);
 
 impl Case {
     fn get(&self, key: &str) -> &'static str {
-        self.0.get(key).copied().unwrap_or_else(|| panic!("`{key}` is missing"))
+        self.0
+            .get(key)
+            .copied()
+            .unwrap_or_else(|| panic!("`{key}` is missing"))
     }
 
     fn number<T: std::str::FromStr>(&self, key: &str) -> T {
-        self.get(key).parse().unwrap_or_else(|_| panic!("`{key}` is no number"))
+        self.get(key)
+            .parse()
+            .unwrap_or_else(|_| panic!("`{key}` is no number"))
     }
 
     /// The segments of a request without their stars, and the tokens of the starred ones.
@@ -33,13 +39,23 @@ impl Case {
         let mut starred = 0;
         let segment = |part: &str| match part.trim().strip_prefix("* ") {
             Some(again) => {
-                let tokens = again.split(' ').nth(1).and_then(|tokens| tokens.parse::<u64>().ok());
+                let tokens = again
+                    .split(' ')
+                    .nth(1)
+                    .and_then(|tokens| tokens.parse::<u64>().ok());
                 starred += tokens.unwrap_or_else(|| panic!("`{again}` has no tokens"));
                 again.to_owned()
             }
             None => part.trim().to_owned(),
         };
-        (self.get(key).split('|').map(segment).collect::<Vec<_>>().join(" | "), starred)
+        (
+            self.get(key)
+                .split('|')
+                .map(segment)
+                .collect::<Vec<_>>()
+                .join(" | "),
+            starred,
+        )
     }
 }
 
@@ -47,8 +63,13 @@ fn cases() -> Vec<(&'static str, Case)> {
     let sections = FIXTURE.split("\n== ").skip(1);
     let case = |section: &'static str| {
         let (name, lines) = section.split_once('\n').unwrap();
-        let lines = lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-        (name, Case(lines.map(|line| line.split_once(": ").unwrap()).collect()))
+        let lines = lines
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
+        (
+            name,
+            Case(lines.map(|line| line.split_once(": ").unwrap()).collect()),
+        )
     };
     sections.map(case).collect()
 }
@@ -60,7 +81,10 @@ fn shown(request: &Request, cache: CacheKind) -> String {
         let mark = if segment.boundary && marks { " ^" } else { "" };
         format!("{} {}{mark}", segment.owner, segment.entry.tokens)
     });
-    std::iter::once(format!("tools {}", request.tools.tokens)).chain(segments).collect::<Vec<_>>().join(" | ")
+    std::iter::once(format!("tools {}", request.tools.tokens))
+        .chain(segments)
+        .collect::<Vec<_>>()
+        .join(" | ")
 }
 
 /// Everything a request is built from.
@@ -76,7 +100,13 @@ struct Build {
 
 impl Build {
     fn new(rule: CacheKind) -> Self {
-        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
+        let price = Price {
+            input: 3.0,
+            cached_input: Some(0.3),
+            cache_write: Some(3.75),
+            output: 15.0,
+            long: None,
+        };
         let tool = ToolSpec {
             name: "read_file".into(),
             description: words(4_998),
@@ -85,7 +115,10 @@ impl Build {
         Self {
             model: ModelSpec {
                 price: Some(price),
-                cache: CacheRule { rule, ..CacheRule::default() },
+                cache: CacheRule {
+                    rule,
+                    ..CacheRule::default()
+                },
                 ..model(2_000_000)
             },
             policy: Policy {
@@ -117,7 +150,14 @@ impl Build {
     }
 
     fn request(&self, last: Option<&Assembly>) -> Assembly {
-        let plain = Snapshot::new(&self.model, &self.policy, &self.system, &self.tools, &self.history, &Words);
+        let plain = Snapshot::new(
+            &self.model,
+            &self.policy,
+            &self.system,
+            &self.tools,
+            &self.history,
+            &Words,
+        );
         assemble(&Snapshot {
             documents: Some(&self.documents),
             reminders: Some(&self.reminders),
@@ -146,7 +186,10 @@ fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
             build.history = vec![text(0, Role::User, words(49_996))];
             for number in [1, 3] {
                 let envelope = Envelope::success(words(99_988)).with_data(json!({"path": "a"}));
-                build.history.extend([call(number, "{}"), result(number + 1, (number, 0), envelope)]);
+                build.history.extend([
+                    call(number, "{}"),
+                    result(number + 1, (number, 0), envelope),
+                ]);
             }
             let first = build.request(None);
             build.history.push(text(5, Role::Assistant, words(96)));
@@ -173,9 +216,16 @@ fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
             build.history.push(text(4, Role::User, words(96)));
             let mut build = build.blocks(1);
             let first = build.request(None);
-            let plan =
-                plan_compaction(&build.history, ArchiveWish::Automatic, &build.policy, &build.model, &Words).unwrap();
-            let summary: Message = summary_message(id(100), Timestamp::UNIX_EPOCH, words(496), &plan);
+            let plan = plan_compaction(
+                &build.history,
+                ArchiveWish::Automatic,
+                &build.policy,
+                &build.model,
+                &Words,
+            )
+            .unwrap();
+            let summary: Message =
+                summary_message(id(100), Timestamp::UNIX_EPOCH, words(496), &plan);
             build.history.push(entry(summary));
             (first, build)
         }
@@ -194,7 +244,10 @@ fn requests(name: &str, rule: CacheKind) -> (Assembly, Assembly) {
 
 /// Equal to a millionth of a dollar, far within a cent.
 fn assert_money(what: &str, expected: f64, real: f64) {
-    assert!((expected - real).abs() < 1e-9, "{what}: {expected} by hand, {real} by the engine");
+    assert!(
+        (expected - real).abs() < 1e-9,
+        "{what}: {expected} by hand, {real} by the engine"
+    );
 }
 
 #[test]
@@ -208,21 +261,46 @@ fn six_breaks_agree_with_the_sums_done_by_hand() {
             other => panic!("{name}: no such cache: {other}"),
         };
         let (last, now) = requests(name, rule);
-        assert_eq!(shown(&last.request, rule), case.segments("last").0, "{name}");
+        assert_eq!(
+            shown(&last.request, rule),
+            case.segments("last").0,
+            "{name}"
+        );
         let (segments, starred) = case.segments("now");
         assert_eq!(shown(&now.request, rule), segments, "{name}");
 
-        let broken = now.account.prefix.unwrap().broken.unwrap_or_else(|| panic!("{name}: no break"));
-        assert_eq!(serde_json::to_value(broken.cause).unwrap(), case.get("cause"), "{name}");
+        let broken = now
+            .account
+            .prefix
+            .unwrap()
+            .broken
+            .unwrap_or_else(|| panic!("{name}: no break"));
+        assert_eq!(
+            serde_json::to_value(broken.cause).unwrap(),
+            case.get("cause"),
+            "{name}"
+        );
         assert_eq!(broken.first.owner, case.get("first"), "{name}");
 
         let expected = now.account.expected;
         let classes = ["read", "written", "fresh"].map(|key| case.number::<u64>(key));
-        assert_eq!([expected.cached_input, expected.cache_write, expected.input], classes, "{name}");
+        assert_eq!(
+            [expected.cached_input, expected.cache_write, expected.input],
+            classes,
+            "{name}"
+        );
         assert_eq!(classes.iter().sum::<u64>(), now.request.tokens(), "{name}");
-        assert_money(name, case.number("total"), now.account.expected_cost.unwrap().total);
+        assert_money(
+            name,
+            case.number("total"),
+            now.account.expected_cost.unwrap().total,
+        );
 
-        assert_eq!(starred, case.number::<u64>("tokens"), "{name}: the fixture's own sum");
+        assert_eq!(
+            starred,
+            case.number::<u64>("tokens"),
+            "{name}: the fixture's own sum"
+        );
         assert_eq!(broken.tokens, starred, "{name}: tokens paid again");
         assert_money(name, case.number("cost"), broken.cost.unwrap());
     }

@@ -1,6 +1,11 @@
-//! The engine from outside, by its public interface: what a person can compute by hand or count must come out.
+//! The engine from outside, by its public interface: what a person can compute by hand or count
+//! must come out.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what fails here fails the test"
+)]
 
 mod breaks;
 mod pruning;
@@ -10,8 +15,8 @@ use std::sync::Arc;
 
 use haft_context::{SystemInput, render_system, system_entry};
 use haft_types::{
-    Api, CacheRule, Capabilities, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec, Part, Role, Timestamp,
-    TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet, ToolSpec,
+    Api, CacheRule, Capabilities, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec,
+    Part, Role, Timestamp, TokenCounter, ToolCall, ToolProtocol, ToolResult, ToolSet, ToolSpec,
 };
 
 /// One token a word, so that a person can count along.
@@ -49,22 +54,48 @@ fn call(number: usize, arguments: &str) -> Arc<Entry> {
 fn calls(number: usize, count: usize, arguments: &str) -> Arc<Entry> {
     let call = |index| {
         let (id, name) = (format!("call-{number}-{index}"), "read_file".into());
-        Part::ToolCall(ToolCall { id, name, arguments: arguments.into(), signature: None })
+        Part::ToolCall(ToolCall {
+            id,
+            name,
+            arguments: arguments.into(),
+            signature: None,
+        })
     };
     let parts = (0..count).map(call).collect();
-    entry(Message::new(id(number), Role::Assistant, parts, Timestamp::UNIX_EPOCH))
+    entry(Message::new(
+        id(number),
+        Role::Assistant,
+        parts,
+        Timestamp::UNIX_EPOCH,
+    ))
 }
 
 /// The result of call `index` of the assistant message `caller`.
 fn result(number: usize, (caller, index): (usize, usize), envelope: Envelope) -> Arc<Entry> {
-    let result = ToolResult { tool_call_id: format!("call-{caller}-{index}"), name: "read_file".into(), envelope };
+    let result = ToolResult {
+        tool_call_id: format!("call-{caller}-{index}"),
+        name: "read_file".into(),
+        envelope,
+    };
     let parts = vec![Part::ToolResult(Box::new(result))];
-    entry(Message::new(id(number), Role::Tool, parts, Timestamp::UNIX_EPOCH))
+    entry(Message::new(
+        id(number),
+        Role::Tool,
+        parts,
+        Timestamp::UNIX_EPOCH,
+    ))
 }
 
 /// A block of one call and a result of so many words, as messages `number` and `number + 1`.
 fn block(number: usize, result_words: usize) -> [Arc<Entry>; 2] {
-    [call(number, "{}"), result(number + 1, (number, 0), Envelope::success(words(result_words)))]
+    [
+        call(number, "{}"),
+        result(
+            number + 1,
+            (number, 0),
+            Envelope::success(words(result_words)),
+        ),
+    ]
 }
 
 fn model(window: u32) -> ModelSpec {

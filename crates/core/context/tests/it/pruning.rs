@@ -8,14 +8,18 @@ use haft_types::{Entry, Envelope, Role, ToolStatus};
 
 use super::{Words, call, id, model, result, system, text, tools, words};
 
-/// `length` messages: an input, then blocks. Every fifth result is a failure, every third call has a large argument.
+/// `length` messages: an input, then blocks. Every fifth result is a failure, every third call has
+/// a large argument.
 fn long(length: usize) -> Vec<Arc<Entry>> {
     let large = serde_json::json!({"content": words(200)}).to_string();
     let mut history = vec![text(0, Role::User, "go")];
     for number in (1..length).step_by(2) {
         history.push(call(number, if number % 3 == 0 { &large } else { "{}" }));
-        let envelope =
-            if number % 5 == 0 { Envelope::failure("broken", words(60)) } else { Envelope::success(words(60)) };
+        let envelope = if number % 5 == 0 {
+            Envelope::failure("broken", words(60))
+        } else {
+            Envelope::success(words(60))
+        };
         history.push(result(number + 1, (number, 0), envelope));
     }
     history.truncate(length);
@@ -23,8 +27,11 @@ fn long(length: usize) -> Vec<Arc<Entry>> {
 }
 
 fn build(history: &[Arc<Entry>], zone: u64, cleared: Option<&Cleared>) -> Assembly {
-    let policy =
-        Policy { safe_zone: Some(SafeZone::Tokens(zone)), compress: Some(Compress::Never), ..Policy::default() };
+    let policy = Policy {
+        safe_zone: Some(SafeZone::Tokens(zone)),
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    };
     let (model, system, tools) = (model(100_000_000), system(2_000), tools(&["read_file"]));
     let plain = Snapshot::new(&model, &policy, &system, &tools, history, &Words);
     assemble(&Snapshot { cleared, ..plain }).unwrap()
@@ -35,21 +42,37 @@ fn is_cleared(owner: &str) -> bool {
 }
 
 fn is_cleanable(entry: &Entry) -> bool {
-    entry.message.role == Role::Tool || entry.message.tool_calls().any(|call| call.arguments.len() > 500)
+    entry.message.role == Role::Tool
+        || entry
+            .message
+            .tool_calls()
+            .any(|call| call.arguments.len() > 500)
 }
 
 #[test]
 fn ten_thousand_messages_are_one_linear_pass() {
     for length in [101, 1_001, 10_001] {
         let history = long(length);
-        // Nothing to do, everything to do, half of it to do: never more than one look to count and one to clear.
+        // Nothing to do, everything to do, half of it to do: never more than one look to count and
+        // one to clear.
         let whole = build(&history, 50_000_000, None);
-        assert!(whole.account.pruning_steps <= length, "{length}: {}", whole.account.pruning_steps);
+        assert!(
+            whole.account.pruning_steps <= length,
+            "{length}: {}",
+            whole.account.pruning_steps
+        );
         for zone in [1_000, whole.request.tokens() / 2] {
             let pruned = build(&history, zone, None);
-            assert!(pruned.account.pruning_steps <= 2 * length, "{length}: {}", pruned.account.pruning_steps);
+            assert!(
+                pruned.account.pruning_steps <= 2 * length,
+                "{length}: {}",
+                pruned.account.pruning_steps
+            );
             assert!(pruned.account.pruned_tokens > 0);
-            assert_eq!(pruned.request.tokens() + pruned.account.pruned_tokens, whole.request.tokens());
+            assert_eq!(
+                pruned.request.tokens() + pruned.account.pruned_tokens,
+                whole.request.tokens()
+            );
             // What was decided is applied on the way.
             let again = build(&history, zone, pruned.account.cleared.as_ref());
             assert!(again.account.pruning_steps <= 2 * length);
@@ -62,25 +85,53 @@ fn ten_thousand_messages_are_one_linear_pass() {
 fn the_newest_six_cleanable_messages_are_the_stored_ones() {
     let history = long(10_001);
     let built = build(&history, 1_000, None);
-    let stored: Vec<_> = history.iter().rev().filter(|entry| is_cleanable(entry)).take(6).collect();
-    let sent = built.request.segments.iter().rev().filter(|segment| is_cleanable(&segment.entry)).take(6);
+    let stored: Vec<_> = history
+        .iter()
+        .rev()
+        .filter(|entry| is_cleanable(entry))
+        .take(6)
+        .collect();
+    let sent = built
+        .request
+        .segments
+        .iter()
+        .rev()
+        .filter(|segment| is_cleanable(&segment.entry))
+        .take(6);
     for (stored, segment) in stored.iter().zip(sent) {
         assert!(!is_cleared(segment.owner));
         assert!(Arc::ptr_eq(stored, &segment.entry), "not even copied");
     }
     // The next one is cleared: six, not seven.
-    let seventh = history.iter().rev().filter(|entry| is_cleanable(entry)).nth(6).unwrap();
-    let sent = |segment: &&haft_types::Segment| segment.entry.message.message_id == seventh.message.message_id;
-    assert!(is_cleared(built.request.segments.iter().find(sent).unwrap().owner));
+    let seventh = history
+        .iter()
+        .rev()
+        .filter(|entry| is_cleanable(entry))
+        .nth(6)
+        .unwrap();
+    let sent = |segment: &&haft_types::Segment| {
+        segment.entry.message.message_id == seventh.message.message_id
+    };
+    assert!(is_cleared(
+        built.request.segments.iter().find(sent).unwrap().owner
+    ));
 }
 
 #[test]
 fn a_cleared_failure_is_still_a_failure() {
     let history = long(10_001);
     let built = build(&history, 1_000, None);
-    let stored: HashMap<_, _> = history.iter().map(|entry| (entry.message.message_id, &entry.message)).collect();
+    let stored: HashMap<_, _> = history
+        .iter()
+        .map(|entry| (entry.message.message_id, &entry.message))
+        .collect();
     let mut failures = 0;
-    for segment in built.request.segments.iter().filter(|segment| segment.entry.message.role == Role::Tool) {
+    for segment in built
+        .request
+        .segments
+        .iter()
+        .filter(|segment| segment.entry.message.role == Role::Tool)
+    {
         let message = &segment.entry.message;
         let stored = stored[&message.message_id].tool_results().next().unwrap();
         let sent = message.tool_results().next().unwrap();
@@ -88,9 +139,17 @@ fn a_cleared_failure_is_still_a_failure() {
         assert_eq!(sent.tool_call_id, stored.tool_call_id);
         if is_cleared(segment.owner) && sent.envelope.status == ToolStatus::Error {
             failures += 1;
-            assert!(sent.envelope.text.contains("`read_file` (error)"), "{}", sent.envelope.text);
+            assert!(
+                sent.envelope.text.contains("`read_file` (error)"),
+                "{}",
+                sent.envelope.text
+            );
             let short = message.message_id.short().to_string();
-            assert!(sent.envelope.text.contains(&short), "{}", sent.envelope.text);
+            assert!(
+                sent.envelope.text.contains(&short),
+                "{}",
+                sent.envelope.text
+            );
         }
     }
     assert!(failures > 900, "{failures}");

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_context::{Assembly, ContextError, Policy, Reminders, Snapshot, SystemInput, View, assemble};
+use haft_context::{
+    Assembly, ContextError, Policy, Reminders, Snapshot, SystemInput, View, assemble,
+};
 use haft_context::{render_system, system_entry};
 use haft_types::{Entry, Layer, Role};
 use proptest::prelude::*;
@@ -23,7 +25,11 @@ enum Step {
 fn history_of(rounds: &[Vec<Step>]) -> Vec<Arc<Entry>> {
     let mut history = Vec::new();
     for round in rounds {
-        history.push(text(history.len(), Role::User, "Please go on with the next part."));
+        history.push(text(
+            history.len(),
+            Role::User,
+            "Please go on with the next part.",
+        ));
         for step in round {
             match step {
                 Step::Call(size) => history.extend(block(history.len(), *size)),
@@ -35,12 +41,25 @@ fn history_of(rounds: &[Vec<Step>]) -> Vec<Arc<Entry>> {
 }
 
 fn build(history: &[Arc<Entry>], view: View) -> Result<Assembly, ContextError> {
-    let (model, policy) = (model(WINDOW), Policy { view, ..Policy::default() });
+    let (model, policy) = (
+        model(WINDOW),
+        Policy {
+            view,
+            ..Policy::default()
+        },
+    );
     let (tools, input) = (tools(&["read_file"]), SystemInput::default());
     let system = system_entry(render_system(&input).unwrap(), &Words);
-    let reminders = Reminders { todo: Some("- [ ] one".into()), ..Reminders::default() };
+    let reminders = Reminders {
+        todo: Some("- [ ] one".into()),
+        ..Reminders::default()
+    };
     let plain = Snapshot::new(&model, &policy, &system, &tools, history, &Words);
-    assemble(&Snapshot { system_input: Some(&input), reminders: Some(&reminders), ..plain })
+    assemble(&Snapshot {
+        system_input: Some(&input),
+        reminders: Some(&reminders),
+        ..plain
+    })
 }
 
 /// Rounds whose last step leaves room for itself, the last resort of the design.
@@ -66,10 +85,25 @@ fn check(rounds: &[Vec<Step>], view: View) -> Result<(), TestCaseError> {
     prop_assert!(built.account.budget.remaining >= 0);
     prop_assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
     if view == View::Layered {
-        let last = built.request.segments.iter().rfind(|segment| segment.layer != Layer::Reminders).unwrap();
+        let last = built
+            .request
+            .segments
+            .iter()
+            .rfind(|segment| segment.layer != Layer::Reminders)
+            .unwrap();
         let newest = history.last().unwrap();
-        prop_assert_eq!(last.entry.message.message_id, newest.message.message_id, "the newest result is answered");
-        prop_assert!(built.request.segments.iter().any(|segment| segment.layer == Layer::Current));
+        prop_assert_eq!(
+            last.entry.message.message_id,
+            newest.message.message_id,
+            "the newest result is answered"
+        );
+        prop_assert!(
+            built
+                .request
+                .segments
+                .iter()
+                .any(|segment| segment.layer == Layer::Current)
+        );
     }
     Ok(())
 }
@@ -88,10 +122,17 @@ proptest! {
 
 #[test]
 fn ten_rounds_of_one_window_each() {
-    let rounds: Vec<_> = (0..10).map(|_| vec![Step::Call(2_700), Step::Say(2_700), Step::Call(900)]).collect();
+    let rounds: Vec<_> = (0..10)
+        .map(|_| vec![Step::Call(2_700), Step::Say(2_700), Step::Call(900)])
+        .collect();
     let built = build(&history_of(&rounds), View::Layered).unwrap();
     assert!(!built.account.ladder.is_empty());
-    let current = built.request.segments.iter().find(|segment| segment.layer == Layer::Current).unwrap();
+    let current = built
+        .request
+        .segments
+        .iter()
+        .find(|segment| segment.layer == Layer::Current)
+        .unwrap();
     assert_eq!(current.entry.message.message_id, id(9 * 6));
 }
 
@@ -103,7 +144,13 @@ fn one_round_of_ten_windows() {
     let built = build(&history, View::Layered).unwrap();
     assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
     // The result that is being answered is there, whole.
-    let last = &built.request.segments.iter().rfind(|one| one.entry.message.role == Role::Tool).unwrap().entry;
+    let last = &built
+        .request
+        .segments
+        .iter()
+        .rfind(|one| one.entry.message.role == Role::Tool)
+        .unwrap()
+        .entry;
     assert!(Arc::ptr_eq(last, history.last().unwrap()));
 }
 
@@ -112,5 +159,8 @@ fn newest_step_beyond_the_window_is_sent_as_an_excerpt() {
     let history = history_of(&[vec![Step::Call(9_000)]]);
     let built = build(&history, View::Layered).unwrap();
     assert!(built.request.tokens() + 1_000 <= u64::from(WINDOW));
-    assert_eq!(built.account.excerpts, [history.last().unwrap().message.message_id]);
+    assert_eq!(
+        built.account.excerpts,
+        [history.last().unwrap().message.message_id]
+    );
 }

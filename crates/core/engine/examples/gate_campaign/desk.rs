@@ -1,4 +1,5 @@
-//! A session in a folder of its own, with a scripted model, a clock that is moved by hand and ids in sequence.
+//! A session in a folder of its own, with a scripted model, a clock that is moved by hand and ids
+//! in sequence.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,9 +8,9 @@ use haft_context::Policy;
 use haft_engine::hub::Hub;
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    DecisionState, Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices, ProjectRules,
-    PromptSettings, SafetySettings, Services, Session, SessionConfig, SessionFolders, SharedBudget, TaskSettings,
-    ToolHelp, ToolSettings, Which,
+    DecisionState, Delegation, KnowledgeSettings, Leftovers, MAIN, ModelOpener, ModelServices,
+    ProjectRules, PromptSettings, SafetySettings, Services, Session, SessionConfig, SessionFolders,
+    SharedBudget, TaskSettings, ToolHelp, ToolSettings, Which,
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
 use haft_permission::Permissions;
@@ -41,7 +42,10 @@ pub(crate) struct Desk {
 
 impl Desk {
     /// A desk with a conversation that begins with these messages.
-    pub(crate) async fn new(script: Script, messages: Vec<Message>) -> Result<Self, Box<dyn Error>> {
+    pub(crate) async fn new(
+        script: Script,
+        messages: Vec<Message>,
+    ) -> Result<Self, Box<dyn Error>> {
         let (folder, clock) = (tempfile::tempdir()?, Arc::new(FakeClock::default()));
         if let Some(last) = messages.last() {
             let behind = last.created_at.duration_since(clock.now());
@@ -49,21 +53,40 @@ impl Desk {
         }
         let file = folder.path().join("conversations.db");
         let told: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&file, &StoreConfig::default(), told)?);
-        let new = NewConversation { messages, ..NewConversation::new(ConversationId::new(CONVERSATION), "p") };
+        let store: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(&file, &StoreConfig::default(), told)?);
+        let new = NewConversation {
+            messages,
+            ..NewConversation::new(ConversationId::new(CONVERSATION), "p")
+        };
         store.create(new).await?;
         let server = ScriptedServer::start(script).await?;
-        Ok(Self { folder, server, store, clock, ids: Arc::new(SequentialIds::from(0x0100_0000)) })
+        Ok(Self {
+            folder,
+            server,
+            store,
+            clock,
+            ids: Arc::new(SequentialIds::from(0x0100_0000)),
+        })
     }
 
     /// Opens the conversation. `model` is what a `[models]` entry says of the model.
-    pub(crate) async fn open(&self, policy: Policy, model: &str) -> Result<Session, Box<dyn Error>> {
+    pub(crate) async fn open(
+        &self,
+        policy: Policy,
+        model: &str,
+    ) -> Result<Session, Box<dyn Error>> {
         let url = self.server.base_url(Api::Anthropic);
-        let providers = toml::from_str(&format!("mock = {{ api = 'anthropic', base_url = '{url}' }}"))?;
+        let providers = toml::from_str(&format!(
+            "mock = {{ api = 'anthropic', base_url = '{url}' }}"
+        ))?;
         let models = toml::from_str(&format!("'mock/m' = {{ {model} }}"))?;
         let declared = Catalogue::new(providers, models)?.resolve("mock/m")?;
         let spec = declared.spec.clone();
-        let retry = RetryConfig { attempts: 1, ..RetryConfig::default() };
+        let retry = RetryConfig {
+            attempts: 1,
+            ..RetryConfig::default()
+        };
         let at = |name: &str| self.folder.path().join(name);
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let supervisor = Arc::new(Supervisor::new(OwnProgram::running()?));
@@ -77,9 +100,15 @@ impl Desk {
                 summarisers: [].into(),
                 opener: ModelOpener::new(|name| Err(format!("there is no model `{name}`"))),
             },
-            delegation: Delegation { hub: Arc::new(Hub::with_groups([])), budget: SharedBudget::default() },
+            delegation: Delegation {
+                hub: Arc::new(Hub::with_groups([])),
+                budget: SharedBudget::default(),
+            },
             counter: Arc::new(O200k),
-            running: Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default())),
+            running: Arc::new(Running::new(
+                supervisor,
+                haft_tools::LimitsConfig::default(),
+            )),
             approver: None,
             clock,
             ids: Arc::clone(&self.ids),
@@ -90,30 +119,61 @@ impl Desk {
             agent: MAIN.to_owned(),
             model: spec,
             policy,
-            prompt: PromptSettings { rules: ProjectRules::LeftOut, ..PromptSettings::default() },
+            prompt: PromptSettings {
+                rules: ProjectRules::LeftOut,
+                ..PromptSettings::default()
+            },
             folders: SessionFolders {
-                workspace: Workspace { root: root.clone(), extra: Vec::new(), cwd: cwd.clone(), spill, journal },
+                workspace: Workspace {
+                    root: root.clone(),
+                    extra: Vec::new(),
+                    cwd: cwd.clone(),
+                    spill,
+                    journal,
+                },
                 private: Vec::new(),
                 worktrees: at("worktrees"),
             },
             knowledge: KnowledgeSettings {
-                paths: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
+                paths: KnowledgePaths {
+                    root,
+                    cwd,
+                    trusted: false,
+                    user: at("user"),
+                    home: None,
+                },
                 libraries: Libraries::at(at("libraries")),
                 tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
                 notes: "p".into(),
                 agents: Vec::new(),
             },
-            tools: ToolSettings { offered: vec!["read_file".into(), "recall".into()], ..ToolSettings::default() },
+            tools: ToolSettings {
+                offered: vec!["read_file".into(), "recall".into()],
+                ..ToolSettings::default()
+            },
             safety: SafetySettings {
                 masker: Masker::default(),
-                permissions: Permissions { mode: PermissionMode::Yolo, ..Permissions::default() },
+                permissions: Permissions {
+                    mode: PermissionMode::Yolo,
+                    ..Permissions::default()
+                },
                 shared: Arc::new(DecisionState::new(PermissionMode::Yolo)),
             },
-            task: TaskSettings { limits: TurnLimits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
+            task: TaskSettings {
+                limits: TurnLimits::default(),
+                goal: false,
+                answer: None,
+                leftovers: Leftovers::Keep,
+            },
             callbacks: Vec::new(),
             namespace: "p".into(),
             notices: Vec::new(),
         };
-        Ok(Box::pin(Session::open(config, services, Which::Named(CONVERSATION.into()))).await?)
+        Ok(Box::pin(Session::open(
+            config,
+            services,
+            Which::Named(CONVERSATION.into()),
+        ))
+        .await?)
     }
 }

@@ -1,9 +1,11 @@
-//! Sessions with things planted in them that must survive an archive. What must is known from the planting, not from the ledger.
+//! Sessions with things planted in them that must survive an archive. What must is known from the
+//! planting, not from the ledger.
 
 use haft_context::LedgerKind;
 use haft_testkit::test::Random;
 use haft_types::{
-    ContentHash, Envelope, LlmMetadata, Message, MessageId, Part, Role, Timestamp, ToolCall, ToolResult, Usage,
+    ContentHash, Envelope, LlmMetadata, Message, MessageId, Part, Role, Timestamp, ToolCall,
+    ToolResult, Usage,
 };
 use serde_json::{Value, json};
 
@@ -21,10 +23,15 @@ struct Maker<'a> {
     planted: Vec<(LedgerKind, String)>,
 }
 
-/// Makes one, with so many long results in the round that stays. Its newest reply reports a window that is nearly full.
+/// Makes one, with so many long results in the round that stays. Its newest reply reports a window
+/// that is nearly full.
 pub(crate) fn session(random: &mut Random, long_results: usize) -> Made {
     let rounds = 2 + random.below(5);
-    let mut maker = Maker { random, messages: Vec::new(), planted: Vec::new() };
+    let mut maker = Maker {
+        random,
+        messages: Vec::new(),
+        planted: Vec::new(),
+    };
     for round in 0..rounds {
         maker.round(round);
     }
@@ -32,18 +39,35 @@ pub(crate) fn session(random: &mut Random, long_results: usize) -> Made {
     maker.say(Role::User, "What is next?");
     for _ in 0..long_results {
         let text = maker.words(3_000);
-        maker.call("read_file", &json!({"path": "long.txt"}), Envelope::success(text));
+        maker.call(
+            "read_file",
+            &json!({"path": "long.txt"}),
+            Envelope::success(text),
+        );
     }
     maker.say(Role::Assistant, "The next part.");
-    let usage = Usage { input: 190_000, output: 10, ..Usage::default() };
+    let usage = Usage {
+        input: 190_000,
+        output: 10,
+        ..Usage::default()
+    };
     if let Some(last) = maker.messages.last_mut() {
         last.llm_metadata = Some(LlmMetadata::new("mock/m", 1, usage, None).into());
     }
-    let todos =
-        (0..maker.random.below(3)).map(|n| format!("to be done: part {n} of {}", maker.word())).collect::<Vec<_>>();
+    let todos = (0..maker.random.below(3))
+        .map(|n| format!("to be done: part {n} of {}", maker.word()))
+        .collect::<Vec<_>>();
     let mut planted = maker.planted;
-    planted.extend(todos.iter().map(|todo| (LedgerKind::OpenTodo, todo.clone())));
-    Made { messages: maker.messages, planted, todos }
+    planted.extend(
+        todos
+            .iter()
+            .map(|todo| (LedgerKind::OpenTodo, todo.clone())),
+    );
+    Made {
+        messages: maker.messages,
+        planted,
+        todos,
+    }
 }
 
 impl Maker<'_> {
@@ -62,7 +86,10 @@ impl Maker<'_> {
             self.planted.push((LedgerKind::Instruction, rule));
         }
         if number > 0 && self.random.below(3) == 0 {
-            let id = self.messages[self.random.below(self.messages.len())].message_id.short().to_string();
+            let id = self.messages[self.random.below(self.messages.len())]
+                .message_id
+                .short()
+                .to_string();
             words.extend([" Look at ", &id, " again."]);
             self.planted.push((LedgerKind::Quoted, id));
         }
@@ -79,23 +106,36 @@ impl Maker<'_> {
         match self.random.below(5) {
             0 => {
                 let path = format!("src/{}.rs", self.word());
-                self.call("write_to_file", &json!({"path": path, "content": "x"}), Envelope::success("written"));
+                self.call(
+                    "write_to_file",
+                    &json!({"path": path, "content": "x"}),
+                    Envelope::success("written"),
+                );
                 self.planted.push((LedgerKind::FileChanged, path));
             }
             1 => {
                 // Refused: nothing was changed.
                 let path = format!("gone/{}.rs", self.word());
-                self.call("write_to_file", &json!({"path": path}), Envelope::failure("refused", "no"));
+                self.call(
+                    "write_to_file",
+                    &json!({"path": path}),
+                    Envelope::failure("refused", "no"),
+                );
             }
             2 => {
-                let (command, test) = (format!("make {}", self.word()), format!("test {} ... FAILED", self.word()));
-                let failed = Envelope::success(format!("{test}\nmore")).with_data(json!({"exit_code": 2}));
+                let (command, test) = (
+                    format!("make {}", self.word()),
+                    format!("test {} ... FAILED", self.word()),
+                );
+                let failed =
+                    Envelope::success(format!("{test}\nmore")).with_data(json!({"exit_code": 2}));
                 self.call("execute_command", &json!({"command": command}), failed);
                 if self.random.below(3) == 0 {
                     let mended = Envelope::success("ok").with_data(json!({"exit_code": 0}));
                     self.call("execute_command", &json!({"command": command}), mended);
                 } else {
-                    self.planted.extend([command, test].map(|literal| (LedgerKind::Failing, literal)));
+                    self.planted
+                        .extend([command, test].map(|literal| (LedgerKind::Failing, literal)));
                 }
             }
             _ => {
@@ -109,9 +149,18 @@ impl Maker<'_> {
 
     fn call(&mut self, name: &str, arguments: &Value, envelope: Envelope) {
         let id = format!("call_{}", self.messages.len());
-        let call = ToolCall { id: id.clone(), name: name.into(), arguments: arguments.to_string(), signature: None };
+        let call = ToolCall {
+            id: id.clone(),
+            name: name.into(),
+            arguments: arguments.to_string(),
+            signature: None,
+        };
         self.push(Role::Assistant, Part::ToolCall(call));
-        let result = ToolResult { tool_call_id: id, name: name.into(), envelope };
+        let result = ToolResult {
+            tool_call_id: id,
+            name: name.into(),
+            envelope,
+        };
         self.push(Role::Tool, Part::ToolResult(Box::new(result)));
     }
 
@@ -132,7 +181,12 @@ impl Maker<'_> {
     }
 
     fn words(&mut self, count: usize) -> String {
-        const WORDS: [&str; 8] = ["the", "parser", "takes", "tabs", "and", "tests", "run", "slowly"];
-        (0..count).map(|_| WORDS[self.random.below(WORDS.len())]).collect::<Vec<_>>().join(" ")
+        const WORDS: [&str; 8] = [
+            "the", "parser", "takes", "tabs", "and", "tests", "run", "slowly",
+        ];
+        (0..count)
+            .map(|_| WORDS[self.random.below(WORDS.len())])
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }

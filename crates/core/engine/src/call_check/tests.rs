@@ -13,7 +13,9 @@ impl Tool for Fake {
     }
 
     fn refusal(&self, arguments: &Value) -> Option<Envelope> {
-        arguments.get("outside").map(|_| Envelope::failure("not_offered", "outside"))
+        arguments
+            .get("outside")
+            .map(|_| Envelope::failure("not_offered", "outside"))
     }
 
     fn access(&self) -> Access {
@@ -31,22 +33,44 @@ impl Tool for Fake {
 
 fn registry() -> Registry {
     let mut registry = Registry::default();
-    for (name, access) in
-        [("read_file", Access::Read), ("execute_command", Access::Execute), (names::COMPLETE, Access::State)]
-    {
+    for (name, access) in [
+        ("read_file", Access::Read),
+        ("execute_command", Access::Execute),
+        (names::COMPLETE, Access::State),
+    ] {
         let parameters = serde_json::json!({"required": if access == Access::Read { vec!["path"] } else { vec![] }});
-        let spec = ToolSpec { name: name.into(), description: String::new(), parameters };
+        let spec = ToolSpec {
+            name: name.into(),
+            description: String::new(),
+            parameters,
+        };
         registry.register(Arc::new(Fake(spec, access)));
     }
     registry
 }
 
-fn admit_one(name: &str, arguments: &str, stop: &StopReason, calls: usize) -> Result<Value, String> {
-    let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into(), signature: None };
-    let facts = ReplyFacts { stop, last: calls == 1 };
+fn admit_one(
+    name: &str,
+    arguments: &str,
+    stop: &StopReason,
+    calls: usize,
+) -> Result<Value, String> {
+    let call = ToolCall {
+        id: "1".into(),
+        name: name.into(),
+        arguments: arguments.into(),
+        signature: None,
+    };
+    let facts = ReplyFacts {
+        stop,
+        last: calls == 1,
+    };
     match admit(call, &facts, &registry()) {
         Ok(admitted) => Ok(admitted.arguments),
-        Err(refused) => Err(refused.envelope.error.map_or_else(String::new, |error| error.code)),
+        Err(refused) => Err(refused
+            .envelope
+            .error
+            .map_or_else(String::new, |error| error.code)),
     }
 }
 
@@ -59,11 +83,41 @@ fn what_passes_and_what_does_not() {
     let cases: &[Case<'_>] = &[
         ("read_file", r#"{"path": "a"}"#, &ToolUse, 1, Ok(())),
         ("read_file", r#"{"path": "a"}"#, &Length, 1, Err("cut")),
-        ("read_file", r#"{"path": "a""#, &ToolUse, 1, Err("invalid_arguments")),
-        ("read_file", r#"{"path": "a", "path": "b"}"#, &ToolUse, 1, Err("invalid_arguments")),
-        ("read_file", "<read_file>{\"path\": \"a\"}", &ToolUse, 1, Err("not_closed")),
-        ("read_file", "Action: read_file[{\"path\": \"a\"}", &ToolUse, 1, Err("not_closed")),
-        ("read_file", r#"{"outside": true}"#, &ToolUse, 1, Err("not_offered")),
+        (
+            "read_file",
+            r#"{"path": "a""#,
+            &ToolUse,
+            1,
+            Err("invalid_arguments"),
+        ),
+        (
+            "read_file",
+            r#"{"path": "a", "path": "b"}"#,
+            &ToolUse,
+            1,
+            Err("invalid_arguments"),
+        ),
+        (
+            "read_file",
+            "<read_file>{\"path\": \"a\"}",
+            &ToolUse,
+            1,
+            Err("not_closed"),
+        ),
+        (
+            "read_file",
+            "Action: read_file[{\"path\": \"a\"}",
+            &ToolUse,
+            1,
+            Err("not_closed"),
+        ),
+        (
+            "read_file",
+            r#"{"outside": true}"#,
+            &ToolUse,
+            1,
+            Err("not_offered"),
+        ),
         ("raed_file", "{}", &ToolUse, 1, Err("unknown_tool")),
         ("execute_command", "{}", &ToolUse, 1, Ok(())),
         (names::COMPLETE, "{}", &ToolUse, 1, Ok(())),
@@ -87,29 +141,64 @@ fn an_unknown_tool_gets_near_names() {
     assert_eq!(unknown_tool("zzz", &registry()), all);
 }
 
-/// Every deferred tool is found by its name, with its schema, and is what a call of its own name or through another tool means.
+/// Every deferred tool is found by its name, with its schema, and is what a call of its own name or
+/// through another tool means.
 #[tokio::test]
 async fn every_deferred_tool_is_found_and_callable() {
     let supervisor = Arc::new(haft_sandbox::Supervisor::for_tests().unwrap());
-    let running = Arc::new(haft_tools::Running::new(supervisor, haft_tools::LimitsConfig::default()));
+    let running = Arc::new(haft_tools::Running::new(
+        supervisor,
+        haft_tools::LimitsConfig::default(),
+    ));
     let mut registry = crate::all_tools(&running, haft_types::PromptLanguage::English);
-    registry.select(&[], &std::collections::BTreeMap::new()).unwrap();
+    registry
+        .select(&[], &std::collections::BTreeMap::new())
+        .unwrap();
     let search = Arc::clone(registry.get("tool_search").unwrap());
-    let context = ToolContext::bare("/project", "c", tokio_util::sync::CancellationToken::default());
-    let deferred: Vec<_> = registry.deferred().map(|tool| tool.spec().clone()).collect();
+    let context = ToolContext::bare(
+        "/project",
+        "c",
+        tokio_util::sync::CancellationToken::default(),
+    );
+    let deferred: Vec<_> = registry
+        .deferred()
+        .map(|tool| tool.spec().clone())
+        .collect();
     assert!(deferred.len() >= 20, "{}", deferred.len());
     for spec in deferred {
         let name = &spec.name;
         assert!(search.spec().description.contains(name.as_str()), "{name}");
-        let found = search.call(&context, serde_json::json!({"query": name})).await.envelope.text;
-        assert!(found.contains(&format!("- `{name}`: ")) && found.contains(&spec.parameters.to_string()), "{found}");
+        let found = search
+            .call(&context, serde_json::json!({"query": name}))
+            .await
+            .envelope
+            .text;
+        assert!(
+            found.contains(&format!("- `{name}`: "))
+                && found.contains(&spec.parameters.to_string()),
+            "{found}"
+        );
         let through = format!(r#"{{"name": "{name}", "arguments": {{"a": 1}}}}"#);
-        for (called, arguments) in [(name.as_str(), r#"{"a": 1}"#), (ToolCall::INDIRECT, through.as_str())] {
-            let written =
-                ToolCall { id: "c".into(), name: called.into(), arguments: arguments.into(), signature: None };
+        for (called, arguments) in [
+            (name.as_str(), r#"{"a": 1}"#),
+            (ToolCall::INDIRECT, through.as_str()),
+        ] {
+            let written = ToolCall {
+                id: "c".into(),
+                name: called.into(),
+                arguments: arguments.into(),
+                signature: None,
+            };
             let meant = written.meant().into_owned();
             let mut checked = admit_all(vec![meant], &StopReason::ToolUse, &registry);
-            let Ok(Admitted { call, tool, arguments }) = checked.remove(0) else { panic!("{name} by {called}") };
+            let Ok(Admitted {
+                call,
+                tool,
+                arguments,
+            }) = checked.remove(0)
+            else {
+                panic!("{name} by {called}")
+            };
             assert_eq!((&call.name, &tool.spec().name), (name, name));
             assert_eq!(arguments, serde_json::json!({"a": 1}));
         }
@@ -118,13 +207,25 @@ async fn every_deferred_tool_is_found_and_callable() {
 
 #[test]
 fn the_task_is_done_after_calls_that_succeeded() {
-    let call = |name: &str| ToolCall { id: "1".into(), name: name.into(), arguments: "{}".into(), signature: None };
-    for (name, any_failed, code) in
-        [(names::COMPLETE, false, None), (names::COMPLETE, true, Some("not_alone")), ("read_file", true, None)]
-    {
-        let before = ToolsDone { any_failed, ..ToolsDone::default() };
+    let call = |name: &str| ToolCall {
+        id: "1".into(),
+        name: name.into(),
+        arguments: "{}".into(),
+        signature: None,
+    };
+    for (name, any_failed, code) in [
+        (names::COMPLETE, false, None),
+        (names::COMPLETE, true, Some("not_alone")),
+        ("read_file", true, None),
+    ] {
+        let before = ToolsDone {
+            any_failed,
+            ..ToolsDone::default()
+        };
         let objection = completion_objection(&call(name), &before);
-        let found = objection.and_then(|envelope| envelope.error).map(|error| error.code);
+        let found = objection
+            .and_then(|envelope| envelope.error)
+            .map(|error| error.code);
         assert_eq!(found.as_deref(), code, "{name}");
     }
 }

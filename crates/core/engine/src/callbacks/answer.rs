@@ -34,11 +34,16 @@ struct Specific {
 
 /// A hook that exits with 2 objects to what happens.
 pub(super) fn objection(point: HookPoint, said: &str) -> Reaction {
-    let said = if said.trim().is_empty() { "no reason was given" } else { said.trim() };
+    let said = if said.trim().is_empty() {
+        "no reason was given"
+    } else {
+        said.trim()
+    };
     objected(point, Some(said))
 }
 
-/// What an objection means at this point: where nothing can be kept from happening, the user is told.
+/// What an objection means at this point: where nothing can be kept from happening, the user is
+/// told.
 fn objected(point: HookPoint, why: Option<&str>) -> Reaction {
     let why = short(why.unwrap_or("no reason was given"));
     match point {
@@ -46,7 +51,10 @@ fn objected(point: HookPoint, why: Option<&str>) -> Reaction {
         | HookPoint::PreToolCall
         | HookPoint::PostToolCall
         | HookPoint::Stop
-        | HookPoint::SubagentStop => Reaction { block: Some(why), ..Reaction::default() },
+        | HookPoint::SubagentStop => Reaction {
+            block: Some(why),
+            ..Reaction::default()
+        },
         HookPoint::ConversationStart
         | HookPoint::ConversationEnd
         | HookPoint::PreConversationResumed
@@ -62,7 +70,10 @@ fn objected(point: HookPoint, why: Option<&str>) -> Reaction {
         | HookPoint::ToolGenerationStart
         | HookPoint::ToolGenerationEnd
         | HookPoint::PreCompact
-        | HookPoint::Notification => Reaction { messages: vec![why], ..Reaction::default() },
+        | HookPoint::Notification => Reaction {
+            messages: vec![why],
+            ..Reaction::default()
+        },
     }
 }
 
@@ -71,23 +82,39 @@ pub fn reaction(point: HookPoint, output: &str) -> Result<Reaction, String> {
     let output = output.trim();
     if !output.starts_with('{') {
         // Words are context where Claude Code takes them so; elsewhere they are nobody's.
-        let heard = matches!(point, HookPoint::ConversationStart | HookPoint::UserPromptSubmit) && !output.is_empty();
-        return Ok(Reaction { context: heard.then(|| short(output)).into_iter().collect(), ..Reaction::default() });
+        let heard = matches!(
+            point,
+            HookPoint::ConversationStart | HookPoint::UserPromptSubmit
+        ) && !output.is_empty();
+        return Ok(Reaction {
+            context: heard.then(|| short(output)).into_iter().collect(),
+            ..Reaction::default()
+        });
     }
     let printed: Printed = serde_json::from_str(output)
         .map_err(|error| format!("its output begins like JSON, but cannot be read: {error}"))?;
     let specific = printed.hook_specific_output.unwrap_or_default();
     let mut reaction = match printed.decision.as_deref() {
         Some("block") => objected(point, printed.reason.as_deref()),
-        Some("approve") => Reaction { permission: Some(Decision::Allow), ..Reaction::default() },
+        Some("approve") => Reaction {
+            permission: Some(Decision::Allow),
+            ..Reaction::default()
+        },
         Some(other) => return Err(format!("`{other}` is no decision; use `block`")),
         None => Reaction::default(),
     };
     match specific.permission_decision.as_deref() {
-        Some("deny") => reaction.join(objected(point, specific.permission_decision_reason.as_deref())),
+        Some("deny") => reaction.join(objected(
+            point,
+            specific.permission_decision_reason.as_deref(),
+        )),
         Some("allow") => reaction.permission = Some(Decision::Allow),
         Some("ask") => reaction.permission = Some(Decision::Ask),
-        Some(other) => return Err(format!("`{other}` is no permission decision; use `allow`, `ask` or `deny`")),
+        Some(other) => {
+            return Err(format!(
+                "`{other}` is no permission decision; use `allow`, `ask` or `deny`"
+            ));
+        }
         None => {}
     }
     match specific.updated_input {
@@ -95,10 +122,21 @@ pub fn reaction(point: HookPoint, output: &str) -> Result<Reaction, String> {
         Some(input @ Value::Object(_)) => reaction.input = Some(input),
         Some(_) => return Err("`updatedInput` is not an object".to_owned()),
     }
-    let context = specific.additional_context.into_iter().chain(printed.additional_context);
-    reaction.context.extend(context.filter(|text| !text.trim().is_empty()).map(|text| short(&text)));
+    let context = specific
+        .additional_context
+        .into_iter()
+        .chain(printed.additional_context);
+    reaction.context.extend(
+        context
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| short(&text)),
+    );
     if printed.go_on == Some(false) {
-        reaction.stop = Some(printed.stop_reason.unwrap_or_else(|| "no reason was given".to_owned()));
+        reaction.stop = Some(
+            printed
+                .stop_reason
+                .unwrap_or_else(|| "no reason was given".to_owned()),
+        );
     }
     reaction.messages.extend(printed.system_message);
     Ok(reaction)

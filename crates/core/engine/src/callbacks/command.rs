@@ -1,6 +1,8 @@
 //! A hook: a command that reads JSON and answers by its exit code and output.
 //!
-//! It runs in the sandbox that commands run in, unless its user says otherwise. Invariant: it gets no key, no process it starts outlives it, and however much it prints and however long it takes, haft goes on.
+//! It runs in the sandbox that commands run in, unless its user says otherwise. Invariant: it gets
+//! no key, no process it starts outlives it, and however much it prints and however long it takes,
+//! haft goes on.
 
 use std::sync::Arc;
 
@@ -8,8 +10,8 @@ use async_trait::async_trait;
 use haft_project::Level;
 use haft_project::hooks::{Hook, HookDialect};
 use haft_sandbox::{
-    Capture, CapturedOutput, CommandExit, CommandPaths, CommandSpec, ConfinementSpec, FinishedCommand, Sandbox, Stdin,
-    Supervisor,
+    Capture, CapturedOutput, CommandExit, CommandPaths, CommandSpec, ConfinementSpec,
+    FinishedCommand, Sandbox, Stdin, Supervisor,
 };
 use haft_text::CutLimits;
 use haft_types::{Decision, HookPoint, PermissionMode};
@@ -18,7 +20,10 @@ use serde_json::{Value, json};
 use super::{Callback, Moment, Occasion, Reaction, StartGuard, StartRefusal, StartRequest, answer};
 
 /// How much of an output is kept.
-const OUTPUT: CutLimits = CutLimits { lines: 20_000, bytes: 256 * 1024 };
+const OUTPUT: CutLimits = CutLimits {
+    lines: 20_000,
+    bytes: 256 * 1024,
+};
 
 /// Where a person can be asked about a hook: in a turn, while nothing else is asked.
 const ASKING: [HookPoint; 9] = [
@@ -58,7 +63,10 @@ impl CommandHook {
     }
 
     /// What holds it in at this moment, if it may run at all.
-    async fn confined(&self, occasion: &Occasion<'_>) -> Result<Option<Arc<ConfinementSpec>>, StartRefusal> {
+    async fn confined(
+        &self,
+        occasion: &Occasion<'_>,
+    ) -> Result<Option<Arc<ConfinementSpec>>, StartRefusal> {
         if !self.hook.sandboxed || occasion.mode == PermissionMode::Yolo {
             return Ok(None);
         }
@@ -74,10 +82,18 @@ impl CommandHook {
         };
         self.host.guard.check(&request).await?;
         let confined = sandbox.confined();
-        let is_there = |confined: &ConfinementSpec| confined.policy.projects.iter().any(|root| root == occasion.root);
+        let is_there = |confined: &ConfinementSpec| {
+            confined
+                .policy
+                .projects
+                .iter()
+                .any(|root| root == occasion.root)
+        };
         Ok(match confined {
             // A sub-agent may work in a copy of the project.
-            Some(confined) if !is_there(&confined) => sandbox.for_work_in(vec![occasion.root.to_owned()]).confined(),
+            Some(confined) if !is_there(&confined) => sandbox
+                .for_work_in(vec![occasion.root.to_owned()])
+                .confined(),
             confined => confined,
         })
     }
@@ -85,11 +101,16 @@ impl CommandHook {
     fn command(&self, occasion: &Occasion<'_>) -> CommandSpec {
         let mut env = self.host.environment.as_ref().clone();
         let root = occasion.root.display().to_string();
-        env.extend([("HAFT_PROJECT_DIR".to_owned(), root.clone()), ("CLAUDE_PROJECT_DIR".to_owned(), root)]);
+        env.extend([
+            ("HAFT_PROJECT_DIR".to_owned(), root.clone()),
+            ("CLAUDE_PROJECT_DIR".to_owned(), root),
+        ]);
         let told = told(occasion, self.hook.words).to_string();
         CommandSpec {
             stdin: Stdin::Text(told),
-            ..CommandSpec::shell(&self.hook.command, occasion.cwd).env(env).timeout(self.hook.timeout)
+            ..CommandSpec::shell(&self.hook.command, occasion.cwd)
+                .env(env)
+                .timeout(self.hook.timeout)
         }
     }
 
@@ -97,10 +118,15 @@ impl CommandHook {
     fn heeded(&self, mut reaction: Reaction) -> Reaction {
         match self.hook.level {
             // Files of a project can only tighten what may happen.
-            Level::Project => reaction.permission = reaction.permission.filter(|decision| *decision != Decision::Allow),
+            Level::Project => {
+                reaction.permission = reaction
+                    .permission
+                    .filter(|decision| *decision != Decision::Allow)
+            }
             Level::User | Level::Repository => {}
         }
-        if let (HookDialect::Claude, Some(Value::Object(input))) = (self.hook.words, &mut reaction.input)
+        if let (HookDialect::Claude, Some(Value::Object(input))) =
+            (self.hook.words, &mut reaction.input)
             && let Some(path) = input.remove("file_path")
         {
             input.insert("path".to_owned(), path);
@@ -131,30 +157,47 @@ impl Callback for CommandHook {
             Err(StartRefusal { reason, .. }) => {
                 let hint = match self.hook.level {
                     Level::Project => "",
-                    Level::User | Level::Repository => "; with `sandbox = false` it runs outside of one",
+                    Level::User | Level::Repository => {
+                        "; with `sandbox = false` it runs outside of one"
+                    }
                 };
                 return Err(format!("it was not started: {reason}{hint}"));
             }
         };
-        let capture = Capture { limits: OUTPUT, ..Capture::default() };
+        let capture = Capture {
+            limits: OUTPUT,
+            ..Capture::default()
+        };
         let command = self.command(occasion);
-        let paths =
-            CommandPaths { texts: std::slice::from_ref(&self.hook.command), cwd: &command.cwd, env: &command.env };
+        let paths = CommandPaths {
+            texts: std::slice::from_ref(&self.hook.command),
+            cwd: &command.cwd,
+            env: &command.env,
+        };
         let confined = confined.map(|confined| Arc::new(confined.showing(paths)));
         let command = command.confined(confined);
-        let ran = self.host.supervisor.run(&command, &capture, occasion.cancel).await;
+        let ran = self
+            .host
+            .supervisor
+            .run(&command, &capture, occasion.cancel)
+            .await;
         let finished = ran.map_err(|error| error.to_string())?;
         let point = self.hook.point;
         match finished.exit {
-            CommandExit::Code(0) => {
-                answer::reaction(point, &whole(&finished.stdout)?).map(|reaction| self.heeded(reaction))
-            }
+            CommandExit::Code(0) => answer::reaction(point, &whole(&finished.stdout)?)
+                .map(|reaction| self.heeded(reaction)),
             CommandExit::Code(2) => {
                 let said = finished.stderr.text(CutLimits::default()).text;
                 Ok(answer::objection(point, &(said + &hidden_note(&finished))))
             }
             CommandExit::Code(code) => {
-                let said = finished.stderr.text(CutLimits { lines: 5, bytes: 1_000 }).text;
+                let said = finished
+                    .stderr
+                    .text(CutLimits {
+                        lines: 5,
+                        bytes: 1_000,
+                    })
+                    .text;
                 let said = said.trim();
                 let note = hidden_note(&finished);
                 Err(if said.is_empty() {
@@ -164,24 +207,34 @@ impl Callback for CommandHook {
                 })
             }
             CommandExit::Signal(signal) => Err(format!("it was ended by signal {signal}")),
-            CommandExit::TimedOut => {
-                Err(format!("it took longer than {} s and was ended", self.hook.timeout.as_secs()))
-            }
+            CommandExit::TimedOut => Err(format!(
+                "it took longer than {} s and was ended",
+                self.hook.timeout.as_secs()
+            )),
             CommandExit::Cancelled => Ok(Reaction::default()),
         }
     }
 }
 
-/// Returns a clause about the file that the hook did not find because the sandbox hides it; empty if there is none.
+/// Returns a clause about the file that the hook did not find because the sandbox hides it; empty
+/// if there is none.
 fn hidden_note(finished: &FinishedCommand) -> String {
-    let Some(hidden) = &finished.hidden else { return String::new() };
-    format!("; {hidden}; {}, or set `sandbox = false` for the hook", hidden.remedy())
+    let Some(hidden) = &finished.hidden else {
+        return String::new();
+    };
+    format!(
+        "; {hidden}; {}, or set `sandbox = false` for the hook",
+        hidden.remedy()
+    )
 }
 
 fn whole(output: &CapturedOutput) -> Result<String, String> {
     if output.bytes > OUTPUT.bytes as u64 {
         let most = OUTPUT.bytes / 1024;
-        return Err(format!("it printed {} bytes; more than {most} KB are not read", output.bytes));
+        return Err(format!(
+            "it printed {} bytes; more than {most} KB are not read",
+            output.bytes
+        ));
     }
     Ok(output.text(OUTPUT).text)
 }
@@ -198,7 +251,9 @@ fn told(occasion: &Occasion<'_>, words: HookDialect) -> Value {
             HookDialect::Claude => moment.point().claude_name(),
         },
     });
-    if let (Value::Object(told), Ok(Value::Object(moment))) = (&mut told, serde_json::to_value(moment)) {
+    if let (Value::Object(told), Ok(Value::Object(moment))) =
+        (&mut told, serde_json::to_value(moment))
+    {
         told.extend(moment);
     }
     match words {

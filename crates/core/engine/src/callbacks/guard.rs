@@ -1,7 +1,7 @@
 //! Whether haft may start a program of its own accord: a hook, or a server.
 //!
-//! Invariant: nothing of a project starts unasked whose files are not those that were trusted, nor anything that no sandbox holds;
-//! where nobody can be asked, it does not start.
+//! Invariant: nothing of a project starts unasked whose files are not those that were trusted, nor
+//! anything that no sandbox holds; where nobody can be asked, it does not start.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -54,23 +54,39 @@ pub struct StartRefusal {
 }
 
 impl StartGuard {
-    /// Asks this person, when it is its turn; `trusted` are the files that were there when the project was trusted.
+    /// Asks this person, when it is its turn; `trusted` are the files that were there when the
+    /// project was trusted.
     pub fn new(
         approver: Option<Arc<dyn Approver>>,
         shared: Arc<DecisionState>,
         trusted: BTreeMap<String, ContentHash>,
     ) -> Self {
-        Self { approver, shared, trusted, settled: Mutex::default() }
+        Self {
+            approver,
+            shared,
+            trusted,
+            settled: Mutex::default(),
+        }
     }
 
     /// Whether it may start. Somebody is asked where that is needed, once for the same files.
     pub async fn check(&self, request: &StartRequest<'_>) -> Result<(), StartRefusal> {
-        let Some((reason, state)) = self.doubt(request) else { return Ok(()) };
+        let Some((reason, state)) = self.doubt(request) else {
+            return Ok(());
+        };
         let subject = request.lines.join(" ");
         let key = format!("{} {subject} {state}", request.name);
         let mut settled = self.settled.lock().await;
-        let refused = |again| Err(StartRefusal { reason: reason.clone(), again });
-        match (settled.get(&key), self.approver.as_ref().filter(|_| request.can_ask)) {
+        let refused = |again| {
+            Err(StartRefusal {
+                reason: reason.clone(),
+                again,
+            })
+        };
+        match (
+            settled.get(&key),
+            self.approver.as_ref().filter(|_| request.can_ask),
+        ) {
             (Some(true), _) => Ok(()),
             (Some(false), _) => refused(true),
             (None, None) => {
@@ -90,7 +106,10 @@ impl StartGuard {
                     remember: Vec::new(),
                 };
                 let _alone = self.shared.turn_to_ask().await;
-                let yes = matches!(approver.ask(&approval).await, ApprovalReply::Once | ApprovalReply::Always);
+                let yes = matches!(
+                    approver.ask(&approval).await,
+                    ApprovalReply::Once | ApprovalReply::Always
+                );
                 settled.insert(key, yes);
                 if yes { Ok(()) } else { refused(false) }
             }
@@ -105,17 +124,32 @@ impl StartGuard {
         };
         if of_project {
             let found = Footprint::of_lines(request.root, request.cwd, &request.lines);
-            let changed: Vec<_> =
-                found.files().iter().filter(|(name, hash)| self.trusted.get(*name) != Some(hash)).collect();
+            let changed: Vec<_> = found
+                .files()
+                .iter()
+                .filter(|(name, hash)| self.trusted.get(*name) != Some(hash))
+                .collect();
             if !changed.is_empty() || !found.is_whole() {
-                let names: Vec<_> = changed.iter().map(|(name, _)| format!("`{name}`")).collect();
-                let names = if names.is_empty() { "what it runs".to_owned() } else { names.join(", ") };
-                return Some((format!("{names} changed since the folder was trusted"), format!("{changed:?}")));
+                let names: Vec<_> = changed
+                    .iter()
+                    .map(|(name, _)| format!("`{name}`"))
+                    .collect();
+                let names = if names.is_empty() {
+                    "what it runs".to_owned()
+                } else {
+                    names.join(", ")
+                };
+                return Some((
+                    format!("{names} changed since the folder was trusted"),
+                    format!("{changed:?}"),
+                ));
             }
         }
         let reason = match (request.layer, of_project) {
             (SandboxLayer::Namespace, _) | (SandboxLayer::Landlock, false) => return None,
-            (SandboxLayer::Landlock, true) => "there are no namespaces here, so it could write to `.git` and the like",
+            (SandboxLayer::Landlock, true) => {
+                "there are no namespaces here, so it could write to `.git` and the like"
+            }
             (SandboxLayer::None, _) => "there is no sandbox here to hold it",
         };
         Some((reason.to_owned(), String::new()))

@@ -1,4 +1,5 @@
-//! What callbacks are told of each point. The names of the fields are a contract: hooks read them as JSON.
+//! What callbacks are told of each point. The names of the fields are a contract: hooks read them
+//! as JSON.
 
 use haft_types::{HookPoint, StopReason, ToolStatus, Usage};
 use serde::Serialize;
@@ -197,13 +198,15 @@ impl Moment {
             Self::PreToolCall { tool, .. }
             | Self::PostToolCall { tool, .. }
             | Self::ToolGenerationStart { tool, .. }
-            | Self::ToolGenerationEnd { tool, .. } => {
-                std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str)).collect()
-            }
+            | Self::ToolGenerationEnd { tool, .. } => std::iter::once(tool.name.as_str())
+                .chain(tool.also.iter().map(String::as_str))
+                .collect(),
             Self::ConversationStart { source, .. } => vec![source],
             Self::ConversationEnd { reason } => vec![reason],
             Self::PreCompact { trigger, .. } => vec![trigger],
-            Self::Notification { notification_type, .. } => vec![notification_type],
+            Self::Notification {
+                notification_type, ..
+            } => vec![notification_type],
             Self::SubagentStop { agent_type, .. } => vec![agent_type],
             Self::PreConversationResumed {}
             | Self::PostConversationResumed { .. }

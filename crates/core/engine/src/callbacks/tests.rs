@@ -15,7 +15,10 @@ use crate::permit::DecisionState;
 
 fn call(input: Value) -> Moment {
     Moment::PreToolCall {
-        tool: ToolName { name: "execute_command".into(), also: vec!["Bash".into()] },
+        tool: ToolName {
+            name: "execute_command".into(),
+            also: vec!["Bash".into()],
+        },
         tool_use_id: "t1".into(),
         tool_input: input,
     }
@@ -38,21 +41,36 @@ async fn called(callbacks: Vec<Arc<dyn Callback>>, moment: &Moment) -> (Reaction
 /// The hooks of this configuration, as the user's own.
 fn commands(config: &str) -> Vec<Arc<dyn Callback>> {
     let config: HooksConfig = toml::from_str(config).unwrap();
-    let paths =
-        KnowledgePaths { root: "/".into(), cwd: "/".into(), trusted: false, user: "/nowhere".into(), home: None };
+    let paths = KnowledgePaths {
+        root: "/".into(),
+        cwd: "/".into(),
+        trusted: false,
+        user: "/nowhere".into(),
+        home: None,
+    };
     let found = hooks::load(&paths, &config, "/u/config.toml".as_ref(), &mut Vec::new());
     let supervisor = Arc::new(Supervisor::for_tests().unwrap());
     let environment = Arc::new(vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
     let guard = Arc::new(StartGuard::new(None, Arc::default(), BTreeMap::new()));
-    let host = Arc::new(HookHost { supervisor, environment, sandbox: Sandbox::off("a test"), guard });
-    found.into_iter().map(|hook| Arc::new(CommandHook::new(hook, Arc::clone(&host))) as Arc<dyn Callback>).collect()
+    let host = Arc::new(HookHost {
+        supervisor,
+        environment,
+        sandbox: Sandbox::off("a test"),
+        guard,
+    });
+    found
+        .into_iter()
+        .map(|hook| Arc::new(CommandHook::new(hook, Arc::clone(&host))) as Arc<dyn Callback>)
+        .collect()
 }
 
 /// One hook of the user's at this point.
 fn command(point: HookPoint, line: &str) -> Vec<Arc<dyn Callback>> {
     // Only what never ends by itself is to run out of time.
     let timeout = if line.contains("sleep") { 2 } else { 60 };
-    commands(&format!("[[{point}]]\nhooks = [{{ command = '''{line}''', timeout = {timeout}, sandbox = false }}]\n"))
+    commands(&format!(
+        "[[{point}]]\nhooks = [{{ command = '''{line}''', timeout = {timeout}, sandbox = false }}]\n"
+    ))
 }
 
 #[tokio::test]
@@ -61,15 +79,27 @@ async fn all_are_called_in_order_even_if_one_fails() {
     let noting = |name: &'static str, reaction: Reaction| {
         let order = Arc::clone(&order);
         on(HookPoint::PreToolCall, name, move |occasion| {
-            let Moment::PreToolCall { tool_input, .. } = occasion.moment else { panic!("another point") };
+            let Moment::PreToolCall { tool_input, .. } = occasion.moment else {
+                panic!("another point")
+            };
             order.lock().unwrap().push((name, tool_input.clone()));
             reaction.clone()
         })
     };
-    let broken = on(HookPoint::PreToolCall, "broken", |_| panic!("a bug in a callback"));
-    let elsewhere = on(HookPoint::Stop, "elsewhere", |_| panic!("must not be called"));
-    let changing = Reaction { input: Some(json!({"command": "b"})), ..Reaction::default() };
-    let blocking = Reaction { block: Some("no".into()), ..Reaction::default() };
+    let broken = on(HookPoint::PreToolCall, "broken", |_| {
+        panic!("a bug in a callback")
+    });
+    let elsewhere = on(HookPoint::Stop, "elsewhere", |_| {
+        panic!("must not be called")
+    });
+    let changing = Reaction {
+        input: Some(json!({"command": "b"})),
+        ..Reaction::default()
+    };
+    let blocking = Reaction {
+        block: Some("no".into()),
+        ..Reaction::default()
+    };
     let all = vec![
         elsewhere,
         noting("first", changing),
@@ -80,35 +110,69 @@ async fn all_are_called_in_order_even_if_one_fails() {
     let (reaction, problems) = called(all, &call(json!({"command": "a"}))).await;
     assert_eq!(
         *order.lock().unwrap(),
-        [("first", json!({"command": "a"})), ("second", json!({"command": "b"})), ("third", json!({"command": "b"}))]
+        [
+            ("first", json!({"command": "a"})),
+            ("second", json!({"command": "b"})),
+            ("third", json!({"command": "b"}))
+        ]
     );
-    assert_eq!((reaction.block.as_deref(), reaction.input), (Some("no"), Some(json!({"command": "b"}))));
-    assert_eq!(problems, ["the pre_tool_call hook `broken` failed: it crashed"]);
+    assert_eq!(
+        (reaction.block.as_deref(), reaction.input),
+        (Some("no"), Some(json!({"command": "b"})))
+    );
+    assert_eq!(
+        problems,
+        ["the pre_tool_call hook `broken` failed: it crashed"]
+    );
 }
 
 #[tokio::test]
 async fn the_strictest_decision_counts() {
-    let deciding =
-        |decision| on(HookPoint::PreToolCall, "x", move |_| Reaction { permission: decision, ..Reaction::default() });
-    let all = vec![deciding(Some(Decision::Allow)), deciding(Some(Decision::Ask)), deciding(None)];
-    assert_eq!(called(all, &call(json!({}))).await.0.permission, Some(Decision::Ask));
+    let deciding = |decision| {
+        on(HookPoint::PreToolCall, "x", move |_| Reaction {
+            permission: decision,
+            ..Reaction::default()
+        })
+    };
+    let all = vec![
+        deciding(Some(Decision::Allow)),
+        deciding(Some(Decision::Ask)),
+        deciding(None),
+    ];
+    assert_eq!(
+        called(all, &call(json!({}))).await.0.permission,
+        Some(Decision::Ask)
+    );
 }
 
 #[tokio::test]
 async fn a_command_reads_json_and_exit_code_two_blocks() {
     let line = r#"grep -q '"tool_name":"execute_command"' && { echo "not today" >&2; exit 2; }"#;
-    let (reaction, problems) = called(command(HookPoint::PreToolCall, line), &call(json!({"command": "ls"}))).await;
-    assert_eq!((reaction.block.as_deref(), problems), (Some("not today"), vec![]));
+    let (reaction, problems) = called(
+        command(HookPoint::PreToolCall, line),
+        &call(json!({"command": "ls"})),
+    )
+    .await;
+    assert_eq!(
+        (reaction.block.as_deref(), problems),
+        (Some("not today"), vec![])
+    );
 }
 
 #[tokio::test]
 async fn a_command_is_told_everything_documented() {
     let line = "cat >&2; exit 2";
     let moment = Moment::PostToolCall {
-        tool: ToolName { name: "read_file".into(), also: vec!["Read".into()] },
+        tool: ToolName {
+            name: "read_file".into(),
+            also: vec!["Read".into()],
+        },
         tool_use_id: "t1".into(),
         tool_input: json!({"path": "a\0b"}),
-        tool_response: ToolResponse { status: haft_types::ToolStatus::Success, text: "x".into() },
+        tool_response: ToolResponse {
+            status: haft_types::ToolStatus::Success,
+            text: "x".into(),
+        },
     };
     let (reaction, _) = called(command(HookPoint::PostToolCall, line), &moment).await;
     let told: Value = serde_json::from_str(&reaction.block.unwrap()).unwrap();
@@ -129,34 +193,74 @@ async fn what_a_command_prints_is_carried_out() {
     let cases = [
         (
             specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "r"})),
-            Reaction { block: Some("r".into()), ..Reaction::default() },
+            Reaction {
+                block: Some("r".into()),
+                ..Reaction::default()
+            },
         ),
         (
             specific(json!({"permissionDecision": "allow"})),
-            Reaction { permission: Some(Decision::Allow), ..Reaction::default() },
+            Reaction {
+                permission: Some(Decision::Allow),
+                ..Reaction::default()
+            },
         ),
         (
             specific(json!({"updatedInput": {"command": "b"}})),
-            Reaction { input: Some(json!({"command": "b"})), ..Reaction::default() },
+            Reaction {
+                input: Some(json!({"command": "b"})),
+                ..Reaction::default()
+            },
         ),
-        (specific(json!({"additionalContext": "c"})), Reaction { context: vec!["c".into()], ..Reaction::default() }),
-        (json!({"continue": false, "stopReason": "s"}), Reaction { stop: Some("s".into()), ..Reaction::default() }),
+        (
+            specific(json!({"additionalContext": "c"})),
+            Reaction {
+                context: vec!["c".into()],
+                ..Reaction::default()
+            },
+        ),
+        (
+            json!({"continue": false, "stopReason": "s"}),
+            Reaction {
+                stop: Some("s".into()),
+                ..Reaction::default()
+            },
+        ),
         (
             json!({"systemMessage": "m", "suppressOutput": true}),
-            Reaction { messages: vec!["m".into()], ..Reaction::default() },
+            Reaction {
+                messages: vec!["m".into()],
+                ..Reaction::default()
+            },
         ),
-        (json!({"decision": "block", "reason": "b"}), Reaction { block: Some("b".into()), ..Reaction::default() }),
+        (
+            json!({"decision": "block", "reason": "b"}),
+            Reaction {
+                block: Some("b".into()),
+                ..Reaction::default()
+            },
+        ),
         (json!({}), Reaction::default()),
     ];
     for (printed, expected) in cases {
-        assert_eq!(called(print(printed.clone()), &call(json!({}))).await, (expected, vec![]), "{printed}");
+        assert_eq!(
+            called(print(printed.clone()), &call(json!({}))).await,
+            (expected, vec![]),
+            "{printed}"
+        );
     }
 }
 
 #[test]
 fn leave_is_given_for_the_arguments_that_were_seen() {
-    let leave = |permission| Reaction { permission: Some(permission), ..Reaction::default() };
-    let change = || Reaction { input: Some(json!({"command": "rm -rf ."})), ..Reaction::default() };
+    let leave = |permission| Reaction {
+        permission: Some(permission),
+        ..Reaction::default()
+    };
+    let change = || Reaction {
+        input: Some(json!({"command": "rm -rf ."})),
+        ..Reaction::default()
+    };
     let joined = |all: Vec<Reaction>| {
         let mut first = Reaction::default();
         for next in all {
@@ -165,27 +269,56 @@ fn leave_is_given_for_the_arguments_that_were_seen() {
         first.permission
     };
     assert_eq!(joined(vec![leave(Decision::Allow), change()]), None);
-    assert_eq!(joined(vec![change(), leave(Decision::Allow)]), Some(Decision::Allow));
-    assert_eq!(joined(vec![leave(Decision::Ask), change()]), Some(Decision::Ask));
-    let both = Reaction { permission: Some(Decision::Allow), ..change() };
+    assert_eq!(
+        joined(vec![change(), leave(Decision::Allow)]),
+        Some(Decision::Allow)
+    );
+    assert_eq!(
+        joined(vec![leave(Decision::Ask), change()]),
+        Some(Decision::Ask)
+    );
+    let both = Reaction {
+        permission: Some(Decision::Allow),
+        ..change()
+    };
     assert_eq!(joined(vec![both.clone()]), Some(Decision::Allow));
     assert_eq!(joined(vec![both, change()]), None);
 }
 
 #[tokio::test]
 async fn words_are_context_only_where_that_is_documented() {
-    let prompt = Moment::UserPromptSubmit { prompt: "hi".into() };
-    let (reaction, _) = called(command(HookPoint::UserPromptSubmit, "echo it is raining"), &prompt).await;
+    let prompt = Moment::UserPromptSubmit {
+        prompt: "hi".into(),
+    };
+    let (reaction, _) = called(
+        command(HookPoint::UserPromptSubmit, "echo it is raining"),
+        &prompt,
+    )
+    .await;
     assert_eq!(reaction.context, ["it is raining"]);
-    let (reaction, _) = called(command(HookPoint::PreToolCall, "echo it is raining"), &call(json!({}))).await;
+    let (reaction, _) = called(
+        command(HookPoint::PreToolCall, "echo it is raining"),
+        &call(json!({})),
+    )
+    .await;
     assert_eq!(reaction, Reaction::default());
 }
 
 #[tokio::test]
 async fn where_nothing_can_be_kept_from_happening_the_user_is_told() {
-    let moment = Moment::PreCompact { trigger: "auto", rounds: 3 };
-    let (reaction, problems) = called(command(HookPoint::PreCompact, "echo no >&2; exit 2"), &moment).await;
-    assert_eq!((reaction.block, reaction.messages, problems), (None, vec!["no".to_owned()], vec![]));
+    let moment = Moment::PreCompact {
+        trigger: "auto",
+        rounds: 3,
+    };
+    let (reaction, problems) = called(
+        command(HookPoint::PreCompact, "echo no >&2; exit 2"),
+        &moment,
+    )
+    .await;
+    assert_eq!(
+        (reaction.block, reaction.messages, problems),
+        (None, vec!["no".to_owned()], vec![])
+    );
 }
 
 #[tokio::test]
@@ -198,24 +331,39 @@ async fn failures_of_every_kind_are_told_and_no_more() {
         ("sleep 60 & sleep 60", "longer than 2 s"),
         ("echo '{\"decision\": '", "cannot be read"),
         ("echo '{\"decision\": \"maybe\"}'", "`maybe` is no decision"),
-        ("echo '{\"hookSpecificOutput\": {\"updatedInput\": 3}}'", "not an object"),
+        (
+            "echo '{\"hookSpecificOutput\": {\"updatedInput\": 3}}'",
+            "not an object",
+        ),
         ("nonexistent-program", "exit code 127"),
-        ("head -c 100000000 /dev/zero | tr '\\0' x", "printed 100000000 bytes"),
+        (
+            "head -c 100000000 /dev/zero | tr '\\0' x",
+            "printed 100000000 bytes",
+        ),
     ];
     for (line, told) in cases {
-        let (reaction, problems) = called(command(HookPoint::PreToolCall, line), &call(json!({}))).await;
+        let (reaction, problems) =
+            called(command(HookPoint::PreToolCall, line), &call(json!({}))).await;
         assert_eq!(reaction, Reaction::default(), "{line}");
-        assert!(problems.len() == 1 && problems[0].contains(told), "{line}: {problems:?}");
+        assert!(
+            problems.len() == 1 && problems[0].contains(told),
+            "{line}: {problems:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_matcher_knows_a_tool_by_all_its_names() {
-    for (matcher, fits) in
-        [("execute_command", true), ("Bash", true), ("Bas", false), ("Edit|Write", false), ("*", true)]
-    {
-        let config =
-            format!("[[PreToolUse]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = \"exit 2\", sandbox = false }}]\n");
+    for (matcher, fits) in [
+        ("execute_command", true),
+        ("Bash", true),
+        ("Bas", false),
+        ("Edit|Write", false),
+        ("*", true),
+    ] {
+        let config = format!(
+            "[[PreToolUse]]\nmatcher = \"{matcher}\"\nhooks = [{{ command = \"exit 2\", sandbox = false }}]\n"
+        );
         let (reaction, _) = called(commands(&config), &call(json!({}))).await;
         assert_eq!(reaction.block.is_some(), fits, "{matcher}");
     }
@@ -237,7 +385,10 @@ async fn a_cancelled_run_does_not_wait() {
     // One that were started would leave a trace.
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("started");
-    let hooks = Callbacks::new(command(HookPoint::PreToolCall, &format!("touch {}", trace.display())));
+    let hooks = Callbacks::new(command(
+        HookPoint::PreToolCall,
+        &format!("touch {}", trace.display()),
+    ));
     assert_eq!(hooks.call(&occasion).await, (Reaction::default(), vec![]));
     assert!(!trace.exists());
 }
@@ -282,39 +433,78 @@ async fn what_starts_by_itself_is_asked_where_nothing_holds_it_or_it_changed() {
         (Level::User, SandboxLayer::None, 1),
     ] {
         let person = Arc::new(Agreeing(Mutex::default()));
-        let guard = StartGuard::new(Some(Arc::clone(&person) as _), Arc::default(), trusted.clone());
+        let guard = StartGuard::new(
+            Some(Arc::clone(&person) as _),
+            Arc::default(),
+            trusted.clone(),
+        );
         for _ in 0..2 {
             assert_eq!(guard.check(&request(level, layer, true)).await, Ok(()));
         }
-        assert_eq!(person.0.lock().unwrap().len(), asked, "once: {level:?} {layer:?}");
+        assert_eq!(
+            person.0.lock().unwrap().len(),
+            asked,
+            "once: {level:?} {layer:?}"
+        );
         let alone = StartGuard::new(None, Arc::default(), trusted.clone());
         let refused = |checked: Result<(), StartRefusal>| checked.map_err(|refusal| refusal.again);
         let expected = |again| if asked == 0 { Ok(()) } else { Err(again) };
-        assert_eq!(refused(alone.check(&request(level, layer, true)).await), expected(false), "{level:?} {layer:?}");
-        assert_eq!(refused(alone.check(&request(level, layer, true)).await), expected(true), "{level:?} {layer:?}");
+        assert_eq!(
+            refused(alone.check(&request(level, layer, true)).await),
+            expected(false),
+            "{level:?} {layer:?}"
+        );
+        assert_eq!(
+            refused(alone.check(&request(level, layer, true)).await),
+            expected(true),
+            "{level:?} {layer:?}"
+        );
     }
     let person = Arc::new(Agreeing(Mutex::default()));
     let guard = StartGuard::new(Some(Arc::clone(&person) as _), Arc::default(), trusted);
     for content in ["two", "three"] {
         std::fs::write(root.join("fmt.sh"), content).unwrap();
-        assert!(guard.check(&request(Level::Project, SandboxLayer::Namespace, false)).await.is_err(), "not now");
+        assert!(
+            guard
+                .check(&request(Level::Project, SandboxLayer::Namespace, false))
+                .await
+                .is_err(),
+            "not now"
+        );
         for _ in 0..2 {
-            assert_eq!(guard.check(&request(Level::Project, SandboxLayer::Namespace, true)).await, Ok(()));
+            assert_eq!(
+                guard
+                    .check(&request(Level::Project, SandboxLayer::Namespace, true))
+                    .await,
+                Ok(())
+            );
         }
         assert_eq!(
-            guard.check(&request(Level::User, SandboxLayer::Namespace, true)).await,
+            guard
+                .check(&request(Level::User, SandboxLayer::Namespace, true))
+                .await,
             Ok(()),
             "the user's own word"
         );
     }
     let asked = person.0.lock().unwrap().clone();
-    assert_eq!(asked, ["`fmt.sh` changed since the folder was trusted"; 2], "for each content once");
+    assert_eq!(
+        asked, ["`fmt.sh` changed since the folder was trusted"; 2],
+        "for each content once"
+    );
 }
 
 #[tokio::test]
 async fn a_question_about_a_start_waits_for_its_turn() {
-    let (shared, person) = (Arc::new(DecisionState::default()), Arc::new(Agreeing(Mutex::default())));
-    let guard = StartGuard::new(Some(Arc::clone(&person) as _), Arc::clone(&shared), BTreeMap::new());
+    let (shared, person) = (
+        Arc::new(DecisionState::default()),
+        Arc::new(Agreeing(Mutex::default())),
+    );
+    let guard = StartGuard::new(
+        Some(Arc::clone(&person) as _),
+        Arc::clone(&shared),
+        BTreeMap::new(),
+    );
     let here = Path::new("/");
     let request = |can_ask| StartRequest {
         name: "hook",

@@ -29,9 +29,21 @@ impl Place {
         let (root, user) = (root.join("project"), root.join("user"));
         fs::create_dir(&root).unwrap();
         let libraries = Libraries::at(user.join("libraries"));
-        let paths = KnowledgePaths { cwd: root.clone(), user, root, trusted, home: None };
-        let documents = StandingDocuments::new(paths, libraries, Masker::default(), ProjectRules::Told);
-        Self { _folder: folder, documents, reads: Reads::default(), mentions: Mentions::default() }
+        let paths = KnowledgePaths {
+            cwd: root.clone(),
+            user,
+            root,
+            trusted,
+            home: None,
+        };
+        let documents =
+            StandingDocuments::new(paths, libraries, Masker::default(), ProjectRules::Told);
+        Self {
+            _folder: folder,
+            documents,
+            reads: Reads::default(),
+            mentions: Mentions::default(),
+        }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -41,16 +53,31 @@ impl Place {
     }
 
     fn look(&mut self) -> bool {
-        self.documents.look(Touched { reads: &self.reads, mentions: &self.mentions }, None, &Letters)
+        self.documents.look(
+            Touched {
+                reads: &self.reads,
+                mentions: &self.mentions,
+            },
+            None,
+            &Letters,
+        )
     }
 
     fn touch(&self, name: &str) {
-        let state = FileState { size: 0, mtime_ns: 0, hash: ContentHash::of(b"") };
+        let state = FileState {
+            size: 0,
+            mtime_ns: 0,
+            hash: ContentHash::of(b""),
+        };
         self.reads.saw(&self.documents.paths.root.join(name), state);
     }
 
     fn headings(&self) -> Vec<String> {
-        self.documents.documents.iter().map(|document| document.heading.clone()).collect()
+        self.documents
+            .documents
+            .iter()
+            .map(|document| document.heading.clone())
+            .collect()
     }
 }
 
@@ -81,7 +108,12 @@ fn touching_a_file_without_changing_it_is_no_change() {
     place.look();
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
     let path = place.documents.paths.root.join("AGENTS.md");
-    fs::File::options().write(true).open(path).unwrap().set_modified(later).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(path)
+        .unwrap()
+        .set_modified(later)
+        .unwrap();
     assert!(!place.look());
 }
 
@@ -109,23 +141,46 @@ fn a_huge_file_is_left_out_and_said_to_be_once() {
 #[test]
 fn rules_come_when_they_apply_and_go_with_their_file() {
     let mut place = Place::new(true);
-    place.write(".haft/rules/always.md", "---\nalwaysApply: true\n---\nAlways.");
+    place.write(
+        ".haft/rules/always.md",
+        "---\nalwaysApply: true\n---\nAlways.",
+    );
     place.write(".haft/rules/python.md", "---\nglobs: '*.py'\n---\nPython.");
-    place.write(".haft/rules/rare.md", "---\ndescription: For releases.\n---\nRare.");
+    place.write(
+        ".haft/rules/rare.md",
+        "---\ndescription: For releases.\n---\nRare.",
+    );
     assert!(place.look());
     assert_eq!(place.headings(), [".haft/rules/always.md", "Further rules"]);
     let listed = &place.documents.documents[1].text;
-    assert!(listed.ends_with("- `.haft/rules/rare.md`: For releases."), "{listed}");
+    assert!(
+        listed.ends_with("- `.haft/rules/rare.md`: For releases."),
+        "{listed}"
+    );
     place.touch("src/a.rs");
     assert!(!place.look(), "no rule is about that");
     place.touch("src/a.py");
     assert!(place.look());
-    assert_eq!(place.headings(), [".haft/rules/always.md", ".haft/rules/python.md", "Further rules"]);
+    assert_eq!(
+        place.headings(),
+        [
+            ".haft/rules/always.md",
+            ".haft/rules/python.md",
+            "Further rules"
+        ]
+    );
     fs::remove_file(place.documents.paths.root.join(".haft/rules/always.md")).unwrap();
     place.write(".haft/rules/index.md", "See rare.md.");
     assert!(place.look());
-    assert_eq!(place.headings(), [".haft/rules/index.md", ".haft/rules/python.md"]);
-    assert!(place.documents.documents[0].text.starts_with("See rare.md.\n\nStart by reading"));
+    assert_eq!(
+        place.headings(),
+        [".haft/rules/index.md", ".haft/rules/python.md"]
+    );
+    assert!(
+        place.documents.documents[0]
+            .text
+            .starts_with("See rare.md.\n\nStart by reading")
+    );
 }
 
 #[test]
@@ -150,21 +205,34 @@ fn only_the_users_own_files_speak_where_the_project_is_not_obeyed() {
     place.write("../user/rules/b.md", "---\nalwaysApply: true\n---\nmine");
     assert!(place.look());
     let user = place.documents.paths.user.display().to_string();
-    assert_eq!(place.headings(), [format!("{user}/rules/b.md"), format!("{user}/AGENTS.md")]);
+    assert_eq!(
+        place.headings(),
+        [format!("{user}/rules/b.md"), format!("{user}/AGENTS.md")]
+    );
 }
 
 #[test]
 fn documentation_of_libraries_comes_first_and_is_read_again_when_it_changes() {
     let mut place = Place::new(true);
     place.write("AGENTS.md", "root");
-    place.write("../user/libraries/repository/github.com/a/flask/one.md", "One.");
+    place.write(
+        "../user/libraries/repository/github.com/a/flask/one.md",
+        "One.",
+    );
     place.look();
     assert_eq!(place.headings(), ["AGENTS.md"]);
     let root = place.documents.paths.root.clone();
-    place.documents.libraries.add(&root, "github.com/a/flask").unwrap();
+    place
+        .documents
+        .libraries
+        .add(&root, "github.com/a/flask")
+        .unwrap();
     assert!(place.look());
     assert_eq!(place.headings(), ["a/flask/one.md", "AGENTS.md"]);
-    place.write("../user/libraries/repository/github.com/a/flask/one.md", "Two.");
+    place.write(
+        "../user/libraries/repository/github.com/a/flask/one.md",
+        "Two.",
+    );
     assert!(place.look());
     assert_eq!(place.documents.documents[0].text, "Two.");
     assert_eq!(place.documents.documents[0].need, Need::IfRoom);

@@ -1,7 +1,7 @@
 //! The external tools of a session, and the document about them.
 //!
-//! Invariant: while a prefix is warm, what was sent of a tool stays as it is until its file changes: an answer that comes late
-//! breaks nothing.
+//! Invariant: while a prefix is warm, what was sent of a tool stays as it is until its file
+//! changes: an answer that comes late breaks nothing.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,7 +22,8 @@ pub(crate) enum Late {
     Wait,
 }
 
-/// Whether a tool of this name is built in. Asked only where a file could be a tool: to know the names is to make all tools.
+/// Whether a tool of this name is built in. Asked only where a file could be a tool: to know the
+/// names is to make all tools.
 pub(crate) type IsBuiltIn = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// The tools as they were last seen.
@@ -63,7 +64,10 @@ impl ExternalShelf {
 
     /// What people should know and have not seen.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
-        self.problems.drain(..).map(|problem| problem.to_string()).collect()
+        self.problems
+            .drain(..)
+            .map(|problem| problem.to_string())
+            .collect()
     }
 
     /// Looks for tools again if a folder or one of them changed.
@@ -71,11 +75,16 @@ impl ExternalShelf {
         if self.stamps.same() {
             return;
         }
-        let folders = self.paths.folders(KnowledgeKind::Tools).into_iter().map(|folder| folder.path);
+        let folders = self
+            .paths
+            .folders(KnowledgeKind::Tools)
+            .into_iter()
+            .map(|folder| folder.path);
         self.stamps = Stamps::of(folders);
         let found = external::load(&self.paths, &*self.is_built_in, &mut self.problems);
         self.tools = found.items;
-        self.stamps.add(self.tools.iter().map(|tool| tool.path.clone()));
+        self.stamps
+            .add(self.tools.iter().map(|tool| tool.path.clone()));
         self.write();
     }
 
@@ -86,9 +95,17 @@ impl ExternalShelf {
             Late::Welcome => self.described.clear(),
             Late::Wait => {}
         }
-        let known =
-            |tool: &ExternalTool| self.described.get(&tool.path).is_some_and(|(version, _)| *version == tool.version);
-        let new: Vec<_> = self.tools.iter().filter(|tool| !known(tool)).cloned().collect();
+        let known = |tool: &ExternalTool| {
+            self.described
+                .get(&tool.path)
+                .is_some_and(|(version, _)| *version == tool.version)
+        };
+        let new: Vec<_> = self
+            .tools
+            .iter()
+            .filter(|tool| !known(tool))
+            .cloned()
+            .collect();
         if new.is_empty() {
             return;
         }
@@ -105,7 +122,11 @@ impl ExternalShelf {
             Some((version, help)) if *version == tool.version => help.clone(),
             Some(_) | None => self.help.known(tool),
         };
-        let tools: Vec<_> = self.tools.iter().map(|tool| (tool.clone(), help(tool))).collect();
+        let tools: Vec<_> = self
+            .tools
+            .iter()
+            .map(|tool| (tool.clone(), help(tool)))
+            .collect();
         self.document = external::document(&self.paths, &tools);
     }
 }

@@ -15,16 +15,26 @@ pub(crate) struct HubPost {
 
 impl HubPost {
     pub(crate) fn new(hub: Arc<Hub>, own: &str) -> Self {
-        Self { hub, own: own.to_owned() }
+        Self {
+            hub,
+            own: own.to_owned(),
+        }
     }
 }
 
 #[async_trait]
 impl Post for HubPost {
     async fn send(&self, to: &str, text: &str) -> Result<(), NotDelivered> {
-        let message = AgentMessage { from: self.own.clone(), to: to.to_owned(), group: None, text: text.to_owned() };
+        let message = AgentMessage {
+            from: self.own.clone(),
+            to: to.to_owned(),
+            group: None,
+            text: text.to_owned(),
+        };
         self.hub.send(message).await.map_err(|why| match why {
-            NotDelivered::NobodyThere { name, running } if name != self.own && self.hub.has_run(&name) => {
+            NotDelivered::NobodyThere { name, running }
+                if name != self.own && self.hub.has_run(&name) =>
+            {
                 NotDelivered::Ended { name, running }
             }
             other => other,

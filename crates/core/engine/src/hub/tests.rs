@@ -4,7 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 
 fn message(from: &str, to: &str, text: &str) -> AgentMessage {
-    AgentMessage { from: from.into(), to: to.into(), group: None, text: text.into() }
+    AgentMessage {
+        from: from.into(),
+        to: to.into(),
+        group: None,
+        text: text.into(),
+    }
 }
 
 #[tokio::test]
@@ -15,11 +20,25 @@ async fn who_registers_again_replaces_and_who_leaves_is_gone() {
     hub.send(message("b", "a", "hi")).await.unwrap();
     assert_eq!((first.take().len(), second.take().len()), (0, 1));
     drop(first);
-    assert_eq!(hub.names(), ["a"], "the end of a replaced registration ends nothing");
+    assert_eq!(
+        hub.names(),
+        ["a"],
+        "the end of a replaced registration ends nothing"
+    );
     drop(second);
     let lost = hub.send(message("b", "a", "hi")).await.unwrap_err();
-    assert_eq!(lost, NotDelivered::NobodyThere { name: "a".into(), running: vec![] });
-    assert_eq!(hub.history().len(), 1, "what was not delivered is no history");
+    assert_eq!(
+        lost,
+        NotDelivered::NobodyThere {
+            name: "a".into(),
+            running: vec![]
+        }
+    );
+    assert_eq!(
+        hub.history().len(),
+        1,
+        "what was not delivered is no history"
+    );
 }
 
 #[tokio::test]
@@ -27,11 +46,17 @@ async fn a_letter_is_read_or_its_sender_is_told() {
     let hub = Arc::new(Hub::default());
     let own = hub.register("a", "");
     hub.send(message("b", "a", "one")).await.unwrap();
-    assert!(own.has_messages() && !own.close_if_empty(), "what waits must be read first");
+    assert!(
+        own.has_messages() && !own.close_if_empty(),
+        "what waits must be read first"
+    );
     hub.send(message("b", "a", "two")).await.unwrap();
     assert_eq!(own.take().len(), 2);
     assert!(own.close_if_empty());
-    assert!(matches!(hub.send(message("b", "a", "three")).await, Err(NotDelivered::NobodyThere { .. })));
+    assert!(matches!(
+        hub.send(message("b", "a", "three")).await,
+        Err(NotDelivered::NobodyThere { .. })
+    ));
     assert_eq!((own.take().len(), hub.history().len()), (0, 2));
     let other = hub.register("c", "");
     hub.send(message("b", "c", "one")).await.unwrap();
@@ -49,22 +74,41 @@ async fn nobody_talks_to_themselves_and_a_full_mailbox_says_so() {
     for _ in 0..MOST_WAITING {
         hub.send(message("b", "a", "x")).await.unwrap();
     }
-    assert!(matches!(hub.send(message("b", "a", "x")).await, Err(NotDelivered::Full { .. })));
+    assert!(matches!(
+        hub.send(message("b", "a", "x")).await,
+        Err(NotDelivered::Full { .. })
+    ));
     assert_eq!(own.take().len(), MOST_WAITING);
-    assert!(hub.send(message("b", "a", "x")).await.is_ok(), "once read there is room again");
+    assert!(
+        hub.send(message("b", "a", "x")).await.is_ok(),
+        "once read there is room again"
+    );
 }
 
 #[tokio::test]
 async fn a_member_that_is_not_there_is_reported_and_the_others_get_it() {
     let hub = Arc::new(Hub::with_groups([(
         "all".to_owned(),
-        GroupConfig { members: ["a", "x", "b", "b"].map(Into::into).into() },
+        GroupConfig {
+            members: ["a", "x", "b", "b"].map(Into::into).into(),
+        },
     )]));
     let (a, b) = (hub.register("a", ""), hub.register("b", ""));
     let delivery = hub.send_to_group("a", "all", "go").await.unwrap();
     assert_eq!(delivery.reached, ["b"]);
-    assert_eq!(delivery.failed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["x"]);
-    assert_eq!((a.take().len(), b.take().len()), (0, 1), "not to the sender, and to nobody twice");
+    assert_eq!(
+        delivery
+            .failed
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>(),
+        ["x"]
+    );
+    assert_eq!(
+        (a.take().len(), b.take().len()),
+        (0, 1),
+        "not to the sender, and to nobody twice"
+    );
     assert!(
         matches!(hub.send_to_group("a", "none", "go").await, Err(NotDelivered::NoGroup { groups, .. }) if groups == ["all"])
     );
@@ -72,11 +116,22 @@ async fn a_member_that_is_not_there_is_reported_and_the_others_get_it() {
 
 #[test]
 fn an_agent_is_told_of_itself_and_the_others() {
-    let hub = Arc::new(Hub::with_groups([("g".to_owned(), GroupConfig { members: vec!["a".into(), "b".into()] })]));
-    let _kept = (hub.register("a", &"ä ".repeat(150)), hub.register("b", "Tests\nthings."));
+    let hub = Arc::new(Hub::with_groups([(
+        "g".to_owned(),
+        GroupConfig {
+            members: vec!["a".into(), "b".into()],
+        },
+    )]));
+    let _kept = (
+        hub.register("a", &"ä ".repeat(150)),
+        hub.register("b", "Tests\nthings."),
+    );
     let [agents, groups] = hub.described("b");
     let role = "ä ".repeat(50);
-    assert_eq!(agents.unwrap().text, format!("- `a`: {role}\n- `b` (you): Tests things."));
+    assert_eq!(
+        agents.unwrap().text,
+        format!("- `a`: {role}\n- `b` (you): Tests things.")
+    );
     assert_eq!(groups.unwrap().text, "- `g`: 2 members: a, b");
     assert!(hub.has_group_for("a") && hub.has_group_for("c"));
 }
@@ -106,31 +161,50 @@ async fn deliveries_run_side_by_side_within_the_limit() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let names: Vec<String> = (0..100).map(|number| format!("a{number}")).collect();
     for name in &names {
-        let slow = Slow { now: Arc::clone(&now), most: Arc::clone(&most) };
+        let slow = Slow {
+            now: Arc::clone(&now),
+            most: Arc::clone(&most),
+        };
         hub.register_other(name, "", Arc::new(slow));
     }
     hub.set_group("all", names);
-    assert_eq!(hub.send_to_group("x", "all", "go").await.unwrap().reached.len(), 100);
+    assert_eq!(
+        hub.send_to_group("x", "all", "go")
+            .await
+            .unwrap()
+            .reached
+            .len(),
+        100
+    );
     assert_eq!(most.load(Ordering::SeqCst), at_once());
 }
 
-/// 200 agents in 20 groups of 30, some in several: everybody writes to every group it is in and to its neighbour, all at once.
+/// 200 agents in 20 groups of 30, some in several: everybody writes to every group it is in and to
+/// its neighbour, all at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_agents_get_every_message_exactly_once() {
     const AGENTS: usize = 200;
     const GROUPS: usize = 20;
     let name = |number: usize| format!("agent-{}", number % AGENTS);
-    let members = |group: usize| (0..30).map(|step| name(group * 10 + step * 7)).collect::<Vec<_>>();
+    let members = |group: usize| {
+        (0..30)
+            .map(|step| name(group * 10 + step * 7))
+            .collect::<Vec<_>>()
+    };
     let hub = Arc::new(Hub::default());
     for group in 0..GROUPS {
         hub.set_group(format!("group-{group}"), members(group));
     }
-    let boxes: Vec<_> = (0..AGENTS).map(|number| hub.register(&name(number), "A role.")).collect();
+    let boxes: Vec<_> = (0..AGENTS)
+        .map(|number| hub.register(&name(number), "A role."))
+        .collect();
     let mut expected: Vec<BTreeSet<String>> = vec![BTreeSet::new(); AGENTS];
     let mut tasks = Vec::new();
     for number in 0..AGENTS {
         let own = name(number);
-        let groups: Vec<_> = (0..GROUPS).filter(|group| members(*group).contains(&own)).collect();
+        let groups: Vec<_> = (0..GROUPS)
+            .filter(|group| members(*group).contains(&own))
+            .collect();
         for group in &groups {
             for other in members(*group).into_iter().filter(|other| *other != own) {
                 let to: usize = other["agent-".len()..].parse().unwrap();
@@ -143,10 +217,15 @@ async fn two_hundred_agents_get_every_message_exactly_once() {
         tasks.push(tokio::spawn(async move {
             for group in groups {
                 let text = format!("{own} to group-{group}");
-                let delivery = hub.send_to_group(&own, &format!("group-{group}"), &text).await.unwrap();
+                let delivery = hub
+                    .send_to_group(&own, &format!("group-{group}"), &text)
+                    .await
+                    .unwrap();
                 assert_eq!((delivery.reached.len(), delivery.failed.len()), (29, 0));
             }
-            hub.send(message(&own, &neighbour, &format!("{own} to {neighbour}"))).await.unwrap();
+            hub.send(message(&own, &neighbour, &format!("{own} to {neighbour}")))
+                .await
+                .unwrap();
         }));
     }
     for task in tasks {
@@ -154,7 +233,11 @@ async fn two_hundred_agents_get_every_message_exactly_once() {
     }
     let mut delivered = 0;
     for (mailbox, expected) in boxes.iter().zip(expected) {
-        let got: Vec<_> = mailbox.take().into_iter().map(|message| message.text).collect();
+        let got: Vec<_> = mailbox
+            .take()
+            .into_iter()
+            .map(|message| message.text)
+            .collect();
         delivered += got.len();
         assert_eq!(got.len(), expected.len(), "none twice");
         assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), expected);

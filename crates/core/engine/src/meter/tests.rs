@@ -4,25 +4,46 @@ use super::*;
 
 fn meter(limits: TurnLimits) -> (Meter, SharedBudget) {
     let budget = SharedBudget::default();
-    (Meter::new(limits, budget.clone(), TokenizerFactors::default()), budget)
+    (
+        Meter::new(limits, budget.clone(), TokenizerFactors::default()),
+        budget,
+    )
 }
 
 fn price() -> Price {
-    Price { input: 1.0, cached_input: None, cache_write: None, output: 10.0, long: None }
+    Price {
+        input: 1.0,
+        cached_input: None,
+        cache_write: None,
+        output: 10.0,
+        long: None,
+    }
 }
 
 fn tokens(input: u64, output: u64) -> Usage {
-    Usage { input, output, ..Usage::default() }
+    Usage {
+        input,
+        output,
+        ..Usage::default()
+    }
 }
 
 #[test]
 fn what_is_spent_is_in_the_totals_and_in_the_shared_budget() {
     let (mut meter, budget) = meter(TurnLimits::default());
     meter.begin(Some(price()));
-    meter.settle(None, ("p/m", Some(price())), 1_000_000, tokens(1_000_000, 100_000));
+    meter.settle(
+        None,
+        ("p/m", Some(price())),
+        1_000_000,
+        tokens(1_000_000, 100_000),
+    );
     let cost = meter.take_cost().unwrap();
     assert!((cost.total - 2.0).abs() < 1e-9, "{cost:?}");
-    assert_eq!((meter.usage().total(), budget.tokens(), meter.spent().tokens), (1_100_000, 1_100_000, 1_100_000));
+    assert_eq!(
+        (meter.usage().total(), budget.tokens(), meter.spent().tokens),
+        (1_100_000, 1_100_000, 1_100_000)
+    );
     // Another turn: the totals begin anew, the budget does not.
     meter.begin(Some(price()));
     assert_eq!((meter.usage().total(), budget.tokens()), (0, 1_100_000));
@@ -38,16 +59,34 @@ fn what_sub_agents_spent_is_not_spent_again() {
     assert!(meter.cost().is_some_and(|cost| cost.total > 0.0));
     meter.add_relayed(tokens(1, 1), vec![None]);
     let cost = meter.cost().unwrap();
-    assert!(cost.total > 0.0 && cost.incomplete, "what is known is summed, and said to be incomplete: {cost:?}");
+    assert!(
+        cost.total > 0.0 && cost.incomplete,
+        "what is known is summed, and said to be incomplete: {cost:?}"
+    );
 }
 
 #[test]
 fn what_is_left_of_limits() {
-    let limits = TurnLimits { turns: Some(3), wall_time: Some(Duration::from_hours(1)), ..TurnLimits::default() };
+    let limits = TurnLimits {
+        turns: Some(3),
+        wall_time: Some(Duration::from_hours(1)),
+        ..TurnLimits::default()
+    };
     let (meter, _) = meter(limits);
-    assert_eq!([0, 2, 3, 9].map(|replies| meter.turns_left(replies)), [Some(3), Some(1), Some(1), Some(1)]);
-    assert!(meter.time_left().is_some_and(|left| left > Duration::from_mins(50)));
-    assert!(meter.used_of_limits(2).starts_with("2 of 3 replies"), "{}", meter.used_of_limits(2));
+    assert_eq!(
+        [0, 2, 3, 9].map(|replies| meter.turns_left(replies)),
+        [Some(3), Some(1), Some(1), Some(1)]
+    );
+    assert!(
+        meter
+            .time_left()
+            .is_some_and(|left| left > Duration::from_mins(50))
+    );
+    assert!(
+        meter.used_of_limits(2).starts_with("2 of 3 replies"),
+        "{}",
+        meter.used_of_limits(2)
+    );
 }
 
 #[test]
@@ -62,11 +101,21 @@ fn saved_tokens_are_told_once() {
 fn a_factor_is_kept_only_when_it_moves_a_step() {
     let (mut meter, _) = meter(TurnLimits::default());
     assert_eq!(meter.factor("p/m"), None);
-    let kept = meter.learn_factor("p/m", 1.0, 10_000, tokens(14_000, 0)).cloned();
+    let kept = meter
+        .learn_factor("p/m", 1.0, 10_000, tokens(14_000, 0))
+        .cloned();
     assert!(kept.is_some_and(|factors| factors.0.contains_key("p/m")));
     assert_eq!(meter.factor("p/m"), Some(1.12));
-    assert_eq!(meter.learn_factor("p/m", 1.0, 10_000, tokens(11_200, 0)), None, "it is what it was");
-    assert_eq!(meter.learn_factor("p/m", 1.0, 10, tokens(14, 0)), None, "too short to teach anything");
+    assert_eq!(
+        meter.learn_factor("p/m", 1.0, 10_000, tokens(11_200, 0)),
+        None,
+        "it is what it was"
+    );
+    assert_eq!(
+        meter.learn_factor("p/m", 1.0, 10, tokens(14, 0)),
+        None,
+        "too short to teach anything"
+    );
 }
 
 #[test]
@@ -80,7 +129,12 @@ fn the_factor_comes_close_within_five_replies() {
 
 #[test]
 fn what_is_not_the_tokenizers_doing_teaches_nothing() {
-    for (counted, billed) in [(500, 700), (10_000, 0), (10_000, 1_000_000), (10_000, 4_000)] {
+    for (counted, billed) in [
+        (500, 700),
+        (10_000, 0),
+        (10_000, 1_000_000),
+        (10_000, 4_000),
+    ] {
         assert_eq!(corrected(1.2, counted, billed), None, "{counted} {billed}");
     }
 }

@@ -1,7 +1,7 @@
 //! Names what would allow a call that was refused because nobody could be asked.
 //!
-//! Invariant: everything that is named was decided again and allows the call, the narrowest first. The mode without a sandbox
-//! is never named.
+//! Invariant: everything that is named was decided again and allows the call, the narrowest first.
+//! The mode without a sandbox is never named.
 
 use std::path::{Path, PathBuf};
 
@@ -24,23 +24,30 @@ impl AdviceContext<'_> {
         let mut ways = Vec::new();
         // A hook that wants a person to be asked is spared by no rule.
         if !verdict.remember.is_empty() && self.opinion != Opinion::Ask {
-            let added: Vec<_> =
-                verdict.remember.iter().map(|rule| format!("`haft permissions add {}`", quoted(rule))).collect();
+            let added: Vec<_> = verdict
+                .remember
+                .iter()
+                .map(|rule| format!("`haft permissions add {}`", quoted(rule)))
+                .collect();
             ways.push(added.join(" and "));
         }
         let added = self.folders(call, verdict);
         if added.is_empty() {
             ways.extend(self.mode(call, self.workspace).map(mode_text));
         } else {
-            let flags: Vec<_> =
-                added.iter().map(|folder| format!("--add-dir {}", word(&folder.display().to_string()))).collect();
+            let flags: Vec<_> = added
+                .iter()
+                .map(|folder| format!("--add-dir {}", word(&folder.display().to_string())))
+                .collect();
             let flags = flags.join(" ");
             let mut wider = self.workspace.clone();
             wider.extra.extend(added);
             if self.allows(self.permissions, call, &wider) {
                 ways.push(format!("`{flags}` (everything in this folder)"));
             } else if let Some(mode) = self.mode(call, &wider) {
-                ways.push(format!("`{flags} --permission-mode {mode}` (everything in this folder)"));
+                ways.push(format!(
+                    "`{flags} --permission-mode {mode}` (everything in this folder)"
+                ));
             }
         }
         if ways.is_empty() {
@@ -53,17 +60,40 @@ impl AdviceContext<'_> {
     fn mode(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Option<PermissionMode> {
         [PermissionMode::AcceptEdits, PermissionMode::Auto]
             .into_iter()
-            .find(|mode| self.allows(&Permissions { mode: *mode, ..self.permissions.clone() }, call, workspace))
+            .find(|mode| {
+                self.allows(
+                    &Permissions {
+                        mode: *mode,
+                        ..self.permissions.clone()
+                    },
+                    call,
+                    workspace,
+                )
+            })
     }
 
-    fn allows(&self, permissions: &Permissions, call: &PermissionRequest<'_>, workspace: &Workspace) -> bool {
-        self.opinion.weigh(permissions.decide(call, workspace)).decision == Decision::Allow
+    fn allows(
+        &self,
+        permissions: &Permissions,
+        call: &PermissionRequest<'_>,
+        workspace: &Workspace,
+    ) -> bool {
+        self.opinion
+            .weigh(permissions.decide(call, workspace))
+            .decision
+            == Decision::Allow
     }
 
-    /// The folders outside the workspace that the call reaches, each once. The root of the file system is none of them.
+    /// The folders outside the workspace that the call reaches, each once. The root of the file
+    /// system is none of them.
     fn folders(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> Vec<PathBuf> {
-        let folder_of =
-            |path: &PathBuf| if path.is_dir() { Some(path.clone()) } else { path.parent().map(Path::to_owned) };
+        let folder_of = |path: &PathBuf| {
+            if path.is_dir() {
+                Some(path.clone())
+            } else {
+                path.parent().map(Path::to_owned)
+            }
+        };
         let mut folders: Vec<_> = verdict.outside.iter().filter_map(folder_of).collect();
         if let Intent::Command { cwd: Some(cwd), .. } = &call.intent {
             folders.extend(follow_links(&self.workspace.cwd, cwd));
@@ -95,5 +125,9 @@ fn quoted(rule: &str) -> String {
 /// A path as an argument for a shell.
 fn word(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
-    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
+    if path.chars().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
 }

@@ -13,9 +13,20 @@ struct Fake(ToolSpec, Access);
 
 impl Fake {
     fn new(name: &str, access: Access) -> Self {
-        let required = if access == Access::Execute { "command" } else { "path" };
+        let required = if access == Access::Execute {
+            "command"
+        } else {
+            "path"
+        };
         let parameters = json!({ "type": "object", "required": [required] });
-        Self(ToolSpec { name: name.into(), description: String::new(), parameters }, access)
+        Self(
+            ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                parameters,
+            },
+            access,
+        )
     }
 }
 
@@ -64,7 +75,11 @@ impl Scripted {
 impl Approver for Scripted {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         self.asked.lock().unwrap().push(approval.clone());
-        self.answers.lock().unwrap().pop_front().expect("asked more often than expected")
+        self.answers
+            .lock()
+            .unwrap()
+            .pop_front()
+            .expect("asked more often than expected")
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {
@@ -75,9 +90,21 @@ impl Approver for Scripted {
 
 fn permit(allow: &[&str], deny: &[&str], approver: Option<Arc<dyn Approver>>) -> Permit {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let config = PermissionsConfig { allow: owned(allow), deny: owned(deny), ..PermissionsConfig::default() };
+    let config = PermissionsConfig {
+        allow: owned(allow),
+        deny: owned(deny),
+        ..PermissionsConfig::default()
+    };
     let rules = PermissionRules::load(&config, None).unwrap();
-    Permit::new(Permissions { mode: PermissionMode::Ask, rules, confinement: Confinement::None }, approver, workspace())
+    Permit::new(
+        Permissions {
+            mode: PermissionMode::Ask,
+            rules,
+            confinement: Confinement::None,
+        },
+        approver,
+        workspace(),
+    )
 }
 
 fn workspace() -> Workspace {
@@ -92,7 +119,10 @@ fn workspace() -> Workspace {
 }
 
 fn context() -> ToolContext {
-    ToolContext { workspace: workspace(), ..ToolContext::bare("/nowhere/project", "call", CancellationToken::new()) }
+    ToolContext {
+        workspace: workspace(),
+        ..ToolContext::bare("/nowhere/project", "call", CancellationToken::new())
+    }
 }
 
 fn execute() -> Fake {
@@ -103,53 +133,107 @@ fn line(command: &str) -> Value {
     json!({ "command": command, "requires_approval": false })
 }
 
-/// A small model wanted to leave the sandbox for everything, and on being refused sent the same again.
+/// A small model wanted to leave the sandbox for everything, and on being refused sent the same
+/// again.
 #[tokio::test]
 async fn who_would_leave_the_sandbox_without_need_is_told_to_stay() {
     let decide = async |confinement, rule: &str, more: Value| {
         let mut arguments = json!({"command": "python3 secret.py"});
-        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         let permit = permit(&[rule], &[], None);
         permit.permissions.lock().unwrap().confinement = confinement;
         permit
-            .decide(&execute(), &context(), &arguments, Opinion::None, ProjectFiles::Still)
+            .decide(
+                &execute(),
+                &context(),
+                &arguments,
+                Opinion::None,
+                ProjectFiles::Still,
+            )
             .await
             .map_err(|denied| denied.envelope.text)
     };
-    let (outside, approval) = (json!({"sandbox": "outside"}), json!({"sandbox": "outside", "requires_approval": true}));
+    let (outside, approval) = (
+        json!({"sandbox": "outside"}),
+        json!({"sandbox": "outside", "requires_approval": true}),
+    );
     let (all, none) = ("execute_command", "execute_command(ls:*)");
-    let told = decide(Confinement::Sandbox, all, outside.clone()).await.unwrap_err();
-    assert!(told.contains("send the same call without `sandbox`") && !told.contains("yolo"), "{told}");
-    // What is asked anyway, or because the model wants a person to look at it, is no less refused inside.
+    let told = decide(Confinement::Sandbox, all, outside.clone())
+        .await
+        .unwrap_err();
+    assert!(
+        told.contains("send the same call without `sandbox`") && !told.contains("yolo"),
+        "{told}"
+    );
+    // What is asked anyway, or because the model wants a person to look at it, is no less refused
+    // inside.
     for (rule, more) in [(none, outside.clone()), (all, approval)] {
         let told = decide(Confinement::Sandbox, rule, more).await.unwrap_err();
         assert!(!told.contains("without `sandbox`"), "{told}");
     }
-    assert_eq!(decide(Confinement::None, all, outside).await, Ok(Granted::default()));
+    assert_eq!(
+        decide(Confinement::None, all, outside).await,
+        Ok(Granted::default())
+    );
 }
 
 #[tokio::test]
 async fn where_nobody_can_be_asked_asking_means_no() {
     let permit = permit(&["execute_command(ls:*)"], &["execute_command(rm:*)"], None);
     assert_eq!(
-        permit.decide(&execute(), &context(), &line("ls -l"), Opinion::None, ProjectFiles::Still).await,
+        permit
+            .decide(
+                &execute(),
+                &context(),
+                &line("ls -l"),
+                Opinion::None,
+                ProjectFiles::Still
+            )
+            .await,
         Ok(Granted::default())
     );
     let denied = permit
-        .decide(&execute(), &context(), &line("make check"), Opinion::None, ProjectFiles::Still)
+        .decide(
+            &execute(),
+            &context(),
+            &line("make check"),
+            Opinion::None,
+            ProjectFiles::Still,
+        )
         .await
         .unwrap_err();
     assert!(denied.wants_person);
-    assert!(denied.envelope.text.contains("nobody can be asked"), "{}", denied.envelope.text);
     assert!(
-        denied.envelope.text.contains("haft permissions add \"execute_command(make check)\""),
+        denied.envelope.text.contains("nobody can be asked"),
         "{}",
         denied.envelope.text
     );
-    let denied =
-        permit.decide(&execute(), &context(), &line("rm x"), Opinion::None, ProjectFiles::Still).await.unwrap_err();
     assert!(
-        denied.envelope.text.contains("the rule `execute_command(rm:*)` denies `rm x`"),
+        denied
+            .envelope
+            .text
+            .contains("haft permissions add \"execute_command(make check)\""),
+        "{}",
+        denied.envelope.text
+    );
+    let denied = permit
+        .decide(
+            &execute(),
+            &context(),
+            &line("rm x"),
+            Opinion::None,
+            ProjectFiles::Still,
+        )
+        .await
+        .unwrap_err();
+    assert!(
+        denied
+            .envelope
+            .text
+            .contains("the rule `execute_command(rm:*)` denies `rm x`"),
         "{}",
         denied.envelope.text
     );
@@ -163,15 +247,24 @@ async fn where_nobody_can_be_asked_asking_means_no() {
         )
         .await
         .unwrap_err();
-    assert_eq!(outside.envelope.error.map(|error| error.code), Some("outside_workspace".into()));
+    assert_eq!(
+        outside.envelope.error.map(|error| error.code),
+        Some("outside_workspace".into())
+    );
     assert!(!outside.wants_person);
 }
 
 /// Returns what a refusal of `arguments` names behind "with".
 async fn advice(permit: &Permit, tool: &Fake, arguments: &Value, opinion: Opinion) -> String {
-    let denied = permit.decide(tool, &context(), arguments, opinion, ProjectFiles::Still).await.unwrap_err();
+    let denied = permit
+        .decide(tool, &context(), arguments, opinion, ProjectFiles::Still)
+        .await
+        .unwrap_err();
     let text = denied.envelope.text;
-    text.split("The user can allow it with ").nth(1).unwrap_or_else(|| panic!("{text}")).to_owned()
+    text.split("The user can allow it with ")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{text}"))
+        .to_owned()
 }
 
 #[tokio::test]
@@ -190,51 +283,111 @@ async fn refusal_names_only_what_allows_the_call() {
     let rule = "`haft permissions add \"execute_command(make)\"`";
     let auto = "`--permission-mode auto` (all commands, inside the sandbox)";
     // Without a sandbox, no mode but the one that is never named would run it.
-    assert_eq!(advice(&none, &execute(), &line("make"), Opinion::None).await, format!("{rule}."));
-    assert_eq!(advice(&none, &execute(), &line("python3 -m pytest"), Opinion::None).await, terminal);
+    assert_eq!(
+        advice(&none, &execute(), &line("make"), Opinion::None).await,
+        format!("{rule}.")
+    );
+    assert_eq!(
+        advice(&none, &execute(), &line("python3 -m pytest"), Opinion::None).await,
+        terminal
+    );
     let held = confined(permit(&[], &[], None));
-    assert_eq!(advice(&held, &execute(), &line("make"), Opinion::None).await, format!("{rule}, or {auto}."));
-    assert_eq!(advice(&held, &execute(), &line("python3 -m pytest"), Opinion::None).await, format!("{auto}."));
+    assert_eq!(
+        advice(&held, &execute(), &line("make"), Opinion::None).await,
+        format!("{rule}, or {auto}.")
+    );
+    assert_eq!(
+        advice(&held, &execute(), &line("python3 -m pytest"), Opinion::None).await,
+        format!("{auto}.")
+    );
     // A hook wants a person to be asked, whatever rules and modes allow.
-    assert_eq!(advice(&held, &execute(), &line("make"), Opinion::Ask).await, terminal);
+    assert_eq!(
+        advice(&held, &execute(), &line("make"), Opinion::Ask).await,
+        terminal
+    );
     let protected = json!({"path": ".git/config"});
-    assert_eq!(advice(&held, &write, &protected, Opinion::None).await, terminal);
+    assert_eq!(
+        advice(&held, &write, &protected, Opinion::None).await,
+        terminal
+    );
     let outside = json!({"path": "/etc/it's $HOME/x"});
     let read = Fake::new("read_file", Access::Read);
     let folder = r"`--add-dir '/etc/it'\''s $HOME'` (everything in this folder).";
     let told = advice(&held, &read, &outside, Opinion::None).await;
-    assert!(told.ends_with(folder) && told.contains(r"add 'read_file(/etc/it'\''s $HOME/x)'`"), "{told}");
+    assert!(
+        told.ends_with(folder) && told.contains(r"add 'read_file(/etc/it'\''s $HOME/x)'`"),
+        "{told}"
+    );
     let told = advice(&held, &write, &outside, Opinion::None).await;
-    assert!(told.contains(r"$HOME' --permission-mode accept-edits` (everything in this folder)"), "{told}");
+    assert!(
+        told.contains(r"$HOME' --permission-mode accept-edits` (everything in this folder)"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
 async fn a_person_sees_the_whole_and_decides() {
     let approver = Scripted::new([
         ApprovalReply::Once,
-        ApprovalReply::No { reason: "use make instead".into() },
+        ApprovalReply::No {
+            reason: "use make instead".into(),
+        },
         ApprovalReply::Always,
     ]);
     let permit = permit(&[], &[], Some(Arc::clone(&approver) as _));
     let write = Fake::new("write_to_file", Access::Write);
     let arguments = json!({ "path": "a.txt", "content": "one\ntwo\n" });
     assert_eq!(
-        permit.decide(&write, &context(), &arguments, Opinion::None, ProjectFiles::Still).await,
+        permit
+            .decide(
+                &write,
+                &context(),
+                &arguments,
+                Opinion::None,
+                ProjectFiles::Still
+            )
+            .await,
         Ok(Granted::default())
     );
     let denied = permit
-        .decide(&execute(), &context(), &line("cargo build"), Opinion::None, ProjectFiles::Still)
+        .decide(
+            &execute(),
+            &context(),
+            &line("cargo build"),
+            Opinion::None,
+            ProjectFiles::Still,
+        )
         .await
         .unwrap_err();
-    assert!(denied.envelope.text.contains("They said: use make instead"), "{}", denied.envelope.text);
+    assert!(
+        denied.envelope.text.contains("They said: use make instead"),
+        "{}",
+        denied.envelope.text
+    );
     assert!(!denied.wants_person);
     assert_eq!(
-        permit.decide(&execute(), &context(), &line("make"), Opinion::None, ProjectFiles::Still).await,
+        permit
+            .decide(
+                &execute(),
+                &context(),
+                &line("make"),
+                Opinion::None,
+                ProjectFiles::Still
+            )
+            .await,
         Ok(Granted::default())
     );
     // Remembered: it is not asked again.
     assert_eq!(
-        permit.decide(&execute(), &context(), &line("make"), Opinion::None, ProjectFiles::Still).await,
+        permit
+            .decide(
+                &execute(),
+                &context(),
+                &line("make"),
+                Opinion::None,
+                ProjectFiles::Still
+            )
+            .await,
         Ok(Granted::default())
     );
     let asked = approver.asked.lock().unwrap();
@@ -266,7 +419,13 @@ async fn a_call_that_lacks_what_it_needs_is_left_to_the_tool() {
     let permit = permit(&[], &[], None);
     assert_eq!(
         permit
-            .decide(&execute(), &context(), &json!({ "requires_approval": false }), Opinion::None, ProjectFiles::Still)
+            .decide(
+                &execute(),
+                &context(),
+                &json!({ "requires_approval": false }),
+                Opinion::None,
+                ProjectFiles::Still
+            )
             .await,
         Ok(Granted::default())
     );
@@ -294,8 +453,13 @@ async fn what_a_plugin_makes_of_a_call_is_decided_again() {
     let asked = Scripted::new([ApprovalReply::Once]);
     let guard = permit(&[], &[], Some(asked as _));
     let read = Fake::new("read_file", Access::Read);
-    let outside = guard.permit(&read, &context(), &json!({ "path": "/etc/hosts" })).await;
-    assert!(outside.is_err(), "what the call may reach was settled before the plugin changed it");
+    let outside = guard
+        .permit(&read, &context(), &json!({ "path": "/etc/hosts" }))
+        .await;
+    assert!(
+        outside.is_err(),
+        "what the call may reach was settled before the plugin changed it"
+    );
 }
 
 #[tokio::test]
@@ -308,7 +472,15 @@ async fn an_opinion_spares_a_question_or_asks_one_but_overrules_no_rule() {
         ("make", Opinion::Allow, true),
         ("rm x", Opinion::Allow, false),
     ] {
-        let decided = permit.decide(&execute(), &context(), &line(command), opinion, ProjectFiles::Still).await;
+        let decided = permit
+            .decide(
+                &execute(),
+                &context(),
+                &line(command),
+                opinion,
+                ProjectFiles::Still,
+            )
+            .await;
         assert_eq!(decided.is_ok(), runs, "{command} {opinion:?}");
     }
 }

@@ -13,7 +13,11 @@ use crate::stored_state::{ChildConversation, ChildConversations, StoredState};
 pub(crate) struct Children(KeptDocument<ChildConversations>);
 
 impl Children {
-    pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
+    pub(crate) fn restored(
+        store: Arc<dyn Store>,
+        conversation: ConversationId,
+        state: &mut StoredState,
+    ) -> Self {
         Self(KeptDocument::restored(store, conversation, state))
     }
 
@@ -24,7 +28,10 @@ impl Children {
 
     /// The one whose conversation has this id, or one that begins so.
     pub(crate) fn find(&self, id: &str) -> Option<ChildConversation> {
-        self.all().into_iter().rev().find(|child| child.conversation.as_str().starts_with(id))
+        self.all()
+            .into_iter()
+            .rev()
+            .find(|child| child.conversation.as_str().starts_with(id))
     }
 
     pub(crate) async fn add(&self, child: ChildConversation) -> Result<(), PortError> {

@@ -1,7 +1,8 @@
 //! A document in the store, with a copy in memory.
 //!
-//! Invariant: every edit starts from what is stored, not from the copy, so that an edit made by another process is not undone
-//! by one made here. A document that cannot be read is never overwritten by an edit.
+//! Invariant: every edit starts from what is stored, not from the copy, so that an edit made by
+//! another process is not undone by one made here. A document that cannot be read is never
+//! overwritten by an edit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,8 +33,12 @@ pub(super) struct KeptDocument<T> {
 }
 
 impl<T: StateDocument + Clone + Default> KeptDocument<T> {
-    /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it gets an error.
-    pub(super) async fn open(store: Arc<dyn Store>, owner: DocumentOwner) -> Result<Self, StoreError> {
+    /// Reads the document. One that cannot be understood is empty here; whoever reads or edits it
+    /// gets an error.
+    pub(super) async fn open(
+        store: Arc<dyn Store>,
+        owner: DocumentOwner,
+    ) -> Result<Self, StoreError> {
         let document = Self::empty(store, owner);
         let stored = document.stored().await?;
         if let Err(error) = document.take_over(stored) {
@@ -43,7 +48,11 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     }
 
     /// The same for one of a conversation that was read already.
-    pub(super) fn restored(store: Arc<dyn Store>, id: ConversationId, state: &mut StoredState) -> Self {
+    pub(super) fn restored(
+        store: Arc<dyn Store>,
+        id: ConversationId,
+        state: &mut StoredState,
+    ) -> Self {
         let document = Self::empty(store, DocumentOwner::Conversation(id));
         if let Err(error) = document.take_over(state.take_json::<T>()) {
             state.note_unreadable(T::KEY, &error);
@@ -52,7 +61,12 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     }
 
     fn empty(store: Arc<dyn Store>, owner: DocumentOwner) -> Self {
-        Self { store, owner, copy: Mutex::default(), editing: tokio::sync::Mutex::default() }
+        Self {
+            store,
+            owner,
+            copy: Mutex::default(),
+            editing: tokio::sync::Mutex::default(),
+        }
     }
 
     fn take_over(&self, stored: Option<Value>) -> Result<(), PortError> {
@@ -62,7 +76,10 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
 
     /// The document as last read or written here.
     pub(super) fn copy(&self) -> T {
-        self.copy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.copy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The document as it is stored now.
@@ -79,7 +96,9 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
         let json = Self::encode(&value)?;
         match &self.owner {
             DocumentOwner::Conversation(id) => self.store.set_state(id, T::KEY, json).await,
-            DocumentOwner::Project(namespace) => self.store.set_project_state(namespace, T::KEY, json).await,
+            DocumentOwner::Project(namespace) => {
+                self.store.set_project_state(namespace, T::KEY, json).await
+            }
         }
         .map_err(|error| failed(&error))?;
         self.keep(value);
@@ -87,7 +106,10 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     }
 
     /// Changes the document. `change` is called again when another process was faster.
-    pub(super) async fn edit<R>(&self, change: impl Fn(&mut T) -> Result<R, PortError>) -> Result<R, PortError> {
+    pub(super) async fn edit<R>(
+        &self,
+        change: impl Fn(&mut T) -> Result<R, PortError>,
+    ) -> Result<R, PortError> {
         let _alone = self.editing.lock().await;
         loop {
             let before = self.stored().await.map_err(|error| failed(&error))?;
@@ -95,9 +117,15 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
             let done = change(&mut value)?;
             let json = Self::encode(&value)?;
             let swap = match &self.owner {
-                DocumentOwner::Conversation(id) => self.store.set_state(id, T::KEY, json).await.map(|()| Swap::Done),
+                DocumentOwner::Conversation(id) => self
+                    .store
+                    .set_state(id, T::KEY, json)
+                    .await
+                    .map(|()| Swap::Done),
                 DocumentOwner::Project(namespace) => {
-                    self.store.swap_project_state(namespace, T::KEY, before.as_ref(), json).await
+                    self.store
+                        .swap_project_state(namespace, T::KEY, before.as_ref(), json)
+                        .await
                 }
             };
             match swap.map_err(|error| failed(&error))? {
@@ -118,8 +146,16 @@ impl<T: StateDocument + Clone + Default> KeptDocument<T> {
     }
 
     fn parse(stored: Option<Value>) -> Result<T, PortError> {
-        let unreadable = |error| PortError::Store(format!("the stored `{}` cannot be understood: {error}", T::KEY));
-        stored.map_or_else(|| Ok(T::default()), |value| serde_json::from_value(value).map_err(unreadable))
+        let unreadable = |error| {
+            PortError::Store(format!(
+                "the stored `{}` cannot be understood: {error}",
+                T::KEY
+            ))
+        };
+        stored.map_or_else(
+            || Ok(T::default()),
+            |value| serde_json::from_value(value).map_err(unreadable),
+        )
     }
 
     fn encode(value: &T) -> Result<Value, PortError> {

@@ -34,7 +34,8 @@ pub(crate) struct KnowledgeServices<'a> {
 }
 
 impl Knowledge {
-    /// What is kept with the conversation, and with its project, which is read here; but for what is shared.
+    /// What is kept with the conversation, and with its project, which is read here; but for what
+    /// is shared.
     pub(crate) async fn open(
         services: KnowledgeServices<'_>,
         config: &SessionConfig,
@@ -47,9 +48,18 @@ impl Knowledge {
             shared.clone()
         } else {
             let root = config.folders.workspace.root.clone();
-            let notes = StoredNotes::open(store(), &config.knowledge.notes, root, Arc::clone(services.clock)).await?;
+            let notes = StoredNotes::open(
+                store(),
+                &config.knowledge.notes,
+                root,
+                Arc::clone(services.clock),
+            )
+            .await?;
             let useful = StoredUseful::restored(store(), conversation.clone(), state);
-            SharedKnowledge { useful: Arc::new(useful), notes: Arc::new(notes) }
+            SharedKnowledge {
+                useful: Arc::new(useful),
+                notes: Arc::new(notes),
+            }
         };
         let children = Arc::new(Children::restored(store(), conversation.clone(), state));
         let marks = Arc::new(StoredMarks::restored(store(), conversation.clone(), state));
@@ -60,11 +70,20 @@ impl Knowledge {
             marks: Arc::clone(&marks),
             children: Some(Arc::clone(&children)),
         };
-        Ok(Self { useful, notes, marks, transcript: Arc::new(transcript), children })
+        Ok(Self {
+            useful,
+            notes,
+            marks,
+            transcript: Arc::new(transcript),
+            children,
+        })
     }
 
     /// What sub-agents know of it.
     pub(crate) fn shared(&self) -> SharedKnowledge {
-        SharedKnowledge { useful: Arc::clone(&self.useful), notes: Arc::clone(&self.notes) }
+        SharedKnowledge {
+            useful: Arc::clone(&self.useful),
+            notes: Arc::clone(&self.notes),
+        }
     }
 }

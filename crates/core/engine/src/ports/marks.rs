@@ -15,12 +15,21 @@ pub struct StoredMarks(KeptDocument<Marks>);
 
 impl StoredMarks {
     /// Reads the marks of this conversation.
-    pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        KeptDocument::open(store, DocumentOwner::Conversation(conversation)).await.map(Self)
+    pub async fn open(
+        store: Arc<dyn Store>,
+        conversation: ConversationId,
+    ) -> Result<Self, StoreError> {
+        KeptDocument::open(store, DocumentOwner::Conversation(conversation))
+            .await
+            .map(Self)
     }
 
     /// The same from what was read when the conversation was opened.
-    pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
+    pub(crate) fn restored(
+        store: Arc<dyn Store>,
+        conversation: ConversationId,
+        state: &mut StoredState,
+    ) -> Self {
         Self(KeptDocument::restored(store, conversation, state))
     }
 
@@ -36,6 +45,8 @@ impl StoredMarks {
         ids: &str,
         history: &[Arc<Entry>],
     ) -> Result<MarkReport, PortError> {
-        self.0.edit(|marks: &mut Marks| Ok(marks.edit_deleted(action, ids, history))).await
+        self.0
+            .edit(|marks: &mut Marks| Ok(marks.edit_deleted(action, ids, history)))
+            .await
     }
 }

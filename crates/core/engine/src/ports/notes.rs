@@ -24,8 +24,15 @@ impl FolderNoteList {
     /// Takes a note out by its id, with or without its first character.
     fn take(&mut self, id: &str) -> Result<Note, PortError> {
         let digits = id.trim().trim_start_matches(['n', 'N']);
-        let at = self.notes.iter().position(|note| note.id.trim_start_matches('n') == digits);
-        at.map(|at| self.notes.remove(at)).ok_or_else(|| PortError::Unknown { what: "note", id: id.to_owned() })
+        let at = self
+            .notes
+            .iter()
+            .position(|note| note.id.trim_start_matches('n') == digits);
+        at.map(|at| self.notes.remove(at))
+            .ok_or_else(|| PortError::Unknown {
+                what: "note",
+                id: id.to_owned(),
+            })
     }
 }
 
@@ -37,12 +44,18 @@ impl StoredNotes {
         root: PathBuf,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        let document = KeptDocument::open(store, DocumentOwner::Project(namespace.to_owned())).await?;
-        Ok(Self { document, clock, root })
+        let document =
+            KeptDocument::open(store, DocumentOwner::Project(namespace.to_owned())).await?;
+        Ok(Self {
+            document,
+            clock,
+            root,
+        })
     }
 
-    /// The reminder: notes on every folder above the files given, shallow to deep, the newest of each. The files are in the
-    /// project, or in the copy of it at `copy`, where a sub-agent works.
+    /// The reminder: notes on every folder above the files given, shallow to deep, the newest of
+    /// each. The files are in the project, or in the copy of it at `copy`, where a sub-agent
+    /// works.
     pub fn reminder(&self, copy: &Path, files: &[PathBuf]) -> String {
         let FolderNoteList { notes, .. } = self.document.copy();
         if notes.is_empty() {
@@ -50,7 +63,11 @@ impl StoredNotes {
         }
         let folders: BTreeSet<(usize, String)> = files
             .iter()
-            .filter_map(|path| path.strip_prefix(copy).or_else(|_| path.strip_prefix(&self.root)).ok())
+            .filter_map(|path| {
+                path.strip_prefix(copy)
+                    .or_else(|_| path.strip_prefix(&self.root))
+                    .ok()
+            })
             .flat_map(|path| path.ancestors().skip(1))
             .map(|folder| (folder.components().count(), name(folder)))
             .collect();
@@ -59,17 +76,30 @@ impl StoredNotes {
             .map(|(_, folder)| {
                 let own: Vec<_> = notes.iter().filter(|note| note.path == folder).collect();
                 let newest = &own[own.len().saturating_sub(Note::SHOWN)..];
-                (folder, newest.iter().map(|note| format!("{}: {}", note.id, note.note)).collect())
+                (
+                    folder,
+                    newest
+                        .iter()
+                        .map(|note| format!("{}: {}", note.id, note.note))
+                        .collect(),
+                )
             })
             .collect();
-        let shown: Vec<_> = shown.iter().map(|(folder, notes)| FolderNotes { folder, notes }).collect();
+        let shown: Vec<_> = shown
+            .iter()
+            .map(|(folder, notes)| FolderNotes { folder, notes })
+            .collect();
         folder_notes_text(&shown)
     }
 }
 
 /// A folder as notes name it.
 fn name(folder: &Path) -> String {
-    if folder.as_os_str().is_empty() { ".".to_owned() } else { folder.display().to_string() }
+    if folder.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        folder.display().to_string()
+    }
 }
 
 #[async_trait]
@@ -82,14 +112,22 @@ impl ProjectNotes for StoredNotes {
         let updated_at = self.clock.now();
         let add = |list: &mut FolderNoteList| {
             // A call that is run again after a crash must not leave the same note twice.
-            let same = list.notes.iter().position(|known| known.path == path && known.note == note);
+            let same = list
+                .notes
+                .iter()
+                .position(|known| known.path == path && known.note == note);
             let id = if let Some(at) = same {
                 list.notes.remove(at).id
             } else {
                 list.last_number += 1;
                 format!("n{}", list.last_number)
             };
-            let note = Note { id, path: path.to_owned(), note: note.to_owned(), updated_at };
+            let note = Note {
+                id,
+                path: path.to_owned(),
+                note: note.to_owned(),
+                updated_at,
+            };
             list.notes.push(note.clone());
             Ok(note)
         };
@@ -99,7 +137,11 @@ impl ProjectNotes for StoredNotes {
     async fn update(&self, id: &str, note: &str) -> Result<Note, PortError> {
         let updated_at = self.clock.now();
         let update = |list: &mut FolderNoteList| {
-            let changed = Note { note: note.to_owned(), updated_at, ..list.take(id)? };
+            let changed = Note {
+                note: note.to_owned(),
+                updated_at,
+                ..list.take(id)?
+            };
             // A changed note is the newest one again.
             list.notes.push(changed.clone());
             Ok(changed)
@@ -108,7 +150,9 @@ impl ProjectNotes for StoredNotes {
     }
 
     async fn delete(&self, id: &str) -> Result<Note, PortError> {
-        self.document.edit(|list: &mut FolderNoteList| list.take(id)).await
+        self.document
+            .edit(|list: &mut FolderNoteList| list.take(id))
+            .await
     }
 }
 

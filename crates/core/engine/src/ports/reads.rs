@@ -9,7 +9,8 @@ use haft_types::Entry;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What files looked like when they were last read or written, in memory; the results in the store bring it back.
+/// What files looked like when they were last read or written, in memory; the results in the store
+/// bring it back.
 #[derive(Default)]
 pub(crate) struct Reads {
     seen: Mutex<HashMap<PathBuf, FileState>>,
@@ -26,8 +27,15 @@ struct SeenFile {
 }
 
 fn seen_in(context: &Value) -> Vec<SeenFile> {
-    let several = context.get("files").and_then(Value::as_array).into_iter().flatten();
-    several.chain(context.get("file")).filter_map(|file| SeenFile::deserialize(file).ok()).collect()
+    let several = context
+        .get("files")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    several
+        .chain(context.get("file"))
+        .filter_map(|file| SeenFile::deserialize(file).ok())
+        .collect()
 }
 
 impl Reads {
@@ -38,9 +46,15 @@ impl Reads {
             .flat_map(|entry| entry.message.tool_results())
             .flat_map(|result| seen_in(&result.envelope.context))
             .map(|file| (file.path, file.state));
-        let results = history.iter().flat_map(|entry| entry.message.tool_results());
-        let named = results.filter_map(|result| Some(result.envelope.context.get("named")?.as_str()?.into()));
-        Self { seen: Mutex::new(seen.collect()), named: Mutex::new(named.collect()) }
+        let results = history
+            .iter()
+            .flat_map(|entry| entry.message.tool_results());
+        let named = results
+            .filter_map(|result| Some(result.envelope.context.get("named")?.as_str()?.into()));
+        Self {
+            seen: Mutex::new(seen.collect()),
+            named: Mutex::new(named.collect()),
+        }
     }
 
     /// How many files were read or written so far.

@@ -10,7 +10,8 @@ use crate::stamps::Stamps;
 /// So many files of a skill are named.
 const MOST_FILES: usize = 100;
 
-/// The skills as they were found; their text is read when they are used. Their descriptions are looked at before every request.
+/// The skills as they were found; their text is read when they are used. Their descriptions are
+/// looked at before every request.
 pub(crate) struct FoundSkills {
     paths: KnowledgePaths,
     masker: Masker,
@@ -23,21 +24,39 @@ impl FoundSkills {
         // What is wrong with one is reported by `SkillWatch`.
         let found = skills::load(paths, &mut Vec::new());
         if !found.items.is_empty() {
-            let names: Vec<_> = found.items.iter().map(|skill| skill.name.as_str()).collect();
+            let names: Vec<_> = found
+                .items
+                .iter()
+                .map(|skill| skill.name.as_str())
+                .collect();
             tracing::info!(names = names.join(", "), "skills loaded");
         }
-        (!found.items.is_empty()).then(|| Self { paths: paths.clone(), masker: masker.clone(), found })
+        (!found.items.is_empty()).then(|| Self {
+            paths: paths.clone(),
+            masker: masker.clone(),
+            found,
+        })
     }
 
     /// What the model reads in advance: names and descriptions.
     pub(crate) fn listed(&self) -> CaseDocument {
-        let line = |skill: &Skill| format!("- `{}`: {}", skill.name, self.masker.mask(&skill.description));
+        let line = |skill: &Skill| {
+            format!(
+                "- `{}`: {}",
+                skill.name,
+                self.masker.mask(&skill.description)
+            )
+        };
         let lines: Vec<_> = self.found.items.iter().map(line).collect();
         let text = format!(
             "When the task fits one of these, read it with `use_skill` before you begin:\n\n{}",
             lines.join("\n")
         );
-        CaseDocument { name: "Skills".to_owned(), text, tools: vec!["use_skill".to_owned()] }
+        CaseDocument {
+            name: "Skills".to_owned(),
+            text,
+            tools: vec!["use_skill".to_owned()],
+        }
     }
 }
 
@@ -51,11 +70,27 @@ pub(crate) struct SkillWatch {
 impl SkillWatch {
     /// Looks at them.
     pub(crate) fn of(paths: &KnowledgePaths) -> Self {
-        let tops: Vec<_> = paths.folders(KnowledgeKind::Skills).into_iter().map(|folder| folder.path).collect();
-        let below = tops.iter().filter_map(|top| std::fs::read_dir(top).ok()).flatten().flatten();
-        let folders: Vec<_> = below.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        let tops: Vec<_> = paths
+            .folders(KnowledgeKind::Skills)
+            .into_iter()
+            .map(|folder| folder.path)
+            .collect();
+        let below = tops
+            .iter()
+            .filter_map(|top| std::fs::read_dir(top).ok())
+            .flatten()
+            .flatten();
+        let folders: Vec<_> = below
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir())
+            .collect();
         let files = folders.iter().map(|folder| folder.join("SKILL.md"));
-        let stamps = Stamps::of(tops.iter().cloned().chain(folders.iter().cloned()).chain(files));
+        let stamps = Stamps::of(
+            tops.iter()
+                .cloned()
+                .chain(folders.iter().cloned())
+                .chain(files),
+        );
         let mut problems = Vec::new();
         skills::load(paths, &mut problems);
         Self { stamps, problems }
@@ -63,7 +98,10 @@ impl SkillWatch {
 
     /// What people should know and have not seen.
     pub(crate) fn take_problems(&mut self) -> Vec<String> {
-        self.problems.drain(..).map(|problem| problem.to_string()).collect()
+        self.problems
+            .drain(..)
+            .map(|problem| problem.to_string())
+            .collect()
     }
 
     /// Whether one of them was added, changed or removed since.
@@ -78,7 +116,11 @@ impl SkillWatch {
 
 impl SkillShelf for FoundSkills {
     fn names(&self) -> Vec<String> {
-        self.found.items.iter().map(|skill| skill.name.clone()).collect()
+        self.found
+            .items
+            .iter()
+            .map(|skill| skill.name.clone())
+            .collect()
     }
 
     fn open(&self, name: &str) -> Option<OpenedSkill> {

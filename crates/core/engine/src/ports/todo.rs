@@ -14,7 +14,11 @@ use crate::stored_state::{StoredState, TodoItems};
 pub(crate) struct StoredTodo(KeptDocument<TodoItems>);
 
 impl StoredTodo {
-    pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
+    pub(crate) fn restored(
+        store: Arc<dyn Store>,
+        conversation: ConversationId,
+        state: &mut StoredState,
+    ) -> Self {
         Self(KeptDocument::restored(store, conversation, state))
     }
 
@@ -23,19 +27,32 @@ impl StoredTodo {
         self.0.copy().0
     }
 
-    /// How many items are not done. A list that cannot be read counts as empty: the tools report the error.
+    /// How many items are not done. A list that cannot be read counts as empty: the tools report
+    /// the error.
     pub(crate) async fn open_items(&self) -> usize {
-        self.read().await.unwrap_or_default().iter().filter(|item| item.status != TodoState::Completed).count()
+        self.read()
+            .await
+            .unwrap_or_default()
+            .iter()
+            .filter(|item| item.status != TodoState::Completed)
+            .count()
     }
 }
 
 #[async_trait]
 impl TodoList for StoredTodo {
     async fn read(&self) -> Result<Vec<TodoItem>, String> {
-        self.0.read().await.map(|list| list.0).map_err(|error| error.to_string())
+        self.0
+            .read()
+            .await
+            .map(|list| list.0)
+            .map_err(|error| error.to_string())
     }
 
     async fn write(&self, items: Vec<TodoItem>) -> Result<(), String> {
-        self.0.replace(TodoItems(items)).await.map_err(|error| error.to_string())
+        self.0
+            .replace(TodoItems(items))
+            .await
+            .map_err(|error| error.to_string())
     }
 }

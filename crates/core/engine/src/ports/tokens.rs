@@ -14,7 +14,11 @@ pub(crate) struct ModelTokens {
 
 impl ModelTokens {
     pub(crate) fn new(counter: Arc<dyn TokenCounter>, model: &ModelSpec) -> Self {
-        Self { counter, factor: model.tokenizer_factor, window: model.context_window }
+        Self {
+            counter,
+            factor: model.tokenizer_factor,
+            window: model.context_window,
+        }
     }
 }
 
@@ -42,7 +46,11 @@ mod tests {
 
     #[test]
     fn the_factor_of_the_model_counts() {
-        let tokens = ModelTokens { counter: Arc::new(Words), factor: 1.26, window: 8_000 };
+        let tokens = ModelTokens {
+            counter: Arc::new(Words),
+            factor: 1.26,
+            window: 8_000,
+        };
         assert_eq!((tokens.count("a b c d e"), tokens.window()), (6, 8_000));
     }
 }

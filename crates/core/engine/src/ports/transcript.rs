@@ -1,5 +1,5 @@
-//! The messages of a conversation as the model asks for them: read from the store, so that nothing pruned, compressed or
-//! archived is missing.
+//! The messages of a conversation as the model asks for them: read from the store, so that nothing
+//! pruned, compressed or archived is missing.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use haft_context::message_lines;
 use haft_store::Store;
 use haft_tool::{ConversationMessages, PortError, Recalled};
 use haft_types::{
-    ConversationId, Entry, MarkAction, MarkReport, Message, MessageId, Part, ShortId, TokenCounter, TranscriptLine,
+    ConversationId, Entry, MarkAction, MarkReport, Message, MessageId, Part, ShortId, TokenCounter,
+    TranscriptLine,
 };
 
 use super::children::Children;
@@ -28,17 +29,33 @@ pub(crate) struct StoredTranscript {
 
 impl StoredTranscript {
     async fn messages(&self) -> Result<Vec<Message>, PortError> {
-        self.store.stored_messages(&self.conversation).await.map_err(|error| failed(&error))
+        self.store
+            .stored_messages(&self.conversation)
+            .await
+            .map_err(|error| failed(&error))
     }
 
     /// A message of this conversation, or of a sub-agent's, the newest one's first.
     async fn find(&self, wanted: &MessageName) -> Result<Option<Message>, PortError> {
-        let in_one = |messages: Vec<Message>| messages.into_iter().find(|message| wanted.fits(message.message_id));
+        let in_one = |messages: Vec<Message>| {
+            messages
+                .into_iter()
+                .find(|message| wanted.fits(message.message_id))
+        };
         if let Some(found) = in_one(self.messages().await?) {
             return Ok(Some(found));
         }
-        for child in self.children.iter().flat_map(|children| children.all()).rev() {
-            let messages = self.store.messages(&child.conversation).await.map_err(|error| failed(&error))?;
+        for child in self
+            .children
+            .iter()
+            .flat_map(|children| children.all())
+            .rev()
+        {
+            let messages = self
+                .store
+                .messages(&child.conversation)
+                .await
+                .map_err(|error| failed(&error))?;
             if let Some(found) = in_one(messages) {
                 return Ok(Some(found));
             }
@@ -48,7 +65,10 @@ impl StoredTranscript {
 
     async fn entries(&self, counter: &dyn TokenCounter) -> Result<Vec<Arc<Entry>>, PortError> {
         let messages = self.messages().await?;
-        Ok(messages.into_iter().map(|message| Entry::new(message, counter)).collect())
+        Ok(messages
+            .into_iter()
+            .map(|message| Entry::new(message, counter))
+            .collect())
     }
 }
 
@@ -74,16 +94,24 @@ impl ConversationMessages for StoredTranscript {
     }
 
     async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
-        let unknown = || PortError::Unknown { what: "message", id: id.to_owned() };
+        let unknown = || PortError::Unknown {
+            what: "message",
+            id: id.to_owned(),
+        };
         let wanted = MessageName::parse(id).ok_or_else(unknown)?;
         let message = self.find(&wanted).await?.ok_or_else(unknown)?;
-        let calls = message.tool_calls().map(|call| call.meant().into_owned().name);
+        let calls = message
+            .tool_calls()
+            .map(|call| call.meant().into_owned().name);
         let results = message.tool_results().map(|result| result.name.clone());
         Ok(Recalled {
             id: message.message_id.short(),
             role: message.role,
             tools: calls.chain(results).collect(),
-            status: message.tool_results().next().map(|result| result.envelope.status),
+            status: message
+                .tool_results()
+                .next()
+                .map(|result| result.envelope.status),
             text: whole_text(&message),
         })
     }
@@ -98,7 +126,10 @@ enum MessageName {
 impl MessageName {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
-        text.parse().map(Self::Short).or_else(|_| text.parse().map(Self::Full)).ok()
+        text.parse()
+            .map(Self::Short)
+            .or_else(|_| text.parse().map(Self::Full))
+            .ok()
     }
 
     fn fits(&self, id: MessageId) -> bool {

@@ -19,12 +19,21 @@ pub struct StoredUseful(KeptDocument<UsefulRanges>);
 
 impl StoredUseful {
     /// Reads what is kept with this conversation.
-    pub async fn open(store: Arc<dyn Store>, conversation: ConversationId) -> Result<Self, StoreError> {
-        KeptDocument::open(store, DocumentOwner::Conversation(conversation)).await.map(Self)
+    pub async fn open(
+        store: Arc<dyn Store>,
+        conversation: ConversationId,
+    ) -> Result<Self, StoreError> {
+        KeptDocument::open(store, DocumentOwner::Conversation(conversation))
+            .await
+            .map(Self)
     }
 
     /// The same from what was read when the conversation was opened.
-    pub(crate) fn restored(store: Arc<dyn Store>, conversation: ConversationId, state: &mut StoredState) -> Self {
+    pub(crate) fn restored(
+        store: Arc<dyn Store>,
+        conversation: ConversationId,
+        state: &mut StoredState,
+    ) -> Self {
         Self(KeptDocument::restored(store, conversation, state))
     }
 
@@ -33,27 +42,35 @@ impl StoredUseful {
         self.0.copy().items().to_vec()
     }
 
-    /// The reminder: every range as it is on disk now. What cannot be read says so. The newest ranges come first when there is
-    /// more than one result may hold.
+    /// The reminder: every range as it is on disk now. What cannot be read says so. The newest
+    /// ranges come first when there is more than one result may hold.
     pub fn useful_reminder(&self, root: &Path) -> String {
         let items = self.ranges();
         let mut room = OutputLimits::default();
-        let mut contents: Vec<_> = items.iter().rev().map(|item| read(item, root, &mut room)).collect();
+        let mut contents: Vec<_> = items
+            .iter()
+            .rev()
+            .map(|item| read(item, root, &mut room))
+            .collect();
         contents.reverse();
-        let shown = items.iter().zip(&contents).map(|(item, content)| UsefulRange {
-            path: &item.path,
-            start_line: item.start_line,
-            end_line: item.end_line,
-            description: &item.description,
-            content: content.as_deref().map_err(String::as_str),
-        });
+        let shown = items
+            .iter()
+            .zip(&contents)
+            .map(|(item, content)| UsefulRange {
+                path: &item.path,
+                start_line: item.start_line,
+                end_line: item.end_line,
+                description: &item.description,
+                content: content.as_deref().map_err(String::as_str),
+            });
         useful_text(&shown.collect::<Vec<_>>())
     }
 }
 
 fn read(item: &UsefulItem, root: &Path, room: &mut OutputLimits) -> Result<String, String> {
     let lines = item.start_line as usize..=item.end_line as usize;
-    let content = haft_tools::excerpt(&root.join(&item.path), lines, *room).map_err(|error| error.to_string())?;
+    let content = haft_tools::excerpt(&root.join(&item.path), lines, *room)
+        .map_err(|error| error.to_string())?;
     room.lines = room.lines.saturating_sub(content.lines().count());
     room.bytes = room.bytes.saturating_sub(content.len());
     Ok(content)
@@ -70,8 +87,13 @@ impl UsefulInfo for StoredUseful {
     }
 
     async fn delete(&self, number: u32) -> Result<UsefulItem, PortError> {
-        let unknown = || PortError::Unknown { what: "useful information", id: number.to_string() };
-        self.0.edit(|ranges| ranges.remove(number).ok_or_else(unknown)).await
+        let unknown = || PortError::Unknown {
+            what: "useful information",
+            id: number.to_string(),
+        };
+        self.0
+            .edit(|ranges| ranges.remove(number).ok_or_else(unknown))
+            .await
     }
 }
 

@@ -1,8 +1,9 @@
-//! Active context: descriptions of the project's folders, part of the system message, and written anew after a turn
-//! that changed files.
+//! Active context: descriptions of the project's folders, part of the system message, and written
+//! anew after a turn that changed files.
 //!
-//! Invariant: while what was sent can still be in the provider's cache, what was sent of them stays as it is, also in another
-//! process: the text is kept with the conversation. A description that cannot be written is a warning and changes nothing.
+//! Invariant: while what was sent can still be in the provider's cache, what was sent of them stays
+//! as it is, also in another process: the text is kept with the conversation. A description that
+//! cannot be written is a warning and changes nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,8 +46,16 @@ impl Active {
             return Self::default();
         }
         match state.take() {
-            Some(SentDescriptions(text)) => Self { text, kept: true, changed: Changed::new() },
-            None => Self { text: current(config), kept: false, changed: Changed::new() },
+            Some(SentDescriptions(text)) => Self {
+                text,
+                kept: true,
+                changed: Changed::new(),
+            },
+            None => Self {
+                text: current(config),
+                kept: false,
+                changed: Changed::new(),
+            },
         }
     }
 
@@ -71,11 +80,17 @@ impl Active {
 
     /// Notes what a call changed.
     pub(super) fn note(&mut self, root: &Path, change: &FileChange) {
-        let Ok(inside) = change.path.strip_prefix(root) else { return };
-        let hidden = |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+        let Ok(inside) = change.path.strip_prefix(root) else {
+            return;
+        };
+        let hidden =
+            |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
         let folder = inside.parent().unwrap_or(Path::new(""));
         if !folder.components().any(hidden) {
-            self.changed.entry(folder.to_owned()).or_default().insert(inside.to_owned(), change.kind);
+            self.changed
+                .entry(folder.to_owned())
+                .or_default()
+                .insert(inside.to_owned(), change.kind);
         }
     }
 }
@@ -90,7 +105,9 @@ impl Session {
     /// Keeps with the conversation what is sent of them.
     pub(super) async fn keep_descriptions(&mut self) -> Result<(), EngineError> {
         if self.config.policy.active && !self.prompt.active.kept {
-            self.transcript.keep_state(&SentDescriptions(self.prompt.active.text.clone())).await?;
+            self.transcript
+                .keep_state(&SentDescriptions(self.prompt.active.text.clone()))
+                .await?;
             self.prompt.active.kept = true;
         }
         Ok(())
@@ -113,8 +130,15 @@ impl Session {
         for (folder, files) in changed.into_iter().take(MOST_FOLDERS) {
             let left = until.saturating_duration_since(Instant::now());
             if let Err(why) = self.describe(&folder, &files, left, io).await {
-                let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
-                let message = format!("the description of `{}` was not brought up to date: {why}", folder.display());
+                let folder = if folder.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    &folder
+                };
+                let message = format!(
+                    "the description of `{}` was not brought up to date: {why}",
+                    folder.display()
+                );
                 io.error("active_context", message);
             }
         }
@@ -130,7 +154,9 @@ impl Session {
         let masker = self.config.safety.masker.clone();
         let masked = |text: &str| masker.mask(text).into_owned();
         let paths = self.config.knowledge.paths.clone();
-        let before = active::load(&paths, &mut Vec::new()).into_iter().find(|one| one.folder == folder);
+        let before = active::load(&paths, &mut Vec::new())
+            .into_iter()
+            .find(|one| one.folder == folder);
         let before = before.map(|one| masked(&one.text));
         let names = names_in(&paths.root.join(folder));
         let shown: Vec<_> = files
@@ -154,7 +180,9 @@ impl Session {
             answer: &answer,
         };
         let language = self.config.policy.prompt_language;
-        let request = |by: &ModelSpec, counter: &dyn TokenCounter| active_request(&change, language, by, counter);
+        let request = |by: &ModelSpec, counter: &dyn TokenCounter| {
+            active_request(&change, language, by, counter)
+        };
         let made = self.ask_summariser(&request, limit, io).await?;
         io.emit(made.usage_event());
         let text = made.written().map_err(|why| why.to_string())?;
@@ -172,7 +200,9 @@ fn word(kind: ChangeKind) -> &'static str {
 
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.retain(|name| !name.starts_with('.'));
     names.sort();
     names.truncate(MOST_NAMES);
@@ -183,8 +213,11 @@ fn names_in(folder: &Path) -> Vec<String> {
 fn beginning(path: &Path) -> String {
     use std::io::Read;
     let mut bytes = Vec::new();
-    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = std::fs::File::open(path).and_then(|file| file.take(MOST_BYTES as u64).read_to_end(&mut bytes));
+    let is_file = path
+        .symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_file());
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(MOST_BYTES as u64).read_to_end(&mut bytes));
     if !is_file || read.is_err() || bytes.contains(&0) {
         return String::new();
     }

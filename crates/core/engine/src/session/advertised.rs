@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use haft_tool::{ALL_TOOL_NAMES, CaseDocument, Registry, Tool, without_names, without_unknown_tools};
-use haft_types::{ModelProfile, ModelSpec, PromptLanguage, TokenCounter, ToolProtocol, ToolSet, ToolSpec};
+use haft_tool::{
+    ALL_TOOL_NAMES, CaseDocument, Registry, Tool, without_names, without_unknown_tools,
+};
+use haft_types::{
+    ModelProfile, ModelSpec, PromptLanguage, TokenCounter, ToolProtocol, ToolSet, ToolSpec,
+};
 
 use serde_json::Value;
 
@@ -32,11 +36,16 @@ impl AdvertisedTools {
         registry: &Registry,
         counter: &dyn TokenCounter,
     ) -> Self {
-        let deferred = registry.deferred().map(|tool| tool.spec().clone()).collect();
+        let deferred = registry
+            .deferred()
+            .map(|tool| tool.spec().clone())
+            .collect();
         let small = model.profile == ModelProfile::Small;
         let told = registry.told();
-        let known = |text: &str| without_unknown_tools(text, |tool| told.contains(tool)).into_owned();
-        // Servers describe their tools here, and may call one of them like one of haft's: only the search is haft's.
+        let known =
+            |text: &str| without_unknown_tools(text, |tool| told.contains(tool)).into_owned();
+        // Servers describe their tools here, and may call one of them like one of haft's: only the
+        // search is haft's.
         let listed = |case: &CaseDocument| {
             if told.contains(TOOL_SEARCH) {
                 case.to_string()
@@ -44,22 +53,39 @@ impl AdvertisedTools {
                 without_names(&case.to_string(), &[TOOL_SEARCH]).into_owned()
             }
         };
-        let mut specs = if small { short_specs(registry) } else { registry.specs() };
-        for spec in specs.iter_mut().filter(|spec| ALL_TOOL_NAMES.contains(&spec.name.as_str())) {
+        let mut specs = if small {
+            short_specs(registry)
+        } else {
+            registry.specs()
+        };
+        for spec in specs
+            .iter_mut()
+            .filter(|spec| ALL_TOOL_NAMES.contains(&spec.name.as_str()))
+        {
             spec.description = known(&spec.description);
         }
         let tools = ToolSet::new(specs, counter).with_deferred(deferred);
         let call_format = haft_model::call_format(model.tool_protocol, language, &tools.specs);
-        let guideline = |tool: &Arc<dyn Tool>| Some(known(tool.manual().guideline)).filter(|rule| !rule.is_empty());
+        let guideline = |tool: &Arc<dyn Tool>| {
+            Some(known(tool.manual().guideline)).filter(|rule| !rule.is_empty())
+        };
         Self {
-            tools: if call_format.is_some() { tools.told_in_words() } else { tools },
+            tools: if call_format.is_some() {
+                tools.told_in_words()
+            } else {
+                tools
+            },
             call_format,
             examples: registry
                 .offered()
                 .filter(|_| !small)
                 .filter_map(|tool| example(model.tool_protocol, tool.as_ref()))
                 .collect(),
-            guidelines: registry.offered().filter(|_| !small).filter_map(guideline).collect(),
+            guidelines: registry
+                .offered()
+                .filter(|_| !small)
+                .filter_map(guideline)
+                .collect(),
             lists: LISTS
                 .into_iter()
                 .filter_map(|name| registry.cases().find(|case| case.name == name))
@@ -74,7 +100,8 @@ impl AdvertisedTools {
     }
 }
 
-/// What is offered, in few words and with few parameters where a tool says so. The others can still be given.
+/// What is offered, in few words and with few parameters where a tool says so. The others can still
+/// be given.
 fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
     let short = |tool: &Arc<dyn Tool>| {
         let (manual, mut spec) = (tool.manual(), tool.spec().clone());
@@ -92,7 +119,13 @@ fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
 }
 
 /// The texts that stand before examples and guidelines, in their order.
-const LISTS: [&str; 5] = ["MCP_SERVER_LIST", "RAG_COLLECTIONS", AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS];
+const LISTS: [&str; 5] = [
+    "MCP_SERVER_LIST",
+    "RAG_COLLECTIONS",
+    AVAILABLE_AGENTS,
+    AVAILABLE_GROUPS,
+    NAMED_AGENTS,
+];
 
 fn example(protocol: ToolProtocol, tool: &dyn Tool) -> Option<String> {
     let manual = tool.manual();

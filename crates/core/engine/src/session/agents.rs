@@ -1,5 +1,5 @@
-//! A session among other agents: it tells those it starts what it is at, takes what they used into account, reads what others
-//! write to it, and after a crash says how far its sub-agents came.
+//! A session among other agents: it tells those it starts what it is at, takes what they used into
+//! account, reads what others write to it, and after a crash says how far its sub-agents came.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,14 +17,17 @@ use crate::turn::Position;
 use crate::turn_io::TurnIo;
 
 impl Session {
-    /// Where the agents of this process are written to: a front end sends the user's input through it.
+    /// Where the agents of this process are written to: a front end sends the user's input through
+    /// it.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.services.delegation.hub
     }
 
     /// Gives those it can start what they have from it.
     pub(super) fn settle_roster(&self, events: UnboundedSender<Event>) {
-        let Some(roster) = &self.agents.roster else { return };
+        let Some(roster) = &self.agents.roster else {
+            return;
+        };
         let services = &self.services;
         roster.settle(ParentSession {
             config: self.config.clone(),
@@ -52,7 +55,9 @@ impl Session {
 
     /// Says what the session is at, before its calls run.
     pub(super) fn note_for_agents(&self, replies: u32) {
-        let Some(roster) = &self.agents.roster else { return };
+        let Some(roster) = &self.agents.roster else {
+            return;
+        };
         roster.note(ParentProgress {
             reply: self.transcript.last_reply(),
             model: self.config.model.full_name(),
@@ -68,42 +73,65 @@ impl Session {
     }
 
     /// Takes in what other agents and the user have written since the last request.
-    pub(super) async fn take_agent_messages(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
-        let messages = self.agents.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
+    pub(super) async fn take_agent_messages(
+        &mut self,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let messages = self
+            .agents
+            .mailbox
+            .as_ref()
+            .map(Mailbox::take)
+            .unwrap_or_default();
         for message in messages {
             if message.from == USER {
                 let input = self.treated(&message.text);
                 self.transcript.append_user(input, Origin::Joined).await?;
                 io.joined(&message.text);
             } else {
-                self.transcript.append_user(message.text_for_model(), Origin::Agent).await?;
+                self.transcript
+                    .append_user(message.text_for_model(), Origin::Agent)
+                    .await?;
             }
         }
         Ok(())
     }
 
     /// Takes in what the user has written to whoever watches the turn since its last request.
-    pub(super) async fn take_watched_input(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+    pub(super) async fn take_watched_input(
+        &mut self,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
         for text in io.take_input() {
-            self.transcript.append_user(self.treated(&text), Origin::Joined).await?;
+            self.transcript
+                .append_user(self.treated(&text), Origin::Joined)
+                .await?;
             io.joined(&text);
         }
         Ok(())
     }
 
-    /// Throws away the user's input that no request has held, for a front end that still has it. Messages of other agents stay.
+    /// Throws away the user's input that no request has held, for a front end that still has it.
+    /// Messages of other agents stay.
     pub async fn drop_unread(&mut self) {
-        let messages = self.agents.mailbox.as_ref().map(Mailbox::take).unwrap_or_default();
+        let messages = self
+            .agents
+            .mailbox
+            .as_ref()
+            .map(Mailbox::take)
+            .unwrap_or_default();
         for message in messages.into_iter().filter(|message| message.from != USER) {
             // It was in the box a moment ago: there is room for it.
             drop(self.services.delegation.hub.send(message).await);
         }
     }
 
-    /// Whether messages have come that no request held. A sub-agent without any takes none from now on: it is done, and whoever
-    /// writes to it learns that.
+    /// Whether messages have come that no request held. A sub-agent without any takes none from now
+    /// on: it is done, and whoever writes to it learns that.
     pub(super) fn has_unread(&self) -> bool {
-        let Some(mailbox) = &self.agents.mailbox else { return false };
+        let Some(mailbox) = &self.agents.mailbox else {
+            return false;
+        };
         match self.agents.rank {
             Rank::Main => mailbox.has_messages(),
             Rank::Sub => !mailbox.close_if_empty(),
@@ -112,22 +140,37 @@ impl Session {
 
     /// Takes no more messages, and gives those that were never read.
     pub(crate) fn close_mailbox(&self) -> Vec<AgentMessage> {
-        self.agents.mailbox.as_ref().map(Mailbox::close).unwrap_or_default()
+        self.agents
+            .mailbox
+            .as_ref()
+            .map(Mailbox::close)
+            .unwrap_or_default()
     }
 
-    /// What an interrupted call of `run_named_subagents` came to, from the conversations of its sub-agents. None for other calls.
-    pub(super) async fn interrupted_agents(&self, call: &ToolCall) -> Result<Option<Envelope>, EngineError> {
+    /// What an interrupted call of `run_named_subagents` came to, from the conversations of its
+    /// sub-agents. None for other calls.
+    pub(super) async fn interrupted_agents(
+        &self,
+        call: &ToolCall,
+    ) -> Result<Option<Envelope>, EngineError> {
         if call.name != RUN_SUBAGENTS {
             return Ok(None);
         }
-        let Some(((_, work), reply)) = assignments_of(&call.arguments).zip(self.transcript.last_reply()) else {
+        let Some(((_, work), reply)) =
+            assignments_of(&call.arguments).zip(self.transcript.last_reply())
+        else {
             return Ok(None);
         };
         let mut sections = Vec::with_capacity(work.len());
         let mut finished = 0;
         for (index, one) in work.iter().enumerate() {
             let id = match &one.conversation {
-                Some(earlier) => self.prompt.knowledge().children.find(earlier).map(|child| child.conversation),
+                Some(earlier) => self
+                    .prompt
+                    .knowledge()
+                    .children
+                    .find(earlier)
+                    .map(|child| child.conversation),
                 None => Some(child_id(self.transcript.id(), reply, &call.id, index)),
             };
             let Some(id) = id else { continue };
@@ -139,24 +182,49 @@ impl Session {
             "The run was interrupted while these agents worked; nothing was started again.\n\n{}",
             sections.join("\n\n")
         );
-        let status = if finished == 0 { ToolStatus::Error } else { ToolStatus::Partial };
-        let error = (status == ToolStatus::Error)
-            .then(|| ToolError { code: "interrupted".into(), message: "no agent had finished".into() });
-        Ok(Some(Envelope { status, error, ..Envelope::success(text) }))
+        let status = if finished == 0 {
+            ToolStatus::Error
+        } else {
+            ToolStatus::Partial
+        };
+        let error = (status == ToolStatus::Error).then(|| ToolError {
+            code: "interrupted".into(),
+            message: "no agent had finished".into(),
+        });
+        Ok(Some(Envelope {
+            status,
+            error,
+            ..Envelope::success(text)
+        }))
     }
 
     /// How far a sub-agent came, and whether it has an answer.
-    pub(super) async fn how_far(&self, name: &str, id: &ConversationId) -> Result<(String, bool), EngineError> {
+    pub(super) async fn how_far(
+        &self,
+        name: &str,
+        id: &ConversationId,
+    ) -> Result<(String, bool), EngineError> {
         let store = &self.services.store;
         let messages = store.messages(id).await?;
         if messages.is_empty() {
             return Ok((format!("## {name}: did not begin"), false));
         }
         let counter = self.services.counter.as_ref();
-        let history: Vec<_> = messages.into_iter().map(|message| Entry::new(message, counter)).collect();
-        let begun: HashSet<Begun> = store.facts(id).await?.into_iter().filter_map(begun).collect();
+        let history: Vec<_> = messages
+            .into_iter()
+            .map(|message| Entry::new(message, counter))
+            .collect();
+        let begun: HashSet<Begun> = store
+            .facts(id)
+            .await?
+            .into_iter()
+            .filter_map(begun)
+            .collect();
         let found = resumption(&history, &begun, None);
-        let seen: Vec<_> = evidence(&history).into_iter().map(|one| format!("{} ({})", one.id, one.what)).collect();
+        let seen: Vec<_> = evidence(&history)
+            .into_iter()
+            .map(|one| format!("{} ({})", one.id, one.what))
+            .collect();
         let copy = self.config.folders.worktrees.join(id.file_name());
         let copy = if copy.is_dir() {
             format!(
@@ -166,20 +234,40 @@ impl Session {
         } else {
             String::new()
         };
-        let seen = if seen.is_empty() { String::new() } else { format!("\n\nEvidence: {}", seen.join(", ")) };
+        let seen = if seen.is_empty() {
+            String::new()
+        } else {
+            format!("\n\nEvidence: {}", seen.join(", "))
+        };
         let answer = match found.position {
             Position::Completed(report) => Some(report),
             Position::HasReply(reply) if found.uncertain.is_empty() => Some(reply.text),
-            Position::HasReply(_) | Position::WantsReply | Position::WantsTools(_) | Position::WantsAnswer(_) => None,
+            Position::HasReply(_)
+            | Position::WantsReply
+            | Position::WantsTools(_)
+            | Position::WantsAnswer(_) => None,
         };
         if let Some(answer) = answer {
-            return Ok((format!("## {name}: completed\n\n{}{copy}{seen}\nConversation: {id}", answer.trim()), true));
+            return Ok((
+                format!(
+                    "## {name}: completed\n\n{}{copy}{seen}\nConversation: {id}",
+                    answer.trim()
+                ),
+                true,
+            ));
         }
-        let uncertain: Vec<_> = found.uncertain.iter().map(|call| format!("`{}`", call.name)).collect();
+        let uncertain: Vec<_> = found
+            .uncertain
+            .iter()
+            .map(|call| format!("`{}`", call.name))
+            .collect();
         let uncertain = match uncertain.as_slice() {
             [] => String::new(),
             calls => {
-                format!(" It is uncertain whether its {} took effect: check before it is done again.", calls.join(", "))
+                format!(
+                    " It is uncertain whether its {} took effect: check before it is done again.",
+                    calls.join(", ")
+                )
             }
         };
         let text = format!(
@@ -191,7 +279,10 @@ impl Session {
 
 fn begun(fact: Fact) -> Option<Begun> {
     match fact {
-        Fact::ToolStarted { message_id, call_id } => Some((message_id, call_id)),
+        Fact::ToolStarted {
+            message_id,
+            call_id,
+        } => Some((message_id, call_id)),
         Fact::TurnEnded { .. } => None,
     }
 }

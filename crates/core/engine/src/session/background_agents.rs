@@ -1,8 +1,8 @@
-//! What became of agents that work while the session goes on: the model reads once of each that has ended, a turn does not end
-//! before them, and where it has to, they are stopped.
+//! What became of agents that work while the session goes on: the model reads once of each that has
+//! ended, a turn does not end before them, and where it has to, they are stopped.
 //!
-//! Invariant: what is read of them is a message of the stored history that names them in its metadata, so that a resumed
-//! conversation knows of whom the model has not read.
+//! Invariant: what is read of them is a message of the stored history that names them in its
+//! metadata, so that a resumed conversation knows of whom the model has not read.
 
 use std::sync::Arc;
 
@@ -37,8 +37,14 @@ impl Session {
         let (started, reports): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
         let mut texts = Vec::new();
         if !reports.is_empty() {
-            let text = ended_text(&reports, self.services.running.limits().output(), &self.prompt.registry().told());
-            texts.push(format!("Agents that you started in the background have ended.\n\n{text}"));
+            let text = ended_text(
+                &reports,
+                self.services.running.limits().output(),
+                &self.prompt.registry().told(),
+            );
+            texts.push(format!(
+                "Agents that you started in the background have ended.\n\n{text}"
+            ));
         }
         if !left.is_empty() {
             texts.push(
@@ -46,24 +52,52 @@ impl Session {
             );
         }
         for one in &left {
-            texts.push(self.how_far(&one.name, &ConversationId::new(&one.conversation)).await?.0);
+            texts.push(
+                self.how_far(&one.name, &ConversationId::new(&one.conversation))
+                    .await?
+                    .0,
+            );
         }
-        let ids = started.iter().chain(&left).map(|one| Value::from(one.conversation.as_str())).collect();
+        let ids = started
+            .iter()
+            .chain(&left)
+            .map(|one| Value::from(one.conversation.as_str()))
+            .collect();
         let now = self.services.clock.now();
-        let message = Message::text(self.transcript.fresh_id(), Role::User, tagged(&texts.join("\n\n")), now);
+        let message = Message::text(
+            self.transcript.fresh_id(),
+            Role::User,
+            tagged(&texts.join("\n\n")),
+            now,
+        );
         let metadata = Metadata::from_iter([(ENDED.to_owned(), Value::Array(ids))]);
-        self.transcript.append(Message { metadata, ..message }.from(Origin::Engine)).await?;
+        self.transcript
+            .append(
+                Message {
+                    metadata,
+                    ..message
+                }
+                .from(Origin::Engine),
+            )
+            .await?;
         for change in reports.into_iter().flat_map(|report| report.changes) {
-            self.prompt.note_change(&self.config.folders.workspace, &change);
+            self.prompt
+                .note_change(&self.config.folders.workspace, &change);
             let path = self.config.folders.workspace.display(&change.path);
-            io.emit(EventBody::FileChanged { path, change: change.kind });
+            io.emit(EventBody::FileChanged {
+                path,
+                change: change.kind,
+            });
         }
         Ok(())
     }
 
-    /// Waits until one of them has ended that the model has not read of; `false` where there is none.
+    /// Waits until one of them has ended that the model has not read of; `false` where there is
+    /// none.
     pub(super) async fn wait_for_agent(&mut self, io: &mut TurnIo<'_>) -> bool {
-        let Some(roster) = self.agents.roster.clone() else { return false };
+        let Some(roster) = self.agents.roster.clone() else {
+            return false;
+        };
         let mut background = roster.background.lock().await;
         let cancel = io.cancel;
         let waited = async {
@@ -73,26 +107,36 @@ impl Session {
                 ended = background.wait() => ended,
             }
         };
-        let ended = ProgressRelay::new().until(waited, &mut self.agents.relayed, io).await;
+        let ended = ProgressRelay::new()
+            .until(waited, &mut self.agents.relayed, io)
+            .await;
         self.take_relayed_usage();
         ended
     }
 
     /// The turn is over: ends those that still work.
     pub(super) async fn leave_agents(&mut self, io: &mut TurnIo<'_>) {
-        let Some(roster) = self.agents.roster.clone() else { return };
+        let Some(roster) = self.agents.roster.clone() else {
+            return;
+        };
         let mut background = roster.background.lock().await;
-        let left = ProgressRelay::new().until(background.stop(), &mut self.agents.relayed, io).await;
+        let left = ProgressRelay::new()
+            .until(background.stop(), &mut self.agents.relayed, io)
+            .await;
         self.take_relayed_usage();
         self.agents.left.extend(left);
     }
 }
 
-/// The agents of a stored conversation that were started in the background and of which the model has not read.
+/// The agents of a stored conversation that were started in the background and of which the model
+/// has not read.
 pub(super) fn left_agents(history: &[Arc<Entry>]) -> Vec<StartedAgent> {
     let mut left: Vec<StartedAgent> = Vec::new();
     for entry in history {
-        let results = entry.message.tool_results().filter(|result| result.name == RUN_SUBAGENTS);
+        let results = entry
+            .message
+            .tool_results()
+            .filter(|result| result.name == RUN_SUBAGENTS);
         left.extend(results.flat_map(|result| started_in_background(&result.envelope)));
         let ended = entry.message.metadata.get(ENDED).and_then(Value::as_array);
         if let Some(ended) = ended {

@@ -1,8 +1,11 @@
-//! Puts the next request together from what the session knows, and tells the listener how it came to be.
+//! Puts the next request together from what the session knows, and tells the listener how it came
+//! to be.
 
 use std::sync::Arc;
 
-use haft_context::{Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble, excerpt_file};
+use haft_context::{
+    Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble, excerpt_file,
+};
 use haft_files::Durability;
 use haft_types::{Entry, EventBody, Layer, MessageId, Request, Usage};
 use tracing::debug;
@@ -22,20 +25,29 @@ impl Session {
     /// Looks at the project as it is now, and gives what is wrong with its documents.
     pub(super) fn refresh_prompt(&mut self) -> Result<Vec<String>, ContextError> {
         let cold = self.is_cold();
-        self.prompt.refresh(&self.config, self.transcript.history(), cold)
+        self.prompt
+            .refresh(&self.config, self.transcript.history(), cold)
     }
 
     /// Whether nothing of what was sent last can be in the provider's cache any more.
     pub(super) fn is_cold(&self) -> bool {
-        self.sent.is_cold(&self.config.model, self.transcript.idle())
+        self.sent
+            .is_cold(&self.config.model, self.transcript.idle())
     }
 
     pub(super) fn assembly(&self) -> Result<Assembly, ContextError> {
-        self.assembly_of(&self.sent.history_to_send(self.transcript.history()), self.sent.edited())
+        self.assembly_of(
+            &self.sent.history_to_send(self.transcript.history()),
+            self.sent.edited(),
+        )
     }
 
     /// What would be sent of these messages under these edits.
-    pub(super) fn assembly_of(&self, history: &[Arc<Entry>], edits: &EditState) -> Result<Assembly, ContextError> {
+    pub(super) fn assembly_of(
+        &self,
+        history: &[Arc<Entry>],
+        edits: &EditState,
+    ) -> Result<Assembly, ContextError> {
         let owner = match self.agents.rank {
             Rank::Main => ListOwner::Reader,
             Rank::Sub => ListOwner::MainAgent,
@@ -70,10 +82,21 @@ impl Session {
 
     /// Logs what the provider's cache should hold of the next request.
     fn log_prediction(&self, account: &Account) {
-        let Usage { input, cached_input, cache_write, .. } = account.expected;
+        let Usage {
+            input,
+            cached_input,
+            cache_write,
+            ..
+        } = account.expected;
         let kept = account.prefix.as_ref().map(|prefix| prefix.kept);
-        let (agent, cost) = (&self.config.agent, account.expected_cost.map(|cost| cost.total));
-        debug!(agent, input, cached_input, cache_write, kept, cost, "cache predicted");
+        let (agent, cost) = (
+            &self.config.agent,
+            account.expected_cost.map(|cost| cost.total),
+        );
+        debug!(
+            agent,
+            input, cached_input, cache_write, kept, cost, "cache predicted"
+        );
     }
 
     /// Keeps what this request decided, and tells how it came to be.
@@ -92,8 +115,8 @@ impl Session {
 }
 
 impl Session {
-    /// Writes the whole text of results that are sent as excerpts to the files that the excerpts name. A failure is reported;
-    /// the store still has the text.
+    /// Writes the whole text of results that are sent as excerpts to the files that the excerpts
+    /// name. A failure is reported; the store still has the text.
     fn spill_excerpts(&self, messages: &[MessageId], io: &mut TurnIo<'_>) {
         let folder = &self.config.folders.workspace.spill;
         for id in messages {
@@ -101,11 +124,20 @@ impl Session {
             let Some(entry) = history.iter().find(|entry| entry.message.message_id == *id) else {
                 continue;
             };
-            let texts: Vec<_> = entry.message.tool_results().map(|result| result.envelope.text.as_str()).collect();
+            let texts: Vec<_> = entry
+                .message
+                .tool_results()
+                .map(|result| result.envelope.text.as_str())
+                .collect();
             let path = excerpt_file(folder, *id);
-            if let Err(error) = haft_files::replace(&path, texts.join("\n\n").as_bytes(), Durability::Process) {
+            if let Err(error) =
+                haft_files::replace(&path, texts.join("\n\n").as_bytes(), Durability::Process)
+            {
                 let path = path.display();
-                io.notice("spill_failed", format!("the whole result could not be written to `{path}`: {error}"));
+                io.notice(
+                    "spill_failed",
+                    format!("the whole result could not be written to `{path}`: {error}"),
+                );
             }
         }
     }
@@ -114,7 +146,10 @@ impl Session {
 /// The name of what broke the prefix, as programs and the log know it.
 pub(super) fn cause_of(account: &Account) -> Option<String> {
     let broken = account.prefix.as_ref()?.broken.as_ref()?;
-    serde_json::to_value(broken.cause).ok()?.as_str().map(str::to_owned)
+    serde_json::to_value(broken.cause)
+        .ok()?
+        .as_str()
+        .map(str::to_owned)
 }
 
 fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
@@ -122,7 +157,11 @@ fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
         io.notice("context_warning", warning.to_string());
     }
     tell_pruning(account, io);
-    if let Some(broken) = account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()) {
+    if let Some(broken) = account
+        .prefix
+        .as_ref()
+        .and_then(|prefix| prefix.broken.as_ref())
+    {
         io.emit(EventBody::PrefixBreak {
             cause: cause_of(account).unwrap_or_default(),
             message: broken.cause.to_string(),
@@ -136,10 +175,16 @@ fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
     // The newest run: copies that were sent before may stand further up.
     let is_reminder = |segment: &haft_types::Segment| segment.layer == Layer::Reminders;
     if let Some(end) = request.segments.iter().rposition(is_reminder) {
-        let index = request.segments[..end].iter().rposition(|one| !is_reminder(one)).map_or(0, |before| before + 1);
+        let index = request.segments[..end]
+            .iter()
+            .rposition(|one| !is_reminder(one))
+            .map_or(0, |before| before + 1);
         let run = request.segments[index..=end].iter();
         let kind = |owner: &str| owner.strip_prefix("reminder:").unwrap_or(owner).to_owned();
-        io.emit(EventBody::Reminders { index, kinds: run.map(|segment| kind(segment.owner)).collect() });
+        io.emit(EventBody::Reminders {
+            index,
+            kinds: run.map(|segment| kind(segment.owner)).collect(),
+        });
     }
     let budget = &account.budget;
     io.emit(EventBody::Window {
@@ -159,15 +204,27 @@ fn tell(account: &Account, request: &Request, io: &mut TurnIo<'_>) {
 fn tell_pruning(account: &Account, io: &mut TurnIo<'_>) {
     use haft_context::LadderStep;
     let mut emit = |step: &str, tokens, message: String| {
-        io.emit(EventBody::Pruning { step: step.into(), tokens, message });
+        io.emit(EventBody::Pruning {
+            step: step.into(),
+            tokens,
+            message,
+        });
     };
     if account.cleared.is_some() && account.pruned_tokens > 0 {
         let tokens = account.pruned_tokens;
-        emit("cleared", tokens, format!("old results were cleared: {tokens} tokens less are sent"));
+        emit(
+            "cleared",
+            tokens,
+            format!("old results were cleared: {tokens} tokens less are sent"),
+        );
     }
     if account.deleted_tokens > 0 {
         let tokens = account.deleted_tokens;
-        emit("deleted", tokens, format!("messages marked as deleted are left out: {tokens} tokens"));
+        emit(
+            "deleted",
+            tokens,
+            format!("messages marked as deleted are left out: {tokens} tokens"),
+        );
     }
     for step in &account.ladder {
         let (name, tokens) = match step {

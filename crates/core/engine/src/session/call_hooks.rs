@@ -1,6 +1,7 @@
 //! What callbacks may do to calls, requests and the end of a turn.
 //!
-//! Invariant: arguments that a callback changed are permitted like any others, and the model reads of the change.
+//! Invariant: arguments that a callback changed are permitted like any others, and the model reads
+//! of the change.
 
 use haft_model::{ModelError, Reply};
 use haft_tool::ToolOutput;
@@ -29,7 +30,11 @@ pub(super) type HookedCall = (Admitted, Opinion, bool);
 
 impl Session {
     /// Asks callbacks about a call before permission is.
-    pub(super) async fn before_call(&self, call: Admitted, io: &mut TurnIo<'_>) -> Result<HookedCall, Box<Refused>> {
+    pub(super) async fn before_call(
+        &self,
+        call: Admitted,
+        io: &mut TurnIo<'_>,
+    ) -> Result<HookedCall, Box<Refused>> {
         if !self.hooked.listen_to(HookPoint::PreToolCall) {
             return Ok((call, Opinion::None, false));
         }
@@ -39,11 +44,16 @@ impl Session {
             tool_input: call.arguments.clone(),
         };
         let reaction = self.call_back(moment, io).await;
-        let denied = (reaction.permission == Some(Decision::Deny)).then(|| "it is not permitted".to_owned());
+        let denied =
+            (reaction.permission == Some(Decision::Deny)).then(|| "it is not permitted".to_owned());
         if let Some(why) = reaction.block.or(denied).or(reaction.stop) {
             let message = format!("`{}` did not run: a hook blocked it: {why}", call.call.name);
             let envelope = Envelope::failure("hook_blocked", message);
-            return Err(Box::new(Refused { call: call.call, envelope, denied: false }));
+            return Err(Box::new(Refused {
+                call: call.call,
+                envelope,
+                denied: false,
+            }));
         }
         let opinion = match reaction.permission {
             Some(Decision::Allow) => Opinion::Allow,
@@ -53,8 +63,14 @@ impl Session {
         let Some(arguments) = reaction.input.filter(|input| *input != call.arguments) else {
             return Ok((call, opinion, false));
         };
-        if let Some(envelope) = call_check::objection(call.tool.as_ref(), &call.call.name, &arguments) {
-            return Err(Box::new(Refused { call: call.call, envelope, denied: false }));
+        if let Some(envelope) =
+            call_check::objection(call.tool.as_ref(), &call.call.name, &arguments)
+        {
+            return Err(Box::new(Refused {
+                call: call.call,
+                envelope,
+                denied: false,
+            }));
         }
         Ok((Admitted { arguments, ..call }, opinion, true))
     }
@@ -62,7 +78,11 @@ impl Session {
     /// The arguments of a call, where somebody wants to know them afterwards.
     pub(super) fn kept_arguments(&self, call: &Admitted, changed: bool) -> Value {
         let wanted = changed || self.hooked.listen_to(HookPoint::PostToolCall);
-        if wanted { call.arguments.clone() } else { Value::Null }
+        if wanted {
+            call.arguments.clone()
+        } else {
+            Value::Null
+        }
     }
 
     /// Tells callbacks what came of a call, and the model what they have to say about it.
@@ -74,7 +94,10 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) {
         if ran.changed {
-            output.envelope.text.extend([CHANGED_NOTE, &ran.arguments.to_string()]);
+            output
+                .envelope
+                .text
+                .extend([CHANGED_NOTE, &ran.arguments.to_string()]);
         }
         if !self.hooked.listen_to(HookPoint::PostToolCall) || calls::waits_for_user(&output.flow) {
             return;
@@ -83,10 +106,14 @@ impl Session {
             tool: called_name(self.prompt.registry(), &call.name, &ran.arguments),
             tool_use_id: call.id.clone(),
             tool_input: ran.arguments.clone(),
-            tool_response: ToolResponse { status: output.envelope.status, text: output.envelope.text.clone() },
+            tool_response: ToolResponse {
+                status: output.envelope.status,
+                text: output.envelope.text.clone(),
+            },
         };
         if let Some(why) = self.call_back(moment, io).await.block {
-            self.hooked.add_context(format!("A hook objects to what `{}` did: {why}", call.name));
+            self.hooked
+                .add_context(format!("A hook objects to what `{}` did: {why}", call.name));
         }
     }
 

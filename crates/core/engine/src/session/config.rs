@@ -1,4 +1,5 @@
-//! What a session is opened with: its values ([`SessionConfig`]) and the ports it works through ([`Services`]).
+//! What a session is opened with: its values ([`SessionConfig`]) and the ports it works through
+//! ([`Services`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -74,7 +75,8 @@ pub struct Delegation {
 /// The settings of a session, from flags and configuration.
 #[derive(Clone)]
 pub struct SessionConfig {
-    /// The name events, approvals and other agents know it by: [`MAIN`](crate::MAIN) for the one the user talks to.
+    /// The name events, approvals and other agents know it by: [`MAIN`](crate::MAIN) for the one
+    /// the user talks to.
     pub agent: String,
     /// The model.
     pub model: ModelSpec,
@@ -124,7 +126,8 @@ pub struct Roles {
     pub append: Option<String>,
     /// How to finish, for a sub-agent.
     pub completion: Option<String>,
-    /// What stands in the place of built-in sections: the `[prompt]` section, with the files it names already read.
+    /// What stands in the place of built-in sections: the `[prompt]` section, with the files it
+    /// names already read.
     pub sections: PromptSections,
 }
 
@@ -169,7 +172,8 @@ pub struct KnowledgeSettings {
 pub struct ToolSettings {
     /// Tools beside the built-in ones, after them in order.
     pub further: Vec<Arc<dyn Tool>>,
-    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when empty.
+    /// The tools offered: names, aliases, groups, profiles, `*`, `none`; the default set when
+    /// empty.
     pub offered: Vec<String>,
     /// What of them may be offered at all, to sub-agents too; everything when absent.
     pub within: Option<Vec<String>>,

@@ -1,14 +1,18 @@
-//! Continues a reply that was cut by the output limit: a few more requests, and one message in the end.
+//! Continues a reply that was cut by the output limit: a few more requests, and one message in the
+//! end.
 //!
-//! The partial reply goes back as the assistant's own beginning where the model takes one, else with an instruction to go on.
-//! These requests are not part of the conversation and are not logged: the next one holds the whole reply. A reply that was cut
-//! inside a tool call is not continued; the check of calls refuses that call.
+//! The partial reply goes back as the assistant's own beginning where the model takes one, else
+//! with an instruction to go on. These requests are not part of the conversation and are not
+//! logged: the next one holds the whole reply. A reply that was cut inside a tool call is not
+//! continued; the check of calls refuses that call.
 
 use std::sync::Arc;
 
 use haft_context::tagged;
 use haft_model::{ModelError, Reply};
-use haft_types::{Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role, Segment, StopReason};
+use haft_types::{
+    Entry, Layer, LlmMetadata, Message, Origin, Part, Request, Role, Segment, StopReason,
+};
 
 use super::Session;
 use super::turn_host::ShownReply;
@@ -20,7 +24,8 @@ use crate::turn_io::TurnIo;
 const CONTINUATIONS: u32 = 5;
 
 impl Session {
-    /// The reply, continued as far as needed. When that fails, what there is of it comes back with the failure.
+    /// The reply, continued as far as needed. When that fails, what there is of it comes back with
+    /// the failure.
     pub(super) async fn continued(
         &mut self,
         request: &Request,
@@ -32,10 +37,16 @@ impl Session {
                 break;
             }
             let more = self.continuation(request, &reply);
-            let (cancel, mut shown) = (io.cancel, ShownReply::new(self.config.policy.message_ids, io));
+            let (cancel, mut shown) = (
+                io.cancel,
+                ShownReply::new(self.config.policy.message_ids, io),
+            );
             let (client, meter) = (&mut self.services.models.client, &mut self.meter);
             let arrived = match PaidRequest::reserve(Arc::new(more), client, meter, cancel).await {
-                Ok(paid) => paid.send(client, meter, cancel, &mut |delta| shown.delta(delta)).await,
+                Ok(paid) => {
+                    paid.send(client, meter, cancel, &mut |delta| shown.delta(delta))
+                        .await
+                }
                 Err(error) => Err(error),
             };
             shown.finish();
@@ -55,10 +66,18 @@ impl Session {
             // A beginning that ends in white space is refused.
             text.truncate(text.trim_end().len());
         }
-        let mut begun = Message::new(self.transcript.fresh_id(), Role::Assistant, parts, self.services.clock.now());
+        let mut begun = Message::new(
+            self.transcript.fresh_id(),
+            Role::Assistant,
+            parts,
+            self.services.clock.now(),
+        );
         // Thinking is sent back only to the model that made it.
         let model = self.config.model.full_name();
-        begun.llm_metadata = Some(Box::new(LlmMetadata { model_name: model, ..LlmMetadata::default() }));
+        begun.llm_metadata = Some(Box::new(LlmMetadata {
+            model_name: model,
+            ..LlmMetadata::default()
+        }));
         let mut added = vec![begun];
         if !prefill {
             let now = self.services.clock.now();
@@ -86,7 +105,8 @@ impl Session {
 
 /// Whether the reply was cut where it can be continued: in its text, not in a call.
 fn can_go_on(reply: &Reply) -> bool {
-    let ends_in_words = matches!(reply.parts.last(), Some(Part::Text { text, .. }) if !text.trim().is_empty());
+    let ends_in_words =
+        matches!(reply.parts.last(), Some(Part::Text { text, .. }) if !text.trim().is_empty());
     reply.stop == StopReason::Length && ends_in_words
 }
 
@@ -94,8 +114,12 @@ fn can_go_on(reply: &Reply) -> bool {
 fn join(reply: &mut Reply, next: Reply) {
     let mut parts = next.parts.into_iter().peekable();
     // Reasoning about how to go on is not part of the reply, and its signature would not fit here.
-    while parts.next_if(|part| matches!(part, Part::Thinking(_))).is_some() {}
-    if let (Some(Part::Text { text, .. }), Some(Part::Text { .. })) = (reply.parts.last_mut(), parts.peek())
+    while parts
+        .next_if(|part| matches!(part, Part::Thinking(_)))
+        .is_some()
+    {}
+    if let (Some(Part::Text { text, .. }), Some(Part::Text { .. })) =
+        (reply.parts.last_mut(), parts.peek())
         && let Some(Part::Text { text: rest, .. }) = parts.next()
     {
         text.push_str(&rest);
@@ -118,7 +142,10 @@ mod tests {
         Reply {
             parts,
             stop,
-            usage: Usage { output: 10, ..Usage::default() },
+            usage: Usage {
+                output: 10,
+                ..Usage::default()
+            },
             time_to_first_token: Duration::ZERO,
             duration: Duration::from_secs(1),
         }
@@ -128,8 +155,14 @@ mod tests {
     fn pieces_become_one_text() {
         let mut whole = reply(vec![Part::text("half a sen")], StopReason::Length);
         assert!(can_go_on(&whole));
-        let thought = Part::Thinking(Thinking { text: "go on".into(), ..Thinking::default() });
-        join(&mut whole, reply(vec![thought, Part::text("tence.")], StopReason::EndTurn));
+        let thought = Part::Thinking(Thinking {
+            text: "go on".into(),
+            ..Thinking::default()
+        });
+        join(
+            &mut whole,
+            reply(vec![thought, Part::text("tence.")], StopReason::EndTurn),
+        );
         assert_eq!(whole.parts, [Part::text("half a sentence.")]);
         assert_eq!(
             (whole.stop.clone(), whole.usage.output, whole.duration),
@@ -140,8 +173,16 @@ mod tests {
 
     #[test]
     fn a_reply_cut_inside_a_call_is_not_continued() {
-        let call = ToolCall { id: "1".into(), name: "t".into(), arguments: "{".into(), signature: None };
-        assert!(!can_go_on(&reply(vec![Part::text("I will"), Part::ToolCall(call)], StopReason::Length)));
+        let call = ToolCall {
+            id: "1".into(),
+            name: "t".into(),
+            arguments: "{".into(),
+            signature: None,
+        };
+        assert!(!can_go_on(&reply(
+            vec![Part::text("I will"), Part::ToolCall(call)],
+            StopReason::Length
+        )));
         assert!(!can_go_on(&reply(vec![], StopReason::Length)));
     }
 }

@@ -1,7 +1,7 @@
 //! Calls whoever listens at the points of a run, and carries out what they ask for.
 //!
-//! Invariant: what callbacks add for the model is appended as a message of its own before the next request, never put into what was
-//! sent before: the cached prefix stays as it is.
+//! Invariant: what callbacks add for the model is appended as a message of its own before the next
+//! request, never put into what was sent before: the cached prefix stays as it is.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,12 +64,18 @@ impl Hooked {
 
     /// With nobody who listens.
     pub(super) fn silent(config: &SessionConfig) -> Self {
-        Self { callbacks: Callbacks::default(), ..Self::new(config) }
+        Self {
+            callbacks: Callbacks::default(),
+            ..Self::new(config)
+        }
     }
 
     /// The same in this conversation.
     pub(super) fn within(self, conversation_id: impl Into<String>) -> Self {
-        Self { conversation_id: conversation_id.into(), ..self }
+        Self {
+            conversation_id: conversation_id.into(),
+            ..self
+        }
     }
 
     /// Whether anybody may want to be called.
@@ -77,7 +83,8 @@ impl Hooked {
         self.callbacks.listen_to(point)
     }
 
-    /// Calls everybody who wants to be called. What they have to say to the model and the user is kept until it can be said.
+    /// Calls everybody who wants to be called. What they have to say to the model and the user is
+    /// kept until it can be said.
     pub(super) async fn call(&self, moment: Moment, cancel: &CancellationToken) -> Reaction {
         if !self.listen_to(moment.point()) {
             return Reaction::default();
@@ -91,13 +98,26 @@ impl Hooked {
             cancel,
         };
         let (mut reaction, problems) = self.callbacks.call(&occasion).await;
-        let notice = |code, message, failed| Notice { code, message, failed };
+        let notice = |code, message, failed| Notice {
+            code,
+            message,
+            failed,
+        };
         self.with(|open| {
             let label = |text: String| format!("{}: {text}", moment.point());
             open.context.extend(reaction.context.drain(..).map(label));
-            open.notices.extend(problems.into_iter().map(|problem| notice("hook", problem, true)));
+            open.notices.extend(
+                problems
+                    .into_iter()
+                    .map(|problem| notice("hook", problem, true)),
+            );
             open.notices.append(&mut reaction.notices);
-            open.notices.extend(reaction.messages.drain(..).map(|message| notice("hook_message", message, false)));
+            open.notices.extend(
+                reaction
+                    .messages
+                    .drain(..)
+                    .map(|message| notice("hook_message", message, false)),
+            );
             if let Some(why) = &reaction.stop {
                 open.stop.get_or_insert_with(|| why.clone());
             }
@@ -117,7 +137,10 @@ impl Hooked {
     /// Why the turn is to end here, if it is.
     pub(super) fn take_stop(&self) -> Option<Reason> {
         let why = self.with(|open| open.stop.take())?;
-        Some(Reason { code: "hook_stopped".into(), message: format!("A hook stopped the turn: {why}") })
+        Some(Reason {
+            code: "hook_stopped".into(),
+            message: format!("A hook stopped the turn: {why}"),
+        })
     }
 
     /// The project's documents are about to be read.
@@ -131,17 +154,35 @@ impl Hooked {
     pub(super) async fn after_documents(&self, read: &StandingDocuments) {
         let cancel = CancellationToken::new();
         let of_library = |kind| kind == DocumentKind::LibraryDocs;
-        self.call(Moment::PostRulesLoaded { documents: read.headings(|kind| !of_library(kind)) }, &cancel).await;
-        self.call(Moment::PostLibrariesLoaded { documents: read.headings(of_library) }, &cancel).await;
+        self.call(
+            Moment::PostRulesLoaded {
+                documents: read.headings(|kind| !of_library(kind)),
+            },
+            &cancel,
+        )
+        .await;
+        self.call(
+            Moment::PostLibrariesLoaded {
+                documents: read.headings(of_library),
+            },
+            &cancel,
+        )
+        .await;
     }
 
     /// Whoever is asked for permission, with a notification while they are.
-    pub(super) fn notifying(&self, approver: Option<Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
+    pub(super) fn notifying(
+        &self,
+        approver: Option<Arc<dyn Approver>>,
+    ) -> Option<Arc<dyn Approver>> {
         let inner = approver?;
         if !self.listen_to(HookPoint::Notification) {
             return Some(inner);
         }
-        Some(Arc::new(NotifyingApprover { inner, hooked: self.clone() }))
+        Some(Arc::new(NotifyingApprover {
+            inner,
+            hooked: self.clone(),
+        }))
     }
 
     /// Hears of calls while the model writes them. The listener ends with the teller.
@@ -149,9 +190,18 @@ impl Hooked {
         let points = [HookPoint::ToolGenerationStart, HookPoint::ToolGenerationEnd];
         let wanted = points.into_iter().any(|point| self.listen_to(point));
         let (sender, receiver) = unbounded_channel();
-        let teller =
-            GenerationTeller { sender: wanted.then_some(sender), registry: registry.clone(), names: Vec::new() };
-        (teller, GenerationListener { receiver, hooked: self.clone() })
+        let teller = GenerationTeller {
+            sender: wanted.then_some(sender),
+            registry: registry.clone(),
+            names: Vec::new(),
+        };
+        (
+            teller,
+            GenerationListener {
+                receiver,
+                hooked: self.clone(),
+            },
+        )
     }
 }
 
@@ -160,17 +210,30 @@ pub(super) fn tool_name(registry: &Registry, name: &str) -> ToolName {
     called_name(registry, name, &Value::Null)
 }
 
-/// The same of a call. A tool of a server has the name that other agents know it by, however it was called: a hook that guards it
-/// must not be passed by another spelling.
+/// The same of a call. A tool of a server has the name that other agents know it by, however it was
+/// called: a hook that guards it must not be passed by another spelling.
 pub(super) fn called_name(registry: &Registry, name: &str, arguments: &Value) -> ToolName {
-    let Some(found) = registry.resolve(name) else { return ToolName { name: name.to_owned(), also: Vec::new() } };
+    let Some(found) = registry.resolve(name) else {
+        return ToolName {
+            name: name.to_owned(),
+            also: Vec::new(),
+        };
+    };
     let of_server = if let Intent::Server { server, tool } = found.tool.intent(arguments) {
         Some(format!("mcp__{server}__{tool}"))
     } else {
         None
     };
-    let aliases = found.tool.manual().aliases.iter().map(|alias| alias.name.to_owned());
-    ToolName { name: found.tool.spec().name.clone(), also: of_server.into_iter().chain(aliases).collect() }
+    let aliases = found
+        .tool
+        .manual()
+        .aliases
+        .iter()
+        .map(|alias| alias.name.to_owned());
+    ToolName {
+        name: found.tool.spec().name.clone(),
+        also: of_server.into_iter().chain(aliases).collect(),
+    }
 }
 
 /// Tells of calls that are being written.
@@ -187,13 +250,26 @@ impl GenerationTeller {
         let moment = match delta {
             Delta::CallStarted { id, name } => {
                 self.names.push((id.clone(), name.clone()));
-                Moment::ToolGenerationStart { tool: tool_name(&self.registry, name), tool_use_id: id.clone() }
+                Moment::ToolGenerationStart {
+                    tool: tool_name(&self.registry, name),
+                    tool_use_id: id.clone(),
+                }
             }
             Delta::CallFinished { id } => {
-                let name = self.names.iter().find(|(known, _)| known == id).map_or("", |(_, name)| name.as_str());
-                Moment::ToolGenerationEnd { tool: tool_name(&self.registry, name), tool_use_id: id.clone() }
+                let name = self
+                    .names
+                    .iter()
+                    .find(|(known, _)| known == id)
+                    .map_or("", |(_, name)| name.as_str());
+                Moment::ToolGenerationEnd {
+                    tool: tool_name(&self.registry, name),
+                    tool_use_id: id.clone(),
+                }
             }
-            Delta::Text(_) | Delta::Thinking(_) | Delta::CallArguments { .. } | Delta::Retry { .. } => return,
+            Delta::Text(_)
+            | Delta::Thinking(_)
+            | Delta::CallArguments { .. }
+            | Delta::Retry { .. } => return,
         };
         // Whoever does not listen any more has been cancelled.
         drop(sender.send(moment));
@@ -226,7 +302,10 @@ impl Approver for NotifyingApprover {
         let cancel = CancellationToken::new();
         let moment = Moment::Notification {
             notification_type: "permission_prompt",
-            message: format!("{} needs your permission: {}", approval.tool, approval.reason),
+            message: format!(
+                "{} needs your permission: {}",
+                approval.tool, approval.reason
+            ),
         };
         let mut notified = std::pin::pin!(self.hooked.call(moment, &cancel));
         let mut answered = self.inner.ask(approval);
@@ -261,35 +340,65 @@ impl Session {
         }
     }
 
-    /// What callbacks have to say before the first event: whether the turn may begin with this input.
-    pub(super) async fn greet(&self, input: Option<&str>, cancel: &CancellationToken) -> Result<(), Reason> {
+    /// What callbacks have to say before the first event: whether the turn may begin with this
+    /// input.
+    pub(super) async fn greet(
+        &self,
+        input: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<(), Reason> {
         // A sub-agent's task is not the user's word, and its conversation not theirs.
         if self.agents.rank == Rank::Sub {
             return Ok(());
         }
-        if !self.hooked.with(|open| std::mem::replace(&mut open.greeted, true)) {
+        if !self
+            .hooked
+            .with(|open| std::mem::replace(&mut open.greeted, true))
+        {
             let source = if self.resumed { "resume" } else { "startup" };
-            let moment = Moment::ConversationStart { source, model: self.config.model.full_name() };
+            let moment = Moment::ConversationStart {
+                source,
+                model: self.config.model.full_name(),
+            };
             self.hooked.call(moment, cancel).await;
         }
         if let Some(prompt) = input {
-            let asked = self.hooked.call(Moment::UserPromptSubmit { prompt: prompt.to_owned() }, cancel).await;
+            let asked = self
+                .hooked
+                .call(
+                    Moment::UserPromptSubmit {
+                        prompt: prompt.to_owned(),
+                    },
+                    cancel,
+                )
+                .await;
             if let Some(why) = asked.block {
                 let message = format!("A hook blocked this prompt: {why}");
-                return Err(Reason { code: "hook_blocked".into(), message });
+                return Err(Reason {
+                    code: "hook_blocked".into(),
+                    message,
+                });
             }
         }
         self.hooked.take_stop().map_or(Ok(()), Err)
     }
 
     /// Looks at the project's documents, with those who want to know when they are read anew.
-    pub(super) async fn refresh_documents(&mut self, io: &mut TurnIo<'_>) -> Result<Vec<String>, ContextError> {
-        if !self.prompt.is_stale(&self.config, self.transcript.history()) {
+    pub(super) async fn refresh_documents(
+        &mut self,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Vec<String>, ContextError> {
+        if !self
+            .prompt
+            .is_stale(&self.config, self.transcript.history())
+        {
             return self.refresh_prompt();
         }
         self.hooked.before_documents().await;
         let problems = self.refresh_prompt()?;
-        self.hooked.after_documents(self.prompt.standing_documents()).await;
+        self.hooked
+            .after_documents(self.prompt.standing_documents())
+            .await;
         self.tell_hooked(io);
         Ok(problems)
     }
@@ -309,10 +418,24 @@ impl Session {
         self.hooked.with(|open| open.last = Some(outcome));
     }
 
-    /// Ends the session: whoever wants to know hears it. Gives back what they have to say to the user.
+    /// Ends the session: whoever wants to know hears it. Gives back what they have to say to the
+    /// user.
     pub async fn close(&mut self) -> Vec<String> {
-        let reason = self.hooked.with(|open| open.last).map_or("", Outcome::name).to_owned();
-        self.hooked.call(Moment::ConversationEnd { reason }, &CancellationToken::new()).await;
-        self.hooked.with(|open| std::mem::take(&mut open.notices)).into_iter().map(|notice| notice.message).collect()
+        let reason = self
+            .hooked
+            .with(|open| open.last)
+            .map_or("", Outcome::name)
+            .to_owned();
+        self.hooked
+            .call(
+                Moment::ConversationEnd { reason },
+                &CancellationToken::new(),
+            )
+            .await;
+        self.hooked
+            .with(|open| std::mem::take(&mut open.notices))
+            .into_iter()
+            .map(|notice| notice.message)
+            .collect()
     }
 }

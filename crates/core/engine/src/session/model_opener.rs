@@ -19,19 +19,30 @@ pub struct ModelOpener {
 impl ModelOpener {
     /// Models that are opened in this way; the error is for people.
     pub fn new(open: impl Fn(&str) -> Result<Client, String> + Send + Sync + 'static) -> Self {
-        Self { open: Arc::new(open), for_sub_agents: None, for_vision: Vec::new() }
+        Self {
+            open: Arc::new(open),
+            for_sub_agents: None,
+            for_vision: Vec::new(),
+        }
     }
 
     /// The same with this model for sub-agents whose file names none.
     #[must_use]
     pub fn for_sub_agents(self, name: Option<String>) -> Self {
-        Self { for_sub_agents: name, ..self }
+        Self {
+            for_sub_agents: name,
+            ..self
+        }
     }
 
-    /// The same with these models to describe pictures, asked in order while those before have too much to do.
+    /// The same with these models to describe pictures, asked in order while those before have too
+    /// much to do.
     #[must_use]
     pub fn for_vision(self, names: Vec<String>) -> Self {
-        Self { for_vision: names, ..self }
+        Self {
+            for_vision: names,
+            ..self
+        }
     }
 
     pub(crate) fn open(&self, name: &str) -> Result<Client, String> {
@@ -47,8 +58,14 @@ pub struct Standby {
 
 impl Standby {
     /// The model of this name; `open` is called at most once, when it is needed.
-    pub fn new(name: impl Into<String>, open: impl FnOnce() -> Result<Client, String> + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), open: Box::new(open) }
+    pub fn new(
+        name: impl Into<String>,
+        open: impl FnOnce() -> Result<Client, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            open: Box::new(open),
+        }
     }
 
     pub(super) fn name(&self) -> &str {

@@ -1,6 +1,8 @@
-//! The models of a session: who is asked when one cannot answer, and how many tokens a text has for them.
+//! The models of a session: who is asked when one cannot answer, and how many tokens a text has for
+//! them.
 //!
-//! Invariant: `config.model` is what `services.models.client` asks, with the factor that its replies have taught so far.
+//! Invariant: `config.model` is what `services.models.client` asks, with the factor that its
+//! replies have taught so far.
 
 use haft_context::ContextError;
 use haft_model::{Client, ModelError};
@@ -38,9 +40,19 @@ impl Session {
     }
 
     /// Learns from a reply how many tokens of the model a counted one is.
-    pub(super) async fn learn_factor(&mut self, counted: u64, usage: Usage) -> Result<(), EngineError> {
-        let (name, assumed) = (self.config.model.full_name(), self.config.model.tokenizer_factor);
-        let learnt = self.meter.learn_factor(&name, assumed, counted, usage).cloned();
+    pub(super) async fn learn_factor(
+        &mut self,
+        counted: u64,
+        usage: Usage,
+    ) -> Result<(), EngineError> {
+        let (name, assumed) = (
+            self.config.model.full_name(),
+            self.config.model.tokenizer_factor,
+        );
+        let learnt = self
+            .meter
+            .learn_factor(&name, assumed, counted, usage)
+            .cloned();
         if let Some(factors) = learnt {
             self.remember_factor();
             self.transcript.keep_state(&factors).await?;
@@ -50,7 +62,10 @@ impl Session {
 
     /// Asks this model from the next request on.
     pub fn use_model(&mut self, name: &str) -> Result<(), SwitchError> {
-        let unusable = |problem| SwitchError::Unusable { name: name.to_owned(), problem };
+        let unusable = |problem| SwitchError::Unusable {
+            name: name.to_owned(),
+            problem,
+        };
         let client = self.services.models.opener.open(name).map_err(unusable)?;
         let spec = client.spec().clone();
         let before = std::mem::replace(&mut self.services.models.client, client);
@@ -74,8 +89,8 @@ impl Session {
         self.prompt.render(&self.config)
     }
 
-    /// Makes requests shorter than the one the provider has refused as too long: its window is smaller than was declared, or its
-    /// tokens are. `step` counts from 1.
+    /// Makes requests shorter than the one the provider has refused as too long: its window is
+    /// smaller than was declared, or its tokens are. `step` counts from 1.
     pub(super) fn squeeze(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
         let counted = refused.tokens();
         let most = counted * 3 / 4;
@@ -84,17 +99,29 @@ impl Session {
             "the provider refused a request of {counted} tokens as too long: it is made again with {most} at most (step {step} \
              of {MOST_SQUEEZES})"
         );
-        io.emit(EventBody::Pruning { step: "refused_as_too_long".into(), tokens: counted - most, message });
+        io.emit(EventBody::Pruning {
+            step: "refused_as_too_long".into(),
+            tokens: counted - most,
+            message,
+        });
     }
 
     /// The client, if its requests can be paid within the limits.
     fn payable(&self, client: Client) -> Result<Client, String> {
         let refused = client.spec().price.is_none() && self.meter.needs_price();
-        if refused { Err(ModelError::NoPrice(client.spec().full_name()).to_string()) } else { Ok(client) }
+        if refused {
+            Err(ModelError::NoPrice(client.spec().full_name()).to_string())
+        } else {
+            Ok(client)
+        }
     }
 
     /// Goes over to the next model of the chain that can be used. `false` when there is none.
-    pub(super) fn switch_model(&mut self, error: &ModelError, io: &mut TurnIo<'_>) -> Result<bool, ContextError> {
+    pub(super) fn switch_model(
+        &mut self,
+        error: &ModelError,
+        io: &mut TurnIo<'_>,
+    ) -> Result<bool, ContextError> {
         while let Some(next) = self.services.models.fallbacks.pop_front() {
             let (name, opened) = next.open();
             let zone = |client: &Client| self.config.policy.safe_zone_tokens(client.spec());
@@ -105,7 +132,8 @@ impl Session {
             });
             match usable {
                 Ok((client, zone)) => {
-                    let from = std::mem::replace(&mut self.config.model, client.spec().clone()).full_name();
+                    let from = std::mem::replace(&mut self.config.model, client.spec().clone())
+                        .full_name();
                     self.services.models.client = client;
                     self.config.prompt.environment.safe_zone_tokens = Some(zone);
                     self.sent.lift_limit();
@@ -114,7 +142,10 @@ impl Session {
                     io.switched(&from, &name, error);
                     return Ok(true);
                 }
-                Err(problem) => io.error("fallback", format!("`{name}` cannot be asked instead: {problem}")),
+                Err(problem) => io.error(
+                    "fallback",
+                    format!("`{name}` cannot be asked instead: {problem}"),
+                ),
             }
         }
         Ok(false)

@@ -1,8 +1,9 @@
-//! The permission mode of an open session. The user changes it at any moment; the model reads of it where it has to know.
+//! The permission mode of an open session. The user changes it at any moment; the model reads of it
+//! where it has to know.
 //!
-//! Tools and system message stay as they were, so that no prefix is rewritten: what the model must know of another mode is said
-//! once, in a message of its own behind everything that was sent. Invariant: no request is built whose model believes in the
-//! other state of plan mode.
+//! Tools and system message stay as they were, so that no prefix is rewritten: what the model must
+//! know of another mode is said once, in a message of its own behind everything that was sent.
+//! Invariant: no request is built whose model believes in the other state of plan mode.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use super::{EngineError, Session};
 use crate::permit::Permit;
 use crate::subagents::Rank;
 
-/// Changes how much may happen without asking, while a turn runs too. It holds for sub-agents as well.
+/// Changes how much may happen without asking, while a turn runs too. It holds for sub-agents as
+/// well.
 #[derive(Clone)]
 pub struct ModeSwitch(Arc<Permit>);
 
@@ -41,8 +43,14 @@ impl Session {
         if planning == self.prompt.plan_mode_told() || self.agents.rank == Rank::Sub {
             return Ok(());
         }
-        let text = if planning { prompt!("../../prompts/plan_on") } else { prompt!("../../prompts/plan_over") };
-        self.transcript.append_note(text.text(self.config.policy.prompt_language)).await?;
+        let text = if planning {
+            prompt!("../../prompts/plan_on")
+        } else {
+            prompt!("../../prompts/plan_over")
+        };
+        self.transcript
+            .append_note(text.text(self.config.policy.prompt_language))
+            .await?;
         self.prompt.note_plan_mode(planning, &self.transcript).await
     }
 }

@@ -1,10 +1,13 @@
-//! Which tools a session is offered: the choice of configuration and agent files, less what has nothing to work with here.
+//! Which tools a session is offered: the choice of configuration and agent files, less what has
+//! nothing to work with here.
 
 use std::sync::Arc;
 
 use haft_project::{KnowledgePaths, modules};
 use haft_tool::{CaseDocument, Registry, Tool, ToolSearch, UnknownChoice, UseTool};
-use haft_tools::{Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill};
+use haft_tools::{
+    Running, plan_mode_respond, run_named_subagents, talk_to, talk_to_group, use_skill,
+};
 use haft_types::{ModelProfile, PermissionMode, PromptLanguage};
 
 use super::{Notice, Services, SessionConfig};
@@ -27,7 +30,8 @@ pub(super) enum Peers<'a> {
     Beside { waiting: Option<&'a str> },
 }
 
-/// Every tool there is, with the texts about their use. What calls leave running belongs to `running`.
+/// Every tool there is, with the texts about their use. What calls leave running belongs to
+/// `running`.
 pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
     let mut registry = Registry::default();
     for tool in haft_tools::builtin(running) {
@@ -43,7 +47,10 @@ pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
 
 /// What they are called.
 pub(super) fn names_of_all(running: &Arc<Running>, language: PromptLanguage) -> Vec<String> {
-    all_tools(running, language).iter().map(|tool| tool.spec().name.clone()).collect()
+    all_tools(running, language)
+        .iter()
+        .map(|tool| tool.spec().name.clone())
+        .collect()
 }
 
 /// Every tool the session could be offered.
@@ -84,7 +91,10 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
     }
     let own = config.agent.as_str();
     let post = Arc::new(HubPost::new(Arc::clone(hub), own));
-    let alone = !hub.names().iter().any(|name| name != own && Some(name.as_str()) != waiting);
+    let alone = !hub
+        .names()
+        .iter()
+        .any(|name| name != own && Some(name.as_str()) != waiting);
     // Those it starts in the background can be written to.
     if roster.is_some() || !alone {
         registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)));
@@ -95,7 +105,10 @@ fn add_peers(registry: &mut Registry, config: &SessionConfig, hub: &Arc<Hub>, pe
     if hub.has_group_for(own) {
         registry.register(Arc::new(talk_to_group(post)));
     }
-    hub.described(own).into_iter().flatten().for_each(|case| registry.add_case(case));
+    hub.described(own)
+        .into_iter()
+        .flatten()
+        .for_each(|case| registry.add_case(case));
 }
 
 /// What the agent the user talks to is offered.
@@ -111,7 +124,11 @@ pub(super) fn offered(
         wanted = vec![SMALL.to_owned()];
     }
     // A goal is reached when the model says so by this call.
-    if config.task.goal && wanted.iter().any(|choice| choice == DEFAULT || choice == SMALL) {
+    if config.task.goal
+        && wanted
+            .iter()
+            .any(|choice| choice == DEFAULT || choice == SMALL)
+    {
         wanted.push(names::COMPLETE.to_owned());
     }
     if config.tools.of_agent_file {
@@ -128,8 +145,12 @@ pub(super) fn offered(
     Ok(registry)
 }
 
-/// The skills there are now: the tool to read them with and what is said of them, if the choice of tools has it.
-pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Option<(Arc<dyn Tool>, CaseDocument)> {
+/// The skills there are now: the tool to read them with and what is said of them, if the choice of
+/// tools has it.
+pub(super) fn skills_now(
+    config: &SessionConfig,
+    running: &Arc<Running>,
+) -> Option<(Arc<dyn Tool>, CaseDocument)> {
     let skills = FoundSkills::look(&config.knowledge.paths, &config.safety.masker)?;
     let listed = skills.listed();
     let tool: Arc<dyn Tool> = Arc::new(use_skill(Arc::new(skills)));
@@ -138,38 +159,69 @@ pub(super) fn skills_now(config: &SessionConfig, running: &Arc<Running>) -> Opti
     // One after another: what else is chosen may be a tool that is not among these.
     let has_it = |choice: &String| {
         let mut chosen = registry.clone();
-        let is_known = chosen.select(std::slice::from_ref(choice), &config.tools.profiles).is_ok();
+        let is_known = chosen
+            .select(std::slice::from_ref(choice), &config.tools.profiles)
+            .is_ok();
         restrict(&mut chosen, config);
         is_known && chosen.get(names::USE_SKILL).is_some()
     };
-    wanted_tools(&config.tools.offered, &config.knowledge.paths).iter().any(has_it).then_some((tool, listed))
+    wanted_tools(&config.tools.offered, &config.knowledge.paths)
+        .iter()
+        .any(has_it)
+        .then_some((tool, listed))
 }
 
-/// What the choice of tools means in a project: where modules are described, the default set has the tools about them.
+/// What the choice of tools means in a project: where modules are described, the default set has
+/// the tools about them.
 pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
     let default = DEFAULT.to_owned();
-    let mut wanted = if chosen.is_empty() { vec![default.clone()] } else { chosen.to_vec() };
+    let mut wanted = if chosen.is_empty() {
+        vec![default.clone()]
+    } else {
+        chosen.to_vec()
+    };
     if wanted.contains(&default) && modules::any(paths) {
         wanted.extend(names::OF_MODULES.map(str::to_owned));
     }
     wanted
 }
 
-/// What of this choice there is. Files made for other programs name tools that are not here: they are reported and left out.
-fn known_tools(registry: &Registry, wanted: Vec<String>, config: &mut SessionConfig) -> Vec<String> {
-    let is_known = |name: &String| registry.clone().select(std::slice::from_ref(name), &config.tools.profiles).is_ok();
+/// What of this choice there is. Files made for other programs name tools that are not here: they
+/// are reported and left out.
+fn known_tools(
+    registry: &Registry,
+    wanted: Vec<String>,
+    config: &mut SessionConfig,
+) -> Vec<String> {
+    let is_known = |name: &String| {
+        registry
+            .clone()
+            .select(std::slice::from_ref(name), &config.tools.profiles)
+            .is_ok()
+    };
     let (known, unknown): (Vec<_>, Vec<_>) = wanted.iter().cloned().partition(is_known);
     if known.is_empty() {
         // With none left the choice itself says what is wrong.
         return wanted;
     }
     // Those that have nothing to work with here are not missed.
-    let unknown: Vec<_> = unknown.into_iter().filter(|name| !names::WHERE_NEEDED.contains(&name.as_str())).collect();
+    let unknown: Vec<_> = unknown
+        .into_iter()
+        .filter(|name| !names::WHERE_NEEDED.contains(&name.as_str()))
+        .collect();
     if unknown.is_empty() {
         return known;
     }
-    let message = format!("the agent `{}` is not given {}: there are no such tools", config.agent, unknown.join(", "));
-    config.notices.push(Notice { code: "agent_tools", message, failed: false });
+    let message = format!(
+        "the agent `{}` is not given {}: there are no such tools",
+        config.agent,
+        unknown.join(", ")
+    );
+    config.notices.push(Notice {
+        code: "agent_tools",
+        message,
+        failed: false,
+    });
     known
 }
 

@@ -48,7 +48,8 @@ pub enum Which {
     },
     /// The one with this id, name, or unique beginning of an id.
     Named(String),
-    /// A copy of that one, which goes its own way from here; where there is none to copy, as without this.
+    /// A copy of that one, which goes its own way from here; where there is none to copy, as
+    /// without this.
     Fork(Box<Which>),
 }
 
@@ -84,37 +85,77 @@ pub enum OpenError {
 }
 
 impl Session {
-    /// Opens a conversation and makes it the current one of its namespace. A new one is stored together with its first message.
-    pub async fn open(mut config: SessionConfig, services: Services, which: Which) -> Result<Self, OpenError> {
+    /// Opens a conversation and makes it the current one of its namespace. A new one is stored
+    /// together with its first message.
+    pub async fn open(
+        mut config: SessionConfig,
+        services: Services,
+        which: Which,
+    ) -> Result<Self, OpenError> {
         let (hooked, cancel) = (Hooked::new(&config), CancellationToken::new());
         hooked.call(Moment::PreToolsLoaded {}, &cancel).await;
         let roster = SubagentRoster::look(&config.knowledge, &config.safety.masker);
-        let registry = offered(&mut config, &services, Peers::SubagentRoster(roster.as_ref()))?;
-        let tools = registry.offered().map(|tool| tool.spec().name.clone()).collect();
-        hooked.call(Moment::PostToolsLoaded { tools }, &cancel).await;
+        let registry = offered(
+            &mut config,
+            &services,
+            Peers::SubagentRoster(roster.as_ref()),
+        )?;
+        let tools = registry
+            .offered()
+            .map(|tool| tool.spec().name.clone())
+            .collect();
+        hooked
+            .call(Moment::PostToolsLoaded { tools }, &cancel)
+            .await;
         let (conversation, resumed) = find_or_plan(&config, &services, which).await?;
         let hooked = hooked.within(conversation.id.as_str());
         // Taken before anything is read: what is in memory must stay all there is.
         let lock = services.store.try_lock(&conversation.id).await?;
         let mut messages = Vec::new();
         if resumed {
-            hooked.call(Moment::PreConversationResumed {}, &cancel).await;
+            hooked
+                .call(Moment::PreConversationResumed {}, &cancel)
+                .await;
             messages = services.store.stored_messages(&conversation.id).await?;
-            services.store.set_current(&config.namespace, &conversation.id).await?;
-            hooked.call(Moment::PostConversationResumed { messages: messages.len() }, &cancel).await;
+            services
+                .store
+                .set_current(&config.namespace, &conversation.id)
+                .await?;
+            hooked
+                .call(
+                    Moment::PostConversationResumed {
+                        messages: messages.len(),
+                    },
+                    &cancel,
+                )
+                .await;
         }
-        let mailbox = services
-            .delegation
-            .hub
-            .register(&config.agent, config.prompt.roles.main.as_deref().unwrap_or(THE_USERS_AGENT));
-        let found = FoundConversation { conversation, resumed, messages, lock: Some(lock) };
+        let mailbox = services.delegation.hub.register(
+            &config.agent,
+            config
+                .prompt
+                .roles
+                .main
+                .as_deref()
+                .unwrap_or(THE_USERS_AGENT),
+        );
+        let found = FoundConversation {
+            conversation,
+            resumed,
+            messages,
+            lock: Some(lock),
+        };
         let opened = Opened { found, hooked };
-        let descent = Lineage { roster, mailbox: Some(mailbox), parent: None };
+        let descent = Lineage {
+            roster,
+            mailbox: Some(mailbox),
+            parent: None,
+        };
         Self::load(config, services, registry, opened, descent).await
     }
 
-    /// Opens a conversation as these messages tell it, only to look at it: nothing is written, and the current conversation
-    /// stays what it is. The store need not know it.
+    /// Opens a conversation as these messages tell it, only to look at it: nothing is written, and
+    /// the current conversation stays what it is. The store need not know it.
     pub async fn look(
         mut config: SessionConfig,
         services: Services,
@@ -122,10 +163,23 @@ impl Session {
         messages: Vec<Message>,
     ) -> Result<Self, OpenError> {
         let roster = SubagentRoster::look(&config.knowledge, &config.safety.masker);
-        let registry = offered(&mut config, &services, Peers::SubagentRoster(roster.as_ref()))?;
-        let descent = Lineage { roster, mailbox: None, parent: None };
+        let registry = offered(
+            &mut config,
+            &services,
+            Peers::SubagentRoster(roster.as_ref()),
+        )?;
+        let descent = Lineage {
+            roster,
+            mailbox: None,
+            parent: None,
+        };
         let hooked = Hooked::silent(&config);
-        let found = FoundConversation { conversation, resumed: true, messages, lock: None };
+        let found = FoundConversation {
+            conversation,
+            resumed: true,
+            messages,
+            lock: None,
+        };
         let opened = Opened { found, hooked };
         Self::load(config, services, registry, opened, descent).await
     }
@@ -140,12 +194,31 @@ impl Session {
     ) -> Result<Self, OpenError> {
         let registry = offered_to_sub(&mut config, &services, parent.waiting.as_deref())?;
         let lock = services.store.lock(&conversation.id).await?;
-        let messages = if resumed { services.store.stored_messages(&conversation.id).await? } else { Vec::new() };
+        let messages = if resumed {
+            services.store.stored_messages(&conversation.id).await?
+        } else {
+            Vec::new()
+        };
         let hooked = Hooked::new(&config).within(conversation.id.as_str());
-        let found = FoundConversation { conversation, resumed, messages, lock: Some(lock) };
+        let found = FoundConversation {
+            conversation,
+            resumed,
+            messages,
+            lock: Some(lock),
+        };
         let opened = Opened { found, hooked };
-        Self::load(config, services, registry, opened, Lineage { roster: None, mailbox: None, parent: Some(parent) })
-            .await
+        Self::load(
+            config,
+            services,
+            registry,
+            opened,
+            Lineage {
+                roster: None,
+                mailbox: None,
+                parent: Some(parent),
+            },
+        )
+        .await
     }
 
     async fn load(
@@ -153,9 +226,16 @@ impl Session {
         services: Services,
         mut registry: Registry,
         Opened { found, hooked }: Opened,
-        Lineage { roster, mailbox, parent }: Lineage,
+        Lineage {
+            roster,
+            mailbox,
+            parent,
+        }: Lineage,
     ) -> Result<Self, OpenError> {
-        let safe_zone = config.policy.safe_zone_tokens(&config.model).map_err(ContextError::from)?;
+        let safe_zone = config
+            .policy
+            .safe_zone_tokens(&config.model)
+            .map_err(ContextError::from)?;
         config.prompt.environment.safe_zone_tokens = Some(safe_zone);
         let resumed = found.resumed;
         let mut state = if resumed {
@@ -170,43 +250,100 @@ impl Session {
             Some(_) => (Rank::Sub, OnCreation::LeaveCurrent),
             None => (Rank::Main, OnCreation::MakeCurrent),
         };
-        let transcript = Transcript::load(TranscriptServices::of(&services, &config), found, on_creation).await?;
+        let transcript = Transcript::load(
+            TranscriptServices::of(&services, &config),
+            found,
+            on_creation,
+        )
+        .await?;
         if resumed {
             tasks::remember(&services.running, transcript.history(), &mut state);
         }
         let left = left_agents(transcript.history());
         let shared = parent.as_ref().map(|parent| parent.knowledge.clone());
         let (store, counter, clock) = (&services.store, &services.counter, &services.clock);
-        let known_by = KnowledgeServices { store, counter, clock };
-        let knowledge = Knowledge::open(known_by, &config, transcript.id(), shared.as_ref(), &mut state).await?;
+        let known_by = KnowledgeServices {
+            store,
+            counter,
+            clock,
+        };
+        let knowledge = Knowledge::open(
+            known_by,
+            &config,
+            transcript.id(),
+            shared.as_ref(),
+            &mut state,
+        )
+        .await?;
         let folders = &config.folders;
-        let recorded = || services.changes.open(transcript.id(), &folders.workspace, &folders.private);
+        let recorded = || {
+            services
+                .changes
+                .open(transcript.id(), &folders.workspace, &folders.private)
+        };
         let starter_reads = parent.as_ref().map(|parent| Arc::clone(&parent.reads));
         let (todo, permit, recorded, budget, mailbox) = if let Some(parent) = parent {
-            (parent.todo, parent.permit, parent.recorded.unwrap_or_else(recorded), parent.budget, Some(parent.mailbox))
+            (
+                parent.todo,
+                parent.permit,
+                parent.recorded.unwrap_or_else(recorded),
+                parent.budget,
+                Some(parent.mailbox),
+            )
         } else {
-            let todo = StoredTodo::restored(Arc::clone(&services.store), transcript.id().clone(), &mut state);
-            let (permissions, approver) =
-                (config.safety.permissions.clone(), hooked.notifying(services.approver.clone()));
+            let todo = StoredTodo::restored(
+                Arc::clone(&services.store),
+                transcript.id().clone(),
+                &mut state,
+            );
+            let (permissions, approver) = (
+                config.safety.permissions.clone(),
+                hooked.notifying(services.approver.clone()),
+            );
             let permit = Permit::new(permissions, approver, config.folders.workspace.clone());
             let permit = permit.sharing(Arc::clone(&config.safety.shared));
-            let permit = Arc::new(permit.for_agent(&config.agent, config.folders.workspace.clone()));
-            (Arc::new(todo), permit, recorded(), services.delegation.budget.clone(), mailbox)
+            let permit =
+                Arc::new(permit.for_agent(&config.agent, config.folders.workspace.clone()));
+            (
+                Arc::new(todo),
+                permit,
+                recorded(),
+                services.delegation.budget.clone(),
+                mailbox,
+            )
         };
         registry.set_guard(Arc::clone(&permit) as _);
         let (running, counter) = (Arc::clone(&services.running), Arc::clone(&services.counter));
-        let offered =
-            OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge, running, counter };
+        let offered = OfferedContext {
+            registry,
+            unkept_descriptions,
+            skills,
+            todo,
+            starter_reads,
+            knowledge,
+            running,
+            counter,
+        };
         let history = transcript.history();
         let prompt = PromptContext::open(offered, &config, history, &hooked, &mut state).await?;
         let (store, counter) = (services.store.as_ref(), services.counter.as_ref());
-        let last = if resumed { last_sent(store, &transcript, &config, counter, &mut state).await? } else { None };
+        let last = if resumed {
+            last_sent(store, &transcript, &config, counter, &mut state).await?
+        } else {
+            None
+        };
         let sent = SentState::restore(last, history, counter, &mut state);
         let meter = Meter::new(config.task.limits, budget, state.take().unwrap_or_default());
         let image_descriptions = state.take().unwrap_or_default();
         config.notices.extend(state.take_notices());
         let (events, relayed) = Relayed::new();
-        let agents = AgentLinks { rank, roster, relayed, left, mailbox };
+        let agents = AgentLinks {
+            rank,
+            roster,
+            relayed,
+            left,
+            mailbox,
+        };
         let mut session = Self {
             config,
             services,
@@ -277,15 +414,24 @@ async fn find_or_plan(
             {
                 return Ok((conversation, true));
             }
-            (or_new.ok_or(OpenError::NothingToContinue)?, ConversationId::from(services.ids.uuid()))
+            (
+                or_new.ok_or(OpenError::NothingToContinue)?,
+                ConversationId::from(services.ids.uuid()),
+            )
         }
         Which::Named(name) => {
             return match store.find(&name, ConversationScope::Everywhere).await? {
                 ConversationMatch::One(found) => Ok((*found, true)),
                 ConversationMatch::Nothing => Err(OpenError::Unknown(name)),
                 ConversationMatch::Several(several) => {
-                    let ids: Vec<_> = several.iter().map(|one| format!("{} ({})", one.id, one.name)).collect();
-                    Err(OpenError::Ambiguous { name, candidates: ids.join(", ") })
+                    let ids: Vec<_> = several
+                        .iter()
+                        .map(|one| format!("{} ({})", one.id, one.name))
+                        .collect();
+                    Err(OpenError::Ambiguous {
+                        name,
+                        candidates: ids.join(", "),
+                    })
                 }
             };
         }
@@ -294,7 +440,11 @@ async fn find_or_plan(
     let title = config.safety.masker.mask(&title_of(&title)).into_owned();
     Ok((
         Conversation {
-            name: if title.is_empty() { format!("Conversation {}", id.short()) } else { title },
+            name: if title.is_empty() {
+                format!("Conversation {}", id.short())
+            } else {
+                title
+            },
             id,
             namespace: config.namespace.clone(),
             description: String::new(),
@@ -311,7 +461,11 @@ async fn find_or_plan(
 /// The first line of the task, short enough for a table.
 pub(crate) fn title_of(text: &str) -> String {
     const LONGEST: usize = 60;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
     let line = haft_text::sanitise(line);
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),

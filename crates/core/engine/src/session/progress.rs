@@ -26,7 +26,11 @@ struct RelayedProgress {
 
 impl CallProgress for RelayedProgress {
     fn show(&self, text: String) {
-        let event = EventBody::ToolProgress { id: self.id.clone(), name: self.name.clone(), text };
+        let event = EventBody::ToolProgress {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            text,
+        };
         // What nobody takes in time is dropped: it is no part of the result.
         drop(self.sender.try_send(event));
     }
@@ -40,10 +44,15 @@ impl ProgressRelay {
 
     /// Where one call shows what it does.
     pub(super) fn of(&self, call: &ToolCall) -> Arc<dyn CallProgress> {
-        Arc::new(RelayedProgress { id: call.id.clone(), name: call.name.clone(), sender: self.sender.clone() })
+        Arc::new(RelayedProgress {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            sender: self.sender.clone(),
+        })
     }
 
-    /// Waits for a call, and tells meanwhile what it and those beside it show. Nothing of it comes after its result.
+    /// Waits for a call, and tells meanwhile what it and those beside it show. Nothing of it comes
+    /// after its result.
     pub(super) async fn until<T>(
         &mut self,
         done: impl Future<Output = T>,

@@ -1,19 +1,22 @@
-//! What is known and offered: the tools, the system message, documents, skills, descriptions of folders, reminders, and the ports
-//! through which tools reach them.
+//! What is known and offered: the tools, the system message, documents, skills, descriptions of
+//! folders, reminders, and the ports through which tools reach them.
 //!
-//! Invariant: the system message is the one that the tools, documents and descriptions of now make; whoever changes one of them
-//! renders it anew.
+//! Invariant: the system message is the one that the tools, documents and descriptions of now make;
+//! whoever changes one of them renders it anew.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use haft_context::{
-    CHANGED, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep, Reminders, RoleParts, RoleText,
-    SystemInput, Todo, TodoProgress, render_small_system, render_system, system_entry, todo_text,
+    CHANGED, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep, Reminders,
+    RoleParts, RoleText, SystemInput, Todo, TodoProgress, render_small_system, render_system,
+    system_entry, todo_text,
 };
 use haft_tool::{FileChange, Registry, TodoItem, TodoState, Workspace};
 use haft_tools::Running;
-use haft_types::{Entry, ModelProfile, PermissionMode, Prompt, Timestamp, TokenCounter, ToolSet, prompt};
+use haft_types::{
+    Entry, ModelProfile, PermissionMode, Prompt, Timestamp, TokenCounter, ToolSet, prompt,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
@@ -72,7 +75,8 @@ pub(super) struct OfferedContext {
 }
 
 impl PromptContext {
-    /// Looks at the project for the first time, with those who want to know when its documents are read.
+    /// Looks at the project for the first time, with those who want to know when its documents are
+    /// read.
     pub(super) async fn open(
         offered: OfferedContext,
         config: &SessionConfig,
@@ -80,9 +84,22 @@ impl PromptContext {
         hooked: &Hooked,
         state: &mut StoredState,
     ) -> Result<Self, ContextError> {
-        let OfferedContext { registry, unkept_descriptions, skills, todo, starter_reads, knowledge, running, counter } =
-            offered;
-        let advertised = AdvertisedTools::of(&config.model, config.policy.prompt_language, &registry, counter.as_ref());
+        let OfferedContext {
+            registry,
+            unkept_descriptions,
+            skills,
+            todo,
+            starter_reads,
+            knowledge,
+            running,
+            counter,
+        } = offered;
+        let advertised = AdvertisedTools::of(
+            &config.model,
+            config.policy.prompt_language,
+            &registry,
+            counter.as_ref(),
+        );
         let (reads, mut mentions) = (Reads::from_history(history), Mentions::default());
         mentions.look(history, &config.knowledge.paths);
         let mut documents = StandingDocuments::new(
@@ -95,10 +112,21 @@ impl PromptContext {
             let (running, language) = (Arc::clone(&running), config.policy.prompt_language);
             let built_in = LazyLock::new(move || names_of_all(&running, language));
             let is_built_in = Box::new(move |name: &str| built_in.iter().any(|one| one == name));
-            ExternalShelf::new(config.knowledge.paths.clone(), config.knowledge.tool_help.clone(), is_built_in)
+            ExternalShelf::new(
+                config.knowledge.paths.clone(),
+                config.knowledge.tool_help.clone(),
+                is_built_in,
+            )
         });
         hooked.before_documents().await;
-        documents.look(Touched { reads: &reads, mentions: &mentions }, external.as_ref(), counter.as_ref());
+        documents.look(
+            Touched {
+                reads: &reads,
+                mentions: &mentions,
+            },
+            external.as_ref(),
+            counter.as_ref(),
+        );
         hooked.after_documents(&documents).await;
         let active = Active::open(config, state);
         let system = system_of(config, &advertised, active.text(), counter.as_ref())?;
@@ -137,7 +165,9 @@ impl PromptContext {
 
     /// A tool's own name, whatever the model called it.
     pub(super) fn own_name<'a>(&'a self, called: &'a str) -> &'a str {
-        self.registry.resolve(called).map_or(called, |found| &found.tool.spec().name)
+        self.registry
+            .resolve(called)
+            .map_or(called, |found| &found.tool.spec().name)
     }
 
     /// Whether the model can report that it is done.
@@ -180,7 +210,12 @@ impl PromptContext {
     pub(super) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
         self.registry.set_protocol(config.model.tool_protocol);
-        self.advertised = AdvertisedTools::of(&config.model, config.policy.prompt_language, &self.registry, counter);
+        self.advertised = AdvertisedTools::of(
+            &config.model,
+            config.policy.prompt_language,
+            &self.registry,
+            counter,
+        );
         self.system = system_of(config, &self.advertised, self.active.text(), counter)?;
         Ok(())
     }
@@ -188,11 +223,15 @@ impl PromptContext {
     /// Whether the project's documents would be read anew now.
     pub(super) fn is_stale(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) -> bool {
         self.mentions.look(history, &config.knowledge.paths);
-        let touched = Touched { reads: &self.reads, mentions: &self.mentions };
+        let touched = Touched {
+            reads: &self.reads,
+            mentions: &self.mentions,
+        };
         self.documents.is_stale(touched, self.external.as_ref())
     }
 
-    /// Looks at the project's documents, and gives what is wrong with them. Descriptions of folders are taken over only where nothing is cached: `cold`.
+    /// Looks at the project's documents, and gives what is wrong with them. Descriptions of folders
+    /// are taken over only where nothing is cached: `cold`.
     pub(super) fn refresh(
         &mut self,
         config: &SessionConfig,
@@ -204,14 +243,23 @@ impl PromptContext {
             self.render(config)?;
         }
         self.mentions.look(history, &config.knowledge.paths);
-        let touched = Touched { reads: &self.reads, mentions: &self.mentions };
+        let touched = Touched {
+            reads: &self.reads,
+            mentions: &self.mentions,
+        };
         if let Some(external) = &mut self.external {
             external.look();
         }
-        self.documents.look(touched, self.external.as_ref(), self.counter.as_ref());
+        self.documents
+            .look(touched, self.external.as_ref(), self.counter.as_ref());
         let mut problems = self.documents.take_problems();
         problems.extend(self.skills.take_problems());
-        problems.extend(self.external.as_mut().into_iter().flat_map(ExternalShelf::take_problems));
+        problems.extend(
+            self.external
+                .as_mut()
+                .into_iter()
+                .flat_map(ExternalShelf::take_problems),
+        );
         Ok(problems)
     }
 
@@ -223,7 +271,8 @@ impl PromptContext {
         let before: Vec<_> = self.registry.cases().cloned().collect();
         match skills_now(config, &self.running) {
             Some((tool, listed)) => {
-                self.registry.register(in_language(tool, config.policy.prompt_language));
+                self.registry
+                    .register(in_language(tool, config.policy.prompt_language));
                 self.registry.set_case(listed);
             }
             None => drop(self.registry.remove(names::USE_SKILL)),
@@ -242,21 +291,42 @@ impl PromptContext {
     }
 
     /// The reminders as they are now: afresh for every request.
-    pub(super) fn reminders(&self, config: &SessionConfig, owner: ListOwner, now: Timestamp) -> Reminders {
+    pub(super) fn reminders(
+        &self,
+        config: &SessionConfig,
+        owner: ListOwner,
+        now: Timestamp,
+    ) -> Reminders {
         let items = self.todo.items();
         let progress = |state| match state {
             TodoState::Pending => TodoProgress::Pending,
             TodoState::InProgress => TodoProgress::InProgress,
             TodoState::Completed => TodoProgress::Completed,
         };
-        let todo: Vec<_> =
-            items.iter().map(|item| Todo { content: &item.content, progress: progress(item.status) }).collect();
+        let todo: Vec<_> = items
+            .iter()
+            .map(|item| Todo {
+                content: &item.content,
+                progress: progress(item.status),
+            })
+            .collect();
         let masked = |text: String| config.safety.masker.mask(&text).into_owned();
-        let notes = self.knowledge.notes.reminder(&config.folders.workspace.root, &self.known_files());
+        let notes = self
+            .knowledge
+            .notes
+            .reminder(&config.folders.workspace.root, &self.known_files());
         Reminders {
             role: assembled_role(config, self.documents.agents_md()),
-            todo: Some(masked(todo_text(&todo, owner, config.policy.prompt_language))),
-            useful: Some(masked(self.knowledge.useful.useful_reminder(&config.folders.workspace.root))),
+            todo: Some(masked(todo_text(
+                &todo,
+                owner,
+                config.policy.prompt_language,
+            ))),
+            useful: Some(masked(
+                self.knowledge
+                    .useful
+                    .useful_reminder(&config.folders.workspace.root),
+            )),
             folder_notes: Some(masked(notes)),
             clock: Some(now.to_string()),
         }
@@ -286,14 +356,24 @@ impl PromptContext {
         let children = self.knowledge.children.all();
         let newest = &children[children.len().saturating_sub(SHOWN_CHILDREN)..];
         tasks.extend(newest.iter().map(|child| {
-            let state = if agents.contains(&child.agent) { "running" } else { "ended" };
-            format!("sub-agent {} (conversation {}): {state}", child.agent, child.conversation.short())
+            let state = if agents.contains(&child.agent) {
+                "running"
+            } else {
+                "ended"
+            };
+            format!(
+                "sub-agent {} (conversation {}): {state}",
+                child.agent,
+                child.conversation.short()
+            )
         }));
         ExecutionState {
             max_replies: config.task.limits.turns,
             mode: mode.to_string(),
-            plan_step: plan_step
-                .map(|PlanStep { step, done_when }| PlanStep { step: masked(step), done_when: masked(done_when) }),
+            plan_step: plan_step.map(|PlanStep { step, done_when }| PlanStep {
+                step: masked(step),
+                done_when: masked(done_when),
+            }),
             tasks: tasks.into_iter().map(masked).collect(),
             last_write: self.last_write.clone(),
         }
@@ -305,7 +385,11 @@ impl PromptContext {
     }
 
     /// What the system message is made of.
-    pub(super) fn system_input<'a>(&'a self, config: &'a SessionConfig, role: Option<&'a str>) -> SystemInput<'a> {
+    pub(super) fn system_input<'a>(
+        &'a self,
+        config: &'a SessionConfig,
+        role: Option<&'a str>,
+    ) -> SystemInput<'a> {
         system_input(config, &self.advertised, role, self.active.text())
     }
 
@@ -316,7 +400,10 @@ impl PromptContext {
     }
 
     /// Keeps with the conversation how declared tools are described, where that is not yet done.
-    pub(super) async fn keep_tool_descriptions(&mut self, transcript: &Transcript) -> Result<(), EngineError> {
+    pub(super) async fn keep_tool_descriptions(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
         match self.unkept_descriptions.take() {
             Some(descriptions) => transcript.keep_state(&descriptions).await,
             None => Ok(()),
@@ -328,8 +415,13 @@ impl PromptContext {
         self.plan_mode_told
     }
 
-    /// Remembers what the model believes, for this process and for those that resume the conversation.
-    pub(super) async fn note_plan_mode(&mut self, planning: bool, transcript: &Transcript) -> Result<(), EngineError> {
+    /// Remembers what the model believes, for this process and for those that resume the
+    /// conversation.
+    pub(super) async fn note_plan_mode(
+        &mut self,
+        planning: bool,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
         if self.plan_mode_told != planning {
             self.plan_mode_told = planning;
             transcript.keep_state(&PlanModeNotice(planning)).await?;
@@ -341,22 +433,40 @@ impl PromptContext {
 /// So many sub-agents are part of the execution state, the newest.
 const SHOWN_CHILDREN: usize = 8;
 
-/// The step of the plan that is being done, and when it is done: as the item itself says, or else when the next one can begin.
+/// The step of the plan that is being done, and when it is done: as the item itself says, or else
+/// when the next one can begin.
 fn plan_step(items: &[TodoItem]) -> Option<PlanStep> {
     const CLAUSE: &str = "done when";
-    let at = items.iter().position(|item| item.status == TodoState::InProgress)?;
-    let text = items[at].content.split_whitespace().collect::<Vec<_>>().join(" ");
+    let at = items
+        .iter()
+        .position(|item| item.status == TodoState::InProgress)?;
+    let text = items[at]
+        .content
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let clause = text.to_ascii_lowercase().find(CLAUSE);
     if let Some(clause) = clause {
         let done_when = text[clause + CLAUSE.len()..].trim_matches([':', ' ', ')', '.']);
         if !done_when.is_empty() {
             let step = text[..clause].trim_end_matches(['(', ',', ';', ':', '-', '–', '.', ' ']);
-            return Some(PlanStep { step: step.to_owned(), done_when: done_when.to_owned() });
+            return Some(PlanStep {
+                step: step.to_owned(),
+                done_when: done_when.to_owned(),
+            });
         }
     }
-    let next = items[at + 1..].iter().find(|item| item.status == TodoState::Pending);
-    let done_when = next.map_or_else(|| text.clone(), |next| format!("the next item can begin: {}", next.content));
-    Some(PlanStep { step: text, done_when })
+    let next = items[at + 1..]
+        .iter()
+        .find(|item| item.status == TodoState::Pending);
+    let done_when = next.map_or_else(
+        || text.clone(),
+        |next| format!("the next item can begin: {}", next.content),
+    );
+    Some(PlanStep {
+        step: text,
+        done_when,
+    })
 }
 
 /// The file that a call of this history changed last.
@@ -386,8 +496,12 @@ fn system_role(config: &SessionConfig) -> Option<String> {
 fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
     let role = config.prompt.roles.main.as_deref()?;
     let (place, language) = (&config.prompt.environment, config.policy.prompt_language);
-    let environment = prompt!("../../prompts/environment").text(language).replace("{cwd}", &place.cwd);
-    let environment = environment.replace("{os}", &place.os).replace("{shell}", &place.shell);
+    let environment = prompt!("../../prompts/environment")
+        .text(language)
+        .replace("{cwd}", &place.cwd);
+    let environment = environment
+        .replace("{os}", &place.os)
+        .replace("{shell}", &place.shell);
     let parts = RoleParts {
         role: Some(role),
         agents_md,

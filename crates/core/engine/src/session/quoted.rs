@@ -1,4 +1,5 @@
-//! What actions cost before they are done: switching the model, waiting too long, archiving, another system message.
+//! What actions cost before they are done: switching the model, waiting too long, archiving,
+//! another system message.
 
 use haft_context::{CompactionPlan, ContextChange, PrefixCache, Quote, Sent};
 use haft_store::RequestOutline;
@@ -10,8 +11,8 @@ use super::{Notice, Session};
 const RECENT: usize = 64;
 
 impl Session {
-    /// What another model, which has seen nothing of this conversation, is paid for what was sent last; `None` before the first
-    /// request.
+    /// What another model, which has seen nothing of this conversation, is paid for what was sent
+    /// last; `None` before the first request.
     pub fn quote_switch(&self, to: &ModelSpec) -> Option<Quote> {
         Some(self.newest_sent()?.switch(to))
     }
@@ -25,9 +26,11 @@ impl Session {
         ))
     }
 
-    /// What is paid for having waited so long; `None` while the cache should hold what was sent last.
+    /// What is paid for having waited so long; `None` while the cache should hold what was sent
+    /// last.
     pub fn quote_waiting(&self) -> Option<Quote> {
-        self.newest_sent()?.waited(self.transcript.idle()?, &self.config.model)
+        self.newest_sent()?
+            .waited(self.transcript.idle()?, &self.config.model)
     }
 
     /// What is written again once these rounds are archived, the summary left out.
@@ -35,13 +38,20 @@ impl Session {
         let segments = &self.sent.last()?.segments;
         let is_history = |one: &SentSegment| !matches!(one.layer, Layer::System | Layer::Documents);
         let first = segments.iter().position(is_history)?;
-        let end = segments.iter().position(|one| one.message == plan.first_kept)?;
+        let end = segments
+            .iter()
+            .position(|one| one.message == plan.first_kept)?;
         let idle = self.transcript.idle().unwrap_or_default();
-        let quote = self.newest_sent()?.change(ContextChange::Without { first, end }, idle, &self.config.model);
+        let quote = self.newest_sent()?.change(
+            ContextChange::Without { first, end },
+            idle,
+            &self.config.model,
+        );
         (quote.tokens > 0).then_some(quote)
     }
 
-    /// Says first what a resumed conversation will write again because the model is another one, or because of the time.
+    /// Says first what a resumed conversation will write again because the model is another one, or
+    /// because of the time.
     pub(super) fn quote_resumption(&mut self) {
         let model = self.config.model.full_name();
         let message = match self.sent.last().map(|sent| sent.model.clone()) {
@@ -52,18 +62,24 @@ impl Session {
             Some(_) => self.quote_waiting().map(|quote| format!("the cache is cold: {quote} to write again")),
             None => None,
         };
-        self.config.notices.extend(message.map(|message| Notice { code: "quote", message, failed: false }));
+        self.config.notices.extend(message.map(|message| Notice {
+            code: "quote",
+            message,
+            failed: false,
+        }));
     }
 
     /// What the cache should hold, as far as the last request tells.
     fn newest_sent(&self) -> Option<PrefixCache> {
         let blocks = self.transcript.blocks();
         let of = |message: MessageId| blocks.get(&message).copied().unwrap_or(1);
-        self.sent.expected_cache(&self.config.model, self.prompt.tool_set().tokens, of)
+        self.sent
+            .expected_cache(&self.config.model, self.prompt.tool_set().tokens, of)
     }
 }
 
-/// A logged request as the context engine compares it, and the tokens of its tools. Policy and edits are not in the log.
+/// A logged request as the context engine compares it, and the tokens of its tools. Policy and
+/// edits are not in the log.
 pub fn sent_of(outline: &RequestOutline) -> (Sent, u32) {
     let sent = Sent {
         model: outline.summary.model.clone(),
@@ -72,13 +88,20 @@ pub fn sent_of(outline: &RequestOutline) -> (Sent, u32) {
         edits: None,
         segments: outline.segments.clone(),
     };
-    let segments: u64 = outline.segments.iter().map(|segment| u64::from(segment.tokens)).sum();
-    let tools = outline.summary.tokens.saturating_sub(segments + Request::FRAME);
+    let segments: u64 = outline
+        .segments
+        .iter()
+        .map(|segment| u64::from(segment.tokens))
+        .sum();
+    let tools = outline
+        .summary
+        .tokens
+        .saturating_sub(segments + Request::FRAME);
     (sent, u32::try_from(tools).unwrap_or(u32::MAX))
 }
 
-/// What the cache of a model should hold after these requests of a conversation. `blocks` tells how many content blocks a
-/// message has.
+/// What the cache of a model should hold after these requests of a conversation. `blocks` tells how
+/// many content blocks a message has.
 pub fn prefix_cache_of(
     outlines: &[RequestOutline],
     model: &ModelSpec,
@@ -88,11 +111,18 @@ pub fn prefix_cache_of(
     let mut cache = PrefixCache::new(model);
     let mut before = None;
     let recent = &outlines[outlines.len().saturating_sub(RECENT)..];
-    for outline in recent.iter().filter(|outline| outline.summary.model == name) {
+    for outline in recent
+        .iter()
+        .filter(|outline| outline.summary.model == name)
+    {
         let at = outline.summary.sent_at;
-        let after = before.replace(at).and_then(|before| at.duration_since(before).try_into().ok());
+        let after = before
+            .replace(at)
+            .and_then(|before| at.duration_since(before).try_into().ok());
         let (sent, tools) = sent_of(outline);
-        cache.note_sent(after.unwrap_or_default(), &sent, tools, |segment| blocks(segment.message));
+        cache.note_sent(after.unwrap_or_default(), &sent, tools, |segment| {
+            blocks(segment.message)
+        });
     }
     cache
 }

@@ -1,11 +1,13 @@
-//! Tools under another description than their own: one a conversation knows them by, or one in another language than English.
+//! Tools under another description than their own: one a conversation knows them by, or one in
+//! another language than English.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_tool::{
-    Access, CaseDocument, DeferralUpdate, Foreseen, Intent, Manual, Registry, Tool, ToolContext, ToolOutput, ToolTexts,
+    Access, CaseDocument, DeferralUpdate, Foreseen, Intent, Manual, Registry, Tool, ToolContext,
+    ToolOutput, ToolTexts,
 };
 use haft_types::{Envelope, PromptLanguage, ToolSpec};
 use serde_json::Value;
@@ -24,20 +26,47 @@ pub(super) fn translate(registry: &mut Registry, config: &SessionConfig) {
 
 /// The tool, described in this language where it can be.
 pub(super) fn in_language(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<dyn Tool> {
-    let Some(prompt) = tool.prompt().filter(|_| language == PromptLanguage::Chinese) else { return tool };
+    let Some(prompt) = tool
+        .prompt()
+        .filter(|_| language == PromptLanguage::Chinese)
+    else {
+        return tool;
+    };
     let (english, texts) = (ToolTexts::of(prompt.english), ToolTexts::of(prompt.chinese));
-    let ToolSpec { name, description, mut parameters } = tool.spec().clone();
+    let ToolSpec {
+        name,
+        description,
+        mut parameters,
+    } = tool.spec().clone();
     // Some go on with what is known only while haft runs.
-    let rest = description.strip_prefix(english.description).unwrap_or_default();
+    let rest = description
+        .strip_prefix(english.description)
+        .unwrap_or_default();
     describe(&mut parameters, &texts.others);
-    let spec = ToolSpec { name, description: format!("{}{rest}", texts.description), parameters };
+    let spec = ToolSpec {
+        name,
+        description: format!("{}{rest}", texts.description),
+        parameters,
+    };
     let manual = texts.manual(*tool.manual());
-    Arc::new(RedescribedTool { spec, manual, reachable: tool.reachable().cloned(), tool })
+    Arc::new(RedescribedTool {
+        spec,
+        manual,
+        reachable: tool.reachable().cloned(),
+        tool,
+    })
 }
 
 fn describe(schema: &mut Value, texts: &BTreeMap<&str, &str>) {
-    for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        if let (Some(text), Some(description)) = (texts.get(name.as_str()), property.get_mut("description")) {
+    for (name, property) in schema
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let (Some(text), Some(description)) =
+            (texts.get(name.as_str()), property.get_mut("description"))
+        {
             *description = Value::from(*text);
         }
     }
@@ -60,8 +89,24 @@ impl RedescribedTool {
     pub(super) fn new(tool: Arc<dyn Tool>, learnt: String) -> Self {
         let (spec, manual) = (tool.spec().clone(), *tool.manual());
         match tool.reachable().cloned() {
-            Some(list) => Self { spec, manual, reachable: Some(CaseDocument { text: learnt, ..list }), tool },
-            None => Self { spec: ToolSpec { description: learnt, ..spec }, manual, reachable: None, tool },
+            Some(list) => Self {
+                spec,
+                manual,
+                reachable: Some(CaseDocument {
+                    text: learnt,
+                    ..list
+                }),
+                tool,
+            },
+            None => Self {
+                spec: ToolSpec {
+                    description: learnt,
+                    ..spec
+                },
+                manual,
+                reachable: None,
+                tool,
+            },
         }
     }
 }
@@ -98,7 +143,9 @@ impl Tool for RedescribedTool {
 
     fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
         match self.tool.with_deferred(deferred) {
-            DeferralUpdate::Replaced(tool) => DeferralUpdate::Replaced(in_language(tool, PromptLanguage::Chinese)),
+            DeferralUpdate::Replaced(tool) => {
+                DeferralUpdate::Replaced(in_language(tool, PromptLanguage::Chinese))
+            }
             update @ (DeferralUpdate::Same | DeferralUpdate::Useless) => update,
         }
     }

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use haft_context::{MentionKind, MentionTools, treat_input};
 use haft_sandbox::give_back_memory;
-use haft_types::{Envelope, EventBody, Image, Origin, Outcome, PermissionMode, Prompt, ToolCall, TurnResult, prompt};
+use haft_types::{
+    Envelope, EventBody, Image, Origin, Outcome, PermissionMode, Prompt, ToolCall, TurnResult,
+    prompt,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::run_calls::{Interruption, interrupted};
@@ -47,7 +50,10 @@ impl Session {
         }
         let ended = self.run_turn(input, &mut turn, &mut io).await;
         let (end, never_valid) = ended.unwrap_or_else(|EngineError::Store(error)| {
-            let reason = Reason { code: TurnResult::STORE_FAILED.into(), message: error.to_string() };
+            let reason = Reason {
+                code: TurnResult::STORE_FAILED.into(),
+                message: error.to_string(),
+            };
             (End::new(Outcome::Failed, reason), false)
         });
         self.describe_changes(end.outcome, &mut io).await;
@@ -55,8 +61,15 @@ impl Session {
     }
 
     /// How one turn of this session is watched and stopped.
-    pub(super) fn turn_io<'a>(&self, sink: &'a mut dyn EventSink, cancel: &'a CancellationToken) -> TurnIo<'a> {
-        let (id, masker) = (self.transcript.id().clone(), self.config.safety.masker.clone());
+    pub(super) fn turn_io<'a>(
+        &self,
+        sink: &'a mut dyn EventSink,
+        cancel: &'a CancellationToken,
+    ) -> TurnIo<'a> {
+        let (id, masker) = (
+            self.transcript.id().clone(),
+            self.config.safety.masker.clone(),
+        );
         TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).after(self.seq)
     }
 
@@ -95,29 +108,47 @@ impl Session {
         self.tell_hooked(io);
     }
 
-    /// Mends the end of the conversation, takes the user's input in, and says where the turn begins.
-    async fn take_input(&mut self, input: Option<String>, io: &mut TurnIo<'_>) -> Result<Position, EngineError> {
-        let unfinished = if self.transcript.turn_ended() { None } else { self.unfinished().await };
-        let Resumption { uncertain, position } = self.transcript.resumption(unfinished);
+    /// Mends the end of the conversation, takes the user's input in, and says where the turn
+    /// begins.
+    async fn take_input(
+        &mut self,
+        input: Option<String>,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Position, EngineError> {
+        let unfinished = if self.transcript.turn_ended() {
+            None
+        } else {
+            self.unfinished().await
+        };
+        let Resumption {
+            uncertain,
+            position,
+        } = self.transcript.resumption(unfinished);
         for call in uncertain {
             let envelope = self.interrupted_agents(&call).await?;
             let envelope = envelope.unwrap_or_else(|| interrupted(&call, Interruption::Uncertain));
             self.answer(&call, envelope.into(), io).await?;
         }
-        let Some(text) = input else { return Ok(position) };
+        let Some(text) = input else {
+            return Ok(position);
+        };
         match position {
             Position::WantsAnswer(_) => {
                 for call in resume::unanswered(self.transcript.history()) {
-                    self.answer(&call, self.answered(&call, &text).into(), io).await?;
+                    self.answer(&call, self.answered(&call, &text).into(), io)
+                        .await?;
                     if call.name == names::PLAN {
                         let planning = self.mode() == PermissionMode::Plan;
-                        self.prompt.note_plan_mode(planning, &self.transcript).await?;
+                        self.prompt
+                            .note_plan_mode(planning, &self.transcript)
+                            .await?;
                     }
                 }
             }
             Position::WantsTools(calls) => {
                 for call in calls {
-                    self.answer(&call, interrupted(&call, Interruption::NotRun).into(), io).await?;
+                    self.answer(&call, interrupted(&call, Interruption::NotRun).into(), io)
+                        .await?;
                 }
                 self.take_words(&text, Origin::Joined, io).await?;
             }
@@ -131,7 +162,9 @@ impl Session {
         }
         if let Some(schema) = &self.config.task.answer {
             let instruction = schema.instruction(self.config.policy.prompt_language);
-            self.transcript.append_user(instruction, Origin::Engine).await?;
+            self.transcript
+                .append_user(instruction, Origin::Engine)
+                .await?;
         }
         Ok(Position::WantsReply)
     }
@@ -139,7 +172,11 @@ impl Session {
     /// The user's word on what a call put before them.
     fn answered(&self, call: &ToolCall, text: &str) -> Envelope {
         let over = call.name == names::PLAN && self.mode() != PermissionMode::Plan;
-        let mode = if over { "\n\nPlan mode is over: you can change files and run commands now." } else { "" };
+        let mode = if over {
+            "\n\nPlan mode is over: you can change files and run commands now."
+        } else {
+            ""
+        };
         Envelope::success(format!("The user answered: {text}{mode}"))
     }
 
@@ -147,23 +184,45 @@ impl Session {
     pub(super) fn treated(&self, text: &str) -> String {
         let folder = &self.config.folders.workspace.cwd;
         let tools = self.prompt.registry().told();
-        let reading = MentionTools { read_file: tools.contains(names::READ), list_files: tools.contains("list_files") };
-        treat_input(text, self.config.policy.mentions as usize, reading, &|path| mention_kind(&folder.join(path)))
+        let reading = MentionTools {
+            read_file: tools.contains(names::READ),
+            list_files: tools.contains("list_files"),
+        };
+        treat_input(
+            text,
+            self.config.policy.mentions as usize,
+            reading,
+            &|path| mention_kind(&folder.join(path)),
+        )
     }
 
-    /// Appends the user's input. Compaction comes first: it looks at the conversation the input will be answered in.
-    async fn take_words(&mut self, text: &str, origin: Origin, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
+    /// Appends the user's input. Compaction comes first: it looks at the conversation the input
+    /// will be answered in.
+    async fn take_words(
+        &mut self,
+        text: &str,
+        origin: Origin,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
         let treated = self.treated(text);
         self.compact_if_due(&treated, io).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
-        let input =
-            if sets_goal { format!("{treated}\n\n{}", GOAL.text(self.config.policy.prompt_language)) } else { treated };
+        let input = if sets_goal {
+            format!(
+                "{treated}\n\n{}",
+                GOAL.text(self.config.policy.prompt_language)
+            )
+        } else {
+            treated
+        };
         let images = std::mem::take(&mut self.attached);
         let input = match self.described(&images, io).await? {
             Some(shown) => format!("{input}\n\n{shown}"),
             None => input,
         };
-        self.transcript.append_user_with(input, images, origin).await
+        self.transcript
+            .append_user_with(input, images, origin)
+            .await
     }
 
     /// Sends these images with the user's next input.
@@ -184,24 +243,42 @@ impl Session {
         } else if self.config.model.tool_protocol.is_text() && completes {
             Some(Unfinished::NoCompletion)
         } else if self.agents.rank == Rank::Sub || !self.transcript.round_used(names::TODO_WRITE) {
-            // The list is the main agent's, and a round that did not touch it is about something else.
+            // The list is the main agent's, and a round that did not touch it is about something
+            // else.
             None
         } else {
-            Some(self.prompt.todo().open_items().await).filter(|open| *open > 0).map(Unfinished::OpenTodos)
+            Some(self.prompt.todo().open_items().await)
+                .filter(|open| *open > 0)
+                .map(Unfinished::OpenTodos)
         }
     }
 
-    async fn report(&mut self, mut end: End, turn: &Turn, never_valid: bool, io: &mut TurnIo<'_>) -> RunReport {
+    async fn report(
+        &mut self,
+        mut end: End,
+        turn: &Turn,
+        never_valid: bool,
+        io: &mut TurnIo<'_>,
+    ) -> RunReport {
         self.leave_agents(io).await;
         if end.outcome == Outcome::Waiting && self.agents.rank == Rank::Main {
-            let moment = Moment::Notification { notification_type: "idle_prompt", message: end.reason.message.clone() };
+            let moment = Moment::Notification {
+                notification_type: "idle_prompt",
+                message: end.reason.message.clone(),
+            };
             self.call_back(moment, io).await;
         }
         self.note_end(end.outcome);
         if end.outcome == Outcome::Failed {
             io.error(&end.reason.code, &end.reason.message);
         }
-        mark_nothing_changed(&mut end, turn, self.transcript.history(), self.prompt.registry(), io);
+        mark_nothing_changed(
+            &mut end,
+            turn,
+            self.transcript.history(),
+            self.prompt.registry(),
+            io,
+        );
         if end.outcome == Outcome::Completed
             && let Err(error) = self.transcript.note_turn_ended(end.outcome).await
         {
@@ -219,14 +296,21 @@ impl Session {
         mask_text(&self.config.safety.masker, &mut result.text);
         self.seq = io.seq();
         self.resumed = true;
-        RunReport { result, never_valid: never_valid && turn.replies() == 0 }
+        RunReport {
+            result,
+            never_valid: never_valid && turn.replies() == 0,
+        }
     }
 }
 
 /// What a path is that the user's input may mention; `None` if there is nothing.
 pub fn mention_kind(path: &Path) -> Option<MentionKind> {
     let found = std::fs::metadata(path).ok()?;
-    Some(if found.is_dir() { MentionKind::Folder } else { MentionKind::File })
+    Some(if found.is_dir() {
+        MentionKind::Folder
+    } else {
+        MentionKind::File
+    })
 }
 
 /// What is added to the input that sets a goal.

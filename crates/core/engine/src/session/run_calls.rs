@@ -1,6 +1,8 @@
-//! Runs the calls of a reply: through the check of calls, past whoever permits them, then reads side by side and everything with effects one after another.
+//! Runs the calls of a reply: through the check of calls, past whoever permits them, then reads
+//! side by side and everything with effects one after another.
 //!
-//! Invariant: a call with effects is noted in the store before it begins, and its result is stored before it is shown.
+//! Invariant: a call with effects is noted in the store before it begins, and its result is stored
+//! before it is shown.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +36,11 @@ struct Permitted {
 }
 
 impl Session {
-    pub(super) async fn run_tools(&mut self, calls: Vec<ToolCall>, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
+    pub(super) async fn run_tools(
+        &mut self,
+        calls: Vec<ToolCall>,
+        io: &mut TurnIo<'_>,
+    ) -> Result<Input, EngineError> {
         let mut done = ToolsDone::default();
         let mut admitted = Vec::new();
         let stop = self.transcript.last_stop_reason();
@@ -42,27 +48,46 @@ impl Session {
             let permitted = match checked {
                 // What a person is asked stands after the results of what came before.
                 Ok(call) if !calls::is_harmless(call.tool.access()) => {
-                    self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io)
+                        .await?;
                     match call_check::completion_objection(&call.call, &done) {
-                        Some(envelope) => Some(Err(Box::new(Refused { call: call.call, envelope, denied: false }))),
+                        Some(envelope) => Some(Err(Box::new(Refused {
+                            call: call.call,
+                            envelope,
+                            denied: false,
+                        }))),
                         None => self.permitted(call, io).await,
                     }
                 }
                 Ok(call) => self.permitted(call, io).await,
                 Err(refused) => Some(Err(refused)),
             };
-            let Some(permitted) = permitted else { return Ok(Input::Cancelled) };
+            let Some(permitted) = permitted else {
+                return Ok(Input::Cancelled);
+            };
             match permitted {
                 Ok(call) if calls::is_harmless(call.admitted.tool.access()) => admitted.push(call),
                 Ok(call) => self.run_group(vec![call], &mut done, io).await?,
                 Err(refused) => {
-                    self.run_group(std::mem::take(&mut admitted), &mut done, io).await?;
+                    self.run_group(std::mem::take(&mut admitted), &mut done, io)
+                        .await?;
                     if refused.denied {
                         done.denied = Some(refused.envelope.text.clone());
                     }
-                    calls::count_effect(&refused.call, CallFate::NotRun, self.prompt.registry(), &mut done.effects);
+                    calls::count_effect(
+                        &refused.call,
+                        CallFate::NotRun,
+                        self.prompt.registry(),
+                        &mut done.effects,
+                    );
                     let mut output = refused.envelope.into();
-                    calls::note_output(&refused.call, &mut output, &mut done, self.prompt.registry(), io);
+                    calls::note_output(
+                        &refused.call,
+                        &mut output,
+                        &mut done,
+                        self.prompt.registry(),
+                        io,
+                    );
                     self.answer(&refused.call, output, io).await?;
                 }
             }
@@ -75,14 +100,23 @@ impl Session {
         Ok(Input::ToolsDone(done))
     }
 
-    /// Whether a call may run. None when the run was cancelled while somebody was asked: the call stays as it is.
-    async fn permitted(&self, call: Admitted, io: &mut TurnIo<'_>) -> Option<Result<Permitted, Box<Refused>>> {
+    /// Whether a call may run. None when the run was cancelled while somebody was asked: the call
+    /// stays as it is.
+    async fn permitted(
+        &self,
+        call: Admitted,
+        io: &mut TurnIo<'_>,
+    ) -> Option<Result<Permitted, Box<Refused>>> {
         let (call, opinion, mut changed) = match self.before_call(call, io).await {
             Ok(heard) => heard,
             Err(refused) => return Some(Err(refused)),
         };
         let is_still = self.services.running.names().is_empty();
-        let files = if is_still { ProjectFiles::Still } else { ProjectFiles::Changing };
+        let files = if is_still {
+            ProjectFiles::Still
+        } else {
+            ProjectFiles::Changing
+        };
         // Nothing changes before it is decided.
         let context = self.tool_context(&call.call, &Unrecorded, io.cancel, &ProgressRelay::new());
         let decided = tokio::select! {
@@ -91,22 +125,42 @@ impl Session {
             decided = self.permit.decide(call.tool.as_ref(), &context, &call.arguments, opinion, files) => decided,
         };
         Some(match decided {
-            Ok(Granted { outside, commits, changed: other, notice }) => {
+            Ok(Granted {
+                outside,
+                commits,
+                changed: other,
+                notice,
+            }) => {
                 if let Some(notice) = notice {
                     io.notice("permissions", notice);
                 }
-                let objection =
-                    other.as_ref().and_then(|other| call_check::objection(call.tool.as_ref(), &call.call.name, other));
+                let objection = other.as_ref().and_then(|other| {
+                    call_check::objection(call.tool.as_ref(), &call.call.name, other)
+                });
                 if let Some(envelope) = objection {
-                    return Some(Err(Box::new(Refused { call: call.call, envelope, denied: false })));
+                    return Some(Err(Box::new(Refused {
+                        call: call.call,
+                        envelope,
+                        denied: false,
+                    })));
                 }
                 changed |= other.is_some();
                 let arguments = other.unwrap_or(call.arguments);
-                Ok(Permitted { admitted: Admitted { arguments, ..call }, outside, commits, changed })
+                Ok(Permitted {
+                    admitted: Admitted { arguments, ..call },
+                    outside,
+                    commits,
+                    changed,
+                })
             }
-            Err(Denied { envelope, wants_person }) => {
-                Err(Box::new(Refused { call: call.call, envelope, denied: wants_person }))
-            }
+            Err(Denied {
+                envelope,
+                wants_person,
+            }) => Err(Box::new(Refused {
+                call: call.call,
+                envelope,
+                denied: wants_person,
+            })),
         })
     }
 
@@ -119,26 +173,46 @@ impl Session {
     ) -> Result<(), EngineError> {
         let mut started = Vec::with_capacity(group.len());
         let mut shown = ProgressRelay::new();
-        for Permitted { admitted: call, outside, commits, changed } in group {
-            // Before it is noted as begun: should haft be killed while it scans, the call has certainly not run.
-            let recorded = self.recorded.begin(self.name_of(&call.call), call.tool.access()).await;
+        for Permitted {
+            admitted: call,
+            outside,
+            commits,
+            changed,
+        } in group
+        {
+            // Before it is noted as begun: should haft be killed while it scans, the call has
+            // certainly not run.
+            let recorded = self
+                .recorded
+                .begin(self.name_of(&call.call), call.tool.access())
+                .await;
             if calls::has_effects(call.tool.access()) {
                 self.transcript.note_begun(&call.call).await?;
             }
             let mut context = self.tool_context(&call.call, recorded.as_ref(), io.cancel, &shown);
             context.workspace.extra.extend(outside);
             context.commits = commits;
-            let ran = RanCall { arguments: self.kept_arguments(&call, changed), changed };
+            let ran = RanCall {
+                arguments: self.kept_arguments(&call, changed),
+                changed,
+            };
             let (call, task) = calls::start(call, self.prompt.registry().clone(), context);
             started.push((call, task, recorded, ran));
         }
         for (call, task, recorded, ran) in started {
-            let (output, run) = shown.until(calls::finish(&call, task), &mut self.agents.relayed, io).await;
+            let (output, run) = shown
+                .until(calls::finish(&call, task), &mut self.agents.relayed, io)
+                .await;
             io.note_run(&call, run);
             self.take_relayed_usage();
             let mut output = recorded.end(output).await;
             self.after_call(&call, &ran, &mut output, io).await;
-            calls::count_effect(&call, CallFate::of(&output), self.prompt.registry(), &mut done.effects);
+            calls::count_effect(
+                &call,
+                CallFate::of(&output),
+                self.prompt.registry(),
+                &mut done.effects,
+            );
             calls::note_output(&call, &mut output, done, self.prompt.registry(), io);
             if !calls::waits_for_user(&output.flow) {
                 self.answer(&call, output, io).await?;
@@ -150,8 +224,15 @@ impl Session {
 
     fn name_of(&self, call: &ToolCall) -> CallName {
         // A call is always part of a stored reply.
-        let message_id = self.transcript.last_reply().unwrap_or_else(|| self.transcript.fresh_id());
-        CallName { message_id, call_id: call.id.clone(), tool: call.name.clone() }
+        let message_id = self
+            .transcript
+            .last_reply()
+            .unwrap_or_else(|| self.transcript.fresh_id());
+        CallName {
+            message_id,
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+        }
     }
 
     fn tool_context(
@@ -178,7 +259,10 @@ impl Session {
             useful: Arc::clone(&self.prompt.knowledge().useful) as _,
             notes: Arc::clone(&self.prompt.knowledge().notes) as _,
             transcript: Arc::clone(&self.prompt.knowledge().transcript) as _,
-            tokens: Arc::new(ModelTokens::new(Arc::clone(&self.services.counter), &self.config.model)),
+            tokens: Arc::new(ModelTokens::new(
+                Arc::clone(&self.services.counter),
+                &self.config.model,
+            )),
             documents: self.services.running.readers().documents.clone(),
             buffers: self.services.running.readers().buffers.clone(),
         }
@@ -191,24 +275,56 @@ impl Session {
         output: ToolOutput,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
-        let ToolOutput { mut envelope, images, changes, requests, flow: _, health: _ } = output;
+        let ToolOutput {
+            mut envelope,
+            images,
+            changes,
+            requests,
+            flow: _,
+            health: _,
+        } = output;
         for (model, usage, cost) in requests {
             self.meter.add_relayed(usage, vec![cost]);
-            io.emit(EventBody::Usage { model, usage, cost, saved_tokens: 0 });
+            io.emit(EventBody::Usage {
+                model,
+                usage,
+                cost,
+                saved_tokens: 0,
+            });
         }
         if let Some(described) = Box::pin(self.described(&images, io)).await? {
             envelope.text = format!("{}\n\n{described}", envelope.text.trim_end());
         }
         secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
         self.refer_to_earlier(&call.name, &mut envelope);
-        let (event, tool) = (call_result(call, &envelope), self.prompt.own_name(&call.name));
-        let changed = changes.iter().map(|change| self.config.folders.workspace.display(&change.path)).collect();
-        self.transcript.append_result(call, tool, ResultParts { envelope, images, changed }).await?;
+        let (event, tool) = (
+            call_result(call, &envelope),
+            self.prompt.own_name(&call.name),
+        );
+        let changed = changes
+            .iter()
+            .map(|change| self.config.folders.workspace.display(&change.path))
+            .collect();
+        self.transcript
+            .append_result(
+                call,
+                tool,
+                ResultParts {
+                    envelope,
+                    images,
+                    changed,
+                },
+            )
+            .await?;
         io.emit(event);
         for change in changes {
-            self.prompt.note_change(&self.config.folders.workspace, &change);
+            self.prompt
+                .note_change(&self.config.folders.workspace, &change);
             let path = self.config.folders.workspace.display(&change.path);
-            io.emit(EventBody::FileChanged { path, change: change.kind });
+            io.emit(EventBody::FileChanged {
+                path,
+                change: change.kind,
+            });
         }
         Ok(())
     }
@@ -229,7 +345,9 @@ pub(super) fn interrupted(call: &ToolCall, why: Interruption) -> Envelope {
         Interruption::Uncertain => format!(
             "`{name}` was interrupted: it had begun, and it is uncertain whether it took effect. Check before you do it again."
         ),
-        Interruption::NotRun => format!("`{name}` did not run: the turn was interrupted before it began."),
+        Interruption::NotRun => {
+            format!("`{name}` did not run: the turn was interrupted before it began.")
+        }
     };
     Envelope::failure("interrupted", text)
 }

@@ -1,24 +1,28 @@
-//! What was sent, and what of it is remembered for the next request: the last request, what it left out, people's edits, and
-//! what stands in for a summary that could not be had.
+//! What was sent, and what of it is remembered for the next request: the last request, what it left
+//! out, people's edits, and what stands in for a summary that could not be had.
 //!
-//! Invariant: whatever one request decides for later ones is stored before the request is sent, so that a resumed conversation
-//! sends the same.
+//! Invariant: whatever one request decides for later ones is stored before the request is sent, so
+//! that a resumed conversation sends the same.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Account, Carried, Cleared, ContextEdit, EditState, Edits, Memo, PrefixCache, Sent, Snapshot, first_kept, is_cold,
+    Account, Carried, Cleared, ContextEdit, EditState, Edits, Memo, PrefixCache, Sent, Snapshot,
+    first_kept, is_cold,
 };
 use haft_store::{LoggedRequest, LoggedSegment, Store, StoreError};
 use haft_types::{
-    ContentHash, Entry, Message, MessageId, ModelSpec, Role, SentSegment, Timestamp, TokenCounter, ToolSet,
+    ContentHash, Entry, Message, MessageId, ModelSpec, Role, SentSegment, Timestamp, TokenCounter,
+    ToolSet,
 };
 
 use super::transcript::Transcript;
 use super::{EditContextError, EngineError, SessionConfig};
-use crate::stored_state::{self, FailedSummaries, SentEdits, SentPolicy, StoredState, SummaryStandIn};
+use crate::stored_state::{
+    self, FailedSummaries, SentEdits, SentPolicy, StoredState, SummaryStandIn,
+};
 
 /// Summaries in a row that may fail or be refused before none is asked for any more.
 const MOST_FAILURES: u32 = 3;
@@ -63,7 +67,9 @@ impl SentState {
             carried: state.take(),
             edited: edits.state(),
             edits,
-            stand_in: state.take().and_then(|kept| restored_stand_in(kept, history, counter)),
+            stand_in: state
+                .take()
+                .and_then(|kept| restored_stand_in(kept, history, counter)),
             failed_summaries: state.take().map_or(0, |FailedSummaries(failures)| failures),
             most: None,
         }
@@ -99,12 +105,21 @@ impl SentState {
         blocks: impl Fn(MessageId) -> usize,
     ) -> Option<PrefixCache> {
         let mut cache = PrefixCache::new(model);
-        cache.note_sent(Duration::ZERO, self.last.as_ref()?, tools, |segment: &SentSegment| blocks(segment.message));
+        cache.note_sent(
+            Duration::ZERO,
+            self.last.as_ref()?,
+            tools,
+            |segment: &SentSegment| blocks(segment.message),
+        );
         Some(cache)
     }
 
     /// What a request is built from, with what earlier ones have decided.
-    pub(super) fn remembered<'a>(&'a self, edits: &'a EditState, snapshot: Snapshot<'a>) -> Snapshot<'a> {
+    pub(super) fn remembered<'a>(
+        &'a self,
+        edits: &'a EditState,
+        snapshot: Snapshot<'a>,
+    ) -> Snapshot<'a> {
         Snapshot {
             edits: Some(edits),
             cleared: self.cleared.as_ref(),
@@ -117,7 +132,11 @@ impl SentState {
     }
 
     /// Keeps what this request decided.
-    pub(super) async fn keep(&mut self, account: Account, transcript: &Transcript) -> Result<(), EngineError> {
+    pub(super) async fn keep(
+        &mut self,
+        account: Account,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
         if let Some(cleared) = account.cleared {
             transcript.keep_state(&cleared).await?;
             self.cleared = Some(cleared);
@@ -128,10 +147,14 @@ impl SentState {
         }
         let last = self.last.as_ref();
         if last.is_none_or(|sent| sent.policy != account.sent.policy) {
-            transcript.keep_state(&SentPolicy(account.sent.policy)).await?;
+            transcript
+                .keep_state(&SentPolicy(account.sent.policy))
+                .await?;
         }
         if last.and_then(|sent| sent.edits) != account.sent.edits {
-            transcript.keep_state(&SentEdits(account.sent.edits)).await?;
+            transcript
+                .keep_state(&SentEdits(account.sent.edits))
+                .await?;
         }
         self.last = Some(account.sent);
         Ok(())
@@ -147,8 +170,8 @@ impl SentState {
         &self.edited
     }
 
-    /// Stores an edit, which applies from then on. It is added to what is stored: nobody's edit is undone by another, and what
-    /// cannot be understood is not overwritten.
+    /// Stores an edit, which applies from then on. It is added to what is stored: nobody's edit is
+    /// undone by another, and what cannot be understood is not overwritten.
     pub(super) async fn edit(
         &mut self,
         edit: ContextEdit,
@@ -184,8 +207,9 @@ impl SentState {
             Role::User | Role::Assistant | Role::Tool => true,
             Role::System | Role::Summary => false,
         });
-        let waits =
-            |last: &Arc<Entry>| last.message.role == Role::Assistant && last.message.tool_calls().next().is_none();
+        let waits = |last: &Arc<Entry>| {
+            last.message.role == Role::Assistant && last.message.tool_calls().next().is_none()
+        };
         if last.is_some_and(|last| !waits(last)) {
             return history;
         }
@@ -201,8 +225,8 @@ impl SentState {
         self.stand_in.as_ref().map(|entry| &entry.message)
     }
 
-    /// Sends this in place of a summary that could not be had. It is no message of the conversation, but a run that goes on with
-    /// it sends the same.
+    /// Sends this in place of a summary that could not be had. It is no message of the
+    /// conversation, but a run that goes on with it sends the same.
     pub(super) async fn stand_in(
         &mut self,
         message: Message,
@@ -218,7 +242,10 @@ impl SentState {
     }
 
     /// A summary has taken the place of what stood in for it.
-    pub(super) async fn end_stand_in(&mut self, transcript: &Transcript) -> Result<(), EngineError> {
+    pub(super) async fn end_stand_in(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
         if self.stand_in.take().is_some() {
             transcript.keep_state(&SummaryStandIn(None)).await?;
         }
@@ -226,16 +253,27 @@ impl SentState {
     }
 
     /// One more summary has failed or was refused.
-    pub(super) async fn note_failure(&mut self, transcript: &Transcript) -> Result<(), EngineError> {
-        self.set_failures(self.failed_summaries + 1, transcript).await
+    pub(super) async fn note_failure(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
+        self.set_failures(self.failed_summaries + 1, transcript)
+            .await
     }
 
     /// A summary was accepted, or the user wants another try.
-    pub(super) async fn forget_failures(&mut self, transcript: &Transcript) -> Result<(), EngineError> {
+    pub(super) async fn forget_failures(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
         self.set_failures(0, transcript).await
     }
 
-    async fn set_failures(&mut self, failures: u32, transcript: &Transcript) -> Result<(), EngineError> {
+    async fn set_failures(
+        &mut self,
+        failures: u32,
+        transcript: &Transcript,
+    ) -> Result<(), EngineError> {
         if failures != self.failed_summaries && transcript.is_stored() {
             transcript.keep_state(&FailedSummaries(failures)).await?;
         }
@@ -259,7 +297,8 @@ impl SentState {
     }
 }
 
-/// What was sent in place of a summary, as long as the conversation has the messages it goes on with.
+/// What was sent in place of a summary, as long as the conversation has the messages it goes on
+/// with.
 fn restored_stand_in(
     SummaryStandIn(kept): SummaryStandIn,
     history: &[Arc<Entry>],
@@ -267,7 +306,9 @@ fn restored_stand_in(
 ) -> Option<Arc<Entry>> {
     let message = kept?;
     let first = first_kept(&message)?;
-    let there = history.iter().any(|entry| entry.message.message_id == first);
+    let there = history
+        .iter()
+        .any(|entry| entry.message.message_id == first);
     there.then(|| Entry::new(message, counter))
 }
 
@@ -280,8 +321,23 @@ pub(super) async fn last_sent(
     state: &mut StoredState,
 ) -> Result<Option<Sent>, StoreError> {
     let id = transcript.id();
-    let Some(last) = store.requests(id).await?.last().map(|summary| summary.number) else { return Ok(None) };
-    let Some(LoggedRequest { summary, segments, tools, .. }) = store.request(id, last).await? else { return Ok(None) };
+    let Some(last) = store
+        .requests(id)
+        .await?
+        .last()
+        .map(|summary| summary.number)
+    else {
+        return Ok(None);
+    };
+    let Some(LoggedRequest {
+        summary,
+        segments,
+        tools,
+        ..
+    }) = store.request(id, last).await?
+    else {
+        return Ok(None);
+    };
     let segment = |segment: LoggedSegment| SentSegment {
         layer: segment.layer,
         owner: segment.owner.into(),
@@ -293,7 +349,10 @@ pub(super) async fn last_sent(
     Ok(Some(Sent {
         model: summary.model,
         tools: ToolSet::new(tools, counter).hash,
-        policy: state.take().map_or_else(|| config.policy.for_model(&config.model).hash(), |SentPolicy(hash)| hash),
+        policy: state.take().map_or_else(
+            || config.policy.for_model(&config.model).hash(),
+            |SentPolicy(hash)| hash,
+        ),
         edits: state.take().and_then(|SentEdits(hash)| hash),
         segments: segments.into_iter().map(segment).collect(),
     }))

@@ -1,8 +1,8 @@
-//! What a conversation has running beside its calls: the model hears once of each background task that has ended, whoever
-//! watches hears of it, and at the end of a run nothing is left.
+//! What a conversation has running beside its calls: the model hears once of each background task
+//! that has ended, whoever watches hears of it, and at the end of a run nothing is left.
 //!
-//! Invariant: an announcement is a message of the stored history and names its tasks in its metadata, so that a resumed
-//! conversation knows what was announced and what was lost.
+//! Invariant: an announcement is a message of the stored history and names its tasks in its
+//! metadata, so that a resumed conversation knows what was announced and what was lost.
 
 use std::sync::Arc;
 
@@ -28,13 +28,32 @@ impl Session {
         if ended.is_empty() {
             return Ok(());
         }
-        let ids = ended.iter().map(|report| Value::from(report.id.as_str())).collect();
+        let ids = ended
+            .iter()
+            .map(|report| Value::from(report.id.as_str()))
+            .collect();
         let now = self.services.clock.now();
-        let message = Message::text(self.transcript.fresh_id(), Role::User, tagged(&announcement(&ended)), now);
+        let message = Message::text(
+            self.transcript.fresh_id(),
+            Role::User,
+            tagged(&announcement(&ended)),
+            now,
+        );
         let metadata = Metadata::from_iter([(ANNOUNCED.to_owned(), Value::Array(ids))]);
-        self.transcript.append(Message { metadata, ..message }.from(Origin::Engine)).await?;
+        self.transcript
+            .append(
+                Message {
+                    metadata,
+                    ..message
+                }
+                .from(Origin::Engine),
+            )
+            .await?;
         // The others were reported when they ended.
-        for report in ended.into_iter().filter(|report| report.phase == TaskPhase::Lost) {
+        for report in ended
+            .into_iter()
+            .filter(|report| report.phase == TaskPhase::Lost)
+        {
             io.emit(event(report));
         }
         Ok(())
@@ -47,7 +66,8 @@ impl Session {
         }
     }
 
-    /// The turn is over: ends what is left running, where nobody will look after it, and writes down what became of it.
+    /// The turn is over: ends what is left running, where nobody will look after it, and writes
+    /// down what became of it.
     pub(super) async fn leave_tasks(&self, io: &mut TurnIo<'_>) {
         self.tell_tasks(io);
         match self.config.task.leftovers {
@@ -71,8 +91,16 @@ pub(super) fn remember(running: &Running, history: &[Arc<Entry>], state: &mut St
         for result in entry.message.tool_results() {
             running.remember(&result.name, &result.envelope);
         }
-        let announced = entry.message.metadata.get(ANNOUNCED).and_then(Value::as_array).into_iter().flatten();
-        announced.filter_map(Value::as_str).for_each(|id| running.remember_announced(id));
+        let announced = entry
+            .message
+            .metadata
+            .get(ANNOUNCED)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        announced
+            .filter_map(Value::as_str)
+            .for_each(|id| running.remember_announced(id));
     }
     let EndedTasks(ended) = state.take().unwrap_or_default();
     running.remember_ended(ended);

@@ -1,6 +1,8 @@
-//! What was said in a conversation, in memory exactly as it is stored, and what is kept beside the messages.
+//! What was said in a conversation, in memory exactly as it is stored, and what is kept beside the
+//! messages.
 //!
-//! Invariant: a message is in [`Transcript::history`] exactly when it is in the store, in the same order, and without secrets.
+//! Invariant: a message is in [`Transcript::history`] exactly when it is in the store, in the same
+//! order, and without secrets.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,8 +12,9 @@ use haft_context::{CHANGED, TOOL, tagged};
 use haft_store::{Conversation, Fact, NewConversation, Store, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_types::{
-    Clock, ConversationId, Entry, Envelope, IdSource, Image, LlmMetadata, Message, MessageId, Metadata, Origin,
-    Outcome, Part, Role, ShortId, StopReason, TokenCounter, ToolCall, ToolResult, Usage,
+    Clock, ConversationId, Entry, Envelope, IdSource, Image, LlmMetadata, Message, MessageId,
+    Metadata, Origin, Outcome, Part, Role, ShortId, StopReason, TokenCounter, ToolCall, ToolResult,
+    Usage,
 };
 
 use super::{EngineError, Services, SessionConfig};
@@ -72,7 +75,8 @@ pub(super) struct Transcript {
     short_ids: HashSet<ShortId>,
     /// The calls with effects that were started.
     begun: HashSet<Begun>,
-    /// Whether the newest message was noted as the end of its turn when the conversation was opened.
+    /// Whether the newest message was noted as the end of its turn when the conversation was
+    /// opened.
     turn_ended: bool,
 }
 
@@ -91,16 +95,35 @@ impl Transcript {
         found: FoundConversation,
         on_creation: OnCreation,
     ) -> Result<Self, StoreError> {
-        let FoundConversation { conversation, resumed, messages, lock } = found;
-        let facts = if resumed { services.store.facts(&conversation.id).await? } else { Vec::new() };
+        let FoundConversation {
+            conversation,
+            resumed,
+            messages,
+            lock,
+        } = found;
+        let facts = if resumed {
+            services.store.facts(&conversation.id).await?
+        } else {
+            Vec::new()
+        };
         let (begun, ended) = read_facts(facts);
-        let newest = messages.iter().rfind(|message| message.role != Role::Summary);
+        let newest = messages
+            .iter()
+            .rfind(|message| message.role != Role::Summary);
         let turn_ended = newest.is_some_and(|last| ended.contains(&last.message_id));
-        let short_ids = messages.iter().map(|message| message.message_id.short()).collect();
+        let short_ids = messages
+            .iter()
+            .map(|message| message.message_id.short())
+            .collect();
         let counter = services.counter.as_ref();
-        // Not collected: a list of pointers would be made in the place of the messages, and keep all their room.
+        // Not collected: a list of pointers would be made in the place of the messages, and keep
+        // all their room.
         let mut history = Vec::with_capacity(messages.len());
-        history.extend(messages.into_iter().map(|message| Entry::new(message, counter)));
+        history.extend(
+            messages
+                .into_iter()
+                .map(|message| Entry::new(message, counter)),
+        );
         Ok(Self {
             services,
             conversation,
@@ -152,8 +175,8 @@ impl Transcript {
         Message::text(self.fresh_id(), role, text, self.services.clock.now())
     }
 
-    /// Stores a message, then takes it into memory. The first one brings a new conversation into being, in one transaction:
-    /// a kill leaves either both or nothing.
+    /// Stores a message, then takes it into memory. The first one brings a new conversation into
+    /// being, in one transaction: a kill leaves either both or nothing.
     pub(super) async fn append(&mut self, mut message: Message) -> Result<(), EngineError> {
         secrets::mask_message(&self.services.masker, &mut message);
         let store = &self.services.store;
@@ -171,11 +194,16 @@ impl Transcript {
             self.stored = true;
         }
         self.short_ids.insert(message.message_id.short());
-        self.history.push(Entry::new(message, self.services.counter.as_ref()));
+        self.history
+            .push(Entry::new(message, self.services.counter.as_ref()));
         Ok(())
     }
 
-    pub(super) async fn append_user(&mut self, text: String, origin: Origin) -> Result<(), EngineError> {
+    pub(super) async fn append_user(
+        &mut self,
+        text: String,
+        origin: Origin,
+    ) -> Result<(), EngineError> {
         let message = self.draft_text(Role::User, text).from(origin);
         self.append(message).await
     }
@@ -202,35 +230,64 @@ impl Transcript {
         &mut self,
         call: &ToolCall,
         tool: &str,
-        ResultParts { envelope, images, changed }: ResultParts,
+        ResultParts {
+            envelope,
+            images,
+            changed,
+        }: ResultParts,
     ) -> Result<(), EngineError> {
         // APIs want the name under which the call stands in the reply.
-        let reply = self.history.iter().rfind(|entry| entry.message.role == Role::Assistant);
-        let written = reply.and_then(|entry| entry.message.tool_calls().find(|one| one.id == call.id));
+        let reply = self
+            .history
+            .iter()
+            .rfind(|entry| entry.message.role == Role::Assistant);
+        let written =
+            reply.and_then(|entry| entry.message.tool_calls().find(|one| one.id == call.id));
         let name = written.unwrap_or(call).name.clone();
-        let result = ToolResult { tool_call_id: call.id.clone(), name, envelope };
+        let result = ToolResult {
+            tool_call_id: call.id.clone(),
+            name,
+            envelope,
+        };
         let mut content = vec![Part::ToolResult(Box::new(result))];
         content.extend(images.into_iter().map(Part::Image));
-        let mut metadata =
-            Metadata::from_iter([(TOOL.to_owned(), tool.into()), ("step".to_owned(), self.step().into())]);
+        let mut metadata = Metadata::from_iter([
+            (TOOL.to_owned(), tool.into()),
+            ("step".to_owned(), self.step().into()),
+        ]);
         if !changed.is_empty() {
             metadata.insert(CHANGED.to_owned(), changed.into());
         }
         let message = self.draft(Role::Tool, content);
-        self.append(Message { metadata, ..message }).await
+        self.append(Message {
+            metadata,
+            ..message
+        })
+        .await
     }
 
     /// The messages since the newest archive: that of a summary, or what stands in for one.
     pub(super) fn since_archive(&self, stand_in: Option<&Message>) -> &[Arc<Entry>] {
-        let summary = self.history.iter().rposition(|entry| entry.message.role == Role::Summary).map_or(0, |at| at + 1);
-        let later =
-            |message: &Message| self.history.partition_point(|one| one.message.created_at <= message.created_at);
+        let summary = self
+            .history
+            .iter()
+            .rposition(|entry| entry.message.role == Role::Summary)
+            .map_or(0, |at| at + 1);
+        let later = |message: &Message| {
+            self.history
+                .partition_point(|one| one.message.created_at <= message.created_at)
+        };
         &self.history[stand_in.map_or(0, later).max(summary)..]
     }
 
     /// The results of the round so far, the newest first.
     fn results(&self) -> impl Iterator<Item = &Message> {
-        let round = self.history.iter().rev().map(|entry| &entry.message).take_while(|message| !message.opens_round());
+        let round = self
+            .history
+            .iter()
+            .rev()
+            .map(|entry| &entry.message)
+            .take_while(|message| !message.opens_round());
         round.filter(|message| message.role == Role::Tool)
     }
 
@@ -241,32 +298,61 @@ impl Transcript {
 
     /// Whether the round has called this tool.
     pub(super) fn round_used(&self, tool: &str) -> bool {
-        self.results().any(|message| message.metadata.get(TOOL).is_some_and(|name| name == tool))
+        self.results()
+            .any(|message| message.metadata.get(TOOL).is_some_and(|name| name == tool))
     }
 
     /// Notes that a call with effects begins.
     pub(super) async fn note_begun(&mut self, call: &ToolCall) -> Result<(), EngineError> {
-        let Some(message_id) = self.last_reply() else { return Ok(()) };
-        let fact = Fact::ToolStarted { message_id, call_id: call.id.clone() };
-        self.services.store.note(&self.conversation.id, fact).await?;
+        let Some(message_id) = self.last_reply() else {
+            return Ok(());
+        };
+        let fact = Fact::ToolStarted {
+            message_id,
+            call_id: call.id.clone(),
+        };
+        self.services
+            .store
+            .note(&self.conversation.id, fact)
+            .await?;
         self.begun.insert((message_id, call.id.clone()));
         Ok(())
     }
 
     /// Notes that the newest message ends its turn.
     pub(super) async fn note_turn_ended(&self, outcome: Outcome) -> Result<(), EngineError> {
-        let Some(last) = self.history.last() else { return Ok(()) };
-        let fact = Fact::TurnEnded { message_id: last.message.message_id, outcome };
-        Ok(self.services.store.note(&self.conversation.id, fact).await?)
+        let Some(last) = self.history.last() else {
+            return Ok(());
+        };
+        let fact = Fact::TurnEnded {
+            message_id: last.message.message_id,
+            outcome,
+        };
+        Ok(self
+            .services
+            .store
+            .note(&self.conversation.id, fact)
+            .await?)
     }
 
     /// Keeps a document with the conversation.
-    pub(super) async fn keep_state<T: StateDocument + Sync>(&self, document: &T) -> Result<(), EngineError> {
-        Ok(stored_state::write(self.services.store.as_ref(), &self.conversation.id, document).await?)
+    pub(super) async fn keep_state<T: StateDocument + Sync>(
+        &self,
+        document: &T,
+    ) -> Result<(), EngineError> {
+        Ok(stored_state::write(
+            self.services.store.as_ref(),
+            &self.conversation.id,
+            document,
+        )
+        .await?)
     }
 
     /// The same for a document that may hold secrets.
-    pub(super) async fn keep_masked_state<T: StateDocument + Sync>(&self, document: &T) -> Result<(), EngineError> {
+    pub(super) async fn keep_masked_state<T: StateDocument + Sync>(
+        &self,
+        document: &T,
+    ) -> Result<(), EngineError> {
         let (store, masker) = (self.services.store.as_ref(), &self.services.masker);
         Ok(stored_state::write_masked(store, &self.conversation.id, document, masker).await?)
     }
@@ -283,11 +369,16 @@ impl Transcript {
 
     /// How many rounds there are.
     pub(super) fn rounds(&self) -> u32 {
-        self.history.iter().filter(|entry| entry.message.opens_round()).count() as u32
+        self.history
+            .iter()
+            .filter(|entry| entry.message.opens_round())
+            .count() as u32
     }
 
     fn newest_reply(&self) -> Option<&Arc<Entry>> {
-        self.history.iter().rfind(|entry| entry.message.role == Role::Assistant)
+        self.history
+            .iter()
+            .rfind(|entry| entry.message.role == Role::Assistant)
     }
 
     /// The id of the model's newest reply.
@@ -297,39 +388,67 @@ impl Transcript {
 
     /// Why the model stopped writing its newest reply.
     pub(super) fn last_stop_reason(&self) -> StopReason {
-        self.newest_reply().and_then(|entry| resume::stop_reason(&entry.message)).unwrap_or(StopReason::ToolUse)
+        self.newest_reply()
+            .and_then(|entry| resume::stop_reason(&entry.message))
+            .unwrap_or(StopReason::ToolUse)
     }
 
     /// How long ago the model was asked last.
     pub(super) fn idle(&self) -> Option<Duration> {
         let asked = self.newest_reply()?.message.created_at;
-        self.services.clock.now().duration_since(asked).try_into().ok()
+        self.services
+            .clock
+            .now()
+            .duration_since(asked)
+            .try_into()
+            .ok()
     }
 
     /// The newest text of the user or of the model, so many characters of it.
     pub(super) fn newest_text(&self, role: Role, characters: usize) -> String {
-        let texts = self.history.iter().rev().map(|entry| &entry.message).filter(|message| message.role == role);
-        let text = texts.map(Message::joined_text).find(|text| !text.trim().is_empty());
+        let texts = self
+            .history
+            .iter()
+            .rev()
+            .map(|entry| &entry.message)
+            .filter(|message| message.role == role);
+        let text = texts
+            .map(Message::joined_text)
+            .find(|text| !text.trim().is_empty());
         text.unwrap_or_default().chars().take(characters).collect()
     }
 
     /// How many content blocks each message has.
     pub(super) fn blocks(&self) -> HashMap<MessageId, usize> {
-        self.history.iter().map(|entry| (entry.message.message_id, entry.message.content.len())).collect()
+        self.history
+            .iter()
+            .map(|entry| (entry.message.message_id, entry.message.content.len()))
+            .collect()
     }
 
     /// The counted tokens of what came after the newest reply.
     pub(super) fn tokens_since_reply(&self) -> u64 {
-        let new = self.history.iter().rev().take_while(|entry| entry.message.role != Role::Assistant);
+        let new = self
+            .history
+            .iter()
+            .rev()
+            .take_while(|entry| entry.message.role != Role::Assistant);
         new.map(|entry| u64::from(entry.tokens)).sum()
     }
 
-    /// The usage of the newest request, unless a summary has been made since: then the next request is smaller.
+    /// The usage of the newest request, unless a summary has been made since: then the next request
+    /// is smaller.
     pub(super) fn usage_since_last_summary(&self) -> Option<Usage> {
-        let newest =
-            self.history.iter().rfind(|entry| matches!(entry.message.role, Role::Assistant | Role::Summary))?;
+        let newest = self
+            .history
+            .iter()
+            .rfind(|entry| matches!(entry.message.role, Role::Assistant | Role::Summary))?;
         match newest.message.role {
-            Role::Assistant => newest.message.llm_metadata.as_deref().map(LlmMetadata::usage),
+            Role::Assistant => newest
+                .message
+                .llm_metadata
+                .as_deref()
+                .map(LlmMetadata::usage),
             Role::Summary | Role::System | Role::User | Role::Tool => None,
         }
     }
@@ -340,7 +459,10 @@ fn read_facts(facts: Vec<Fact>) -> (HashSet<Begun>, HashSet<MessageId>) {
     let (mut begun, mut ended) = (HashSet::new(), HashSet::new());
     for fact in facts {
         match fact {
-            Fact::ToolStarted { message_id, call_id } => {
+            Fact::ToolStarted {
+                message_id,
+                call_id,
+            } => {
                 begun.insert((message_id, call_id));
             }
             Fact::TurnEnded { message_id, .. } => {

@@ -1,14 +1,17 @@
-//! A session as the host of a turn: requests from the context engine, replies to the store, calls past permissions and hooks.
+//! A session as the host of a turn: requests from the context engine, replies to the store, calls
+//! past permissions and hooks.
 //!
-//! Invariant: what an event shows of a message is in the store first (`tool_result`, `usage`), except the text of a reply that is
-//! still arriving.
+//! Invariant: what an event shows of a message is in the store first (`tool_result`, `usage`),
+//! except the text of a reply that is still arriving.
 
 use std::sync::Arc;
 
 use haft_context::{Assembly, ContextError, HintFilter, MessageIds, strip_hints};
 use haft_model::{Delta, ModelError, Reply};
 use haft_store::SentRequest;
-use haft_types::{Cost, LlmMetadata, Message, ModelSpec, Part, Request, Role, ToolCall, ToolProtocol};
+use haft_types::{
+    Cost, LlmMetadata, Message, ModelSpec, Part, Request, Role, ToolCall, ToolProtocol,
+};
 
 use super::build::cause_of;
 use super::models::MOST_SQUEEZES;
@@ -31,7 +34,8 @@ pub(super) struct SessionTurn<'a> {
     cause: Option<String>,
     /// How often it was made shorter, because the provider refused it as too long.
     squeezed: u32,
-    /// Whether a reply has come: what the user wrote before that waits for a request that follows one.
+    /// Whether a reply has come: what the user wrote before that waits for a request that follows
+    /// one.
     replied: bool,
     /// Whether the last request could never have had a valid reply.
     pub(super) never_valid: bool,
@@ -39,7 +43,14 @@ pub(super) struct SessionTurn<'a> {
 
 impl<'a> SessionTurn<'a> {
     pub(super) fn new(session: &'a mut Session) -> Self {
-        Self { session, request: None, cause: None, squeezed: 0, replied: false, never_valid: false }
+        Self {
+            session,
+            request: None,
+            cause: None,
+            squeezed: 0,
+            replied: false,
+            never_valid: false,
+        }
     }
 
     /// Sends one request. The error is one that another request might mend.
@@ -54,7 +65,14 @@ impl<'a> SessionTurn<'a> {
             return Ok(Ok(Input::Stopped(reason)));
         }
         let client = &session.services.models.client;
-        let paid = match PaidRequest::reserve(Arc::clone(request), client, &session.meter, io.cancel).await {
+        let paid = match PaidRequest::reserve(
+            Arc::clone(request),
+            client,
+            &session.meter,
+            io.cancel,
+        )
+        .await
+        {
             Ok(paid) => paid,
             Err(error) => return Ok(Err(error)),
         };
@@ -66,10 +84,18 @@ impl<'a> SessionTurn<'a> {
             cause: self.cause.take(),
         };
         // The log must not delay the request: it is written while the model thinks.
-        drop(session.services.store.log_request(session.transcript.id(), sent));
+        drop(
+            session
+                .services
+                .store
+                .log_request(session.transcript.id(), sent),
+        );
         let (mut teller, listener) = session.hooked.generation(session.prompt.registry());
         let (client, meter) = (&mut session.services.models.client, &mut session.meter);
-        let (cancel, mut shown) = (io.cancel, ShownReply::new(session.config.policy.message_ids, io));
+        let (cancel, mut shown) = (
+            io.cancel,
+            ShownReply::new(session.config.policy.message_ids, io),
+        );
         let arriving = async {
             let mut tell = |delta: Delta| {
                 teller.hear(&delta);
@@ -98,17 +124,29 @@ impl<'a> SessionTurn<'a> {
         self.replied = true;
         // Not before: whatever hooks do, the reply is stored.
         self.session.call_back(ended, io).await;
-        Ok(Ok(failure.map_or(Input::Replied(replied), |error| failed(&error))))
+        Ok(Ok(
+            failure.map_or(Input::Replied(replied), |error| failed(&error))
+        ))
     }
 
-    /// Makes ready for another request after one that failed: shorter, or to another model. `false` when there is none to try.
-    fn recover(&mut self, refused: &Request, error: &ModelError, io: &mut TurnIo<'_>) -> Result<bool, ContextError> {
+    /// Makes ready for another request after one that failed: shorter, or to another model. `false`
+    /// when there is none to try.
+    fn recover(
+        &mut self,
+        refused: &Request,
+        error: &ModelError,
+        io: &mut TurnIo<'_>,
+    ) -> Result<bool, ContextError> {
         if error.is_too_long() && self.squeezed < MOST_SQUEEZES {
             self.squeezed += 1;
             self.session.squeeze(refused, self.squeezed, io);
             return Ok(true);
         }
-        if error.is_overload() { self.session.switch_model(error, io) } else { Ok(false) }
+        if error.is_overload() {
+            self.session.switch_model(error, io)
+        } else {
+            Ok(false)
+        }
     }
 }
 
@@ -134,10 +172,16 @@ impl TurnHost for SessionTurn<'_> {
         session.tell_mode().await?;
         session.append_context().await?;
         session.compact_if_due("", io).await?;
-        let late = if session.is_cold() { Late::Welcome } else { Late::Wait };
+        let late = if session.is_cold() {
+            Late::Welcome
+        } else {
+            Late::Wait
+        };
         session.prompt.learn_programs(late, io.cancel).await;
         match session.refresh_documents(io).await {
-            Ok(problems) => problems.into_iter().for_each(|problem| io.error("document", problem)),
+            Ok(problems) => problems
+                .into_iter()
+                .for_each(|problem| io.error("document", problem)),
             Err(error) => return Ok(no_request(&error)),
         }
         session.keep_descriptions().await?;
@@ -154,7 +198,9 @@ impl TurnHost for SessionTurn<'_> {
 
     async fn send_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         loop {
-            let Some(request) = self.request.take() else { return Ok(Input::Built) };
+            let Some(request) = self.request.take() else {
+                return Ok(Input::Built);
+            };
             let error = match self.ask(&request, io).await? {
                 Ok(input) => return Ok(input),
                 Err(error) => error,
@@ -175,17 +221,29 @@ impl TurnHost for SessionTurn<'_> {
     }
 
     fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
-        let Session { config, transcript, .. } = &*self.session;
+        let Session {
+            config, transcript, ..
+        } = &*self.session;
         let parts = match config.policy.message_ids {
             MessageIds::Off => reply.parts,
-            MessageIds::Results | MessageIds::All => reply.parts.into_iter().filter_map(without_hints).collect(),
+            MessageIds::Results | MessageIds::All => {
+                reply.parts.into_iter().filter_map(without_hints).collect()
+            }
         };
         let mut message = transcript.draft(Role::Assistant, parts);
-        let mut made = LlmMetadata::new(config.model.full_name(), transcript.rounds(), reply.usage, cost);
+        let mut made = LlmMetadata::new(
+            config.model.full_name(),
+            transcript.rounds(),
+            reply.usage,
+            cost,
+        );
         made.time_to_first_token_ms = Some(millis(reply.time_to_first_token));
         made.duration_ms = Some(millis(reply.duration));
         message.llm_metadata = Some(made.into());
-        message.metadata.insert(resume::STOP_REASON.into(), serde_json::to_value(&reply.stop).unwrap_or_default());
+        message.metadata.insert(
+            resume::STOP_REASON.into(),
+            serde_json::to_value(&reply.stop).unwrap_or_default(),
+        );
         message
     }
 
@@ -216,9 +274,18 @@ impl TurnHost for SessionTurn<'_> {
     }
 
     fn nudge_text(&self, nudge: Nudge, replies: u32) -> String {
-        // A run that pursues a goal reads how much of its limits it has used, so that the model can share out the rest.
-        let used = if nudge == Nudge::Goal { self.session.meter.used_of_limits(replies) } else { String::new() };
-        let used = if used.is_empty() { used } else { format!(" Used so far: {used}.") };
+        // A run that pursues a goal reads how much of its limits it has used, so that the model can
+        // share out the rest.
+        let used = if nudge == Nudge::Goal {
+            self.session.meter.used_of_limits(replies)
+        } else {
+            String::new()
+        };
+        let used = if used.is_empty() {
+            used
+        } else {
+            format!(" Used so far: {used}.")
+        };
         let language = self.session.config.policy.prompt_language;
         let tools = self.session.prompt.registry().told();
         format!("{}{used}", nudge.told_text(language, &tools))
@@ -226,22 +293,36 @@ impl TurnHost for SessionTurn<'_> {
 
     async fn conclude(&mut self, end: &End, objections: u32, io: &mut TurnIo<'_>) -> Conclusion {
         let answer = self.session.config.task.answer.as_ref();
-        let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| schema.conclude(&end.text));
-        let Conclusion::Accepted { output } = looked_at else { return looked_at };
+        let looked_at = answer.map_or(Conclusion::Accepted { output: None }, |schema| {
+            schema.conclude(&end.text)
+        });
+        let Conclusion::Accepted { output } = looked_at else {
+            return looked_at;
+        };
         if self.session.wait_for_agent(io).await {
             return Conclusion::Unread { output };
         }
         let session = &*self.session;
         let (stop_hook_active, last_assistant_message) = (objections > 0, end.text.clone());
         let moment = match session.agents.rank {
-            Rank::Main => Moment::Stop { stop_hook_active, last_assistant_message },
+            Rank::Main => Moment::Stop {
+                stop_hook_active,
+                last_assistant_message,
+            },
             Rank::Sub => {
                 let agent_type = session.config.agent.clone();
-                Moment::SubagentStop { agent_type, stop_hook_active, last_assistant_message }
+                Moment::SubagentStop {
+                    agent_type,
+                    stop_hook_active,
+                    last_assistant_message,
+                }
             }
         };
         match session.call_back(moment, io).await.block {
-            Some(why) => Conclusion::Rejected(Objection { text: format!("Not done yet: {why}"), otherwise: None }),
+            Some(why) => Conclusion::Rejected(Objection {
+                text: format!("Not done yet: {why}"),
+                otherwise: None,
+            }),
             None if session.has_unread() => Conclusion::Unread { output },
             None => Conclusion::Accepted { output },
         }
@@ -253,20 +334,29 @@ impl TurnHost for SessionTurn<'_> {
 }
 
 fn no_request(error: &ContextError) -> Input {
-    Input::Failed(Reason { code: "context".into(), message: error.to_string() })
+    Input::Failed(Reason {
+        code: "context".into(),
+        message: error.to_string(),
+    })
 }
 
-/// A model that is shown message ids sometimes repeats them; they are not its text. Arguments are left as they are: a file may
-/// hold such a line.
+/// A model that is shown message ids sometimes repeats them; they are not its text. Arguments are
+/// left as they are: a file may hold such a line.
 fn without_hints(part: Part) -> Option<Part> {
     match part {
         Part::Text { text, signature } => {
             let stripped = strip_hints(&text);
             // Nothing else was said.
-            let only_hints = stripped.trim().is_empty() && !text.trim().is_empty() && signature.is_none();
-            (!only_hints).then(|| Part::Text { text: stripped.into_owned(), signature })
+            let only_hints =
+                stripped.trim().is_empty() && !text.trim().is_empty() && signature.is_none();
+            (!only_hints).then(|| Part::Text {
+                text: stripped.into_owned(),
+                signature,
+            })
         }
-        part @ (Part::ToolCall(_) | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => Some(part),
+        part @ (Part::ToolCall(_) | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_)) => {
+            Some(part)
+        }
     }
 }
 
@@ -279,7 +369,10 @@ pub(super) struct ShownReply<'a, 'io> {
 
 impl<'a, 'io> ShownReply<'a, 'io> {
     pub(super) fn new(ids: MessageIds, io: &'a mut TurnIo<'io>) -> Self {
-        Self { io, hints: (ids != MessageIds::Off).then(HintFilter::default) }
+        Self {
+            io,
+            hints: (ids != MessageIds::Off).then(HintFilter::default),
+        }
     }
 
     pub(super) fn delta(&mut self, delta: Delta) {
@@ -308,7 +401,8 @@ impl<'a, 'io> ShownReply<'a, 'io> {
     }
 }
 
-/// What a reply says to the user. Where everything is text, a thought that nothing follows is all that was said.
+/// What a reply says to the user. Where everything is text, a thought that nothing follows is all
+/// that was said.
 fn spoken(message: &Message, protocol: ToolProtocol) -> String {
     let text = message.joined_text();
     if !protocol.is_text() || !text.trim().is_empty() {

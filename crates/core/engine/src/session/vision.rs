@@ -1,7 +1,8 @@
-//! Pictures for a model that takes none: each is described once by a model of the role `vision`, and the text is stored with what
-//! the picture came with.
+//! Pictures for a model that takes none: each is described once by a model of the role `vision`,
+//! and the text is stored with what the picture came with.
 //!
-//! Invariant: nothing is left out silently: where there is no description, whoever watches is told why.
+//! Invariant: nothing is left out silently: where there is no description, whoever watches is told
+//! why.
 
 use haft_context::vision_request;
 use haft_types::{ContentHash, Image};
@@ -34,11 +35,16 @@ impl Session {
                         self.image_descriptions.0.insert(hash.clone(), text);
                         self.transcript.keep_state(&self.image_descriptions).await?;
                     }
-                    Err(why) => io.error("vision", format!("a picture is left out: it could not be described: {why}")),
+                    Err(why) => io.error(
+                        "vision",
+                        format!("a picture is left out: it could not be described: {why}"),
+                    ),
                 }
             }
             let text = self.image_descriptions.0.get(&hash);
-            texts.extend(text.map(|text| format!("[The picture, described by another model:]\n{text}")));
+            texts.extend(
+                text.map(|text| format!("[The picture, described by another model:]\n{text}")),
+            );
         }
         Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
     }
@@ -55,11 +61,19 @@ impl Session {
                 }
             };
             let by = client.spec().clone();
-            let request =
-                vision_request(image, self.config.policy.prompt_language, &by, self.services.counter.as_ref());
+            let request = vision_request(
+                image,
+                self.config.policy.prompt_language,
+                &by,
+                self.services.counter.as_ref(),
+            );
             match ask_aside(&mut client, &mut self.meter, request, io).await {
                 Ok(reply) => {
-                    let made = Summary { reply, by, cost: self.meter.take_cost() };
+                    let made = Summary {
+                        reply,
+                        by,
+                        cost: self.meter.take_cost(),
+                    };
                     io.emit(made.usage_event());
                     let text = made.written().map_err(|why| why.to_string())?;
                     return Ok(self.config.safety.masker.mask(text.trim()).into_owned());

@@ -1,4 +1,5 @@
-//! Every stored key and shape, byte for byte: what earlier versions stored must be found and understood.
+//! Every stored key and shape, byte for byte: what earlier versions stored must be found and
+//! understood.
 
 use std::sync::Arc;
 
@@ -13,7 +14,11 @@ use super::*;
 /// The document is stored under this key in this form, and read from it.
 fn pinned<T: StateDocument + PartialEq + std::fmt::Debug>(document: &T, key: &str, json: &str) {
     assert_eq!(T::KEY, key);
-    assert_eq!(serde_json::to_value(document).unwrap().to_string(), json, "{key}");
+    assert_eq!(
+        serde_json::to_value(document).unwrap().to_string(),
+        json,
+        "{key}"
+    );
     assert_eq!(&serde_json::from_str::<T>(json).unwrap(), document, "{key}");
 }
 
@@ -24,19 +29,39 @@ fn id(n: u8) -> MessageId {
 #[test]
 fn what_requests_decide_for_later_ones() {
     let (a, b) = (id(1).min(id(2)), id(1).max(id(2)));
-    let cleared = Cleared { target: 7, ids: [a, b].into(), first_kept: Some(b), ..Cleared::default() };
-    pinned(&cleared, "cleared", &format!(r#"{{"target":7,"ids":["{a}","{b}"],"first_kept":"{b}"}}"#));
+    let cleared = Cleared {
+        target: 7,
+        ids: [a, b].into(),
+        first_kept: Some(b),
+        ..Cleared::default()
+    };
+    pinned(
+        &cleared,
+        "cleared",
+        &format!(r#"{{"target":7,"ids":["{a}","{b}"],"first_kept":"{b}"}}"#),
+    );
     let hash = ContentHash::of(b"policy");
     pinned(&SentPolicy(hash), "policy", &format!(r#""{hash}""#));
     pinned(&SentEdits(Some(hash)), "edited", &format!(r#""{hash}""#));
     pinned(&SentEdits(None), "edited", "null");
-    pinned(&SentDescriptions(Some("src: code".into())), "active_context", r#""src: code""#);
+    pinned(
+        &SentDescriptions(Some("src: code".into())),
+        "active_context",
+        r#""src: code""#,
+    );
     pinned(&SentDescriptions(None), "active_context", "null");
-    pinned(&TokenizerFactors([("p/m".to_owned(), 1.25)].into()), "tokenizer_factors", r#"{"p/m":1.25}"#);
+    pinned(
+        &TokenizerFactors([("p/m".to_owned(), 1.25)].into()),
+        "tokenizer_factors",
+        r#"{"p/m":1.25}"#,
+    );
     pinned(&PlanModeNotice(true), "plan_told", "true");
     let shown = ImageDescriptions([("ab12".to_owned(), "A button.".to_owned())].into());
     pinned(&shown, "image_descriptions", r#"{"ab12":"A button."}"#);
-    let described = ToolDescription { declared_by: "d".into(), description: "Looks.".into() };
+    let described = ToolDescription {
+        declared_by: "d".into(),
+        description: "Looks.".into(),
+    };
     pinned(
         &ToolDescriptions([("look".to_owned(), described)].into()),
         "steady_tools",
@@ -46,14 +71,33 @@ fn what_requests_decide_for_later_ones() {
 
 #[test]
 fn copies_of_reminders() {
-    let carried = Carried { copies: Vec::new(), compressed_rounds: 3 };
-    pinned(&carried, "carried", r#"{"copies":[],"compressed_rounds":3}"#);
+    let carried = Carried {
+        copies: Vec::new(),
+        compressed_rounds: 3,
+    };
+    pinned(
+        &carried,
+        "carried",
+        r#"{"copies":[],"compressed_rounds":3}"#,
+    );
     let (hash, after) = (ContentHash::of(b"list"), id(1));
-    let copy = ReminderCopy { owner: "reminder:todo".into(), text: "# TODO".into(), says: hash, after };
+    let copy = ReminderCopy {
+        owner: "reminder:todo".into(),
+        text: "# TODO".into(),
+        says: hash,
+        after,
+    };
     let json = format!(
         r##"{{"copies":[{{"owner":"reminder:todo","text":"# TODO","says":"{hash}","after":"{after}"}}],"compressed_rounds":3}}"##
     );
-    pinned(&Carried { copies: vec![copy], compressed_rounds: 3 }, "carried", &json);
+    pinned(
+        &Carried {
+            copies: vec![copy],
+            compressed_rounds: 3,
+        },
+        "carried",
+        &json,
+    );
 }
 
 #[test]
@@ -70,25 +114,54 @@ fn what_people_and_the_model_note() {
     let a = id(1);
     let mut edits = Edits::default();
     edits.push(ContextEdit::Drop { ids: [a].into() });
-    edits.push(ContextEdit::Summarise { ids: vec![a], text: "short".into() });
+    edits.push(ContextEdit::Summarise {
+        ids: vec![a],
+        text: "short".into(),
+    });
     edits.push(ContextEdit::Undo { edits: 1 });
     let json = format!(
         r#"[{{"edit":"drop","ids":["{a}"]}},{{"edit":"summarise","ids":["{a}"],"text":"short"}},{{"edit":"undo","edits":1}}]"#
     );
     pinned(&edits, "edits", &json);
-    let marks = Marks { deleted: [a].into() };
+    let marks = Marks {
+        deleted: [a].into(),
+    };
     pinned(&marks, "marks", &format!(r#"{{"deleted":["{a}"]}}"#));
-    let item = TodoItem { content: "test".into(), status: TodoState::InProgress };
-    pinned(&TodoItems(vec![item]), "todo", r#"[{"content":"test","status":"in_progress"}]"#);
-    let range = UsefulItem { number: 4, path: "a.rs".into(), start_line: 1, end_line: 2, description: "why".into() };
+    let item = TodoItem {
+        content: "test".into(),
+        status: TodoState::InProgress,
+    };
     pinned(
-        &UsefulRanges { last_number: 4, items: vec![range] },
+        &TodoItems(vec![item]),
+        "todo",
+        r#"[{"content":"test","status":"in_progress"}]"#,
+    );
+    let range = UsefulItem {
+        number: 4,
+        path: "a.rs".into(),
+        start_line: 1,
+        end_line: 2,
+        description: "why".into(),
+    };
+    pinned(
+        &UsefulRanges {
+            last_number: 4,
+            items: vec![range],
+        },
         "useful",
         r#"{"last_number":4,"items":[{"number":4,"path":"a.rs","start_line":1,"end_line":2,"description":"why"}]}"#,
     );
-    let note = Note { id: "n1".into(), path: "src".into(), note: "code".into(), updated_at: Timestamp::UNIX_EPOCH };
+    let note = Note {
+        id: "n1".into(),
+        path: "src".into(),
+        note: "code".into(),
+        updated_at: Timestamp::UNIX_EPOCH,
+    };
     pinned(
-        &FolderNoteList { last_number: 1, notes: vec![note] },
+        &FolderNoteList {
+            last_number: 1,
+            notes: vec![note],
+        },
         "notes",
         r#"{"last_number":1,"notes":[{"id":"n1","path":"src","note":"code","updated_at":"1970-01-01T00:00:00Z"}]}"#,
     );
@@ -96,8 +169,11 @@ fn what_people_and_the_model_note() {
 
 #[test]
 fn what_was_started() {
-    let child =
-        ChildConversation { conversation: ConversationId::new("c"), agent: "helper".into(), call_id: "call_1".into() };
+    let child = ChildConversation {
+        conversation: ConversationId::new("c"),
+        agent: "helper".into(),
+        call_id: "call_1".into(),
+    };
     let json = r#"[{"conversation":"c","agent":"helper","call_id":"call_1"}]"#;
     pinned(&ChildConversations(vec![child]), "subagents", json);
     let report = TaskReport {
@@ -126,21 +202,60 @@ fn no_key_is_given_twice() {
 async fn one_read_finds_what_single_writes_have_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("conversations.db");
-    let store = SqliteStore::open(&path, &StoreConfig::default(), Arc::new(FakeClock::default())).unwrap();
+    let store = SqliteStore::open(
+        &path,
+        &StoreConfig::default(),
+        Arc::new(FakeClock::default()),
+    )
+    .unwrap();
     let conversation = ConversationId::new("a");
-    store.create(NewConversation::new(conversation.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(conversation.clone(), "p"))
+        .await
+        .unwrap();
     let store: &dyn Store = &store;
-    write(store, &conversation, &FailedSummaries(2)).await.unwrap();
+    write(store, &conversation, &FailedSummaries(2))
+        .await
+        .unwrap();
     write(store, &conversation, &SentEdits(None)).await.unwrap();
-    store.set_state(&conversation, Marks::KEY, serde_json::json!("of another kind")).await.unwrap();
+    store
+        .set_state(
+            &conversation,
+            Marks::KEY,
+            serde_json::json!("of another kind"),
+        )
+        .await
+        .unwrap();
     let mut state = StoredState::read(store, &conversation).await.unwrap();
     assert_eq!(state.take(), Some(FailedSummaries(2)));
-    assert_eq!(state.take::<FailedSummaries>(), None, "whoever takes it keeps it");
-    assert_eq!(state.take(), Some(SentEdits(None)), "no edits are not the same as nothing known");
+    assert_eq!(
+        state.take::<FailedSummaries>(),
+        None,
+        "whoever takes it keeps it"
+    );
+    assert_eq!(
+        state.take(),
+        Some(SentEdits(None)),
+        "no edits are not the same as nothing known"
+    );
     assert_eq!(state.take::<SentPolicy>(), None);
     assert_eq!(state.take_notices(), []);
-    assert_eq!(state.take::<Marks>(), None, "what cannot be understood is none");
+    assert_eq!(
+        state.take::<Marks>(),
+        None,
+        "what cannot be understood is none"
+    );
     let [notice] = state.take_notices().try_into().unwrap();
-    assert!(notice.code == "stored_state" && notice.message.contains("`marks`"), "and the user is told: {notice:?}");
-    assert_eq!(read::<FailedSummaries>(store, &conversation).await.unwrap().unwrap().unwrap(), FailedSummaries(2));
+    assert!(
+        notice.code == "stored_state" && notice.message.contains("`marks`"),
+        "and the user is told: {notice:?}"
+    );
+    assert_eq!(
+        read::<FailedSummaries>(store, &conversation)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap(),
+        FailedSummaries(2)
+    );
 }

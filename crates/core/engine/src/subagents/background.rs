@@ -25,12 +25,21 @@ pub(crate) struct BackgroundAgents {
 
 impl BackgroundAgents {
     pub(super) fn start(&mut self, parent: &Arc<ParentSession>, start: ChildStart) -> StartedAgent {
-        let earlier = start.assignment.conversation.as_deref().and_then(|id| parent.children.find(id));
-        let conversation = earlier.map_or_else(|| start.conversation.clone(), |child| child.conversation);
-        let started = StartedAgent { name: start.running_as.clone(), conversation: conversation.to_string() };
+        let earlier = start
+            .assignment
+            .conversation
+            .as_deref()
+            .and_then(|id| parent.children.find(id));
+        let conversation =
+            earlier.map_or_else(|| start.conversation.clone(), |child| child.conversation);
+        let started = StartedAgent {
+            name: start.running_as.clone(),
+            conversation: conversation.to_string(),
+        };
         self.stops.push(start.cancel.clone());
         let (named, parent) = (started.clone(), Arc::clone(parent));
-        self.running.spawn(async move { (named, child::run(parent, start).await) });
+        self.running
+            .spawn(async move { (named, child::run(parent, start).await) });
         started
     }
 

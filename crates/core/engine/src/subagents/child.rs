@@ -1,7 +1,7 @@
 //! One sub-agent: opened, run to its outcome within its time, and reported.
 //!
-//! Invariant: whatever happens to it, there is a report, and nothing of the work it did in a copy of the project is lost: it is
-//! merged, or kept and said where.
+//! Invariant: whatever happens to it, there is a report, and nothing of the work it did in a copy
+//! of the project is lost: it is merged, or kept and said where.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Display;
@@ -26,8 +26,8 @@ use super::relay::{Relay, in_time};
 use crate::error::Notice;
 use crate::hub::{AgentMessage, Mailbox};
 use crate::session::{
-    Delegation, Leftovers, ModelServices, OpenError, ProjectRules, PromptSettings, Roles, Services, Session,
-    SessionConfig, TaskSettings, ToolSettings, title_of,
+    Delegation, Leftovers, ModelServices, OpenError, ProjectRules, PromptSettings, Roles, Services,
+    Session, SessionConfig, TaskSettings, ToolSettings, title_of,
 };
 use crate::stored_state::ChildConversation;
 use crate::turn::TurnLimits;
@@ -64,7 +64,10 @@ struct ChildRefusal {
 
 impl ChildRefusal {
     fn new(code: &'static str, why: &dyn Display) -> Self {
-        Self { code, why: why.to_string() }
+        Self {
+            code,
+            why: why.to_string(),
+        }
     }
 }
 
@@ -73,16 +76,30 @@ pub(super) async fn run(parent: Arc<ParentSession>, start: ChildStart) -> AgentR
     let name = start.assignment.name.clone();
     let conversation = start.conversation.as_str().to_owned();
     if start.cancel.is_cancelled() {
-        let report = refused(&name, "cancelled", "it did not begin: the call was cancelled");
-        return AgentReport { outcome: Outcome::Aborted, ..report };
+        let report = refused(
+            &name,
+            "cancelled",
+            "it did not begin: the call was cancelled",
+        );
+        return AgentReport {
+            outcome: Outcome::Aborted,
+            ..report
+        };
     }
     let task = tokio::spawn(async move { Box::pin(open_and_run(&parent, start)).await });
     match task.await {
         Ok(Ok(report)) => report,
         Ok(Err(ChildRefusal { code, why })) => refused(&name, code, &why),
         Err(error) => {
-            let report = refused(&name, "crashed", &format!("it crashed ({error}); this is a bug in haft"));
-            AgentReport { conversation: Some(conversation), ..report }
+            let report = refused(
+                &name,
+                "crashed",
+                &format!("it crashed ({error}); this is a bug in haft"),
+            );
+            AgentReport {
+                conversation: Some(conversation),
+                ..report
+            }
         }
     }
 }
@@ -105,7 +122,10 @@ pub(super) fn refused(name: &str, code: &str, why: &str) -> AgentReport {
     }
 }
 
-async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<AgentReport, ChildRefusal> {
+async fn open_and_run(
+    parent: &Arc<ParentSession>,
+    start: ChildStart,
+) -> Result<AgentReport, ChildRefusal> {
     let (time, cancel) = (start.time, start.cancel.clone());
     let (name, task) = (start.assignment.name.clone(), start.assignment.task.clone());
     let (call_id, history) = (start.call_id.clone(), Arc::clone(&start.history));
@@ -135,14 +155,23 @@ async fn open_and_run(parent: &Arc<ParentSession>, start: ChildStart) -> Result<
     let mut report = report(&name, &session, in_time(result, out_of_time.get().copied()));
     if let Some(note) = unread(&session.close_mailbox()) {
         // Of one that completed, only the answer is read.
-        let read = if report.outcome == Outcome::Completed { &mut report.answer } else { &mut report.message };
+        let read = if report.outcome == Outcome::Completed {
+            &mut report.answer
+        } else {
+            &mut report.message
+        };
         read.push_str(&note);
     }
     if let Some(worktree) = worktree {
         let _alone = parent.merging.lock().await;
         let outcome = report.outcome;
-        let merged = spawn_blocking(move || worktree.settle(outcome, history.as_ref(), &call_id)).await;
-        let MergeReport { text, changes, conflict } = merged.unwrap_or_else(|error| MergeReport {
+        let merged =
+            spawn_blocking(move || worktree.settle(outcome, history.as_ref(), &call_id)).await;
+        let MergeReport {
+            text,
+            changes,
+            conflict,
+        } = merged.unwrap_or_else(|error| MergeReport {
             text: format!("Its work could not be merged ({error}); this is a bug in haft."),
             ..MergeReport::default()
         });
@@ -159,18 +188,37 @@ fn unread(messages: &[AgentMessage]) -> Option<String> {
     if messages.is_empty() {
         return None;
     }
-    let from: BTreeSet<_> = messages.iter().map(|message| format!("`{}`", message.from)).collect();
+    let from: BTreeSet<_> = messages
+        .iter()
+        .map(|message| format!("`{}`", message.from))
+        .collect();
     let from = from.into_iter().collect::<Vec<_>>().join(", ");
-    Some(format!(" [It ended without reading {} messages from {from}.]", messages.len()))
+    Some(format!(
+        " [It ended without reading {} messages from {from}.]",
+        messages.len()
+    ))
 }
 
 fn report(name: &str, session: &Session, result: TurnResult) -> AgentReport {
-    let TurnResult { outcome, code, message, text, turns, usage, cost, .. } = result;
+    let TurnResult {
+        outcome,
+        code,
+        message,
+        text,
+        turns,
+        usage,
+        cost,
+        ..
+    } = result;
     let go_on = "name it again with this `conversation` to go on";
     let message = match outcome {
-        Outcome::Exhausted if code == "timeout" => format!("{}; {go_on}.", message.trim_end_matches('.')),
+        Outcome::Exhausted if code == "timeout" => {
+            format!("{}; {go_on}.", message.trim_end_matches('.'))
+        }
         Outcome::Aborted => format!("Cancelled; {go_on}."),
-        Outcome::Waiting if code == "question" => format!("It asks a question; {go_on}, with the answer as its task."),
+        Outcome::Waiting if code == "question" => {
+            format!("It asks a question; {go_on}, with the answer as its task.")
+        }
         Outcome::Exhausted | Outcome::Waiting | Outcome::Completed | Outcome::Failed => message,
     };
     AgentReport {
@@ -193,42 +241,80 @@ async fn open(
     parent: &Arc<ParentSession>,
     start: ChildStart,
 ) -> Result<(Session, Option<Box<dyn ProjectCopy>>), ChildRefusal> {
-    let ChildStart { agent, assignment, running_as, mailbox, conversation, call_id, waiting, model, turns, .. } = start;
+    let ChildStart {
+        agent,
+        assignment,
+        running_as,
+        mailbox,
+        conversation,
+        call_id,
+        waiting,
+        model,
+        turns,
+        ..
+    } = start;
     let file = parent.config.knowledge.paths.shown(&agent.path);
-    check_subagent_role(&agent.name, Some(&agent.role), &file).map_err(|error| ChildRefusal::new("no_role", &error))?;
+    check_subagent_role(&agent.name, Some(&agent.role), &file)
+        .map_err(|error| ChildRefusal::new("no_role", &error))?;
     let (client, notice) = client_of(parent, &agent, model)?;
     if client.spec().price.is_none() && parent.config.task.limits.needs_price() {
-        return Err(ChildRefusal::new("no_price", &ModelError::NoPrice(client.spec().full_name())));
+        return Err(ChildRefusal::new(
+            "no_price",
+            &ModelError::NoPrice(client.spec().full_name()),
+        ));
     }
     let earlier = match &assignment.conversation {
         Some(wanted) => Some(earlier(parent, &agent.name, wanted).await?),
         None => None,
     };
-    let mut config = configuration(&parent.config, &agent, &running_as, client.spec().clone(), turns);
+    let mut config = configuration(
+        &parent.config,
+        &agent,
+        &running_as,
+        client.spec().clone(),
+        turns,
+    );
     config.notices.extend(notice);
-    let place = assignment.place.unwrap_or(if agent.worktree { WorkPlace::Worktree } else { WorkPlace::Project });
+    let place = assignment.place.unwrap_or(if agent.worktree {
+        WorkPlace::Worktree
+    } else {
+        WorkPlace::Project
+    });
     let worktree = match place {
         WorkPlace::Project => None,
         WorkPlace::Worktree => {
             let id = earlier.as_ref().map_or(&conversation, |stored| &stored.id);
-            Some(copy(parent, id).await.map_err(|why| ChildRefusal { code: "worktree", why })?)
+            Some(copy(parent, id).await.map_err(|why| ChildRefusal {
+                code: "worktree",
+                why,
+            })?)
         }
     };
     let mut services = services(parent, client);
     if let Some(worktree) = &worktree {
         let swept = worktree.swept().iter().cloned();
-        config.notices.extend(swept.map(|message| Notice { code: "worktree_removed", message, failed: false }));
+        config.notices.extend(swept.map(|message| Notice {
+            code: "worktree_removed",
+            message,
+            failed: false,
+        }));
         config.folders.workspace = worktree.workspace(&parent.config.folders.workspace);
         config.prompt.environment.cwd = config.folders.workspace.cwd.display().to_string();
-        let folders =
-            std::iter::once(&config.folders.workspace.root).chain(&config.folders.workspace.extra).cloned().collect();
+        let folders = std::iter::once(&config.folders.workspace.root)
+            .chain(&config.folders.workspace.extra)
+            .cloned()
+            .collect();
         services.running = Arc::new(parent.running.anew_in(folders));
     }
     let link = ParentLink {
         todo: Arc::clone(&parent.todo),
         reads: Arc::clone(&parent.reads),
         knowledge: parent.knowledge.clone(),
-        permit: Arc::new(parent.permit.for_agent(&running_as, config.folders.workspace.clone())),
+        permit: Arc::new(
+            parent
+                .permit
+                .for_agent(&running_as, config.folders.workspace.clone()),
+        ),
         recorded: worktree.is_none().then(|| Arc::clone(&parent.recorded)),
         budget: parent.budget.clone(),
         mailbox: mailbox.unwrap_or_else(|| parent.hub.register(&running_as, &agent.role)),
@@ -242,22 +328,46 @@ async fn open(
             agent: agent.name.clone(),
             call_id: call_id.clone(),
         };
-        parent.children.add(child).await.map_err(|error| ChildRefusal::new("store", &error))?;
-        (planned(parent, &agent.name, &assignment.task, conversation, &call_id), false)
+        parent
+            .children
+            .add(child)
+            .await
+            .map_err(|error| ChildRefusal::new("store", &error))?;
+        (
+            planned(
+                parent,
+                &agent.name,
+                &assignment.task,
+                conversation,
+                &call_id,
+            ),
+            false,
+        )
     };
     let failed = |error: OpenError| ChildRefusal::new("open", &error);
-    let session = Box::pin(Session::open_sub(config, services, conversation, resumed, link)).await.map_err(failed)?;
+    let session = Box::pin(Session::open_sub(
+        config,
+        services,
+        conversation,
+        resumed,
+        link,
+    ))
+    .await
+    .map_err(failed)?;
     Ok((session, worktree))
 }
 
-/// The model of an agent. A file made for other programs may name one that is not here: then it is that of whoever starts the
-/// agent, and a notice says so.
+/// The model of an agent. A file made for other programs may name one that is not here: then it is
+/// that of whoever starts the agent, and a notice says so.
 fn client_of(
     parent: &ParentSession,
     agent: &AgentDefinition,
     starter: String,
 ) -> Result<(Client, Option<Notice>), ChildRefusal> {
-    let named = agent.model.as_ref().map(|name| parent.models.open(name).map_err(|why| (name, why)));
+    let named = agent
+        .model
+        .as_ref()
+        .map(|name| parent.models.open(name).map_err(|why| (name, why)));
     let notice = match named {
         Some(Ok(client)) => return Ok((client, None)),
         Some(Err(why)) => Some(why),
@@ -265,17 +375,31 @@ fn client_of(
     };
     let model = parent.models.for_sub_agents.clone().unwrap_or(starter);
     let client = parent.models.open(&model);
-    let client =
-        client.map_err(|why| ChildRefusal::new("model", &format!("its model `{model}` cannot be used: {why}")))?;
+    let client = client.map_err(|why| {
+        ChildRefusal::new(
+            "model",
+            &format!("its model `{model}` cannot be used: {why}"),
+        )
+    })?;
     let notice = notice.map(|(name, why)| {
-        let message = format!("the agent `{}` runs on `{model}`: `{name}` cannot be used ({why})", agent.name);
-        Notice { code: "agent_model", message, failed: false }
+        let message = format!(
+            "the agent `{}` runs on `{model}`: `{name}` cannot be used ({why})",
+            agent.name
+        );
+        Notice {
+            code: "agent_model",
+            message,
+            failed: false,
+        }
     });
     Ok((client, notice))
 }
 
 /// The copy of the project a sub-agent works in.
-async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Result<Box<dyn ProjectCopy>, String> {
+async fn copy(
+    parent: &Arc<ParentSession>,
+    conversation: &ConversationId,
+) -> Result<Box<dyn ProjectCopy>, String> {
     let Some(copies) = parent.copies.clone() else {
         return Err("it works in a copy of the project, and this agent makes none".to_owned());
     };
@@ -295,7 +419,11 @@ async fn copy(parent: &Arc<ParentSession>, conversation: &ConversationId) -> Res
             now,
         })
     });
-    made.await.unwrap_or_else(|error| Err(format!("its git worktree cannot be made ({error}); this is a bug in haft")))
+    made.await.unwrap_or_else(|error| {
+        Err(format!(
+            "its git worktree cannot be made ({error}); this is a bug in haft"
+        ))
+    })
 }
 
 /// The starting session's configuration, with what the agent's file says.
@@ -323,12 +451,22 @@ fn configuration(
                 sections: parent.prompt.roles.sections.clone(),
             },
             environment: parent.prompt.environment.clone(),
-            rules: if agent.include_rules { ProjectRules::Told } else { ProjectRules::LeftOut },
+            rules: if agent.include_rules {
+                ProjectRules::Told
+            } else {
+                ProjectRules::LeftOut
+            },
             focus_files: Vec::new(),
         },
-        tools: ToolSettings { offered, ..parent.tools.clone() },
+        tools: ToolSettings {
+            offered,
+            ..parent.tools.clone()
+        },
         task: TaskSettings {
-            limits: TurnLimits { turns, ..parent.task.limits },
+            limits: TurnLimits {
+                turns,
+                ..parent.task.limits
+            },
             goal: false,
             answer: None,
             leftovers: Leftovers::End,
@@ -349,7 +487,10 @@ fn services(parent: &ParentSession, client: Client) -> Services {
             summarisers: VecDeque::new(),
             opener: parent.models.clone(),
         },
-        delegation: Delegation { hub: Arc::clone(&parent.hub), budget: parent.budget.clone() },
+        delegation: Delegation {
+            hub: Arc::clone(&parent.hub),
+            budget: parent.budget.clone(),
+        },
         counter: Arc::clone(&parent.counter),
         running: Arc::new(parent.running.anew()),
         // Whoever is asked is asked by the permit.
@@ -360,21 +501,47 @@ fn services(parent: &ParentSession, client: Client) -> Services {
 }
 
 /// The conversation of an earlier run, which must be this agent's own.
-async fn earlier(parent: &ParentSession, agent: &str, wanted: &str) -> Result<Conversation, ChildRefusal> {
+async fn earlier(
+    parent: &ParentSession,
+    agent: &str,
+    wanted: &str,
+) -> Result<Conversation, ChildRefusal> {
     let unknown = || {
         let why = format!("`{agent}` has no conversation `{wanted}` that was started from here");
         ChildRefusal::new("unknown_conversation", &why)
     };
-    let child = parent.children.find(wanted).filter(|child| child.agent == agent).ok_or_else(unknown)?;
-    let stored = parent.store.get(&child.conversation).await.map_err(|error| ChildRefusal::new("store", &error))?;
+    let child = parent
+        .children
+        .find(wanted)
+        .filter(|child| child.agent == agent)
+        .ok_or_else(unknown)?;
+    let stored = parent
+        .store
+        .get(&child.conversation)
+        .await
+        .map_err(|error| ChildRefusal::new("store", &error))?;
     stored.ok_or_else(unknown)
 }
 
-fn planned(parent: &ParentSession, agent: &str, task: &str, id: ConversationId, call_id: &str) -> Conversation {
+fn planned(
+    parent: &ParentSession,
+    agent: &str,
+    task: &str,
+    id: ConversationId,
+    call_id: &str,
+) -> Conversation {
     let now = parent.clock.now();
-    let title = parent.config.safety.masker.mask(&title_of(task)).into_owned();
-    let about: [(&str, Value); 3] =
-        [("parent", json!(parent.conversation)), ("call_id", json!(call_id)), ("agent", json!(agent))];
+    let title = parent
+        .config
+        .safety
+        .masker
+        .mask(&title_of(task))
+        .into_owned();
+    let about: [(&str, Value); 3] = [
+        ("parent", json!(parent.conversation)),
+        ("call_id", json!(call_id)),
+        ("agent", json!(agent)),
+    ];
     Conversation {
         name: format!("{agent}: {title}"),
         id,

@@ -15,18 +15,38 @@ const LONGEST: usize = 60;
 pub(crate) fn evidence(history: &[Arc<Entry>]) -> Vec<Evidence> {
     let mut found: Vec<_> = history.iter().filter_map(|entry| result(entry)).collect();
     found.drain(..found.len().saturating_sub(MOST));
-    let answer = history.iter().rfind(|entry| entry.message.role == Role::Assistant);
-    found.extend(answer.map(|entry| Evidence { id: id(entry), what: "its last message".to_owned() }));
+    let answer = history
+        .iter()
+        .rfind(|entry| entry.message.role == Role::Assistant);
+    found.extend(answer.map(|entry| Evidence {
+        id: id(entry),
+        what: "its last message".to_owned(),
+    }));
     found
 }
 
 fn result(entry: &Entry) -> Option<Evidence> {
-    let result = entry.message.tool_results().next().filter(|result| result.envelope.error.is_none())?;
+    let result = entry
+        .message
+        .tool_results()
+        .next()
+        .filter(|result| result.envelope.error.is_none())?;
     let telling = ["path", "command", "regex", "pattern"];
-    let about = telling.iter().find_map(|key| result.envelope.data.get(key).and_then(Value::as_str));
-    let about = about.and_then(|about| about.lines().next()).unwrap_or_default();
-    let what = format!("{} {}", result.name, haft_text::truncate_to_width(about, LONGEST));
-    Some(Evidence { id: id(entry), what: what.trim_end().to_owned() })
+    let about = telling
+        .iter()
+        .find_map(|key| result.envelope.data.get(key).and_then(Value::as_str));
+    let about = about
+        .and_then(|about| about.lines().next())
+        .unwrap_or_default();
+    let what = format!(
+        "{} {}",
+        result.name,
+        haft_text::truncate_to_width(about, LONGEST)
+    );
+    Some(Evidence {
+        id: id(entry),
+        what: what.trim_end().to_owned(),
+    })
 }
 
 fn id(entry: &Entry) -> String {

@@ -64,7 +64,8 @@ pub(crate) struct ParentLink {
     pub(crate) waiting: Option<String>,
 }
 
-/// The namespace of sub-agents' conversations: beside those of the project, and never the current one.
+/// The namespace of sub-agents' conversations: beside those of the project, and never the current
+/// one.
 pub(crate) fn child_namespace(namespace: &str) -> String {
     format!("{namespace}#agents")
 }

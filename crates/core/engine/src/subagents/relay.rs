@@ -1,11 +1,14 @@
 //! The events of sub-agents, on their way to whoever watches the session that started them.
 //!
-//! Invariant: a sub-agent's `conversation` and `result` events never get out as such: there is one first and one last event.
+//! Invariant: a sub-agent's `conversation` and `result` events never get out as such: there is one
+//! first and one last event.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use haft_types::{ConversationId, Cost, Event, EventBody, Outcome, SubagentPhase, TurnResult, Usage};
+use haft_types::{
+    ConversationId, Cost, Event, EventBody, Outcome, SubagentPhase, TurnResult, Usage,
+};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::turn_io::EventSink;
@@ -42,16 +45,25 @@ impl EventSink for Relay {
             other => other.clone(),
         };
         // A session that is gone watches nobody.
-        drop(self.events.send(Event { body, ..event.clone() }));
+        drop(self.events.send(Event {
+            body,
+            ..event.clone()
+        }));
     }
 }
 
-/// The result of a sub-agent: one that was stopped when its time was over is exhausted, not cancelled.
+/// The result of a sub-agent: one that was stopped when its time was over is exhausted, not
+/// cancelled.
 pub(super) fn in_time(result: TurnResult, out_of_time: Option<Duration>) -> TurnResult {
     match (result.outcome, out_of_time) {
         (Outcome::Aborted, Some(limit)) => {
             let message = format!("Stopped after {} s.", limit.as_secs());
-            TurnResult { outcome: Outcome::Exhausted, code: "timeout".to_owned(), message, ..result }
+            TurnResult {
+                outcome: Outcome::Exhausted,
+                code: "timeout".to_owned(),
+                message,
+                ..result
+            }
         }
         _ => result,
     }
@@ -68,7 +80,14 @@ pub(crate) struct Relayed {
 impl Relayed {
     pub(crate) fn new() -> (UnboundedSender<Event>, Self) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (sender, Self { receiver, usage: Usage::default(), costs: Vec::new() })
+        (
+            sender,
+            Self {
+                receiver,
+                usage: Usage::default(),
+                costs: Vec::new(),
+            },
+        )
     }
 
     /// The next event; waits for ever where nobody sends any more.
@@ -98,6 +117,9 @@ impl Relayed {
 
     /// What they have used since this was last called, and the cost of each request.
     pub(crate) fn take_used(&mut self) -> (Usage, Vec<Option<Cost>>) {
-        (std::mem::take(&mut self.usage), std::mem::take(&mut self.costs))
+        (
+            std::mem::take(&mut self.usage),
+            std::mem::take(&mut self.costs),
+        )
     }
 }

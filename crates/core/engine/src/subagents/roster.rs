@@ -10,10 +10,19 @@ use crate::names::NAMED_AGENTS;
 /// The agents in order of their names, then one example of each mode.
 pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocument {
     let line = |agent: &AgentDefinition| {
-        format!("- `{}`: {} Tools: {}.", agent.name, sentence(&masker.mask(&agent.description)), tools(&agent.tools))
+        format!(
+            "- `{}`: {} Tools: {}.",
+            agent.name,
+            sentence(&masker.mask(&agent.description)),
+            tools(&agent.tools)
+        )
     };
     let lines: Vec<_> = agents.iter().map(line).collect();
-    let names: Vec<_> = agents.iter().take(2).map(|agent| agent.name.as_str()).collect();
+    let names: Vec<_> = agents
+        .iter()
+        .take(2)
+        .map(|agent| agent.name.as_str())
+        .collect();
     let text = format!(
         "`{RUN_SUBAGENTS}` gives tasks to these agents:\n\n{}\n\nTasks that do not depend on each other:\n\n{}\n\n\
          Tasks that must be done one after another:\n\n{}",
@@ -21,11 +30,17 @@ pub(super) fn listed(agents: &[AgentDefinition], masker: &Masker) -> CaseDocumen
         example("parallel", &names),
         example("serial", &names),
     );
-    CaseDocument { name: NAMED_AGENTS.to_owned(), text, tools: vec![RUN_SUBAGENTS.to_owned()] }
+    CaseDocument {
+        name: NAMED_AGENTS.to_owned(),
+        text,
+        tools: vec![RUN_SUBAGENTS.to_owned()],
+    }
 }
 
 fn example(mode: &str, names: &[&str]) -> String {
-    let entry = |name: &&str| format!("  - name: {name}\n    task: Everything `{name}` must know to do its part.\n");
+    let entry = |name: &&str| {
+        format!("  - name: {name}\n    task: Everything `{name}` must know to do its part.\n")
+    };
     let entries: String = names.iter().map(entry).collect();
     format!("```yaml\nmode: {mode}\nsubagents:\n{entries}```")
 }
@@ -41,5 +56,9 @@ fn tools(tools: &AgentTools) -> String {
 /// One line that ends like a sentence.
 fn sentence(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.ends_with(['.', '!', '?', '。']) { line } else { format!("{line}.") }
+    if line.ends_with(['.', '!', '?', '。']) {
+        line
+    } else {
+        format!("{line}.")
+    }
 }

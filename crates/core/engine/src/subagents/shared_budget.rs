@@ -1,14 +1,16 @@
-//! What a session and its sub-agents have used together, in all turns, and what is reserved for requests in flight.
+//! What a session and its sub-agents have used together, in all turns, and what is reserved for
+//! requests in flight.
 //!
-//! Invariant: within a limit of money, what is spent, what is reserved and what failed tries may have been billed for is
-//! together never more than the limit.
+//! Invariant: within a limit of money, what is spent, what is reserved and what failed tries may
+//! have been billed for is together never more than the limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// What was used so far. Clones are the same budget: sessions that have one share their limits of tokens and money.
+/// What was used so far. Clones are the same budget: sessions that have one share their limits of
+/// tokens and money.
 #[derive(Clone, Default)]
 pub struct SharedBudget(Arc<BudgetState>);
 
@@ -56,8 +58,11 @@ impl RequestQuote {
     /// The output there is money for; none below the least.
     fn affordable(&self, left: f64) -> Option<u64> {
         let room = left - self.input;
-        let output =
-            if self.output > 0.0 { ((room / self.output).max(0.0) as u64).min(self.wanted) } else { self.wanted };
+        let output = if self.output > 0.0 {
+            ((room / self.output).max(0.0) as u64).min(self.wanted)
+        } else {
+            self.wanted
+        };
         (room >= 0.0 && output >= self.least && self.at(output) <= left).then_some(output)
     }
 }
@@ -84,7 +89,8 @@ impl SharedBudget {
         self.used().usd
     }
 
-    /// The most tokens of this model that were billed for a counted one, where a reply has shown it.
+    /// The most tokens of this model that were billed for a counted one, where a reply has shown
+    /// it.
     pub(crate) fn ratio(&self, model: &str) -> Option<f64> {
         self.used().ratios.get(model).copied()
     }
@@ -95,9 +101,13 @@ impl SharedBudget {
         *highest = highest.max(ratio);
     }
 
-    /// Reserves the money for a request, and says how much output it may have. Waits while requests in flight may leave more
-    /// than they reserve; `None` when the limit has no room for it.
-    pub(crate) async fn reserve(&self, limit: f64, quote: RequestQuote) -> Option<(Reservation, u64)> {
+    /// Reserves the money for a request, and says how much output it may have. Waits while requests
+    /// in flight may leave more than they reserve; `None` when the limit has no room for it.
+    pub(crate) async fn reserve(
+        &self,
+        limit: f64,
+        quote: RequestQuote,
+    ) -> Option<(Reservation, u64)> {
         loop {
             let mut freed = std::pin::pin!(self.0.freed.notified());
             // From now on none is missed.
@@ -106,11 +116,20 @@ impl SharedBudget {
                 let mut used = self.used();
                 let output = quote.affordable(limit - used.committed());
                 let waits = used.in_flight > 0;
-                if let Some(output) = output.filter(|output| !waits || *output >= quote.wanted.min(COMFORTABLE)) {
+                if let Some(output) =
+                    output.filter(|output| !waits || *output >= quote.wanted.min(COMFORTABLE))
+                {
                     let usd = quote.at(output);
                     used.reserved += usd;
                     used.in_flight += 1;
-                    return Some((Reservation { budget: self.clone(), limit, usd }, output));
+                    return Some((
+                        Reservation {
+                            budget: self.clone(),
+                            limit,
+                            usd,
+                        },
+                        output,
+                    ));
                 }
                 if !waits {
                     return None;
@@ -127,7 +146,8 @@ impl BudgetUse {
     }
 }
 
-/// The money of one request in flight. Dropped without being settled it stays taken: the provider may bill the request.
+/// The money of one request in flight. Dropped without being settled it stays taken: the provider
+/// may bill the request.
 pub(crate) struct Reservation {
     budget: SharedBudget,
     limit: f64,
@@ -182,7 +202,12 @@ mod tests {
     use super::*;
 
     fn quote(input: f64, wanted: u64) -> RequestQuote {
-        RequestQuote { input, output: 0.001, wanted, least: wanted.min(100) }
+        RequestQuote {
+            input,
+            output: 0.001,
+            wanted,
+            least: wanted.min(100),
+        }
     }
 
     #[tokio::test]
@@ -204,7 +229,12 @@ mod tests {
         let (first, _) = budget.reserve(10.0, quote(1.0, 8_000)).await.unwrap();
         let second = tokio::spawn({
             let budget = budget.clone();
-            async move { budget.reserve(10.0, quote(1.0, 8_000)).await.map(|(_, output)| output) }
+            async move {
+                budget
+                    .reserve(10.0, quote(1.0, 8_000))
+                    .await
+                    .map(|(_, output)| output)
+            }
         });
         tokio::task::yield_now().await;
         assert!(!second.is_finished());
@@ -216,7 +246,10 @@ mod tests {
     async fn what_may_have_been_billed_stays_taken() {
         let budget = SharedBudget::default();
         let (mut tried, _) = budget.reserve(10.0, quote(1.0, 2_000)).await.unwrap();
-        assert!(tried.repeat() && tried.repeat() && !tried.repeat(), "three tries of $3");
+        assert!(
+            tried.repeat() && tried.repeat() && !tried.repeat(),
+            "three tries of $3"
+        );
         drop(tried);
         assert!(budget.reserve(10.0, quote(1.0, 2_000)).await.is_none());
         assert!(budget.usd().abs() < 1e-9, "nobody knows that it was spent");
@@ -238,7 +271,10 @@ mod tests {
                     for turn in 0..20_u64 {
                         let draw = (seed * 31 + agent * 17 + turn * 7) % 10;
                         let quote = quote(0.1 * (draw + 1) as f64, 200 * (draw + 1));
-                        let Some((mut reserved, output)) = budget.reserve(limit, quote).await else { break };
+                        let Some((mut reserved, output)) = budget.reserve(limit, quote).await
+                        else {
+                            break;
+                        };
                         assert!((quote.least..=quote.wanted).contains(&output));
                         tokio::task::yield_now().await;
                         let most = quote.at(output);
@@ -266,8 +302,14 @@ mod tests {
                 }
             });
             let billed: f64 = futures::future::join_all(agents).await.into_iter().sum();
-            assert!(billed <= limit + 1e-9, "seed {seed}: ${billed} at a limit of ${limit}");
-            assert!(billed > limit / 2.0, "seed {seed}: money is left for more: ${billed} of ${limit}");
+            assert!(
+                billed <= limit + 1e-9,
+                "seed {seed}: ${billed} at a limit of ${limit}"
+            );
+            assert!(
+                billed > limit / 2.0,
+                "seed {seed}: money is left for more: ${billed} of ${limit}"
+            );
         }
     }
 }

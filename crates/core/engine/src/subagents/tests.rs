@@ -24,7 +24,11 @@ fn agent(name: &str, description: &str, tools: AgentTools) -> AgentDefinition {
 fn the_list_ends_in_an_example_of_each_mode() {
     let agents = [
         agent("alpha", "Finds\n  things", AgentTools::All),
-        agent("beta", "Says why.", AgentTools::Only(vec!["read_file".into(), "glob".into()])),
+        agent(
+            "beta",
+            "Says why.",
+            AgentTools::Only(vec!["read_file".into(), "glob".into()]),
+        ),
         agent("gamma", "Thinks.", AgentTools::Only(Vec::new())),
     ];
     insta::assert_snapshot!(roster::listed(&agents, &Masker::default()).to_string());
@@ -44,7 +48,11 @@ fn the_same_agent_twice_runs_under_two_names() {
 #[test]
 fn ids_follow_from_the_call_and_differ_by_everything_in_it() {
     let (one, other) = (ConversationId::new("1"), ConversationId::new("2"));
-    let reply = |number: u32| format!("{number:08x}-0000-4000-8000-000000000000").parse::<MessageId>().unwrap();
+    let reply = |number: u32| {
+        format!("{number:08x}-0000-4000-8000-000000000000")
+            .parse::<MessageId>()
+            .unwrap()
+    };
     let id = child_id(&one, reply(1), "c", 0);
     assert_eq!(id, child_id(&one, reply(1), "c", 0));
     for different in [

@@ -29,19 +29,32 @@ pub struct Spent {
 }
 
 impl TurnLimits {
-    /// Whether only models with a price may be asked: there is a limit of money, and none of tokens to hold in its place.
+    /// Whether only models with a price may be asked: there is a limit of money, and none of tokens
+    /// to hold in its place.
     pub fn needs_price(&self) -> bool {
         self.budget_usd.is_some() && self.tokens.is_none()
     }
 
     /// What is used up of each limit, for people; nothing without limits.
     pub(crate) fn used(&self, replies: u32, spent: &Spent) -> String {
-        let turns = self.turns.map(|turns| format!("{replies} of {turns} replies"));
-        let tokens = self.tokens.map(|limit| format!("{} of {limit} tokens", spent.tokens));
-        let money = self.budget_usd.map(|budget| format!("${:.2} of ${budget:.2}", spent.usd));
+        let turns = self
+            .turns
+            .map(|turns| format!("{replies} of {turns} replies"));
+        let tokens = self
+            .tokens
+            .map(|limit| format!("{} of {limit} tokens", spent.tokens));
+        let money = self
+            .budget_usd
+            .map(|budget| format!("${:.2} of ${budget:.2}", spent.usd));
         let minutes = |time: Duration| time.as_secs().div_ceil(60);
-        let time = self.wall_time.map(|limit| format!("{} of {} minutes", minutes(spent.elapsed), minutes(limit)));
-        [turns, tokens, money, time].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let time = self
+            .wall_time
+            .map(|limit| format!("{} of {} minutes", minutes(spent.elapsed), minutes(limit)));
+        [turns, tokens, money, time]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// The limit that leaves no room for another request, if there is one.
@@ -49,18 +62,27 @@ impl TurnLimits {
         if let Some(turns) = self.turns
             && replies >= turns
         {
-            return Some(Reason::new("max_turns", format!("Stopped after {replies} turns (`--max-turns {turns}`).")));
+            return Some(Reason::new(
+                "max_turns",
+                format!("Stopped after {replies} turns (`--max-turns {turns}`)."),
+            ));
         }
         if let Some(limit) = self.tokens
             && spent.tokens >= limit
         {
-            let message = format!("Stopped after {} tokens (`--max-total-tokens {limit}`).", spent.tokens);
+            let message = format!(
+                "Stopped after {} tokens (`--max-total-tokens {limit}`).",
+                spent.tokens
+            );
             return Some(Reason::new("max_tokens", message));
         }
         if let Some(budget) = self.budget_usd
             && spent.usd >= budget
         {
-            let message = format!("Stopped after ${:.4} (`--max-budget-usd {budget}`).", spent.usd);
+            let message = format!(
+                "Stopped after ${:.4} (`--max-budget-usd {budget}`).",
+                spent.usd
+            );
             return Some(Reason::new("max_budget", message));
         }
         self.out_of_time(spent.elapsed)
@@ -69,7 +91,11 @@ impl TurnLimits {
     /// The end of the time, if it is over.
     pub(crate) fn out_of_time(&self, elapsed: Duration) -> Option<Reason> {
         let limit = self.wall_time.filter(|limit| elapsed >= *limit)?;
-        let message = format!("Stopped after {} s (`--max-wall-time {}`).", elapsed.as_secs(), limit.as_secs());
+        let message = format!(
+            "Stopped after {} s (`--max-wall-time {}`).",
+            elapsed.as_secs(),
+            limit.as_secs()
+        );
         Some(Reason::new("max_wall_time", message))
     }
 }

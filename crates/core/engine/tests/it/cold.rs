@@ -1,4 +1,5 @@
-//! Surgery when it is free: compaction that is due softly waits for a cold prefix, and takes what waits with it.
+//! Surgery when it is free: compaction that is due softly waits for a cold prefix, and takes what
+//! waits with it.
 
 use std::time::Duration;
 
@@ -11,8 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
 
-const MODEL: &str =
-    "context_window = 100_000, max_output_tokens = 4000, cache = { rule = 'anthropic', min = 1024, ttl = '5m' }";
+const MODEL: &str = "context_window = 100_000, max_output_tokens = 4000, cache = { rule = 'anthropic', min = 1024, ttl = '5m' }";
 
 /// What one turn told: the phases of compaction, and the causes of breaks.
 #[derive(Debug, Default, PartialEq)]
@@ -30,35 +30,70 @@ async fn turn(session: &mut Session, words: &str) -> Told {
             told.breaks.push(cause.clone());
         }
     };
-    let report = session.run(Some(words.into()), &mut tell, &CancellationToken::new()).await;
+    let report = session
+        .run(Some(words.into()), &mut tell, &CancellationToken::new())
+        .await;
     assert_eq!(report.result.text, "Done.", "{}", report.result.message);
     told
 }
 
-/// A conversation of three rounds, each with a long result, whose newest reply used that share of the window.
+/// A conversation of three rounds, each with a long result, whose newest reply used that share of
+/// the window.
 async fn after_three_rounds(share: f64, policy: &Policy) -> (Desk, Session) {
-    let read = |n: u32| Reply::call("read_file", json!({"path": "long.txt", "start_line": n, "end_line": n + 700}));
-    let used = Usage { input: (share * 100_000.0) as u64, ..Usage::default() };
+    let read = |n: u32| {
+        Reply::call(
+            "read_file",
+            json!({"path": "long.txt", "start_line": n, "end_line": n + 700}),
+        )
+    };
+    let used = Usage {
+        input: (share * 100_000.0) as u64,
+        ..Usage::default()
+    };
     let done = || Reply::text("Done.");
-    let summary = Reply::summary("Read it.")
-        .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
-    let rounds = [read(1), done(), read(2), done(), read(3), done().with_usage(used), done().with_usage(used), done()];
+    let summary = Reply::summary("Read it.").when(When {
+        last_contains: Some("The session to be archived".into()),
+        ..When::default()
+    });
+    let rounds = [
+        read(1),
+        done(),
+        read(2),
+        done(),
+        read(3),
+        done().with_usage(used),
+        done().with_usage(used),
+        done(),
+    ];
     let script = Script::replies([summary].into_iter().chain(rounds)).unwrap();
     let desk = Desk::new(script, Vec::new()).await.unwrap();
-    let lines = (1..=800).map(|n| format!("line {n} of a long file\n")).collect::<Vec<_>>().concat();
+    let lines = (1..=800)
+        .map(|n| format!("line {n} of a long file\n"))
+        .collect::<Vec<_>>()
+        .concat();
     std::fs::write(desk.folder.path().join("long.txt"), lines).unwrap();
     let mut session = desk.open(policy.clone(), MODEL).await.unwrap();
     for words in ["one", "two", "three"] {
         let told = turn(&mut session, words).await;
-        assert_eq!(told, Told::default(), "a warm prefix is only appended to: {words}");
+        assert_eq!(
+            told,
+            Told::default(),
+            "a warm prefix is only appended to: {words}"
+        );
         desk.clock.advance(Duration::from_secs(20));
     }
     (desk, session)
 }
 
 fn policy(compress: Compress) -> Policy {
-    // Prices are unknown, so nothing is known to pay: what happens, happens because it is free or cannot wait.
-    Policy { keep_rounds: 1, compact_frees: 0.01, compress: Some(compress), ..Policy::default() }
+    // Prices are unknown, so nothing is known to pay: what happens, happens because it is free or
+    // cannot wait.
+    Policy {
+        keep_rounds: 1,
+        compact_frees: 0.01,
+        compress: Some(compress),
+        ..Policy::default()
+    }
 }
 
 fn last(desk: &Desk) -> Seen {
@@ -68,20 +103,40 @@ fn last(desk: &Desk) -> Seen {
 #[tokio::test]
 async fn softly_due_it_waits_for_a_cold_prefix_and_takes_what_waits_with_it() {
     let (desk, mut session) = after_three_rounds(0.7, &policy(Compress::WhenFree)).await;
-    assert_eq!(turn(&mut session, "four").await, Told::default(), "warm: it waits");
-    assert!(last(&desk).to_string().contains("line 690 of"), "results wait for it too");
+    assert_eq!(
+        turn(&mut session, "four").await,
+        Told::default(),
+        "warm: it waits"
+    );
+    assert!(
+        last(&desk).to_string().contains("line 690 of"),
+        "results wait for it too"
+    );
     desk.clock.advance(Duration::from_secs(301));
     let told = turn(&mut session, "five").await;
-    assert_eq!(told, Told { compactions: 2, breaks: vec!["compaction".into()] }, "one break for all of it");
+    assert_eq!(
+        told,
+        Told {
+            compactions: 2,
+            breaks: vec!["compaction".into()]
+        },
+        "one break for all of it"
+    );
     let sent = last(&desk).to_string();
-    assert!(sent.contains("Archived Session Summary") && !sent.contains("line 690 of"), "{sent}");
+    assert!(
+        sent.contains("Archived Session Summary") && !sent.contains("line 690 of"),
+        "{sent}"
+    );
 }
 
 #[tokio::test]
 async fn at_the_hard_threshold_it_acts_on_a_warm_prefix() {
     let (desk, mut session) = after_three_rounds(0.85, &policy(Compress::WhenFree)).await;
     let told = turn(&mut session, "four").await;
-    assert_eq!((told.compactions, told.breaks), (2, vec!["compaction".to_owned()]));
+    assert_eq!(
+        (told.compactions, told.breaks),
+        (2, vec!["compaction".to_owned()])
+    );
     assert!(last(&desk).to_string().contains("Archived Session Summary"));
 }
 

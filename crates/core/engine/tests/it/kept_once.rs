@@ -9,15 +9,37 @@ use crate::desk::{CONVERSATION, Desk};
 
 #[tokio::test]
 async fn an_open_conversation_is_not_kept_by_the_store_as_well() {
-    let desk = Desk::new(Script::replies([Reply::text("Done.")]).unwrap(), Vec::new()).await.unwrap();
-    let mut session = desk.open(Policy::default(), "context_window = 100_000").await.unwrap();
-    let report = session.run(Some("go".into()), &mut |_: &Event| (), &CancellationToken::new()).await;
+    let desk = Desk::new(Script::replies([Reply::text("Done.")]).unwrap(), Vec::new())
+        .await
+        .unwrap();
+    let mut session = desk
+        .open(Policy::default(), "context_window = 100_000")
+        .await
+        .unwrap();
+    let report = session
+        .run(
+            Some("go".into()),
+            &mut |_: &Event| (),
+            &CancellationToken::new(),
+        )
+        .await;
     assert_eq!(report.result.text, "Done.", "{}", report.result.message);
     drop(session);
-    let session = desk.open(Policy::default(), "context_window = 100_000").await.unwrap();
+    let session = desk
+        .open(Policy::default(), "context_window = 100_000")
+        .await
+        .unwrap();
     assert_eq!(session.history().len(), 2);
-    let read_by_others = desk.store.messages(&ConversationId::new(CONVERSATION)).await.unwrap();
+    let read_by_others = desk
+        .store
+        .messages(&ConversationId::new(CONVERSATION))
+        .await
+        .unwrap();
     assert_eq!(read_by_others.len(), 2);
     let statistics = desk.store.statistics();
-    assert_eq!((statistics.cache_hits, statistics.cache_misses), (0, 1), "the session left no copy to be read");
+    assert_eq!(
+        (statistics.cache_hits, statistics.cache_misses),
+        (0, 1),
+        "the session left no copy to be read"
+    );
 }

@@ -1,4 +1,5 @@
-//! A document beside the messages that cannot be read: the run goes on without it, and the user is told once.
+//! A document beside the messages that cannot be read: the run goes on without it, and the user is
+//! told once.
 
 use haft_context::Policy;
 use haft_testkit::{Reply, Script};
@@ -14,11 +15,18 @@ async fn an_unreadable_edit_or_state_document_is_told_once() {
     let desk = Desk::new(script, Vec::new()).await.unwrap();
     for key in ["edits", "todo"] {
         desk.store
-            .set_state(&ConversationId::new(CONVERSATION), key, json!({"of": ["another", "kind"]}))
+            .set_state(
+                &ConversationId::new(CONVERSATION),
+                key,
+                json!({"of": ["another", "kind"]}),
+            )
             .await
             .unwrap();
     }
-    let mut session = desk.open(Policy::default(), "context_window = 100_000").await.unwrap();
+    let mut session = desk
+        .open(Policy::default(), "context_window = 100_000")
+        .await
+        .unwrap();
     let mut notices = Vec::new();
     let mut tell = |event: &Event| {
         if let EventBody::Error { code, message } = &event.body {
@@ -26,11 +34,15 @@ async fn an_unreadable_edit_or_state_document_is_told_once() {
         }
     };
     for input in ["one", "two"] {
-        let report = session.run(Some(input.into()), &mut tell, &CancellationToken::new()).await;
+        let report = session
+            .run(Some(input.into()), &mut tell, &CancellationToken::new())
+            .await;
         assert_eq!(report.result.text, "Done.", "{}", report.result.message);
     }
     for key in ["`edits`", "`todo`"] {
-        let of_key = notices.iter().filter(|(code, message)| code == "stored_state" && message.contains(key));
+        let of_key = notices
+            .iter()
+            .filter(|(code, message)| code == "stored_state" && message.contains(key));
         assert_eq!(of_key.count(), 1, "{notices:?}");
     }
 }

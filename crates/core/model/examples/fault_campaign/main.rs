@@ -1,12 +1,18 @@
-//! Every fault a model's server can have, done to recorded replies of all four APIs; what comes of it must be as the table has it.
+//! Every fault a model's server can have, done to recorded replies of all four APIs; what comes of
+//! it must be as the table has it.
 //!
-//! `cargo run --release -p haft-model --example fault_campaign -- [--count N] [--seed S]`. Without `--count` every case is
-//! tried; with it, so many of them, chosen by the seed. Exit code 0 when every case held, 1 when one did not, 2 on wrong usage.
+//! `cargo run --release -p haft-model --example fault_campaign -- [--count N] [--seed S]`. Without
+//! `--count` every case is tried; with it, so many of them, chosen by the seed. Exit code 0 when
+//! every case held, 1 when one did not, 2 on wrong usage.
 //!
-//! The cases go through the scripted server and the real client, in this process: spawning haft for each would take hours.
-//! `table.rs` is what must hold; `docs/faults.md` says it in words.
+//! The cases go through the scripted server and the real client, in this process: spawning haft for
+//! each would take hours. `table.rs` is what must hold; `docs/faults.md` says it in words.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints what it found")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints what it found"
+)]
 
 mod attempt;
 mod recorded;
@@ -34,17 +40,28 @@ struct Arguments {
 }
 
 fn arguments(given: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let mut arguments = Arguments { count: None, seed: 1 };
+    let mut arguments = Arguments {
+        count: None,
+        seed: 1,
+    };
     let mut given = given;
     while let Some(argument) = given.next() {
         let mut number = || {
-            let value = given.next().ok_or_else(|| format!("`{argument}` needs a number"))?;
-            value.parse::<u64>().map_err(|_| format!("`{value}` is not a number"))
+            let value = given
+                .next()
+                .ok_or_else(|| format!("`{argument}` needs a number"))?;
+            value
+                .parse::<u64>()
+                .map_err(|_| format!("`{value}` is not a number"))
         };
         match argument.as_str() {
             "--count" => arguments.count = Some(number()? as usize),
             "--seed" => arguments.seed = number()?,
-            _ => return Err(format!("unexpected `{argument}`; usage: fault_campaign [--count N] [--seed S]")),
+            _ => {
+                return Err(format!(
+                    "unexpected `{argument}`; usage: fault_campaign [--count N] [--seed S]"
+                ));
+            }
         }
     }
     Ok(arguments)
@@ -58,7 +75,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             return Ok(ExitCode::from(2));
         }
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(run(&arguments))
 }
 
@@ -66,8 +85,14 @@ async fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     let recorded = recorded::all()?;
     let mut baselines = Vec::new();
     for reply in &recorded {
-        let garbage = Garbage { body: reply.bytes(), content_type: "text/event-stream".into() };
-        let untouched = Reply { garbage: Some(garbage), ..Reply::default() };
+        let garbage = Garbage {
+            body: reply.bytes(),
+            content_type: "text/event-stream".into(),
+        };
+        let untouched = Reply {
+            garbage: Some(garbage),
+            ..Reply::default()
+        };
         baselines.push(attempt::baseline(reply.api, untouched).await?);
     }
     let baselines = Arc::new(baselines);
@@ -87,8 +112,14 @@ async fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
                     None => Err("no recorded reply".to_owned()),
                 }
             });
-            let result = result.await.unwrap_or_else(|error| Err(format!("PANIC: {error}")));
-            (kind, phase, result.map_err(|what| format!("{kind} {phase}, {detail}: {what}")))
+            let result = result
+                .await
+                .unwrap_or_else(|error| Err(format!("PANIC: {error}")));
+            (
+                kind,
+                phase,
+                result.map_err(|what| format!("{kind} {phase}, {detail}: {what}")),
+            )
         }
     });
     let mut tried = tried.buffer_unordered(AT_ONCE);
@@ -103,13 +134,24 @@ async fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     for failure in failures.iter().take(TOLD) {
         println!("FAILED  {failure}");
     }
-    println!("faults seed {}: {count} of {there_are} cases, {} failed", arguments.seed, failures.len());
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!(
+        "faults seed {}: {count} of {there_are} cases, {} failed",
+        arguments.seed,
+        failures.len()
+    );
+    Ok(if failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
-/// So many cases as were asked for, chosen by the seed; one kind after the other has its turn, so that a few hold them all.
+/// So many cases as were asked for, chosen by the seed; one kind after the other has its turn, so
+/// that a few hold them all.
 fn chosen(cases: Vec<Case>, arguments: &Arguments) -> Vec<Case> {
-    let Some(count) = arguments.count else { return cases };
+    let Some(count) = arguments.count else {
+        return cases;
+    };
     let mut random = Random::new(arguments.seed);
     let mut kinds = BTreeMap::<&str, Vec<Case>>::new();
     for case in cases {

@@ -1,4 +1,5 @@
-//! Every fault, and what must come of it. Written before the first run; in words in `docs/faults.md`.
+//! Every fault, and what must come of it. Written before the first run; in words in
+//! `docs/faults.md`.
 
 use std::fmt::Display;
 
@@ -12,7 +13,8 @@ use crate::recorded::{Phase, Recorded, is_of_call};
 pub(crate) enum Outcome {
     /// The reply counts as if nothing had been.
     Whole,
-    /// The reply counts; its words may differ from the recorded ones, which nobody could tell. No call runs twice.
+    /// The reply counts; its words may differ from the recorded ones, which nobody could tell. No
+    /// call runs twice.
     Altered,
     /// Nothing of the reply counts; the request is sent once more and that reply counts.
     Again,
@@ -50,7 +52,11 @@ pub(crate) enum Age {
 pub(crate) fn all(recorded: &[Recorded]) -> Vec<Case> {
     let mut cases = Vec::new();
     for (number, reply) in recorded.iter().enumerate() {
-        let mut one = OfReply { number, reply, cases: &mut cases };
+        let mut one = OfReply {
+            number,
+            reply,
+            cases: &mut cases,
+        };
         one.cuts();
         one.duplicates();
         one.unknown();
@@ -60,14 +66,23 @@ pub(crate) fn all(recorded: &[Recorded]) -> Vec<Case> {
         one.slow();
     }
     for api in Api::ALL {
-        let number = recorded.iter().position(|reply| reply.api == api).unwrap_or_default();
+        let number = recorded
+            .iter()
+            .position(|reply| reply.api == api)
+            .unwrap_or_default();
         statuses(api, number, &mut cases);
     }
     cases
 }
 
 fn stream(body: Vec<u8>) -> Reply {
-    Reply { garbage: Some(Garbage { body, content_type: "text/event-stream".into() }), ..Reply::default() }
+    Reply {
+        garbage: Some(Garbage {
+            body,
+            content_type: "text/event-stream".into(),
+        }),
+        ..Reply::default()
+    }
 }
 
 struct OfReply<'a> {
@@ -77,7 +92,14 @@ struct OfReply<'a> {
 }
 
 impl OfReply<'_> {
-    fn add(&mut self, kind: &'static str, phase: &'static str, detail: impl Display, reply: Reply, outcome: Outcome) {
+    fn add(
+        &mut self,
+        kind: &'static str,
+        phase: &'static str,
+        detail: impl Display,
+        reply: Reply,
+        outcome: Outcome,
+    ) {
         let detail = format!("{} `{}` {detail}", self.reply.api, self.reply.name);
         self.cases.push(Case {
             api: self.reply.api,
@@ -108,12 +130,31 @@ impl OfReply<'_> {
     fn cuts(&mut self) {
         let whole = self.reply.bytes();
         for at in 0..whole.len() {
-            let outcome = if at >= self.reply.ends_at() { Outcome::Whole } else { Outcome::Again };
+            let outcome = if at >= self.reply.ends_at() {
+                Outcome::Whole
+            } else {
+                Outcome::Again
+            };
             let phase = self.phase_at(at);
-            let dropped = Reply { drop_after_bytes: Some(at), ..stream(whole.clone()) };
-            self.add("connection dropped", phase, format!("after byte {at}"), dropped, outcome);
+            let dropped = Reply {
+                drop_after_bytes: Some(at),
+                ..stream(whole.clone())
+            };
+            self.add(
+                "connection dropped",
+                phase,
+                format!("after byte {at}"),
+                dropped,
+                outcome,
+            );
             let ended = stream(whole.get(..at).unwrap_or_default().to_vec());
-            self.add("stream ended early", phase, format!("after byte {at}"), ended, outcome);
+            self.add(
+                "stream ended early",
+                phase,
+                format!("after byte {at}"),
+                ended,
+                outcome,
+            );
         }
     }
 
@@ -122,7 +163,13 @@ impl OfReply<'_> {
             let body = self.reply.with(number, event.as_bytes());
             let outcome = self.duplicated(number, event);
             let phase = self.reply.phase(number).name();
-            self.add("event twice", phase, format!("event {number}"), stream(body), outcome);
+            self.add(
+                "event twice",
+                phase,
+                format!("event {number}"),
+                stream(body),
+                outcome,
+            );
         }
     }
 
@@ -133,7 +180,8 @@ impl OfReply<'_> {
             Api::Anthropic => says("\"content_block_start\"") || says("\"content_block_stop\""),
             // A call behind the end.
             Api::OpenaiChat => is_of_call(event) && number == self.reply.ending(),
-            // Calls are whole here, and mostly without an id: the same event twice would be a call made twice.
+            // Calls are whole here, and mostly without an id: the same event twice would be a call
+            // made twice.
             Api::Gemini => is_of_call(event),
             Api::OpenaiResponses => false,
         };
@@ -200,10 +248,20 @@ impl OfReply<'_> {
         ];
         for number in 0..=self.reply.events.len() {
             for (what, piece) in pieces {
-                let outcome = if number > self.reply.closing() { Outcome::Whole } else { Outcome::Again };
+                let outcome = if number > self.reply.closing() {
+                    Outcome::Whole
+                } else {
+                    Outcome::Again
+                };
                 let body = self.reply.with(number, piece);
                 let phase = self.reply.phase(number).name();
-                self.add("unreadable event", phase, format!("{what} before event {number}"), stream(body), outcome);
+                self.add(
+                    "unreadable event",
+                    phase,
+                    format!("{what} before event {number}"),
+                    stream(body),
+                    outcome,
+                );
             }
         }
     }
@@ -211,43 +269,112 @@ impl OfReply<'_> {
     fn error_events(&mut self) {
         let errors: &[(&str, Outcome)] = match self.reply.api {
             Api::OpenaiChat => &[
-                (r#"{"error":{"message":"Oops","type":"server_error","code":null}}"#, Outcome::Again),
-                (r#"{"error":{"message":"Slow down","type":"requests","code":"rate_limit_exceeded"}}"#, Outcome::Again),
-                (r#"{"error":{"message":"No","type":"invalid_request_error","code":null}}"#, REFUSED),
-                (r#"{"error":{"message":"No","type":"invalid_request_error","code":"invalid_api_key"}}"#, UNAUTHORIZED),
-                (r#"{"error":{"message":"No","type":"insufficient_quota","code":"insufficient_quota"}}"#, SPENT),
+                (
+                    r#"{"error":{"message":"Oops","type":"server_error","code":null}}"#,
+                    Outcome::Again,
+                ),
+                (
+                    r#"{"error":{"message":"Slow down","type":"requests","code":"rate_limit_exceeded"}}"#,
+                    Outcome::Again,
+                ),
+                (
+                    r#"{"error":{"message":"No","type":"invalid_request_error","code":null}}"#,
+                    REFUSED,
+                ),
+                (
+                    r#"{"error":{"message":"No","type":"invalid_request_error","code":"invalid_api_key"}}"#,
+                    UNAUTHORIZED,
+                ),
+                (
+                    r#"{"error":{"message":"No","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+                    SPENT,
+                ),
             ],
             Api::OpenaiResponses => &[
-                (r#"{"type":"error","code":"server_error","message":"Oops"}"#, Outcome::Again),
-                (r#"{"type":"error","code":"rate_limit_exceeded","message":"Slow down"}"#, Outcome::Again),
+                (
+                    r#"{"type":"error","code":"server_error","message":"Oops"}"#,
+                    Outcome::Again,
+                ),
+                (
+                    r#"{"type":"error","code":"rate_limit_exceeded","message":"Slow down"}"#,
+                    Outcome::Again,
+                ),
                 (
                     r#"{"type":"response.failed","response":{"status":"failed","output":[],"error":{"code":"server_error","message":"Oops"}}}"#,
                     Outcome::Again,
                 ),
-                (r#"{"type":"error","code":"invalid_prompt","message":"No"}"#, REFUSED),
-                (r#"{"type":"error","code":"insufficient_quota","message":"No"}"#, SPENT),
+                (
+                    r#"{"type":"error","code":"invalid_prompt","message":"No"}"#,
+                    REFUSED,
+                ),
+                (
+                    r#"{"type":"error","code":"insufficient_quota","message":"No"}"#,
+                    SPENT,
+                ),
             ],
             Api::Anthropic => &[
-                (r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, Outcome::Again),
-                (r#"{"type":"error","error":{"type":"api_error","message":"Oops"}}"#, Outcome::Again),
-                (r#"{"type":"error","error":{"type":"rate_limit_error","message":"Slow down"}}"#, Outcome::Again),
-                (r#"{"type":"error","error":{"type":"invalid_request_error","message":"No"}}"#, REFUSED),
-                (r#"{"type":"error","error":{"type":"billing_error","message":"No"}}"#, SPENT),
+                (
+                    r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                    Outcome::Again,
+                ),
+                (
+                    r#"{"type":"error","error":{"type":"api_error","message":"Oops"}}"#,
+                    Outcome::Again,
+                ),
+                (
+                    r#"{"type":"error","error":{"type":"rate_limit_error","message":"Slow down"}}"#,
+                    Outcome::Again,
+                ),
+                (
+                    r#"{"type":"error","error":{"type":"invalid_request_error","message":"No"}}"#,
+                    REFUSED,
+                ),
+                (
+                    r#"{"type":"error","error":{"type":"billing_error","message":"No"}}"#,
+                    SPENT,
+                ),
             ],
             Api::Gemini => &[
-                (r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#, Outcome::Again),
-                (r#"{"error":{"code":429,"message":"Slow down","status":"RESOURCE_EXHAUSTED"}}"#, Outcome::Again),
-                (r#"{"error":{"code":400,"message":"No","status":"INVALID_ARGUMENT"}}"#, REFUSED),
-                (r#"{"error":{"code":401,"message":"No","status":"UNAUTHENTICATED"}}"#, UNAUTHORIZED),
-                (r#"{"error":{"code":429,"message":"over your spending cap","status":"RESOURCE_EXHAUSTED"}}"#, SPENT),
+                (
+                    r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#,
+                    Outcome::Again,
+                ),
+                (
+                    r#"{"error":{"code":429,"message":"Slow down","status":"RESOURCE_EXHAUSTED"}}"#,
+                    Outcome::Again,
+                ),
+                (
+                    r#"{"error":{"code":400,"message":"No","status":"INVALID_ARGUMENT"}}"#,
+                    REFUSED,
+                ),
+                (
+                    r#"{"error":{"code":401,"message":"No","status":"UNAUTHENTICATED"}}"#,
+                    UNAUTHORIZED,
+                ),
+                (
+                    r#"{"error":{"code":429,"message":"over your spending cap","status":"RESOURCE_EXHAUSTED"}}"#,
+                    SPENT,
+                ),
             ],
         };
         for number in 0..=self.reply.events.len() {
             for (error, outcome) in errors {
-                let outcome = if number > self.reply.closing() { Outcome::Whole } else { *outcome };
-                let body = self.reply.with(number, format!("data: {error}\n\n").as_bytes());
+                let outcome = if number > self.reply.closing() {
+                    Outcome::Whole
+                } else {
+                    *outcome
+                };
+                let body = self
+                    .reply
+                    .with(number, format!("data: {error}\n\n").as_bytes());
                 let phase = self.reply.phase(number).name();
-                self.add("error event", phase, format!("{error} before event {number}"), stream(body), outcome);
+                self.add(
+                    "error event",
+                    phase,
+                    format!("{error} before event {number}"),
+                    stream(body),
+                    outcome,
+                );
             }
         }
     }
@@ -255,16 +382,37 @@ impl OfReply<'_> {
     /// A server that counts wrongly has still answered.
     fn wrong_usage(&mut self) {
         const WRONG: [&str; 10] = [
-            "\"12\"", "-5", "1.5", "null", "{}", "[1]", "true", "18446744073709551615", "1e300",
+            "\"12\"",
+            "-5",
+            "1.5",
+            "null",
+            "{}",
+            "[1]",
+            "true",
+            "18446744073709551615",
+            "1e300",
             "99999999999999999999999999",
         ];
         let text = self.reply.events.concat();
-        let counts = text.match_indices("okens\":").chain(text.match_indices("TokenCount\":"));
-        let objects = text.match_indices("\"usage\":").chain(text.match_indices("\"usageMetadata\":"));
-        let places: Vec<usize> = counts.chain(objects).map(|(at, key)| at + key.len()).collect();
+        let counts = text
+            .match_indices("okens\":")
+            .chain(text.match_indices("TokenCount\":"));
+        let objects = text
+            .match_indices("\"usage\":")
+            .chain(text.match_indices("\"usageMetadata\":"));
+        let places: Vec<usize> = counts
+            .chain(objects)
+            .map(|(at, key)| at + key.len())
+            .collect();
         for at in places {
-            let Some((before, after)) = text.split_at_checked(at) else { continue };
-            let length = if after.starts_with('{') { object_length(after) } else { number_length(after) };
+            let Some((before, after)) = text.split_at_checked(at) else {
+                continue;
+            };
+            let length = if after.starts_with('{') {
+                object_length(after)
+            } else {
+                number_length(after)
+            };
             for wrong in WRONG {
                 let body = format!("{before}{wrong}{}", after.get(length..).unwrap_or_default());
                 let phase = self.phase_at(at);
@@ -281,20 +429,52 @@ impl OfReply<'_> {
 
     fn slow(&mut self) {
         let whole = self.reply.bytes();
-        let trickle = Reply { chunk_bytes: Some(1), ..stream(whole.clone()) };
-        self.add("slow server", "throughout", "byte by byte".to_owned(), trickle, Outcome::Whole);
+        let trickle = Reply {
+            chunk_bytes: Some(1),
+            ..stream(whole.clone())
+        };
+        self.add(
+            "slow server",
+            "throughout",
+            "byte by byte".to_owned(),
+            trickle,
+            Outcome::Whole,
+        );
         let ends = self.reply.ends_at();
         for at in [1, ends / 3, ends - 1, ends] {
-            let outcome = if at >= ends { Outcome::Whole } else { Outcome::Again };
+            let outcome = if at >= ends {
+                Outcome::Whole
+            } else {
+                Outcome::Again
+            };
             // With nothing behind it there is no silence, only the end.
             if at < whole.len() {
                 let phase = self.phase_at(at);
-                let silent = Reply { chunk_bytes: Some(at), delta_delay_ms: 600_000, ..stream(whole.clone()) };
-                self.add("server falls silent", phase, format!("after byte {at}"), silent, outcome);
+                let silent = Reply {
+                    chunk_bytes: Some(at),
+                    delta_delay_ms: 600_000,
+                    ..stream(whole.clone())
+                };
+                self.add(
+                    "server falls silent",
+                    phase,
+                    format!("after byte {at}"),
+                    silent,
+                    outcome,
+                );
             }
         }
-        let late = Reply { delay_ms: 600_000, ..stream(whole) };
-        self.add("server falls silent", "before the head", String::new(), late, Outcome::Again);
+        let late = Reply {
+            delay_ms: 600_000,
+            ..stream(whole)
+        };
+        self.add(
+            "server falls silent",
+            "before the head",
+            String::new(),
+            late,
+            Outcome::Again,
+        );
     }
 }
 
@@ -318,7 +498,8 @@ const REFUSED: Outcome = Outcome::Refused("request_refused");
 const UNAUTHORIZED: Outcome = Outcome::Refused("unauthorized");
 const SPENT: Outcome = Outcome::Refused("spend_limit");
 
-/// Statuses, with and without a hint when to come back, in the API's words and as a page; to a new client and a known one.
+/// Statuses, with and without a hint when to come back, in the API's words and as a page; to a new
+/// client and a known one.
 fn statuses(api: Api, recorded: usize, cases: &mut Vec<Case>) {
     const STATUSES: [(u16, Outcome); 18] = [
         (400, REFUSED),
@@ -346,28 +527,80 @@ fn statuses(api: Api, recorded: usize, cases: &mut Vec<Case>) {
             Age::Later => "instead of a later reply",
         };
         let detail = format!("{api} {detail}");
-        cases.push(Case { api, recorded, kind, phase, detail, reply, wait_ms, age, outcome });
+        cases.push(Case {
+            api,
+            recorded,
+            kind,
+            phase,
+            detail,
+            reply,
+            wait_ms,
+            age,
+            outcome,
+        });
     };
     for age in [Age::First, Age::Later] {
         for (status, outcome) in STATUSES {
             for (hint, wait) in [(None, None), (Some(0.0), Some(0)), (Some(0.003), Some(3))] {
-                let reply = Reply { retry_after: hint, ..Reply::error(status, "as the script says") };
+                let reply = Reply {
+                    retry_after: hint,
+                    ..Reply::error(status, "as the script says")
+                };
                 let wait = wait.filter(|_| outcome == Outcome::Again);
-                add("status", format!("{status}, hint {hint:?}"), reply, wait, age, outcome);
+                add(
+                    "status",
+                    format!("{status}, hint {hint:?}"),
+                    reply,
+                    wait,
+                    age,
+                    outcome,
+                );
             }
-            let page = Garbage { body: b"<html>no</html>".to_vec(), content_type: "text/html".into() };
-            let reply = Reply { status: Some(status), garbage: Some(page), ..Reply::default() };
+            let page = Garbage {
+                body: b"<html>no</html>".to_vec(),
+                content_type: "text/html".into(),
+            };
+            let reply = Reply {
+                status: Some(status),
+                garbage: Some(page),
+                ..Reply::default()
+            };
             // A page under such a status comes from something that is no API.
-            let outcome = if matches!(status, 404 | 405) { Outcome::Refused("not_an_api") } else { outcome };
-            add("status with a page", status.to_string(), reply, None, age, outcome);
+            let outcome = if matches!(status, 404 | 405) {
+                Outcome::Refused("not_an_api")
+            } else {
+                outcome
+            };
+            add(
+                "status with a page",
+                status.to_string(),
+                reply,
+                None,
+                age,
+                outcome,
+            );
             // A body that breaks off says as much as none.
-            let cut = Reply { drop_after_bytes: Some(5), ..Reply::error(status, "as the script says") };
-            let outcome = if matches!(status, 404 | 405) { Outcome::Refused("not_an_api") } else { outcome };
+            let cut = Reply {
+                drop_after_bytes: Some(5),
+                ..Reply::error(status, "as the script says")
+            };
+            let outcome = if matches!(status, 404 | 405) {
+                Outcome::Refused("not_an_api")
+            } else {
+                outcome
+            };
             add("status, cut", status.to_string(), cut, None, age, outcome);
         }
-        for message in ["You have reached your spend limit.", "Your credit balance is too low."] {
+        for message in [
+            "You have reached your spend limit.",
+            "Your credit balance is too low.",
+        ] {
             let error = ScriptedError::new(message);
-            let reply = Reply { status: Some(429), error: Some(error), ..Reply::default() };
+            let reply = Reply {
+                status: Some(429),
+                error: Some(error),
+                ..Reply::default()
+            };
             add("spend limit", message.to_owned(), reply, None, age, SPENT);
         }
         for (body, kind) in [
@@ -378,9 +611,22 @@ fn statuses(api: Api, recorded: usize, cases: &mut Vec<Case>) {
             (": nothing\n\n", "text/event-stream"),
             ("no events at all", "text/event-stream"),
         ] {
-            let garbage = Garbage { body: body.as_bytes().to_vec(), content_type: kind.into() };
-            let reply = Reply { garbage: Some(garbage), ..Reply::default() };
-            add("no reply at all", format!("{kind} {body:?}"), reply, None, age, Outcome::Again);
+            let garbage = Garbage {
+                body: body.as_bytes().to_vec(),
+                content_type: kind.into(),
+            };
+            let reply = Reply {
+                garbage: Some(garbage),
+                ..Reply::default()
+            };
+            add(
+                "no reply at all",
+                format!("{kind} {body:?}"),
+                reply,
+                None,
+                age,
+                Outcome::Again,
+            );
         }
     }
 }

@@ -2,20 +2,35 @@ use super::*;
 
 fn catalogue() -> Catalogue {
     let mut models = BTreeMap::new();
-    let declared =
-        ModelConfig { context_window: Some(64_000), max_output_tokens: Some(4_000), ..ModelConfig::default() };
+    let declared = ModelConfig {
+        context_window: Some(64_000),
+        max_output_tokens: Some(4_000),
+        ..ModelConfig::default()
+    };
     models.insert("mock/vendor/model-1".to_owned(), declared);
     let mut providers = BTreeMap::new();
-    providers.insert("mock".to_owned(), ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1"));
-    providers.insert("claude".to_owned(), ProviderConfig::new(Api::Anthropic, "http://127.0.0.1:1"));
+    providers.insert(
+        "mock".to_owned(),
+        ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1"),
+    );
+    providers.insert(
+        "claude".to_owned(),
+        ProviderConfig::new(Api::Anthropic, "http://127.0.0.1:1"),
+    );
     Catalogue::new(providers, models).unwrap()
 }
 
 #[test]
 fn a_models_own_name_may_hold_slashes() {
     let found = catalogue().resolve("mock/vendor/model-1").unwrap().spec;
-    assert_eq!((found.provider.as_str(), found.name.as_str()), ("mock", "vendor/model-1"));
-    assert_eq!((found.context_window, found.max_output_tokens), (64_000, Some(4_000)));
+    assert_eq!(
+        (found.provider.as_str(), found.name.as_str()),
+        ("mock", "vendor/model-1")
+    );
+    assert_eq!(
+        (found.context_window, found.max_output_tokens),
+        (64_000, Some(4_000))
+    );
     assert_eq!(found.full_name(), "mock/vendor/model-1");
 }
 
@@ -31,12 +46,18 @@ fn an_undeclared_model_of_a_declared_provider_gets_defaults() {
 #[test]
 fn errors_say_what_to_write() {
     let message = |name: &str| catalogue().resolve(name).unwrap_err().to_string();
-    assert_eq!(message("gpt-5"), "`gpt-5` is not a model name; write `provider/model`, such as `mock/vendor/model-1`");
+    assert_eq!(
+        message("gpt-5"),
+        "`gpt-5` is not a model name; write `provider/model`, such as `mock/vendor/model-1`"
+    );
     assert_eq!(
         message("cluade/x"),
         "`cluade/x`: no provider `cluade` is declared; did you mean `claude`? declared are: claude, mock"
     );
-    assert_eq!(message("other/x"), "`other/x`: no provider `other` is declared; declared are: claude, mock");
+    assert_eq!(
+        message("other/x"),
+        "`other/x`: no provider `other` is declared; declared are: claude, mock"
+    );
     assert!(message("/x").contains("not a model name"));
     assert!(message("mock/").contains("not a model name"));
 }
@@ -45,15 +66,27 @@ fn errors_say_what_to_write() {
 fn a_model_of_an_unknown_provider_is_an_error_at_once() {
     let models = [("nobody/x".to_owned(), ModelConfig::default())].into();
     let error = Catalogue::new(BTreeMap::new(), models).unwrap_err();
-    assert!(error.to_string().contains("there are none: add a `[providers.NAME]` section"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("there are none: add a `[providers.NAME]` section"),
+        "{error}"
+    );
 }
 
 #[test]
 fn extra_fields_may_not_replace_what_haft_sets() {
     let mut provider = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
     provider.extra_body.insert("messages".into(), Value::Null);
-    let error = Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap_err();
-    assert_eq!(error, CatalogueError::ReservedKey { name: "mock".into(), key: "messages".into() });
+    let error =
+        Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap_err();
+    assert_eq!(
+        error,
+        CatalogueError::ReservedKey {
+            name: "mock".into(),
+            key: "messages".into()
+        }
+    );
 }
 
 #[test]
@@ -63,39 +96,84 @@ fn a_models_extra_fields_win_over_its_providers() {
     provider.extra_body.insert("seed".into(), 7.into());
     let mut model = ModelConfig::default();
     model.extra_body.insert("temperature".into(), 0.into());
-    let catalogue =
-        Catalogue::new([("mock".to_owned(), provider)].into(), [("mock/m".to_owned(), model)].into()).unwrap();
+    let catalogue = Catalogue::new(
+        [("mock".to_owned(), provider)].into(),
+        [("mock/m".to_owned(), model)].into(),
+    )
+    .unwrap();
     let extra = catalogue.resolve("mock/m").unwrap().extra_body;
-    assert_eq!(serde_json::to_string(&extra).unwrap(), r#"{"temperature":0,"seed":7}"#);
+    assert_eq!(
+        serde_json::to_string(&extra).unwrap(),
+        r#"{"temperature":0,"seed":7}"#
+    );
 }
 
 #[test]
 fn built_in_models_are_there_without_being_declared() {
     let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
     let opus = catalogue.resolve("anthropic/claude-opus-5").unwrap();
-    assert_eq!((opus.spec.api, opus.spec.context_window), (Api::Anthropic, 1_000_000));
-    assert_eq!(opus.provider.api_key_env.as_deref(), Some("ANTHROPIC_API_KEY"));
+    assert_eq!(
+        (opus.spec.api, opus.spec.context_window),
+        (Api::Anthropic, 1_000_000)
+    );
+    assert_eq!(
+        opus.provider.api_key_env.as_deref(),
+        Some("ANTHROPIC_API_KEY")
+    );
     let new = catalogue.resolve("anthropic/claude-next").unwrap().spec;
-    assert_eq!((new.price, new.cache.rule, new.cache.look_back), (None, CacheKind::Anthropic, Some(20)));
+    assert_eq!(
+        (new.price, new.cache.rule, new.cache.look_back),
+        (None, CacheKind::Anthropic, Some(20))
+    );
     assert!((new.tokenizer_factor - 1.5).abs() < 1e-9);
-    assert_eq!(catalogue.resolve("llamacpp/any").unwrap().spec.cache.rule, CacheKind::LlamaCpp);
+    assert_eq!(
+        catalogue.resolve("llamacpp/any").unwrap().spec.cache.rule,
+        CacheKind::LlamaCpp
+    );
 }
 
 #[test]
 fn a_declaration_stands_in_place_of_the_built_in_one() {
     let mine = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
-    let model = ModelConfig { context_window: Some(64_000), ..ModelConfig::default() };
-    let models = [("anthropic/claude-opus-5".to_owned(), model), ("mock/m".to_owned(), ModelConfig::default())].into();
+    let model = ModelConfig {
+        context_window: Some(64_000),
+        ..ModelConfig::default()
+    };
+    let models = [
+        ("anthropic/claude-opus-5".to_owned(), model),
+        ("mock/m".to_owned(), ModelConfig::default()),
+    ]
+    .into();
     let catalogue = Catalogue::with_built_in([("mock".to_owned(), mine)].into(), models).unwrap();
-    assert_eq!(catalogue.resolve("anthropic/claude-opus-5").unwrap().spec.context_window, 64_000);
-    assert_eq!(catalogue.resolve("mock/other").unwrap().spec.context_window, ModelSpec::DEFAULT_WINDOW);
+    assert_eq!(
+        catalogue
+            .resolve("anthropic/claude-opus-5")
+            .unwrap()
+            .spec
+            .context_window,
+        64_000
+    );
+    assert_eq!(
+        catalogue.resolve("mock/other").unwrap().spec.context_window,
+        ModelSpec::DEFAULT_WINDOW
+    );
 }
 
 #[test]
 fn the_longer_life_has_its_own_price() {
-    let price = Price { input: 5.0, cached_input: Some(0.5), cache_write: Some(6.25), output: 25.0, long: None };
+    let price = Price {
+        input: 5.0,
+        cached_input: Some(0.5),
+        cache_write: Some(6.25),
+        output: 25.0,
+        long: None,
+    };
     let written = |ttl: &str| {
-        let cache = CacheRule { rule: CacheKind::Anthropic, ttl: ttl.into(), ..CacheRule::default() };
+        let cache = CacheRule {
+            rule: CacheKind::Anthropic,
+            ttl: ttl.into(),
+            ..CacheRule::default()
+        };
         let model = ModelConfig {
             price: Some(price),
             cache: Some(cache),
@@ -103,8 +181,18 @@ fn the_longer_life_has_its_own_price() {
             ..ModelConfig::default()
         };
         let provider = ProviderConfig::new(Api::Anthropic, "http://127.0.0.1:1");
-        let catalogue = Catalogue::new([("p".into(), provider)].into(), [("p/m".into(), model)].into()).unwrap();
-        catalogue.resolve("p/m").unwrap().spec.price.unwrap().cache_write
+        let catalogue = Catalogue::new(
+            [("p".into(), provider)].into(),
+            [("p/m".into(), model)].into(),
+        )
+        .unwrap();
+        catalogue
+            .resolve("p/m")
+            .unwrap()
+            .spec
+            .price
+            .unwrap()
+            .cache_write
     };
     assert_eq!((written("5m"), written("1h")), (Some(6.25), Some(10.0)));
 }
@@ -113,12 +201,30 @@ fn the_longer_life_has_its_own_price() {
 fn values_that_cannot_be_are_refused() {
     let refused = |model: ModelConfig| {
         let provider = ProviderConfig::new(Api::Anthropic, "http://127.0.0.1:1");
-        Catalogue::new([("p".into(), provider)].into(), [("p/m".into(), model)].into()).unwrap_err().to_string()
+        Catalogue::new(
+            [("p".into(), provider)].into(),
+            [("p/m".into(), model)].into(),
+        )
+        .unwrap_err()
+        .to_string()
     };
-    let cache = CacheRule { ttl: "2h".into(), ttls: vec!["5m".into(), "1h".into()], ..CacheRule::default() };
-    let message = refused(ModelConfig { cache: Some(cache), ..ModelConfig::default() });
-    assert_eq!(message, "`p/m`: `cache.ttl = \"2h\"` is not offered; use 5m or 1h");
-    let message = refused(ModelConfig { tokenizer_factor: Some(f64::NAN), ..ModelConfig::default() });
+    let cache = CacheRule {
+        ttl: "2h".into(),
+        ttls: vec!["5m".into(), "1h".into()],
+        ..CacheRule::default()
+    };
+    let message = refused(ModelConfig {
+        cache: Some(cache),
+        ..ModelConfig::default()
+    });
+    assert_eq!(
+        message,
+        "`p/m`: `cache.ttl = \"2h\"` is not offered; use 5m or 1h"
+    );
+    let message = refused(ModelConfig {
+        tokenizer_factor: Some(f64::NAN),
+        ..ModelConfig::default()
+    });
     assert!(message.contains("tokenizer_factor"), "{message}");
 }
 
@@ -127,10 +233,22 @@ fn a_short_name_is_an_alias_or_a_last_part_that_one_model_has() {
     let provider = || ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");
     let providers = [("a".to_owned(), provider()), ("b".to_owned(), provider())].into();
     let declared = |name: &str| (name.to_owned(), ModelConfig::default());
-    let models = ["a/m", "a/vendor/deep", "a/both", "b/both", "b/claude-opus-5-5"].map(declared).into();
+    let models = [
+        "a/m",
+        "a/vendor/deep",
+        "a/both",
+        "b/both",
+        "b/claude-opus-5-5",
+    ]
+    .map(declared)
+    .into();
     let aliases = [("fast", "m"), ("haiku", "b/any"), ("lost", "nowhere")];
-    let aliases = aliases.map(|(name, meant)| (name.to_owned(), meant.to_owned())).into();
-    let catalogue = Catalogue::with_built_in(providers, models).unwrap().with(aliases, BTreeMap::new());
+    let aliases = aliases
+        .map(|(name, meant)| (name.to_owned(), meant.to_owned()))
+        .into();
+    let catalogue = Catalogue::with_built_in(providers, models)
+        .unwrap()
+        .with(aliases, BTreeMap::new());
     for (name, expected) in [
         ("a/m", "a/m"),
         ("a/unlisted", "a/unlisted"),
@@ -146,10 +264,17 @@ fn a_short_name_is_an_alias_or_a_last_part_that_one_model_has() {
         ("claude-opus-5-5", "b/claude-opus-5-5"),
         ("claude-haiku-5-5", "anthropic/claude-haiku-5-5"),
     ] {
-        assert_eq!(catalogue.resolve(name).unwrap().spec.full_name(), expected, "{name}");
+        assert_eq!(
+            catalogue.resolve(name).unwrap().spec.full_name(),
+            expected,
+            "{name}"
+        );
     }
     for (name, part) in [
-        ("both", "`both` is several models: a/both, b/both; write one of these"),
+        (
+            "both",
+            "`both` is several models: a/both, b/both; write one of these",
+        ),
         ("eep", "is not a model name"),
         ("lost", "is not a model name"),
         ("", "is not a model name"),
@@ -182,37 +307,79 @@ fn of_a_model_that_the_mainland_has_too_the_short_name_means_the_other() {
         ("glm-5.3-flash", "glm-cn/glm-5.3-flash"),
         ("hy3-preview", "hunyuan/hy3-preview"),
     ] {
-        assert_eq!(built_in().resolve(name).unwrap().spec.full_name(), expected, "{name}");
+        assert_eq!(
+            built_in().resolve(name).unwrap().spec.full_name(),
+            expected,
+            "{name}"
+        );
     }
     // One that somebody declared goes before both.
     let own = [("kimi-cn/kimi-k3".to_owned(), ModelConfig::default())].into();
     let own = Catalogue::with_built_in(BTreeMap::new(), own).unwrap();
-    assert_eq!(own.resolve("kimi-k3").unwrap().spec.full_name(), "kimi-cn/kimi-k3");
+    assert_eq!(
+        own.resolve("kimi-k3").unwrap().spec.full_name(),
+        "kimi-cn/kimi-k3"
+    );
 }
 
 #[test]
 fn a_price_in_another_currency_is_kept_as_it_is_and_counted_at_its_rate() {
     let resolved = |name: &str, rates: &[(&str, f64)]| {
-        let rates = rates.iter().map(|(code, rate)| ((*code).to_owned(), *rate)).collect();
+        let rates = rates
+            .iter()
+            .map(|(code, rate)| ((*code).to_owned(), *rate))
+            .collect();
         let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new()).unwrap();
-        catalogue.with(BTreeMap::new(), rates).resolve(name).unwrap()
+        catalogue
+            .with(BTreeMap::new(), rates)
+            .resolve(name)
+            .unwrap()
     };
-    let listed = |declared: &Declared| declared.listed.as_ref().map(|(code, price)| (code.clone(), price.input));
+    let listed = |declared: &Declared| {
+        declared
+            .listed
+            .as_ref()
+            .map(|(code, price)| (code.clone(), price.input))
+    };
     let yuan = Some(("CNY".to_owned(), 8.0));
     let plain = resolved("glm-cn/glm-5.3", &[]);
-    assert_eq!((listed(&plain), plain.spec.price), (yuan.clone(), None), "no rate, no dollars");
+    assert_eq!(
+        (listed(&plain), plain.spec.price),
+        (yuan.clone(), None),
+        "no rate, no dollars"
+    );
     let rated = resolved("glm-cn/glm-5.3", &[("EUR", 0.9), ("CNY", 8.0)]);
     let price = rated.spec.price.unwrap();
     assert_eq!(listed(&rated), yuan);
-    assert_eq!((price.input, price.cached_input, price.output), (1.0, Some(0.25), 3.5));
+    assert_eq!(
+        (price.input, price.cached_input, price.output),
+        (1.0, Some(0.25), 3.5)
+    );
     for wrong in [0.0, -7.0, f64::NAN, f64::INFINITY, 1e300] {
-        assert_eq!(resolved("glm-cn/glm-5.3", &[("CNY", wrong)]).spec.price, None, "{wrong}");
+        assert_eq!(
+            resolved("glm-cn/glm-5.3", &[("CNY", wrong)]).spec.price,
+            None,
+            "{wrong}"
+        );
     }
     let dollars = resolved("glm/glm-5.3", &[("USD", 3.0), ("CNY", 8.0)]);
-    assert_eq!(listed(&dollars), Some(("USD".to_owned(), 1.4)), "a dollar is a dollar");
+    assert_eq!(
+        listed(&dollars),
+        Some(("USD".to_owned(), 1.4)),
+        "a dollar is a dollar"
+    );
     assert_eq!(dollars.spec.price.map(|price| price.input), Some(1.4));
-    let long = resolved("minimax/MiniMax-M3", &[]).spec.price.unwrap().in_usd(2.0).long.unwrap();
-    assert_eq!((long.above, long.input, long.cached_input, long.output), (524_288, 0.3, Some(0.06), 1.2));
+    let long = resolved("minimax/MiniMax-M3", &[])
+        .spec
+        .price
+        .unwrap()
+        .in_usd(2.0)
+        .long
+        .unwrap();
+    assert_eq!(
+        (long.above, long.input, long.cached_input, long.output),
+        (524_288, 0.3, Some(0.06), 1.2)
+    );
 }
 
 /// What the pages of each provider say of their own fields.
@@ -228,16 +395,29 @@ fn providers_of_china_have_their_own_rules() {
         ("kimi-cn/kimi-k3", Some("CNY"), true, false),
         ("qwen/qwen3.8-max", Some("USD"), false, true),
         ("qwen-cn/qwen3.7-plus", None, false, true),
-        ("doubao/doubao-seed-2-0-code-preview-260215", None, false, false),
+        (
+            "doubao/doubao-seed-2-0-code-preview-260215",
+            None,
+            false,
+            false,
+        ),
         ("hunyuan/hy3-preview", None, true, true),
         ("minimax-cn/MiniMax-M2.7", Some("CNY"), false, false),
         ("siliconflow-cn/any/model", None, false, true),
     ] {
         let Declared { spec, listed, .. } = catalogue.resolve(name).unwrap();
         let code = listed.map(|(code, _)| code);
-        let found = (code.as_deref(), spec.capabilities.reasoning_back, spec.capabilities.max_tokens);
+        let found = (
+            code.as_deref(),
+            spec.capabilities.reasoning_back,
+            spec.capabilities.max_tokens,
+        );
         assert_eq!(found, (currency, back, old_limit), "{name}");
-        let api = if name.starts_with("minimax") { Api::Anthropic } else { Api::OpenaiChat };
+        let api = if name.starts_with("minimax") {
+            Api::Anthropic
+        } else {
+            Api::OpenaiChat
+        };
         assert_eq!(spec.api, api, "{name}");
     }
 }

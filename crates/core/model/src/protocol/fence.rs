@@ -16,7 +16,11 @@ enum FenceLine {
     /// A run of fence characters at its beginning.
     Marks { mark: char, count: usize },
     /// A run, and what follows it: white space only, text, or text with the mark in it.
-    After { mark: char, count: usize, rest: Rest },
+    After {
+        mark: char,
+        count: usize,
+        rest: Rest,
+    },
     /// Anything else.
     Words,
 }
@@ -33,7 +37,10 @@ const FEWEST: usize = 3;
 
 impl Default for FenceTracker {
     fn default() -> Self {
-        Self { open: None, line: FenceLine::Lead }
+        Self {
+            open: None,
+            line: FenceLine::Lead,
+        }
     }
 }
 
@@ -48,15 +55,29 @@ impl FenceTracker {
             FenceLine::Lead if c == '`' || c == '~' => FenceLine::Marks { mark: c, count: 1 },
             FenceLine::Lead if c.is_whitespace() => FenceLine::Lead,
             FenceLine::Lead | FenceLine::Words => FenceLine::Words,
-            FenceLine::Marks { mark, count } if c == mark => FenceLine::Marks { mark, count: count + 1 },
-            FenceLine::Marks { mark, count } => FenceLine::After { mark, count, rest: Rest::Blank.with(c, mark) },
-            FenceLine::After { mark, count, rest } => FenceLine::After { mark, count, rest: rest.with(c, mark) },
+            FenceLine::Marks { mark, count } if c == mark => FenceLine::Marks {
+                mark,
+                count: count + 1,
+            },
+            FenceLine::Marks { mark, count } => FenceLine::After {
+                mark,
+                count,
+                rest: Rest::Blank.with(c, mark),
+            },
+            FenceLine::After { mark, count, rest } => FenceLine::After {
+                mark,
+                count,
+                rest: rest.with(c, mark),
+            },
         };
     }
 
     /// Something that is no text stood here: the rest of the line opens no fence.
     pub(super) fn interrupt(&mut self) {
-        *self = Self { open: None, line: FenceLine::Words };
+        *self = Self {
+            open: None,
+            line: FenceLine::Words,
+        };
     }
 
     /// Whether the next character is quoted.
@@ -68,17 +89,28 @@ impl FenceTracker {
     fn opening(&self) -> Option<(char, usize)> {
         let (mark, count) = match self.line {
             // Backticks after backticks are a code span within the line.
-            FenceLine::After { mark: '`', rest: Rest::Marked, .. } | FenceLine::Lead | FenceLine::Words => return None,
-            FenceLine::Marks { mark, count } | FenceLine::After { mark, count, .. } => (mark, count),
+            FenceLine::After {
+                mark: '`',
+                rest: Rest::Marked,
+                ..
+            }
+            | FenceLine::Lead
+            | FenceLine::Words => return None,
+            FenceLine::Marks { mark, count } | FenceLine::After { mark, count, .. } => {
+                (mark, count)
+            }
         };
         (count >= FEWEST).then_some((mark, count))
     }
 
     fn end_line(&mut self) {
         let closes = |(mark, count)| match self.line {
-            FenceLine::Marks { mark: m, count: c } | FenceLine::After { mark: m, count: c, rest: Rest::Blank } => {
-                m == mark && c >= count
-            }
+            FenceLine::Marks { mark: m, count: c }
+            | FenceLine::After {
+                mark: m,
+                count: c,
+                rest: Rest::Blank,
+            } => m == mark && c >= count,
             FenceLine::After { .. } | FenceLine::Lead | FenceLine::Words => false,
         };
         self.open = match self.open {
@@ -131,7 +163,11 @@ mod tests {
         assert_eq!(quoted("a ```\n<"), [false]);
         assert_eq!(quoted("``\n<"), [false]);
         assert_eq!(quoted("```one``` line <\n<"), [false, false]);
-        assert_eq!(quoted("```\n``` x\n<"), [true], "a fence is closed by a line of its own");
+        assert_eq!(
+            quoted("```\n``` x\n<"),
+            [true],
+            "a fence is closed by a line of its own"
+        );
         assert_eq!(quoted("```\n~~~\n<"), [true]);
     }
 }

@@ -1,11 +1,13 @@
 //! What was said before, in the form a text protocol has for it.
 //!
-//! `xml`: calls are written as tags into the assistant's text, results go back as text of the user, all results of a block in
-//! one message. `react`: what the user says and what tools answer are paragraphs with a label in the user's
-//! place, an empty line at their end; what the assistant wrote goes back as it wrote it.
+//! `xml`: calls are written as tags into the assistant's text, results go back as text of the user,
+//! all results of a block in one message. `react`: what the user says and what tools answer are
+//! paragraphs with a label in the user's place, an empty line at their end; what the assistant
+//! wrote goes back as it wrote it.
 //!
-//! Invariant: the form of a message depends on the message alone, and that of joined results on these results alone, so equal
-//! segments stay equal bytes; results of one block are joined only with each other.
+//! Invariant: the form of a message depends on the message alone, and that of joined results on
+//! these results alone, so equal segments stay equal bytes; results of one block are joined only
+//! with each other.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +15,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_types::{
-    ContentHash, Entry, Hasher, Message, Part, Role, Segment, Thinking, ToolCall, ToolProtocol, ToolResult, ToolStatus,
+    ContentHash, Entry, Hasher, Message, Part, Role, Segment, Thinking, ToolCall, ToolProtocol,
+    ToolResult, ToolStatus,
 };
 use serde_json::{Map, Value};
 
@@ -43,7 +46,12 @@ impl Joined {
             let entry = self.0.remove(&hash).unwrap_or_else(|| joined(group, hash));
             next.insert(hash, Arc::clone(&entry));
             let boundary = group.iter().any(|segment| segment.boundary);
-            out.push(Segment { entry, boundary, layer: last.layer, owner: first.owner });
+            out.push(Segment {
+                entry,
+                boundary,
+                layer: last.layer,
+                owner: first.owner,
+            });
         }
         self.0 = next;
         out
@@ -51,11 +59,18 @@ impl Joined {
 }
 
 fn joined(group: &[Segment], hash: ContentHash) -> Arc<Entry> {
-    let parts = group.iter().flat_map(|segment| segment.entry.message.content.iter().cloned()).collect();
+    let parts = group
+        .iter()
+        .flat_map(|segment| segment.entry.message.content.iter().cloned())
+        .collect();
     let first = &group[0].entry.message;
     let message = Message::new(first.message_id, Role::Tool, parts, first.created_at);
     let tokens = group.iter().map(|segment| segment.entry.tokens).sum();
-    Arc::new(Entry { message, hash, tokens })
+    Arc::new(Entry {
+        message,
+        hash,
+        tokens,
+    })
 }
 
 /// Whose thoughts go back: a model is shown its own only.
@@ -66,18 +81,29 @@ pub(crate) enum ThoughtMaker {
 }
 
 /// The message as a model with this protocol reads it.
-pub(crate) fn lower(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Cow<'_, Message> {
+pub(crate) fn lower(
+    message: &Message,
+    protocol: ToolProtocol,
+    maker: ThoughtMaker,
+) -> Cow<'_, Message> {
     match (protocol, message.role) {
         (ToolProtocol::Native, _)
         | (ToolProtocol::Xml, Role::System | Role::User | Role::Summary)
         | (ToolProtocol::React, Role::System) => Cow::Borrowed(message),
-        (ToolProtocol::Xml | ToolProtocol::React, Role::Assistant) => written(message, protocol, maker),
-        (ToolProtocol::Xml, Role::Tool) => Cow::Owned(with(message, Role::User, xml_results(message))),
-        (ToolProtocol::React, Role::User | Role::Tool | Role::Summary) => as_paragraph(message, maker),
+        (ToolProtocol::Xml | ToolProtocol::React, Role::Assistant) => {
+            written(message, protocol, maker)
+        }
+        (ToolProtocol::Xml, Role::Tool) => {
+            Cow::Owned(with(message, Role::User, xml_results(message)))
+        }
+        (ToolProtocol::React, Role::User | Role::Tool | Role::Summary) => {
+            as_paragraph(message, maker)
+        }
     }
 }
 
-/// The message as a paragraph of what the user says. Earlier releases showed a model its own turns so.
+/// The message as a paragraph of what the user says. Earlier releases showed a model its own turns
+/// so.
 pub(crate) fn as_paragraph(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
     Cow::Owned(with(message, Role::User, paragraph(message, maker)))
 }
@@ -123,14 +149,25 @@ impl PartWriter {
 
 /// A thought as its model wrote it.
 fn thought<'a>(thinking: &'a Thinking, opening: &str, maker: ThoughtMaker) -> Option<&'a str> {
-    let raw = thinking.raw.as_deref().filter(|raw| raw.starts_with(opening));
+    let raw = thinking
+        .raw
+        .as_deref()
+        .filter(|raw| raw.starts_with(opening));
     raw.filter(|_| maker == ThoughtMaker::ThisModel)
 }
 
 /// What the assistant wrote, with its calls in the form the protocol has for them.
 fn written(message: &Message, protocol: ToolProtocol, maker: ThoughtMaker) -> Cow<'_, Message> {
-    let opening = if protocol == ToolProtocol::React { THOUGHT } else { "<thinking>" };
-    if message.content.iter().all(|part| matches!(part, Part::Text { .. } | Part::Image(_))) {
+    let opening = if protocol == ToolProtocol::React {
+        THOUGHT
+    } else {
+        "<thinking>"
+    };
+    if message
+        .content
+        .iter()
+        .all(|part| matches!(part, Part::Text { .. } | Part::Image(_)))
+    {
         return Cow::Borrowed(message);
     }
     let mut out = PartWriter::default();
@@ -155,7 +192,11 @@ pub(super) fn xml_call(call: &ToolCall) -> String {
     let Some(arguments) = object(&call.arguments) else {
         // A call that was left open begins with its tag already.
         let opened = call.arguments.starts_with('<');
-        return if opened { call.arguments.clone() } else { format!("<{name}>\n{}\n</{name}>", call.arguments) };
+        return if opened {
+            call.arguments.clone()
+        } else {
+            format!("<{name}>\n{}\n</{name}>", call.arguments)
+        };
     };
     let mut out = format!("<{name}>\n");
     for (parameter, value) in &arguments {
@@ -192,8 +233,14 @@ fn xml_result(result: &ToolResult) -> String {
         ToolStatus::Success => (true, format!("{name} succeeded.")),
         ToolStatus::Partial => (true, format!("{name} succeeded in part.")),
         ToolStatus::Error => {
-            let why = envelope.error.as_ref().and_then(|error| error.message.lines().next());
-            (false, why.map_or_else(|| format!("{name} failed."), str::to_owned))
+            let why = envelope
+                .error
+                .as_ref()
+                .and_then(|error| error.message.lines().next());
+            (
+                false,
+                why.map_or_else(|| format!("{name} failed."), str::to_owned),
+            )
         }
     };
     format!(

@@ -1,4 +1,5 @@
-//! How a text protocol is described to a model: how to write a call, and each offered tool under its own heading.
+//! How a text protocol is described to a model: how to write a call, and each offered tool under
+//! its own heading.
 
 use std::fmt::Write as _;
 
@@ -8,21 +9,29 @@ use serde_json::{Map, Value};
 use super::lower::{react_call, xml_call};
 use super::{COMPLETION, values};
 
-/// The part of the system text that tells a model how to call these tools; nothing where the API has its own way, or where
-/// there are no tools.
-pub fn call_format(protocol: ToolProtocol, language: PromptLanguage, tools: &[ToolSpec]) -> Option<String> {
+/// The part of the system text that tells a model how to call these tools; nothing where the API
+/// has its own way, or where there are no tools.
+pub fn call_format(
+    protocol: ToolProtocol,
+    language: PromptLanguage,
+    tools: &[ToolSpec],
+) -> Option<String> {
     if tools.is_empty() {
         return None;
     }
     let offered = |name: &str| tools.iter().any(|tool| tool.name == name);
     let (format, example, completion) = match protocol {
         ToolProtocol::Native => return None,
-        ToolProtocol::Xml => {
-            (prompt!("prompts/xml"), prompt!("prompts/xml_example"), prompt!("prompts/xml_completion"))
-        }
-        ToolProtocol::React => {
-            (prompt!("prompts/react"), prompt!("prompts/react_example"), prompt!("prompts/react_completion"))
-        }
+        ToolProtocol::Xml => (
+            prompt!("prompts/xml"),
+            prompt!("prompts/xml_example"),
+            prompt!("prompts/xml_completion"),
+        ),
+        ToolProtocol::React => (
+            prompt!("prompts/react"),
+            prompt!("prompts/react_example"),
+            prompt!("prompts/react_completion"),
+        ),
     };
     let mut sections = vec![format.text(language).to_owned()];
     // An example must not teach a tool that is not there.
@@ -34,15 +43,24 @@ pub fn call_format(protocol: ToolProtocol, language: PromptLanguage, tools: &[To
         sections.push(completion.text(language).to_owned());
     }
     sections.push("# Tools".to_owned());
-    let labels = prompt!("prompts/labels").text(language).lines().collect::<Vec<_>>();
+    let labels = prompt!("prompts/labels")
+        .text(language)
+        .lines()
+        .collect::<Vec<_>>();
     sections.extend(tools.iter().map(|tool| describe(tool, protocol, &labels)));
     Some(sections.join("\n\n"))
 }
 
-/// A call as a model of a text protocol writes it; nothing where the API has its own way. `arguments` is a JSON object.
+/// A call as a model of a text protocol writes it; nothing where the API has its own way.
+/// `arguments` is a JSON object.
 pub fn written_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Option<String> {
     let (id, signature) = (String::new(), None);
-    let call = ToolCall { id, name: name.to_owned(), arguments: arguments.to_owned(), signature };
+    let call = ToolCall {
+        id,
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        signature,
+    };
     match protocol {
         ToolProtocol::Native => None,
         ToolProtocol::Xml => Some(xml_call(&call)),
@@ -53,7 +71,11 @@ pub fn written_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Opti
 fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String {
     let label = |at: usize| labels.get(at).copied().unwrap_or_default();
     let none = Map::new();
-    let properties = tool.parameters.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let properties = tool
+        .parameters
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&none);
     let required: Vec<&str> = match tool.parameters.get("required") {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
@@ -66,13 +88,22 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String 
         let _ = writeln!(out, "{}", label(1));
     }
     for (name, schema) in properties {
-        let need = label(if required.contains(&name.as_str()) { 2 } else { 3 });
+        let need = label(if required.contains(&name.as_str()) {
+            2
+        } else {
+            3
+        });
         let _ = write!(out, "- `{name}`: {}, {need}", kind(schema));
-        // Some descriptions go through the parameters one by one; what they leave out is added here.
+        // Some descriptions go through the parameters one by one; what they leave out is added
+        // here.
         let described = tool.description.contains(&format!("- `{name}`"));
         match schema.get("description").and_then(Value::as_str) {
             Some(text) if !described => {
-                let _ = write!(out, ". {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
+                let _ = write!(
+                    out,
+                    ". {}",
+                    text.split_whitespace().collect::<Vec<_>>().join(" ")
+                );
             }
             Some(_) | None => {}
         }
@@ -87,7 +118,8 @@ fn describe(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> String 
     out
 }
 
-/// The type, for the model. Of lists and objects the whole schema: their shape must be known to write them.
+/// The type, for the model. Of lists and objects the whole schema: their shape must be known to
+/// write them.
 fn kind(schema: &Value) -> String {
     let choices = schema.get("enum").and_then(Value::as_array);
     match (values::kind(schema), choices) {
@@ -118,6 +150,9 @@ fn xml_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
 }
 
 fn react_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
-    let fields: Vec<_> = properties.keys().map(|name| format!("\"{name}\": …")).collect();
+    let fields: Vec<_> = properties
+        .keys()
+        .map(|name| format!("\"{name}\": …"))
+        .collect();
     format!("Action: {}[{{{}}}]", tool.name, fields.join(", "))
 }

@@ -1,8 +1,10 @@
-//! The `react` protocol: `Thought: ` and text, then on a new line `Action: Name[{…}]`; `Action: Finish[…]` ends the round.
+//! The `react` protocol: `Thought: ` and text, then on a new line `Action: Name[{…}]`; `Action:
+//! Finish[…]` ends the round.
 //!
-//! The arguments are JSON and end at their matching bracket. An answer is free text that may hold brackets of its own: it ends
-//! at a matching bracket that ends its line; without one, at its last matching bracket, or at a bracket that ends the reply.
-//! Labels count at the beginning of a line and outside code fences. A result that the model writes itself after an action, and all
+//! The arguments are JSON and end at their matching bracket. An answer is free text that may hold
+//! brackets of its own: it ends at a matching bracket that ends its line; without one, at its last
+//! matching bracket, or at a bracket that ends the reply. Labels count at the beginning of a line
+//! and outside code fences. A result that the model writes itself after an action, and all
 //! that follows from it, is left out: it did not happen.
 
 use haft_text::NameRule;
@@ -123,10 +125,14 @@ impl ReactParser {
         let completes = self.completes;
         match self.place {
             ReactPlace::Text | ReactPlace::Thinking | ReactPlace::Invented => {}
-            ReactPlace::Arguments(arguments) => found(TextEvent::CallLeftOpen { source: arguments.source }),
+            ReactPlace::Arguments(arguments) => found(TextEvent::CallLeftOpen {
+                source: arguments.source,
+            }),
             ReactPlace::Answer(answer) => match answer.end() {
                 Some(end) => answer.close(end, completes, found),
-                None if completes => found(TextEvent::CallLeftOpen { source: answer.source }),
+                None if completes => found(TextEvent::CallLeftOpen {
+                    source: answer.source,
+                }),
                 None => answer.close(answer.source.len(), completes, found),
             },
         }
@@ -142,8 +148,13 @@ impl ReactParser {
             ReactPlace::Invented => {}
             ReactPlace::Arguments(arguments) => {
                 if arguments.take(c) {
-                    let text = arguments.source.get(arguments.start..arguments.source.len() - 1).unwrap_or_default();
-                    found(TextEvent::CallClosed { arguments: text.trim().to_owned() });
+                    let text = arguments
+                        .source
+                        .get(arguments.start..arguments.source.len() - 1)
+                        .unwrap_or_default();
+                    found(TextEvent::CallClosed {
+                        arguments: text.trim().to_owned(),
+                    });
                     self.back_to_text();
                 }
             }
@@ -167,12 +178,17 @@ impl ReactParser {
             ReactLineHead::Lead if c == ' ' || c == '\t' => ReactLineHead::Lead,
             ReactLineHead::Lead | ReactLineHead::Label => self.label(c),
             ReactLineHead::BeforeName if c == ' ' => ReactLineHead::BeforeName,
-            ReactLineHead::BeforeName | ReactLineHead::Name if NameRule::Tool.allows_char(c) => ReactLineHead::Name,
-            ReactLineHead::Name | ReactLineHead::AfterName if c == ' ' => ReactLineHead::AfterName,
-            ReactLineHead::Name | ReactLineHead::AfterName if c == '[' => return self.open_action(found),
-            ReactLineHead::BeforeName | ReactLineHead::Name | ReactLineHead::AfterName | ReactLineHead::None => {
-                ReactLineHead::None
+            ReactLineHead::BeforeName | ReactLineHead::Name if NameRule::Tool.allows_char(c) => {
+                ReactLineHead::Name
             }
+            ReactLineHead::Name | ReactLineHead::AfterName if c == ' ' => ReactLineHead::AfterName,
+            ReactLineHead::Name | ReactLineHead::AfterName if c == '[' => {
+                return self.open_action(found);
+            }
+            ReactLineHead::BeforeName
+            | ReactLineHead::Name
+            | ReactLineHead::AfterName
+            | ReactLineHead::None => ReactLineHead::None,
         };
         self.head = next;
         match next {
@@ -181,7 +197,10 @@ impl ReactParser {
                 self.release(found);
                 self.say(c, found);
             }
-            ReactLineHead::Label | ReactLineHead::BeforeName | ReactLineHead::Name | ReactLineHead::AfterName => {
+            ReactLineHead::Label
+            | ReactLineHead::BeforeName
+            | ReactLineHead::Name
+            | ReactLineHead::AfterName => {
                 self.held.push(c);
                 if self.held == THOUGHT {
                     self.open_thought(found);
@@ -197,7 +216,11 @@ impl ReactParser {
     }
 
     fn label(&self, c: char) -> ReactLineHead {
-        let goes_on = |label: &str| label.strip_prefix(self.held.as_str()).is_some_and(|rest| rest.starts_with(c));
+        let goes_on = |label: &str| {
+            label
+                .strip_prefix(self.held.as_str())
+                .is_some_and(|rest| rest.starts_with(c))
+        };
         let is_result = self.called && RESULTS.into_iter().any(goes_on);
         match (is_result || goes_on(ACTION) || goes_on(THOUGHT), c) {
             // After a thought's colon the line goes on as text.
@@ -211,7 +234,8 @@ impl ReactParser {
         self.run.flush(found);
         self.held.clear();
         self.fence.take(':');
-        (self.place, self.head, self.swallow) = (ReactPlace::Thinking, ReactLineHead::None, Swallow::Space);
+        (self.place, self.head, self.swallow) =
+            (ReactPlace::Thinking, ReactLineHead::None, Swallow::Space);
     }
 
     fn open_action(&mut self, found: TextEventSink<'_>) {
@@ -224,18 +248,32 @@ impl ReactParser {
         // Small models write it without the capital.
         self.place = if name.eq_ignore_ascii_case(FINISH) {
             if self.completes {
-                found(TextEvent::CallOpened { name: COMPLETION.to_owned() });
+                found(TextEvent::CallOpened {
+                    name: COMPLETION.to_owned(),
+                });
             }
-            ReactPlace::Answer(ReactAnswer { source, start, depth: 0, last: None, matched: false })
+            ReactPlace::Answer(ReactAnswer {
+                source,
+                start,
+                depth: 0,
+                last: None,
+                matched: false,
+            })
         } else {
             found(TextEvent::CallOpened { name });
-            ReactPlace::Arguments(ReactArguments { source, start, depth: 0, string: Quoting::Outside })
+            ReactPlace::Arguments(ReactArguments {
+                source,
+                start,
+                depth: 0,
+                string: Quoting::Outside,
+            })
         };
     }
 
     fn back_to_text(&mut self) {
         self.fence.interrupt();
-        (self.place, self.head, self.swallow) = (ReactPlace::Text, ReactLineHead::None, Swallow::All);
+        (self.place, self.head, self.swallow) =
+            (ReactPlace::Text, ReactLineHead::None, Swallow::All);
     }
 
     /// What was held back is no label.
@@ -260,7 +298,11 @@ impl ReactParser {
             self.swallow = Swallow::Nothing;
         }
         if !silent {
-            self.run.push(c.encode_utf8(&mut [0; 4]), matches!(self.place, ReactPlace::Thinking), found);
+            self.run.push(
+                c.encode_utf8(&mut [0; 4]),
+                matches!(self.place, ReactPlace::Thinking),
+                found,
+            );
         }
     }
 }
@@ -295,14 +337,17 @@ impl ReactAnswer {
 
     /// Where it ends, if the reply ends here.
     fn end(&self) -> Option<usize> {
-        self.last.or_else(|| self.source.trim_end().strip_suffix(']').map(str::len))
+        self.last
+            .or_else(|| self.source.trim_end().strip_suffix(']').map(str::len))
     }
 
     /// The answer ends before `end`.
     fn close(&self, end: usize, completes: bool, found: TextEventSink<'_>) {
         let answer = self.source.get(self.start..end).unwrap_or_default().trim();
         if completes {
-            found(TextEvent::CallClosed { arguments: json!({ "result": answer }).to_string() });
+            found(TextEvent::CallClosed {
+                arguments: json!({ "result": answer }).to_string(),
+            });
         } else if !answer.is_empty() {
             found(TextEvent::Text(answer.to_owned()));
         }

@@ -1,4 +1,5 @@
-//! Reads a reply whose calls are part of its text: the codec of the API says what the text is, the parser what it means.
+//! Reads a reply whose calls are part of its text: the codec of the API says what the text is, the
+//! parser what it means.
 
 use haft_types::{Part, StopReason, Thinking, ToolCall, ToolProtocol, ToolSet};
 
@@ -6,8 +7,8 @@ use super::{THOUGHT, TextEvent, TextParser};
 use crate::reply::Delta;
 use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
 
-/// The decoder of an API, reading calls out of the text where the model writes them there. Without tools there are no calls:
-/// what looks like one is text.
+/// The decoder of an API, reading calls out of the text where the model writes them there. Without
+/// tools there are no calls: what looks like one is text.
 pub(crate) fn read_calls(
     decoder: Box<dyn Decode>,
     protocol: ToolProtocol,
@@ -24,7 +25,10 @@ pub(crate) fn read_calls(
         live: Some(parser()),
         whole: parser(),
         protocol,
-        teller: DeltaTeller { ids: ids.clone(), call: None },
+        teller: DeltaTeller {
+            ids: ids.clone(),
+            call: None,
+        },
         ids,
     })
 }
@@ -33,7 +37,8 @@ struct TextDecoder {
     decoder: Box<dyn Decode>,
     /// Reads what arrives, for those who watch; gone once the message is whole.
     live: Option<TextParser>,
-    /// Reads the text once more when it is whole, so that thinking and text keep the order in which the codec has them.
+    /// Reads the text once more when it is whole, so that thinking and text keep the order in
+    /// which the codec has them.
     whole: TextParser,
     protocol: ToolProtocol,
     teller: DeltaTeller,
@@ -42,8 +47,15 @@ struct TextDecoder {
 
 impl Decode for TextDecoder {
     fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
-        let Self { decoder, live, teller, .. } = self;
-        let progress = decoder.event(data, &mut |delta| pass_on(delta, live.as_mut(), teller, sink))?;
+        let Self {
+            decoder,
+            live,
+            teller,
+            ..
+        } = self;
+        let progress = decoder.event(data, &mut |delta| {
+            pass_on(delta, live.as_mut(), teller, sink)
+        })?;
         match progress {
             ReplyProgress::Going => {}
             ReplyProgress::Ended | ReplyProgress::Done => self.end(sink),
@@ -52,8 +64,15 @@ impl Decode for TextDecoder {
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
-        let Self { decoder, live, teller, .. } = self;
-        decoder.body(body, &mut |delta| pass_on(delta, live.as_mut(), teller, sink))?;
+        let Self {
+            decoder,
+            live,
+            teller,
+            ..
+        } = self;
+        decoder.body(body, &mut |delta| {
+            pass_on(delta, live.as_mut(), teller, sink)
+        })?;
         self.end(sink);
         Ok(())
     }
@@ -61,12 +80,21 @@ impl Decode for TextDecoder {
     fn finish(self: Box<Self>) -> DecodedReply {
         let DecodedReply { parts, stop, usage } = self.decoder.finish();
         let mut parser = self.whole;
-        let mut read = Parts { list: Vec::with_capacity(parts.len() + 4), thoughts: Vec::new(), ids: self.ids };
+        let mut read = Parts {
+            list: Vec::with_capacity(parts.len() + 4),
+            thoughts: Vec::new(),
+            ids: self.ids,
+        };
         for part in parts {
             match part {
                 // A signature covers the text as it was; what is left of it is another text.
-                Part::Text { text, signature: _ } => parser.feed(&text, &mut |event| read.take(event)),
-                part @ (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_)) => {
+                Part::Text { text, signature: _ } => {
+                    parser.feed(&text, &mut |event| read.take(event))
+                }
+                part @ (Part::Thinking(_)
+                | Part::ToolCall(_)
+                | Part::ToolResult(_)
+                | Part::Image(_)) => {
                     read.list.push(part);
                 }
             }
@@ -74,7 +102,11 @@ impl Decode for TextDecoder {
         parser.finish(&mut |event| read.take(event));
         let parts = read.finish(self.protocol);
         let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-        let stop = if has_calls && stop == StopReason::EndTurn { StopReason::ToolUse } else { stop };
+        let stop = if has_calls && stop == StopReason::EndTurn {
+            StopReason::ToolUse
+        } else {
+            stop
+        };
         DecodedReply { parts, stop, usage }
     }
 }
@@ -87,9 +119,16 @@ impl TextDecoder {
     }
 }
 
-fn pass_on(delta: Delta, parser: Option<&mut TextParser>, teller: &mut DeltaTeller, sink: Sink<'_>) {
+fn pass_on(
+    delta: Delta,
+    parser: Option<&mut TextParser>,
+    teller: &mut DeltaTeller,
+    sink: Sink<'_>,
+) {
     match (delta, parser) {
-        (Delta::Text(piece), Some(parser)) => parser.feed(&piece, &mut |event| teller.tell(event, sink)),
+        (Delta::Text(piece), Some(parser)) => {
+            parser.feed(&piece, &mut |event| teller.tell(event, sink))
+        }
         (delta, _) => sink(delta),
     }
 }
@@ -112,7 +151,10 @@ impl DeltaTeller {
             }
             TextEvent::CallClosed { arguments } => {
                 let Some(id) = self.call.take() else { return };
-                sink(Delta::CallArguments { id: id.clone(), piece: arguments });
+                sink(Delta::CallArguments {
+                    id: id.clone(),
+                    piece: arguments,
+                });
                 sink(Delta::CallFinished { id });
             }
             TextEvent::CallLeftOpen { source } => {
@@ -137,22 +179,39 @@ impl Parts {
         match (event, self.list.last_mut()) {
             (TextEvent::Text(piece), Some(Part::Text { text, .. })) => text.push_str(&piece),
             (TextEvent::Text(piece), _) => self.list.push(Part::text(piece)),
-            (TextEvent::Thinking(piece), Some(Part::Thinking(thinking))) if self.thoughts.contains(&last) => {
+            (TextEvent::Thinking(piece), Some(Part::Thinking(thinking)))
+                if self.thoughts.contains(&last) =>
+            {
                 thinking.text.push_str(&piece);
             }
             (TextEvent::Thinking(piece), _) => {
                 self.thoughts.push(self.list.len());
-                self.list.push(Part::Thinking(Thinking { text: piece, ..Thinking::default() }));
+                self.list.push(Part::Thinking(Thinking {
+                    text: piece,
+                    ..Thinking::default()
+                }));
             }
             (TextEvent::CallOpened { name }, _) => {
                 let id = self.ids.next(&name);
-                self.list.push(Part::ToolCall(ToolCall { id, name, arguments: String::new(), signature: None }));
+                self.list.push(Part::ToolCall(ToolCall {
+                    id,
+                    name,
+                    arguments: String::new(),
+                    signature: None,
+                }));
             }
-            (TextEvent::CallClosed { arguments: text } | TextEvent::CallLeftOpen { source: text }, _) => {
+            (
+                TextEvent::CallClosed { arguments: text }
+                | TextEvent::CallLeftOpen { source: text },
+                _,
+            ) => {
                 // Reasoning of the API's own may have come between.
                 let call = self.list.iter_mut().rev().find_map(|part| match part {
                     Part::ToolCall(call) => Some(call),
-                    Part::Text { .. } | Part::Thinking(_) | Part::ToolResult(_) | Part::Image(_) => None,
+                    Part::Text { .. }
+                    | Part::Thinking(_)
+                    | Part::ToolResult(_)
+                    | Part::Image(_) => None,
                 });
                 if let Some(call) = call {
                     call.arguments = text;
@@ -161,7 +220,8 @@ impl Parts {
         }
     }
 
-    /// Thoughts keep the form in which they were written: so they go back, and only to a model that reads it.
+    /// Thoughts keep the form in which they were written: so they go back, and only to a model that
+    /// reads it.
     fn finish(mut self, protocol: ToolProtocol) -> Vec<Part> {
         for index in self.thoughts {
             if let Some(Part::Thinking(thinking)) = self.list.get_mut(index) {
@@ -172,7 +232,8 @@ impl Parts {
                 };
             }
         }
-        self.list.retain(|part| !matches!(part, Part::Text { text, .. } if text.trim().is_empty()));
+        self.list
+            .retain(|part| !matches!(part, Part::Text { text, .. } if text.trim().is_empty()));
         self.list
     }
 }

@@ -1,4 +1,5 @@
-//! The parsers against fixtures and properties. To add a case, add a text and its events under `fixtures/protocol/`.
+//! The parsers against fixtures and properties. To add a case, add a text and its events under
+//! `fixtures/protocol/`.
 
 mod linear;
 mod lowering;
@@ -47,7 +48,10 @@ fn joined(found: Vec<TextEvent>) -> Vec<TextEvent> {
 fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let end = rest.char_indices().nth(characters).map_or(rest.len(), |(end, _)| end);
+        let end = rest
+            .char_indices()
+            .nth(characters)
+            .map_or(rest.len(), |(end, _)| end);
         let (piece, after) = rest.split_at(end);
         rest = after;
         (!piece.is_empty()).then_some(piece)
@@ -78,10 +82,15 @@ fn fixtures_give_their_events_however_they_are_cut() {
             }
             cases += 1;
             let text = std::fs::read_to_string(&path).unwrap();
-            let expected: Vec<Value> =
-                serde_json::from_str(&std::fs::read_to_string(path.with_extension("json")).unwrap()).unwrap();
+            let expected: Vec<Value> = serde_json::from_str(
+                &std::fs::read_to_string(path.with_extension("json")).unwrap(),
+            )
+            .unwrap();
             for size in [1, 2, 3, 5, 7, 64, usize::MAX] {
-                let found: Vec<_> = events(protocol, pieces(&text, size)).iter().map(as_json).collect();
+                let found: Vec<_> = events(protocol, pieces(&text, size))
+                    .iter()
+                    .map(as_json)
+                    .collect();
                 assert_eq!(found, expected, "{} in pieces of {size}", path.display());
             }
         }
@@ -102,7 +111,11 @@ fn text_goes_out_with_the_piece_it_came_in() {
                 "b>" if protocol == ToolProtocol::Xml => "<b>",
                 piece => piece,
             };
-            assert_eq!(found, [TextEvent::Text(expected.to_owned())], "{protocol:?} {piece:?}");
+            assert_eq!(
+                found,
+                [TextEvent::Text(expected.to_owned())],
+                "{protocol:?} {piece:?}"
+            );
         }
     }
 }
@@ -119,8 +132,14 @@ fn call_formats() {
     ] {
         insta::assert_snapshot!(name, call_format(protocol, language, &tools).unwrap());
         let reading = call_format(protocol, language, &tools[..1]).unwrap();
-        assert!(!reading.contains("write_to_file") && !reading.contains("attempt_completion"), "{reading}");
+        assert!(
+            !reading.contains("write_to_file") && !reading.contains("attempt_completion"),
+            "{reading}"
+        );
         assert_eq!(call_format(protocol, language, &[]), None);
     }
-    assert_eq!(call_format(ToolProtocol::Native, PromptLanguage::English, &tools), None);
+    assert_eq!(
+        call_format(ToolProtocol::Native, PromptLanguage::English, &tools),
+        None
+    );
 }

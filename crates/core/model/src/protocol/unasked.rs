@@ -1,9 +1,11 @@
 //! Calls that a small model writes as text although the API has a way of its own for them.
 //!
-//! A reply is read so only where it can mean nothing else: the model was done, made no call of the API's own, and its text is
-//! nothing but calls, each naming an offered tool with its arguments. Whatever stands beside them makes it an answer about calls,
-//! and what repeats a message of the conversation is a quotation. A reply that is clearly a call and cannot run (its JSON is broken, or
-//! no tool has its name) is handed on as it is: the model is answered what is wrong. Invariant: what is not whole never runs.
+//! A reply is read so only where it can mean nothing else: the model was done, made no call of the
+//! API's own, and its text is nothing but calls, each naming an offered tool with its arguments.
+//! Whatever stands beside them makes it an answer about calls, and what repeats a message of the
+//! conversation is a quotation. A reply that is clearly a call and cannot run (its JSON is broken,
+//! or no tool has its name) is handed on as it is: the model is answered what is wrong. Invariant:
+//! what is not whole never runs.
 
 use haft_types::{ModelProfile, ModelSpec, Part, Request, Role, StopReason, ToolCall};
 use serde::Deserialize;
@@ -34,53 +36,103 @@ struct UnaskedCalls {
 
 impl UnaskedCalls {
     fn new(request: &Request, ids: CallIds) -> Self {
-        let tools = request.tools.specs.iter().chain(&request.tools.deferred).map(|tool| tool.name.clone()).collect();
-        let heard = request.segments.iter().map(|segment| &segment.entry.message);
-        let said = heard.filter(|message| matches!(message.role, Role::User | Role::Tool)).flat_map(|message| {
-            let results = message.tool_results().map(|result| bare(&result.envelope.text));
-            results.chain([bare(&message.joined_text())])
-        });
-        Self { said: said.collect(), ids, tools }
+        let tools = request
+            .tools
+            .specs
+            .iter()
+            .chain(&request.tools.deferred)
+            .map(|tool| tool.name.clone())
+            .collect();
+        let heard = request
+            .segments
+            .iter()
+            .map(|segment| &segment.entry.message);
+        let said = heard
+            .filter(|message| matches!(message.role, Role::User | Role::Tool))
+            .flat_map(|message| {
+                let results = message
+                    .tool_results()
+                    .map(|result| bare(&result.envelope.text));
+                results.chain([bare(&message.joined_text())])
+            });
+        Self {
+            said: said.collect(),
+            ids,
+            tools,
+        }
     }
 
     /// The reply with its text taken for calls, where it is nothing else.
-    fn read(mut self, DecodedReply { mut parts, stop, usage }: DecodedReply) -> DecodedReply {
+    fn read(
+        mut self,
+        DecodedReply {
+            mut parts,
+            stop,
+            usage,
+        }: DecodedReply,
+    ) -> DecodedReply {
         let mut text = String::new();
         for part in &parts {
             match part {
                 Part::Text { text: piece, .. } => text.push_str(piece),
                 Part::Thinking(_) => {}
-                Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => return DecodedReply { parts, stop, usage },
+                Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {
+                    return DecodedReply { parts, stop, usage };
+                }
             }
         }
-        let calls = if stop == StopReason::EndTurn { calls_in(&text, &self.tools) } else { None };
+        let calls = if stop == StopReason::EndTurn {
+            calls_in(&text, &self.tools)
+        } else {
+            None
+        };
         let quoted = |text: &str| {
             let text = bare(text);
             self.said.iter().any(|said| said.contains(&text))
         };
-        let Some(calls) = calls.filter(|calls| !calls.iter().any(|call| quoted(call.source))) else {
+        let Some(calls) = calls.filter(|calls| !calls.iter().any(|call| quoted(call.source)))
+        else {
             return DecodedReply { parts, stop, usage };
         };
         parts.retain(|part| !matches!(part, Part::Text { .. }));
-        for WrittenCall { name, arguments, .. } in calls {
+        for WrittenCall {
+            name, arguments, ..
+        } in calls
+        {
             let id = self.ids.next_from_text(&name);
-            parts.push(Part::ToolCall(ToolCall { id, name, arguments, signature: None }));
+            parts.push(Part::ToolCall(ToolCall {
+                id,
+                name,
+                arguments,
+                signature: None,
+            }));
         }
-        DecodedReply { parts, stop: StopReason::ToolUse, usage }
+        DecodedReply {
+            parts,
+            stop: StopReason::ToolUse,
+            usage,
+        }
     }
 }
 
-/// The decoder of an API, taking text that is nothing but calls for these calls where the model is a small one.
+/// The decoder of an API, taking text that is nothing but calls for these calls where the model is
+/// a small one.
 pub(crate) fn read_unasked(
     decoder: Box<dyn Decode>,
     model: &ModelSpec,
     request: &Request,
     ids: CallIds,
 ) -> Box<dyn Decode> {
-    if model.profile == ModelProfile::Full || model.tool_protocol.is_text() || request.tools.specs.is_empty() {
+    if model.profile == ModelProfile::Full
+        || model.tool_protocol.is_text()
+        || request.tools.specs.is_empty()
+    {
         return decoder;
     }
-    Box::new(UnaskedDecoder { decoder, calls: UnaskedCalls::new(request, ids) })
+    Box::new(UnaskedDecoder {
+        decoder,
+        calls: UnaskedCalls::new(request, ids),
+    })
 }
 
 struct UnaskedDecoder {
@@ -117,13 +169,19 @@ fn calls_in<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a>>>
         None => text,
     };
     let text = unfenced(text)?;
-    let bodies = if text.starts_with(OPENING) { elements(text)? } else { vec![text] };
+    let bodies = if text.starts_with(OPENING) {
+        elements(text)?
+    } else {
+        vec![text]
+    };
     bodies.into_iter().map(|body| call(body, tools)).collect()
 }
 
 /// What stands in the only code fence; a text without a fence itself.
 fn unfenced(text: &str) -> Option<&str> {
-    let Some(rest) = text.strip_prefix("```") else { return Some(text) };
+    let Some(rest) = text.strip_prefix("```") else {
+        return Some(text);
+    };
     let (label, body) = rest.strip_suffix("```")?.split_once('\n')?;
     (LABELS.contains(&label.trim()) && body.ends_with('\n')).then(|| body.trim())
 }
@@ -159,17 +217,29 @@ fn call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
     if serde_json::from_str::<IgnoredAny>(source).is_err() {
         return broken(source, tools);
     }
-    let CallForm { kind, _id: _, name, function, arguments } = serde_json::from_str(source).ok()?;
+    let CallForm {
+        kind,
+        _id: _,
+        name,
+        function,
+        arguments,
+    } = serde_json::from_str(source).ok()?;
     if kind.is_some_and(|kind| !["function", "tool_call", "tool_use"].contains(&kind.as_str())) {
         return None;
     }
     let (name, arguments) = match (name, function, arguments) {
         (Some(name), None, Some(arguments)) => (name, arguments),
-        (None, Some(function), Some(arguments)) => (serde_json::from_str(function.get()).ok()?, arguments),
+        (None, Some(function), Some(arguments)) => {
+            (serde_json::from_str(function.get()).ok()?, arguments)
+        }
         (None, Some(function), None) => match serde_json::from_str(function.get()).ok()? {
-            CallForm { kind: None, _id: _, name: Some(name), function: None, arguments: Some(arguments) } => {
-                (name, arguments)
-            }
+            CallForm {
+                kind: None,
+                _id: _,
+                name: Some(name),
+                function: None,
+                arguments: Some(arguments),
+            } => (name, arguments),
             _ => return None,
         },
         _ => return None,
@@ -179,33 +249,54 @@ fn call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
     let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
     let whole = serde_json::from_str::<Map<String, Value>>(&arguments).is_ok();
     // A name written like a tool's is meant for one.
-    let looks_like_one =
-        name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    (whole && (looks_like_one || tools.contains(&name))).then_some(WrittenCall { name, arguments, source })
+    let looks_like_one = name.contains('_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    (whole && (looks_like_one || tools.contains(&name))).then_some(WrittenCall {
+        name,
+        arguments,
+        source,
+    })
 }
 
-/// A call of a tool in something that is not JSON. All of it stands for the arguments, so that it cannot run.
+/// A call of a tool in something that is not JSON. All of it stands for the arguments, so that it
+/// cannot run.
 fn broken<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
     // What begins with a whole object and goes on is something else.
-    if serde_json::Deserializer::from_str(source).into_iter::<IgnoredAny>().next()?.is_ok() {
+    if serde_json::Deserializer::from_str(source)
+        .into_iter::<IgnoredAny>()
+        .next()?
+        .is_ok()
+    {
         return None;
     }
     let word = |text: &'a str| text.trim().trim_matches(['"', '\'']);
     let (name, rest) = source.strip_prefix('{')?.split_once(',')?;
     let ((key, name), (arguments, _)) = (name.split_once(':')?, rest.split_once(':')?);
-    let named =
-        ["name", "tool", "tool_name", "function"].contains(&word(key)) && tools.iter().any(|tool| tool == word(name));
+    let named = ["name", "tool", "tool_name", "function"].contains(&word(key))
+        && tools.iter().any(|tool| tool == word(name));
     let given = ["arguments", "parameters", "args", "input"].contains(&word(arguments));
-    (named && given).then(|| WrittenCall { name: word(name).to_owned(), arguments: source.to_owned(), source })
+    (named && given).then(|| WrittenCall {
+        name: word(name).to_owned(),
+        arguments: source.to_owned(),
+        source,
+    })
 }
 
 /// A text as it is compared: without white space and the line numbers of `read_file`.
 fn bare(text: &str) -> String {
     let unnumbered = |line: &str| match line.split_once('\t') {
-        Some((number, rest)) if number.trim().bytes().all(|byte| byte.is_ascii_digit()) => rest.to_owned(),
+        Some((number, rest)) if number.trim().bytes().all(|byte| byte.is_ascii_digit()) => {
+            rest.to_owned()
+        }
         _ => line.to_owned(),
     };
-    text.lines().map(unnumbered).collect::<String>().split_whitespace().collect()
+    text.lines()
+        .map(unnumbered)
+        .collect::<String>()
+        .split_whitespace()
+        .collect()
 }
 
 #[cfg(test)]

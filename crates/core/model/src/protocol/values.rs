@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A value as JSON. What does not parse as its type stays a text: the tool's own check says what is wrong with it.
+/// A value as JSON. What does not parse as its type stays a text: the tool's own check says what is
+/// wrong with it.
 pub(super) fn from_text(text: &str, schema: &Value) -> Value {
     let text = without_line_ends(text);
     let parsed = || serde_json::from_str::<Value>(text.trim()).ok();
@@ -23,7 +24,8 @@ pub(super) fn from_text(text: &str, schema: &Value) -> Value {
 pub(super) fn to_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) if text.contains('\n') => {
-            // The line end that is taken off again must not take a carriage return of the value along.
+            // The line end that is taken off again must not take a carriage return of the value
+            // along.
             let end = if text.ends_with('\r') { "\r\n" } else { "\n" };
             Cow::Owned(format!("\n{text}{end}"))
         }
@@ -36,8 +38,13 @@ pub(super) fn to_text(value: &Value) -> Cow<'_, str> {
 
 /// Takes exactly one line end off each end.
 fn without_line_ends(text: &str) -> &str {
-    let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
-    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
+    let text = text
+        .strip_prefix("\r\n")
+        .or_else(|| text.strip_prefix('\n'))
+        .unwrap_or(text);
+    text.strip_suffix("\r\n")
+        .or_else(|| text.strip_suffix('\n'))
+        .unwrap_or(text)
 }
 
 /// The type a schema names, if it names one.
@@ -74,18 +81,47 @@ mod tests {
         assert_eq!(read("\r\na\r\n"), json!("a"));
         assert_eq!(read("\n"), json!(""));
         assert_eq!(read(" a "), json!(" a "));
-        assert_eq!(read("&lt;&amp;"), json!("&lt;&amp;"), "entities are left alone");
+        assert_eq!(
+            read("&lt;&amp;"),
+            json!("&lt;&amp;"),
+            "entities are left alone"
+        );
     }
 
     #[test]
     fn what_is_written_reads_back() {
-        for text in ["", "a", " a ", "a\nb", "\n", "\n\na\n\n", "a\r\nb\r", "\r", "\r\n", "a\n\r"] {
+        for text in [
+            "",
+            "a",
+            " a ",
+            "a\nb",
+            "\n",
+            "\n\na\n\n",
+            "a\r\nb\r",
+            "\r",
+            "\r\n",
+            "a\n\r",
+        ] {
             let value = json!(text);
-            assert_eq!(from_text(&to_text(&value), &json!({"type": "string"})), value, "{text:?}");
+            assert_eq!(
+                from_text(&to_text(&value), &json!({"type": "string"})),
+                value,
+                "{text:?}"
+            );
         }
-        for value in [json!(-3), json!(1.5), json!(false), json!([1, {"a": null}]), json!({"b": []})] {
+        for value in [
+            json!(-3),
+            json!(1.5),
+            json!(false),
+            json!([1, {"a": null}]),
+            json!({"b": []}),
+        ] {
             let kinds = ["integer", "number", "boolean", "array", "object"];
-            assert!(kinds.iter().any(|kind| from_text(&to_text(&value), &json!({ "type": kind })) == value));
+            assert!(
+                kinds
+                    .iter()
+                    .any(|kind| from_text(&to_text(&value), &json!({ "type": kind })) == value)
+            );
         }
     }
 }

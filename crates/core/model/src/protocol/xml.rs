@@ -1,11 +1,13 @@
 //! The `xml` protocol: one tag a tool, one tag a parameter inside it.
 //!
-//! A tag has one `<`, at its beginning. So what was held back and turns out to be no tag is text up to the character that
-//! showed it, and nothing is ever read again: each character is looked at once, or twice if it ends a tag that was none.
+//! A tag has one `<`, at its beginning. So what was held back and turns out to be no tag is text up
+//! to the character that showed it, and nothing is ever read again: each character is looked at
+//! once, or twice if it ends a tag that was none.
 //!
-//! What ends a value. Values are not escaped, so a value may hold its own closing tag. A closing tag only might end the value:
-//! it does if the tool's closing tag comes next among the two, or if nothing but white space lies between it and the tag of
-//! a parameter that was not given yet. Otherwise it was part of the value.
+//! What ends a value. Values are not escaped, so a value may hold its own closing tag. A closing
+//! tag only might end the value: it does if the tool's closing tag comes next among the two, or if
+//! nothing but white space lies between it and the tag of a parameter that was not given yet.
+//! Otherwise it was part of the value.
 
 use haft_types::ToolSpec;
 use serde_json::{Map, Value};
@@ -116,7 +118,9 @@ impl XmlParser {
         self.release(found);
         self.run.flush(found);
         if let XmlPlace::Call(call) = self.place {
-            found(TextEvent::CallLeftOpen { source: call.source });
+            found(TextEvent::CallLeftOpen {
+                source: call.source,
+            });
         }
     }
 
@@ -200,7 +204,9 @@ impl XmlParser {
                 tools.find_map(|(index, tool)| compare(Tag::OpenTool(index), &tool.open))
             }),
             XmlPlace::Thinking => compare(Tag::CloseThinking, THINKING_END),
-            XmlPlace::Call(call) => call.tags(&self.tools[call.tool]).find_map(|(tag, text)| compare(tag, text)),
+            XmlPlace::Call(call) => call
+                .tags(&self.tools[call.tool])
+                .find_map(|(tag, text)| compare(tag, text)),
         };
         match whole {
             Some(tag) => TagMatch::Whole(tag),
@@ -215,13 +221,25 @@ impl XmlParser {
             (Tag::CloseThinking, _) => self.back_to_text(),
             (Tag::OpenTool(tool), _) => {
                 self.run.flush(found);
-                found(TextEvent::CallOpened { name: self.tools[tool].name.clone() });
-                self.place = XmlPlace::Call(XmlCall { tool, source: text.to_owned(), given: Vec::new(), open: None });
+                found(TextEvent::CallOpened {
+                    name: self.tools[tool].name.clone(),
+                });
+                self.place = XmlPlace::Call(XmlCall {
+                    tool,
+                    source: text.to_owned(),
+                    given: Vec::new(),
+                    open: None,
+                });
             }
             (Tag::OpenParameter(parameter), XmlPlace::Call(call)) => {
                 call.settle(&self.tools[call.tool]);
                 call.source.push_str(text);
-                call.open = Some(OpenValue { parameter, start: call.source.len(), end: None, bare: false });
+                call.open = Some(OpenValue {
+                    parameter,
+                    start: call.source.len(),
+                    end: None,
+                    bare: false,
+                });
             }
             (Tag::CloseParameter, XmlPlace::Call(call)) => {
                 if let Some(value) = &mut call.open {
@@ -232,11 +250,16 @@ impl XmlParser {
             (Tag::CloseTool, XmlPlace::Call(call)) => {
                 let tool = &self.tools[call.tool];
                 call.settle(tool);
-                found(TextEvent::CallClosed { arguments: tool.arguments(std::mem::take(&mut call.given)) });
+                found(TextEvent::CallClosed {
+                    arguments: tool.arguments(std::mem::take(&mut call.given)),
+                });
                 self.back_to_text();
             }
             // Tags of calls are looked for only inside one.
-            (Tag::OpenParameter(_) | Tag::CloseParameter | Tag::CloseTool, XmlPlace::Text | XmlPlace::Thinking) => {}
+            (
+                Tag::OpenParameter(_) | Tag::CloseParameter | Tag::CloseTool,
+                XmlPlace::Text | XmlPlace::Thinking,
+            ) => {}
         }
     }
 
@@ -250,26 +273,51 @@ impl XmlParser {
 impl XmlCall {
     /// The tags that count here.
     fn tags<'a>(&'a self, tool: &'a XmlTool) -> impl Iterator<Item = (Tag, &'a str)> {
-        let closing = self.open.as_ref().map(|value| tool.parameters[value.parameter].close.as_str());
-        let (may_end, may_open) =
-            self.open.as_ref().map_or((true, true), |value| (value.end.is_some(), value.end.is_some() && value.bare));
+        let closing = self
+            .open
+            .as_ref()
+            .map(|value| tool.parameters[value.parameter].close.as_str());
+        let (may_end, may_open) = self.open.as_ref().map_or((true, true), |value| {
+            (value.end.is_some(), value.end.is_some() && value.bare)
+        });
         let is_new = move |index: usize| {
             self.given.iter().all(|(given, _)| *given != index)
-                && self.open.as_ref().is_none_or(|value| value.parameter != index)
+                && self
+                    .open
+                    .as_ref()
+                    .is_none_or(|value| value.parameter != index)
         };
-        let parameters = tool.parameters.iter().enumerate().filter(move |(index, _)| may_open && is_new(*index));
+        let parameters = tool
+            .parameters
+            .iter()
+            .enumerate()
+            .filter(move |(index, _)| may_open && is_new(*index));
         closing
             .map(|text| (Tag::CloseParameter, text))
             .into_iter()
             .chain(may_end.then_some((Tag::CloseTool, tool.close.as_str())))
-            .chain(parameters.map(|(index, parameter)| (Tag::OpenParameter(index), parameter.open.as_str())))
+            .chain(
+                parameters
+                    .map(|(index, parameter)| (Tag::OpenParameter(index), parameter.open.as_str())),
+            )
     }
 
     /// The value that was open ends at the last closing tag seen.
     fn settle(&mut self, tool: &XmlTool) {
-        let Some(OpenValue { parameter, start, end: Some(end), .. }) = self.open.take() else { return };
+        let Some(OpenValue {
+            parameter,
+            start,
+            end: Some(end),
+            ..
+        }) = self.open.take()
+        else {
+            return;
+        };
         let text = self.source.get(start..end).unwrap_or_default();
-        self.given.push((parameter, values::from_text(text, &tool.parameters[parameter].schema)));
+        self.given.push((
+            parameter,
+            values::from_text(text, &tool.parameters[parameter].schema),
+        ));
     }
 }
 
@@ -291,7 +339,9 @@ impl XmlTool {
     }
 
     fn arguments(&self, given: Vec<(usize, Value)>) -> String {
-        let named = given.into_iter().map(|(index, value)| (self.parameters[index].name.clone(), value));
+        let named = given
+            .into_iter()
+            .map(|(index, value)| (self.parameters[index].name.clone(), value));
         Value::Object(named.collect::<Map<_, _>>()).to_string()
     }
 }

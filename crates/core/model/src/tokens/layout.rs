@@ -1,10 +1,11 @@
 //! What the build script writes and `table` reads: the one place that both compile.
 
-/// Slots of the hash table: about twice the tokens, so that a search for what is no token ends after two or three.
+/// Slots of the hash table: about twice the tokens, so that a search for what is no token ends
+/// after two or three.
 pub(crate) const SLOTS: usize = 3 << 17;
 
-/// The lower bits of a slot hold a rank plus one (0 is a free slot), the others a mark that spares most comparisons of
-/// bytes.
+/// The lower bits of a slot hold a rank plus one (0 is a free slot), the others a mark that spares
+/// most comparisons of bytes.
 pub(crate) const RANK_BITS: u32 = 18;
 
 /// Code points in one block of the table of classes.
@@ -38,7 +39,8 @@ pub(crate) fn home(bytes: &[u8]) -> (usize, u32) {
     (slot as usize, hash as u32 >> RANK_BITS)
 }
 
-/// A multiplicative hash, eight bytes at a time: tokens are short, and nobody can choose them to collide.
+/// A multiplicative hash, eight bytes at a time: tokens are short, and nobody can choose them to
+/// collide.
 fn hash(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |hash: u64, word: u64| {
@@ -46,8 +48,12 @@ fn hash(bytes: &[u8]) -> u64 {
         product ^ (product >> 32)
     };
     let (chunks, rest) = bytes.as_chunks::<8>();
-    let hash = chunks.iter().fold(bytes.len() as u64, |hash, chunk| mix(hash, u64::from_le_bytes(*chunk)));
-    let tail = rest.iter().fold(0, |tail, byte| tail << 8 | u64::from(*byte));
+    let hash = chunks.iter().fold(bytes.len() as u64, |hash, chunk| {
+        mix(hash, u64::from_le_bytes(*chunk))
+    });
+    let tail = rest
+        .iter()
+        .fold(0, |tail, byte| tail << 8 | u64::from(*byte));
     // Mixed once more, because the last bytes have only reached the upper half.
     mix(mix(hash, tail), 0)
 }

@@ -1,9 +1,10 @@
-//! Counts the tokens of one piece by byte-pair merging: of all neighbours that together are a token, the pair of the
-//! lowest rank is joined first, the leftmost of equals, until none is left.
+//! Counts the tokens of one piece by byte-pair merging: of all neighbours that together are a
+//! token, the pair of the lowest rank is joined first, the leftmost of equals, until none is left.
 //!
-//! A piece is nearly always a word, and nearly always a token. Short ones that are not are merged by scanning a small
-//! array on the stack. Long ones (a line of `=`, a minified file) would cost quadratic time that way, so they go through
-//! a queue. Both join in the same order, so they give the same count.
+//! A piece is nearly always a word, and nearly always a token. Short ones that are not are merged
+//! by scanning a small array on the stack. Long ones (a line of `=`, a minified file) would cost
+//! quadratic time that way, so they go through a queue. Both join in the same order, so they give
+//! the same count.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,8 +14,8 @@ use super::table;
 /// Up to this many bytes the scan is quicker than the queue.
 const SHORT: usize = 96;
 
-/// Longer pieces are cut here, which may add a token at each cut. The queue needs up to 18 bytes for each byte of a
-/// piece, and no count is worth more memory than the rest of haft takes.
+/// Longer pieces are cut here, which may add a token at each cut. The queue needs up to 18 bytes
+/// for each byte of a piece, and no count is worth more memory than the rest of haft takes.
 const LONGEST: usize = 256 * 1024;
 
 /// No token.
@@ -39,8 +40,8 @@ pub(super) struct MergeResult {
     pub(super) steps: u32,
 }
 
-/// A possible join, ordered by rank, then place. It holds where the left token begins and the length of both together,
-/// in one number so that the queue compares and moves little.
+/// A possible join, ordered by rank, then place. It holds where the left token begins and the
+/// length of both together, in one number so that the queue compares and moves little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Join(u64);
 
@@ -71,8 +72,9 @@ impl Merger {
         // A run of one character or one pattern gives the same chunk again and again.
         let mut last: Option<(&[u8], u32)> = None;
         let counted = piece.chunks(LONGEST).map(|chunk| {
-            let tokens =
-                last.filter(|(same, _)| *same == chunk).map_or_else(|| self.long(chunk).tokens, |(_, tokens)| tokens);
+            let tokens = last
+                .filter(|(same, _)| *same == chunk)
+                .map_or_else(|| self.long(chunk).tokens, |(_, tokens)| tokens);
             last = Some((chunk, tokens));
             tokens
         });
@@ -81,8 +83,8 @@ impl Merger {
 
     /// Merges by a queue of joins, in O(n log n).
     ///
-    /// A join in the queue may be out of date. Tokens only ever grow, so it still holds exactly if a token begins at
-    /// its place and that and the next are together as long as they were.
+    /// A join in the queue may be out of date. Tokens only ever grow, so it still holds exactly if
+    /// a token begins at its place and that and the next are together as long as they were.
     pub(super) fn long(&mut self, piece: &[u8]) -> MergeResult {
         self.starts.clear();
         self.starts.resize(piece.len(), 1);
@@ -92,11 +94,17 @@ impl Merger {
         let mut joins = std::mem::take(&mut self.queue).into_vec();
         joins.clear();
         joins.extend(
-            piece.windows(2).enumerate().filter_map(|(at, pair)| Some(Reverse(Join::new(table::rank(pair)?, at, 2)))),
+            piece
+                .windows(2)
+                .enumerate()
+                .filter_map(|(at, pair)| Some(Reverse(Join::new(table::rank(pair)?, at, 2)))),
         );
         self.queue = joins.into();
 
-        let mut merged = MergeResult { tokens: piece.len() as u32, steps: 0 };
+        let mut merged = MergeResult {
+            tokens: piece.len() as u32,
+            steps: 0,
+        };
         while let Some(Reverse(join)) = self.queue.pop() {
             merged.steps += 1;
             let (at, len) = (join.at(), join.len());

@@ -1,4 +1,5 @@
-//! Cuts a text into pieces, exactly as the pattern of `o200k_base` does; no token ever crosses a cut.
+//! Cuts a text into pieces, exactly as the pattern of `o200k_base` does; no token ever crosses a
+//! cut.
 //!
 //! The pattern, whose alternatives are tried in this order at each place:
 //! ```text
@@ -10,9 +11,10 @@
 //! \s+(?!\S)
 //! \s+
 //! ```
-//! It is written out by hand because a regular expression takes time to compile and memory to run, and this one needs
-//! an engine that backtracks. Where the pattern would back up, the scan remembers the last place it could back up to,
-//! so no character is looked at more than a few times.
+//! It is written out by hand because a regular expression takes time to compile and memory to run,
+//! and this one needs an engine that backtracks. Where the pattern would back up, the scan
+//! remembers the last place it could back up to, so no character is looked at more than a few
+//! times.
 //!
 //! Invariant: the pieces of a text, one after another, are the text; none is empty.
 
@@ -54,7 +56,8 @@ impl<'a> Iterator for TokenPieces<'a> {
 
 /// The first two alternatives. Their case rules come down to one scan over `HEAD`:
 /// - it stops at a lower-case letter: the word goes on from there;
-/// - else the word must end in a character that is in `TAIL` too, the last such one that was passed;
+/// - else the word must end in a character that is in `TAIL` too, the last such one that was
+///   passed;
 /// - else, when all that was passed is upper case, the second alternative takes it whole.
 fn word(text: &str, first: u8, after: usize) -> Option<usize> {
     let start = if first & LEAD == 0 { 0 } else { after };
@@ -74,7 +77,8 @@ fn word(text: &str, first: u8, after: usize) -> Option<usize> {
     }
     let end = match last_tail {
         Some(end) => end,
-        // A mark is not spent as the lead if it alone can be the word: the first alternative comes before the second.
+        // A mark is not spent as the lead if it alone can be the word: the first alternative comes
+        // before the second.
         None if first == MARK => after,
         None if at > start => at,
         None => return None,
@@ -85,8 +89,13 @@ fn word(text: &str, first: u8, after: usize) -> Option<usize> {
 /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`, where ignoring the case makes `ſ` (U+017F) an `s`.
 fn contraction(text: &str, at: usize) -> usize {
     let letters = match &text.as_bytes()[at..] {
-        [b'\'', b's' | b'S' | b't' | b'T' | b'm' | b'M' | b'd' | b'D', ..] => 1,
-        [b'\'', b'r' | b'R' | b'v' | b'V', b'e' | b'E', ..] | [b'\'', b'l' | b'L', b'l' | b'L', ..] => 2,
+        [
+            b'\'',
+            b's' | b'S' | b't' | b'T' | b'm' | b'M' | b'd' | b'D',
+            ..,
+        ] => 1,
+        [b'\'', b'r' | b'R' | b'v' | b'V', b'e' | b'E', ..]
+        | [b'\'', b'l' | b'L', b'l' | b'L', ..] => 2,
         [b'\'', 0xC5, 0xBF, ..] => "ſ".len(),
         _ => return at,
     };
@@ -109,12 +118,15 @@ fn number(text: &str) -> Option<usize> {
 fn punctuation(text: &str) -> Option<usize> {
     let start = usize::from(text.starts_with(' '));
     let end = run(text, start, OTHER | MARK);
-    let close = text.as_bytes()[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n' | b'/')).count();
+    let close = text.as_bytes()[end..]
+        .iter()
+        .take_while(|byte| matches!(byte, b'\r' | b'\n' | b'/'))
+        .count();
     (end > start).then_some(end + close)
 }
 
-/// The last three alternatives: up to the last line break of the white space; else all of it but the last character,
-/// which goes with what follows; else all of it.
+/// The last three alternatives: up to the last line break of the white space; else all of it but
+/// the last character, which goes with what follows; else all of it.
 fn space(text: &str) -> usize {
     let (mut at, mut last, mut newline) = (0, 0, None);
     while let Some((class, after)) = step(text, at)

@@ -1,12 +1,20 @@
-//! The vocabulary and the character classes, as `build.rs` laid them out, in the binary's read-only data.
+//! The vocabulary and the character classes, as `build.rs` laid them out, in the binary's read-only
+//! data.
 
 use super::layout::{CLASS_BLOCK, RANK_BITS, SLOTS, home};
 
 static BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bytes"));
-static OFFSETS: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.offsets")).as_chunks().0;
-static TABLE: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.slots")).as_chunks().0;
+static OFFSETS: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.offsets"))
+    .as_chunks()
+    .0;
+static TABLE: &[[u8; 4]] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k.slots"))
+    .as_chunks()
+    .0;
 static CLASS_INDEX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.index"));
-static CLASS_BLOCKS: &[[u8; CLASS_BLOCK]] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.blocks")).as_chunks().0;
+static CLASS_BLOCKS: &[[u8; CLASS_BLOCK]] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/classes.blocks"))
+        .as_chunks()
+        .0;
 
 /// The rank of a token, if these bytes are one.
 pub(super) fn rank(bytes: &[u8]) -> Option<u32> {

@@ -1,4 +1,5 @@
-//! The reference is the `tiktoken` crate; the numbers in the fixture come from OpenAI's own implementation.
+//! The reference is the `tiktoken` crate; the numbers in the fixture come from OpenAI's own
+//! implementation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +15,18 @@ fn reference() -> &'static tiktoken::CoreBpe {
     tiktoken::get_encoding("o200k_base").expect("the reference has this vocabulary")
 }
 
-/// The one known mistake of the reference: its fast path does not see that `'ſ` is a contraction. The fixture has it.
+/// The one known mistake of the reference: its fast path does not see that `'ſ` is a contraction.
+/// The fixture has it.
 fn reference_errs(text: &str) -> bool {
     text.contains("'ſ")
 }
 
 fn expect_equal(text: &str) {
-    assert_eq!(O200k.text(text) as usize, reference().count(text), "tokens of {text:?}");
+    assert_eq!(
+        O200k.text(text) as usize,
+        reference().count(text),
+        "tokens of {text:?}"
+    );
 }
 
 #[test]
@@ -32,7 +38,13 @@ fn every_token_is_found_under_its_rank() {
 
 #[test]
 fn what_is_no_token_is_not_found() {
-    for bytes in [b"".as_slice(), b"zqxj", b"\xff\xff\xff", b"hello world", &[b' '; 5000]] {
+    for bytes in [
+        b"".as_slice(),
+        b"zqxj",
+        b"\xff\xff\xff",
+        b"hello world",
+        &[b' '; 5000],
+    ] {
         assert_eq!(table::rank(bytes), None, "{bytes:?}");
     }
 }
@@ -58,11 +70,16 @@ fn the_fixture_of_nasty_texts_counts_as_recorded() {
 #[test]
 fn our_own_files_count_as_the_reference_counts_them() {
     let mut files = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut files);
+    collect(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+        &mut files,
+    );
     assert!(files.len() > 10, "found only {files:?}");
     for file in files {
         // Some fixtures are no text on purpose.
-        let Ok(text) = String::from_utf8(fs::read(&file).expect("our files are readable")) else { continue };
+        let Ok(text) = String::from_utf8(fs::read(&file).expect("our files are readable")) else {
+            continue;
+        };
         // This very folder writes about the reference's mistake.
         expect_equal(&text.replace('ſ', "s"));
     }
@@ -74,7 +91,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.expect("the entry is readable").path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|ext| ext == "rs" || ext == "md" || ext == "toml" || ext == "json") {
+        } else if path
+            .extension()
+            .is_some_and(|ext| ext == "rs" || ext == "md" || ext == "toml" || ext == "json")
+        {
             files.push(path);
         }
     }
@@ -82,13 +102,16 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 
 #[test]
 fn characters_of_every_block_are_classed_alike() {
-    // Each after a letter of both cases, a blank, a digit, a sign, a mark and a line break: every class of character
-    // makes another cut. Short texts, because the reference takes long for long ones that are not ASCII.
+    // Each after a letter of both cases, a blank, a digit, a sign, a mark and a line break: every
+    // class of character makes another cut. Short texts, because the reference takes long for
+    // long ones that are not ASCII.
     for point in (0..=char::MAX as u32).step_by(131) {
         if let Some(character) = char::from_u32(point) {
             let text: String = ["a", "B", " ", "1", "!", "\u{301}", "漢", "\n"]
                 .iter()
-                .fold(String::new(), |text, near| text + near + character.encode_utf8(&mut [0; 4]));
+                .fold(String::new(), |text, near| {
+                    text + near + character.encode_utf8(&mut [0; 4])
+                });
             expect_equal(&text);
         }
     }
@@ -96,22 +119,40 @@ fn characters_of_every_block_are_classed_alike() {
 
 #[test]
 fn merging_takes_linear_steps_whatever_the_text() {
-    for pattern in ["a", "=", " ", "ab", "\u{301}", "漢", "aaaaaaaaab", "QUJD", "the"] {
+    for pattern in [
+        "a",
+        "=",
+        " ",
+        "ab",
+        "\u{301}",
+        "漢",
+        "aaaaaaaaab",
+        "QUJD",
+        "the",
+    ] {
         for len in [1_000, 16_000] {
             let piece = pattern.repeat(len / pattern.len());
             let MergeResult { tokens, steps } = Merger::default().long(piece.as_bytes());
             assert!(tokens > 0);
             // One join per neighbouring pair at the start, and at most two more for each one made.
-            assert!(steps as usize <= 3 * piece.len(), "{steps} steps for {} bytes of {pattern:?}", piece.len());
+            assert!(
+                steps as usize <= 3 * piece.len(),
+                "{steps} steps for {} bytes of {pattern:?}",
+                piece.len()
+            );
         }
     }
 }
 
 #[test]
 fn a_long_piece_counts_as_the_reference_counts_it() {
-    for text in
-        ["a".repeat(100_000), "=".repeat(20_001), " ".repeat(19_999), "xyzzy".repeat(4_000), "漢字".repeat(2_000)]
-    {
+    for text in [
+        "a".repeat(100_000),
+        "=".repeat(20_001),
+        " ".repeat(19_999),
+        "xyzzy".repeat(4_000),
+        "漢字".repeat(2_000),
+    ] {
         assert_eq!(O200k.text(&text) as usize, reference().count(&text));
     }
 }

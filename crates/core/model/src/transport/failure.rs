@@ -28,7 +28,12 @@ pub(crate) struct ExchangeFailure {
 
 impl From<ModelError> for ExchangeFailure {
     fn from(error: ModelError) -> Self {
-        Self { error, hint: None, last_word: false, in_reply: false }
+        Self {
+            error,
+            hint: None,
+            last_word: false,
+            in_reply: false,
+        }
     }
 }
 
@@ -39,7 +44,10 @@ impl From<Fault> for ExchangeFailure {
             Fault::Reported(body) => {
                 let said = ProviderMessage::read(&body);
                 let status = said.status();
-                Self { in_reply: true, ..said.failure(status, &HeaderMap::new()) }
+                Self {
+                    in_reply: true,
+                    ..said.failure(status, &HeaderMap::new())
+                }
             }
         }
     }
@@ -60,14 +68,27 @@ impl HttpTransport {
         } else {
             format!("no answer in HTTP ({})", cause(&error))
         };
-        ModelError::Unreachable { url: self.shown_url(), reason }.into()
+        ModelError::Unreachable {
+            url: self.shown_url(),
+            reason,
+        }
+        .into()
     }
 
     pub(super) fn not_an_api(&self, content_type: Option<&str>, body: &[u8]) -> ExchangeFailure {
         let kind = content_type.unwrap_or("an answer without content type");
         let start = shorten(&String::from_utf8_lossy(body));
-        let found = if start.is_empty() { format!("an empty answer ({kind})") } else { format!("{kind}: {start}") };
-        ModelError::NotAnApi { url: self.shown_url(), api: self.api.name(), found }.into()
+        let found = if start.is_empty() {
+            format!("an empty answer ({kind})")
+        } else {
+            format!("{kind}: {start}")
+        };
+        ModelError::NotAnApi {
+            url: self.shown_url(),
+            api: self.api.name(),
+            found,
+        }
+        .into()
     }
 
     pub(super) async fn refusal(&self, response: Response) -> ExchangeFailure {
@@ -76,8 +97,8 @@ impl HttpTransport {
         let body = receive::glance(response).await;
         match serde_json::from_slice::<Value>(&body) {
             Ok(value) => ProviderMessage::read(&value).failure(status, &headers),
-            // A page instead of an error in JSON: for these there is no such API here. A gateway in trouble also answers
-            // with a page, but with a 5xx.
+            // A page instead of an error in JSON: for these there is no such API here. A gateway in
+            // trouble also answers with a page, but with a 5xx.
             Err(_) if matches!(status, 300..=399 | 404 | 405 | 410) => {
                 let mut failure = self.not_an_api(Some(&format!("status {status}")), &body);
                 failure.last_word = true;
@@ -85,8 +106,13 @@ impl HttpTransport {
             }
             Err(_) => {
                 let message = shorten(&String::from_utf8_lossy(&body));
-                ProviderMessage { code: String::new(), message, number: None, error: Value::Null }
-                    .failure(status, &headers)
+                ProviderMessage {
+                    code: String::new(),
+                    message,
+                    number: None,
+                    error: Value::Null,
+                }
+                .failure(status, &headers)
             }
         }
     }
@@ -102,31 +128,66 @@ struct ProviderMessage {
 }
 
 impl ProviderMessage {
-    /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` and a list that holds one of them.
+    /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` and a list that holds one of
+    /// them.
     fn read(body: &Value) -> Self {
         let body = body.get(0).unwrap_or(body);
-        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
-        let text = |key: &str| error.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let code = text("code").or_else(|| text("status")).or_else(|| text("type")).unwrap_or_default().to_owned();
-        let message = error.as_str().or_else(|| text("message")).or_else(|| text("detail"));
+        let error = body
+            .get("error")
+            .filter(|error| !error.is_null())
+            .unwrap_or(body);
+        let text = |key: &str| {
+            error
+                .get(key)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+        };
+        let code = text("code")
+            .or_else(|| text("status"))
+            .or_else(|| text("type"))
+            .unwrap_or_default()
+            .to_owned();
+        let message = error
+            .as_str()
+            .or_else(|| text("message"))
+            .or_else(|| text("detail"));
         let message = message.map_or_else(|| shorten(&error.to_string()), str::to_owned);
-        let number = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        Self { code, message, number: number.filter(|code| (400..600).contains(code)), error: error.clone() }
+        let number = error
+            .get("code")
+            .and_then(Value::as_u64)
+            .and_then(|code| u16::try_from(code).ok());
+        Self {
+            code,
+            message,
+            number: number.filter(|code| (400..600).contains(code)),
+            error: error.clone(),
+        }
     }
 
-    /// The status an error inside a stream stands for. What has no known name is the server's fault.
+    /// The status an error inside a stream stands for. What has no known name is the server's
+    /// fault.
     fn status(&self) -> u16 {
         if let Some(number) = self.number {
             return number;
         }
-        let kind = self.error.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = self
+            .error
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         [self.code.as_str(), kind]
             .into_iter()
             .find_map(|name| {
                 Some(match name {
                     "overloaded_error" => 529,
-                    "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" | "RESOURCE_EXHAUSTED" => 429,
-                    "invalid_request_error" | "invalid_prompt" | "context_length_exceeded" | "INVALID_ARGUMENT" => 400,
+                    "rate_limit_error"
+                    | "rate_limit_exceeded"
+                    | "insufficient_quota"
+                    | "RESOURCE_EXHAUSTED" => 429,
+                    "invalid_request_error"
+                    | "invalid_prompt"
+                    | "context_length_exceeded"
+                    | "INVALID_ARGUMENT" => 400,
                     "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => 401,
                     "billing_error" => 402,
                     "permission_error" | "PERMISSION_DENIED" => 403,
@@ -143,36 +204,79 @@ impl ProviderMessage {
     fn failure(self, status: u16, headers: &HeaderMap) -> ExchangeFailure {
         let hint = retry::hint(headers, &self.error);
         // Both official client families obey this header.
-        let last_word = headers.get("x-should-retry").is_some_and(|value| value == "false");
+        let last_word = headers
+            .get("x-should-retry")
+            .is_some_and(|value| value == "false");
         let error = if self.is_spend_limit(status) {
-            ModelError::SpendLimit { status, message: self.message }
+            ModelError::SpendLimit {
+                status,
+                message: self.message,
+            }
         } else if matches!(status, 401 | 403) || self.is_bad_key(status) {
-            ModelError::Unauthorized { status, message: self.message }
+            ModelError::Unauthorized {
+                status,
+                message: self.message,
+            }
         } else {
-            ModelError::Status { status, code: self.code, message: self.message }
+            ModelError::Status {
+                status,
+                code: self.code,
+                message: self.message,
+            }
         };
-        ExchangeFailure { error, hint, last_word, in_reply: false }
+        ExchangeFailure {
+            error,
+            hint,
+            last_word,
+            in_reply: false,
+        }
     }
 
     /// Gemini says 400 to a key it does not know.
     fn is_bad_key(&self, status: u16) -> bool {
-        let mut details = self.error.get("details").and_then(Value::as_array).into_iter().flatten();
-        status == 400 && details.any(|detail| detail.get("reason").is_some_and(|reason| reason == "API_KEY_INVALID"))
+        let mut details = self
+            .error
+            .get("details")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        status == 400
+            && details.any(|detail| {
+                detail
+                    .get("reason")
+                    .is_some_and(|reason| reason == "API_KEY_INVALID")
+            })
     }
 
-    /// Whether money is the matter, so that waiting does not help. The word "billing" alone says nothing: one provider's
-    /// ordinary rate limit asks people to check theirs.
+    /// Whether money is the matter, so that waiting does not help. The word "billing" alone says
+    /// nothing: one provider's ordinary rate limit asks people to check theirs.
     fn is_spend_limit(&self, status: u16) -> bool {
-        const CODES: [&str; 5] =
-            ["insufficient_quota", "billing_hard_limit_reached", "billing_error", "billing_not_active", "spend_limit"];
+        const CODES: [&str; 5] = [
+            "insufficient_quota",
+            "billing_hard_limit_reached",
+            "billing_error",
+            "billing_not_active",
+            "spend_limit",
+        ];
         const PHRASES: [&str; 9] = [
-            "spend limit", "spending limit", "spend cap", "spending cap", "credit balance", "insufficient balance",
-            "insufficient credit", "insufficient_quota", "billing hard limit",
+            "spend limit",
+            "spending limit",
+            "spend cap",
+            "spending cap",
+            "credit balance",
+            "insufficient balance",
+            "insufficient credit",
+            "insufficient_quota",
+            "billing hard limit",
         ];
         if !matches!(status, 400 | 402 | 403 | 429) {
             return false;
         }
-        let kind = self.error.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = self
+            .error
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let message = self.message.to_lowercase();
         status == 402
             || CODES.contains(&self.code.as_str())

@@ -17,10 +17,11 @@ use crate::wire::{Decode, ReplyProgress, Sink};
 const LONGEST_REPLY: usize = 256 * 1024 * 1024;
 /// How long usage is waited for when the message is whole.
 const USAGE_WAIT: Duration = Duration::from_secs(3);
-/// How long the end of the body is waited for when nothing more is to come. Reading it lets the connection be used again.
+/// How long the end of the body is waited for when nothing more is to come. Reading it lets the
+/// connection be used again.
 const TAIL_WAIT: Duration = Duration::from_millis(50);
-/// How many times the longest pause comments alone may keep a reply alive: a provider sends them while a request waits in a
-/// queue, and a gateway before a dead one sends them for ever.
+/// How many times the longest pause comments alone may keep a reply alive: a provider sends them
+/// while a request waits in a queue, and a gateway before a dead one sends them for ever.
 const KEPT_ALIVE: u32 = 5;
 /// How much of an unexpected answer is looked at.
 const GLANCE: usize = 64 * 1024;
@@ -45,7 +46,10 @@ impl HttpTransport {
     ) -> Result<(), ExchangeFailure> {
         let kind = content_type(&response);
         // Some servers leave the type out; whether events follow will show.
-        if kind.as_deref().is_some_and(|kind| kind != "text/event-stream") {
+        if kind
+            .as_deref()
+            .is_some_and(|kind| kind != "text/event-stream")
+        {
             let start = glance(response).await;
             return Err(self.not_an_api(kind.as_deref(), &start));
         }
@@ -73,11 +77,17 @@ impl HttpTransport {
                 (Some(Ok(_)), ReplyProgress::Done) => {}
                 (Some(Err(error)), ReplyProgress::Going) => return Err(stream_failure(error)),
                 (Some(Err(sse_stream::Error::Utf8Parse(error))), ReplyProgress::Ended) => {
-                    return Err(ModelError::BadReply { problem: format!("the reply is not UTF-8: {error}") }.into());
+                    return Err(ModelError::BadReply {
+                        problem: format!("the reply is not UTF-8: {error}"),
+                    }
+                    .into());
                 }
                 (None | Some(Err(_)), ReplyProgress::Ended | ReplyProgress::Done) => return Ok(()),
                 (None, ReplyProgress::Going) if any => {
-                    return Err(ModelError::Dropped { reason: "the stream ended early".into() }.into());
+                    return Err(ModelError::Dropped {
+                        reason: "the stream ended early".into(),
+                    }
+                    .into());
                 }
                 (None, ReplyProgress::Going) => return Err(self.not_an_api(kind.as_deref(), b"")),
             }
@@ -95,8 +105,9 @@ impl HttpTransport {
         if !body.trim_ascii_start().starts_with(b"{") {
             return Err(self.not_an_api(kind.as_deref(), &body));
         }
-        let text = std::str::from_utf8(&body)
-            .map_err(|error| ModelError::BadReply { problem: format!("the reply is not UTF-8: {error}") })?;
+        let text = std::str::from_utf8(&body).map_err(|error| ModelError::BadReply {
+            problem: format!("the reply is not UTF-8: {error}"),
+        })?;
         Ok(decoder.body(text, sink)?)
     }
 
@@ -109,8 +120,8 @@ impl HttpTransport {
         Ok(body)
     }
 
-    /// The bytes of a body. The first may take as long as a first byte may, the others as long as a pause may; a comment
-    /// that only keeps the connection alive counts here.
+    /// The bytes of a body. The first may take as long as a first byte may, the others as long as a
+    /// pause may; a comment that only keeps the connection alive counts here.
     fn limited(&self, response: Response) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
         let (first, idle) = (self.first_byte, self.idle);
         let state = (response.bytes_stream(), first, 0_usize);
@@ -134,7 +145,12 @@ impl HttpTransport {
 
 fn content_type(response: &Response) -> Option<String> {
     let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
-    let essence = value.split(';').next().unwrap_or(value).trim().to_ascii_lowercase();
+    let essence = value
+        .split(';')
+        .next()
+        .unwrap_or(value)
+        .trim()
+        .to_ascii_lowercase();
     (!essence.is_empty()).then_some(essence)
 }
 
@@ -154,17 +170,33 @@ fn stream_failure(error: sse_stream::Error) -> ExchangeFailure {
     match error {
         sse_stream::Error::Body(source) => match source.downcast::<BodyError>() {
             Ok(error) => body_failure(*error),
-            Err(source) => ModelError::Dropped { reason: source.to_string() }.into(),
+            Err(source) => ModelError::Dropped {
+                reason: source.to_string(),
+            }
+            .into(),
         },
-        other => ModelError::BadReply { problem: other.to_string() }.into(),
+        other => ModelError::BadReply {
+            problem: other.to_string(),
+        }
+        .into(),
     }
 }
 
 fn body_failure(error: BodyError) -> ExchangeFailure {
     match error {
-        BodyError::Silent(waited) => ModelError::Timeout { waited, awaited: "the rest of the reply" }.into(),
-        BodyError::TooLong => ModelError::BadReply { problem: error.to_string() }.into(),
-        BodyError::Lost(error) => ModelError::Dropped { reason: super::failure::cause(&error) }.into(),
+        BodyError::Silent(waited) => ModelError::Timeout {
+            waited,
+            awaited: "the rest of the reply",
+        }
+        .into(),
+        BodyError::TooLong => ModelError::BadReply {
+            problem: error.to_string(),
+        }
+        .into(),
+        BodyError::Lost(error) => ModelError::Dropped {
+            reason: super::failure::cause(&error),
+        }
+        .into(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Lays a request out as the bytes of its body.
 //!
-//! Invariant: for two requests of which one's segments begin with the other's (cut where a block ends), the bodies agree
-//! up to the shorter one's closing brackets, cache markers aside. Hence the order of a body and the rule that a fragment
-//! depends on its message alone.
+//! Invariant: for two requests of which one's segments begin with the other's (cut where a block
+//! ends), the bodies agree up to the shorter one's closing brackets, cache markers aside. Hence the
+//! order of a body and the rule that a fragment depends on its message alone.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,10 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub(crate) fn new(settings: Settings) -> Self {
-        let marks = matches!(settings.spec.cache.rule, CacheKind::Anthropic | CacheKind::OpenaiBreakpoints);
+        let marks = matches!(
+            settings.spec.cache.rule,
+            CacheKind::Anthropic | CacheKind::OpenaiBreakpoints
+        );
         Self {
             marks,
             wire: wire(settings.clone()),
@@ -46,7 +49,10 @@ impl Encoder {
         let segments: &[Segment] = &arranged;
         let marks = self.place_marks(segments);
         let frame = self.wire.system_frame();
-        let leading = segments.iter().take_while(|segment| segment.entry.message.role == Role::System).count();
+        let leading = segments
+            .iter()
+            .take_while(|segment| segment.entry.message.role == Role::System)
+            .count();
         let in_frame = if frame.is_some() { leading } else { 0 };
 
         let mut fragments = Vec::with_capacity(segments.len());
@@ -60,16 +66,33 @@ impl Encoder {
         }
 
         // Without system text its marker goes to the tools, which come just before.
-        let placed = marks.iter().filter(|mark| **mark == CacheMark::Boundary).count();
+        let placed = marks
+            .iter()
+            .filter(|mark| **mark == CacheMark::Boundary)
+            .count();
         let mark_tools = self.marks && leading == 0 && placed < MAX_MARKS;
-        self.encode_tools(request, if mark_tools { CacheMark::Boundary } else { CacheMark::None });
+        self.encode_tools(
+            request,
+            if mark_tools {
+                CacheMark::Boundary
+            } else {
+                CacheMark::None
+            },
+        );
         let tools = self.tools.as_ref().map_or(&[][..], |(_, _, bytes)| bytes);
         let mut body = self.wire.front(request);
         // Room for the frames of each turn, but not much more: the body is kept until the next one.
-        let size: usize = fragments.iter().map(|(_, fragment)| fragment.len() + 64).sum();
+        let size: usize = fragments
+            .iter()
+            .map(|(_, fragment)| fragment.len() + 64)
+            .sum();
         body.reserve_exact(size + tools.len() + 256);
         body.extend_from_slice(tools);
-        let mut writer = Writer { body, fragments: &self.fragments, wire: self.wire.as_ref() };
+        let mut writer = Writer {
+            body,
+            fragments: &self.fragments,
+            wire: self.wire.as_ref(),
+        };
         let (framed, listed) = fragments.split_at_mut(system);
         if let Some(frame) = frame.filter(|_| !framed.is_empty()) {
             writer.body.push(b',');
@@ -90,11 +113,24 @@ impl Encoder {
         let protocol = settings.spec.tool_protocol;
         self.fragments.get((entry.hash, mark, in_frame), || {
             if in_frame {
-                return Fragment { items: self.wire.system(message, mark), ..Fragment::new(WireTurn::User) };
+                return Fragment {
+                    items: self.wire.system(message, mark),
+                    ..Fragment::new(WireTurn::User)
+                };
             }
-            let maker = if settings.made(message) { ThoughtMaker::ThisModel } else { ThoughtMaker::Another };
-            let paragraph = protocol == ToolProtocol::React && message.role == Role::Assistant && !settings.own_turns;
-            let lowered = if paragraph { as_paragraph(message, maker) } else { lower(message, protocol, maker) };
+            let maker = if settings.made(message) {
+                ThoughtMaker::ThisModel
+            } else {
+                ThoughtMaker::Another
+            };
+            let paragraph = protocol == ToolProtocol::React
+                && message.role == Role::Assistant
+                && !settings.own_turns;
+            let lowered = if paragraph {
+                as_paragraph(message, maker)
+            } else {
+                lower(message, protocol, maker)
+            };
             self.wire.message(&lowered, mark)
         })
     }
@@ -114,7 +150,10 @@ impl Encoder {
     fn encode_tools(&mut self, request: &Request, mark: CacheMark) {
         let tools = &request.tools;
         // In a text protocol the system text tells of the tools.
-        let known = self.tools.as_ref().is_some_and(|(hash, marked, _)| *hash == tools.hash && *marked == mark);
+        let known = self
+            .tools
+            .as_ref()
+            .is_some_and(|(hash, marked, _)| *hash == tools.hash && *marked == mark);
         if known || self.settings.spec.tool_protocol.is_text() {
             return;
         }
@@ -126,15 +165,17 @@ impl Encoder {
         self.tools = Some((tools.hash, mark, bytes));
     }
 
-    /// Which segments carry a marker. When there are too many boundaries the first (the system text) and the last ones
-    /// stay: the first is shared by every conversation, the last are where the next request will match.
+    /// Which segments carry a marker. When there are too many boundaries the first (the system
+    /// text) and the last ones stay: the first is shared by every conversation, the last are
+    /// where the next request will match.
     fn place_marks(&self, segments: &[Segment]) -> Vec<CacheMark> {
         let mut marks = vec![CacheMark::None; segments.len()];
         if !self.marks {
             return marks;
         }
-        let boundaries: Vec<usize> =
-            (0..segments.len()).filter(|index| segments[*index].boundary && can_carry(&segments[*index])).collect();
+        let boundaries: Vec<usize> = (0..segments.len())
+            .filter(|index| segments[*index].boundary && can_carry(&segments[*index]))
+            .collect();
         let skipped = boundaries.len().saturating_sub(MAX_MARKS);
         for (rank, index) in boundaries.into_iter().enumerate() {
             if rank == 0 || rank > skipped {
@@ -145,7 +186,8 @@ impl Encoder {
     }
 }
 
-/// Whether a message has something on the wire that can carry a marker: thinking cannot, and neither can empty text.
+/// Whether a message has something on the wire that can carry a marker: thinking cannot, and
+/// neither can empty text.
 fn can_carry(segment: &Segment) -> bool {
     use haft_types::Part;
     segment.entry.message.content.iter().any(|part| match part {
@@ -166,7 +208,9 @@ impl Writer<'_> {
     fn list(&mut self, fragments: &mut [(Key, Placed)]) {
         let mut first = true;
         for turn in fragments.chunk_by_mut(|(_, one), (_, next)| one.turn == next.turn) {
-            let frame = turn.first().and_then(|(_, fragment)| self.wire.turn(fragment.turn));
+            let frame = turn
+                .first()
+                .and_then(|(_, fragment)| self.wire.turn(fragment.turn));
             if let Some(frame) = frame {
                 self.comma(&mut first);
                 self.framed(frame, turn);
@@ -191,7 +235,8 @@ impl Writer<'_> {
         self.body.extend_from_slice(frame.close.as_bytes());
     }
 
-    /// Messages one after another. What may only follow the results of a block waits until they are over.
+    /// Messages one after another. What may only follow the results of a block waits until they are
+    /// over.
     fn flat(&mut self, turn: &mut [(Key, Placed)], first: &mut bool) {
         let is_result = |(_, fragment): &(Key, Placed)| fragment.has(Piece::Results);
         for run in turn.chunk_by_mut(|one, next| is_result(one) && is_result(next)) {

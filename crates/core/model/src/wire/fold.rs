@@ -1,11 +1,12 @@
-//! For models that refuse a user message after a tool result: what follows the results of a block is written inside
-//! the last of them, as `<system-reminder>` blocks.
+//! For models that refuse a user message after a tool result: what follows the results of a block
+//! is written inside the last of them, as `<system-reminder>` blocks.
 
 use std::sync::Arc;
 
 use haft_types::{Entry, Hasher, Part, Role, Segment};
 
-/// The segments with every user text behind a tool result moved into that result. Pictures stay where they are.
+/// The segments with every user text behind a tool result moved into that result. Pictures stay
+/// where they are.
 pub(crate) fn fold_after_results(segments: &[Segment]) -> Vec<Segment> {
     let mut folded: Vec<Segment> = Vec::with_capacity(segments.len());
     for segment in segments {
@@ -19,19 +20,33 @@ pub(crate) fn fold_after_results(segments: &[Segment]) -> Vec<Segment> {
 }
 
 fn is_text(segment: &Segment) -> bool {
-    segment.entry.message.content.iter().all(|part| matches!(part, Part::Text { .. }))
+    segment
+        .entry
+        .message
+        .content
+        .iter()
+        .all(|part| matches!(part, Part::Text { .. }))
 }
 
 fn ends_with_result(segment: &Segment) -> bool {
-    segment.entry.message.content.iter().any(|part| matches!(part, Part::ToolResult(_)))
+    segment
+        .entry
+        .message
+        .content
+        .iter()
+        .any(|part| matches!(part, Part::ToolResult(_)))
 }
 
 fn append(last: &mut Segment, added: &Segment) {
     let mut message = last.entry.message.clone();
-    let result = message.content.iter_mut().rev().find_map(|part| match part {
-        Part::ToolResult(result) => Some(result),
-        Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => None,
-    });
+    let result = message
+        .content
+        .iter_mut()
+        .rev()
+        .find_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => None,
+        });
     if let Some(result) = result {
         let text = added.entry.message.joined_text();
         for piece in ["\n\n<system-reminder>\n", &text, "\n</system-reminder>"] {
@@ -39,9 +54,16 @@ fn append(last: &mut Segment, added: &Segment) {
         }
     }
     // From the two hashes, so that a long result is not hashed again for every request.
-    let hash = Hasher::default().update(&last.entry.hash.0).update(&added.entry.hash.0).finish();
+    let hash = Hasher::default()
+        .update(&last.entry.hash.0)
+        .update(&added.entry.hash.0)
+        .finish();
     let tokens = last.entry.tokens.saturating_add(added.entry.tokens);
-    last.entry = Arc::new(Entry { message, hash, tokens });
+    last.entry = Arc::new(Entry {
+        message,
+        hash,
+        tokens,
+    });
     last.boundary = added.boundary;
 }
 
@@ -63,29 +85,57 @@ mod tests {
         let id: MessageId = "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap();
         let at: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
         let entry = Entry::new(Message::new(id, role, vec![part], at), &NoCount);
-        Segment { layer: haft_types::Layer::History, owner: "test", entry, boundary: role == Role::User }
+        Segment {
+            layer: haft_types::Layer::History,
+            owner: "test",
+            entry,
+            boundary: role == Role::User,
+        }
     }
 
     fn result(text: &str) -> Segment {
         let envelope = Envelope::success(text);
-        let result = ToolResult { tool_call_id: "a".into(), name: "f".into(), envelope };
+        let result = ToolResult {
+            tool_call_id: "a".into(),
+            name: "f".into(),
+            envelope,
+        };
         segment(Role::Tool, Part::ToolResult(Box::new(result)))
     }
 
     #[test]
     fn reminders_move_into_the_result_before_them() {
         let user = |text: &str| segment(Role::User, Part::text(text));
-        let given = [user("go"), result("one"), result("two"), user("<todo/>"), user("<role/>")];
+        let given = [
+            user("go"),
+            result("one"),
+            result("two"),
+            user("<todo/>"),
+            user("<role/>"),
+        ];
         let folded = fold_after_results(&given);
         assert_eq!(folded.len(), 3);
         assert_eq!(folded[..2], given[..2]);
         assert_eq!(
-            folded[2].entry.message.tool_results().next().unwrap().envelope.text,
+            folded[2]
+                .entry
+                .message
+                .tool_results()
+                .next()
+                .unwrap()
+                .envelope
+                .text,
             "two\n\n<system-reminder>\n<todo/>\n</system-reminder>\n\n<system-reminder>\n<role/>\n</system-reminder>"
         );
         assert!(folded[2].boundary);
         // The same texts in another order are another message.
-        let swapped = fold_after_results(&[user("go"), result("one"), result("two"), user("<role/>"), user("<todo/>")]);
+        let swapped = fold_after_results(&[
+            user("go"),
+            result("one"),
+            result("two"),
+            user("<role/>"),
+            user("<todo/>"),
+        ]);
         assert_ne!(folded[2].entry.hash, swapped[2].entry.hash);
     }
 }

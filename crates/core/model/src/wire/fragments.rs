@@ -1,7 +1,9 @@
-//! The bytes of messages that were sent before: they stand in the last body, and are copied from there.
+//! The bytes of messages that were sent before: they stand in the last body, and are copied from
+//! there.
 //!
-//! Invariant: a fragment depends on nothing but the message's content hash and its mark (the encoder's settings never
-//! change), so equal segments give equal bytes. Only the last body is kept, and where in it each message stands.
+//! Invariant: a fragment depends on nothing but the message's content hash and its mark (the
+//! encoder's settings never change), so equal segments give equal bytes. Only the last body is
+//! kept, and where in it each message stands.
 
 use bytes::Bytes;
 use haft_types::ContentHash;
@@ -37,11 +39,17 @@ pub(crate) struct Fragment {
 
 impl Fragment {
     pub(crate) fn new(turn: WireTurn) -> Self {
-        Self { turn, results: Vec::new(), items: Vec::new(), after_results: Vec::new() }
+        Self {
+            turn,
+            results: Vec::new(),
+            items: Vec::new(),
+            after_results: Vec::new(),
+        }
     }
 }
 
-/// What a fragment depends on: content, mark, and whether it stands in the frame of the system text.
+/// What a fragment depends on: content, mark, and whether it stands in the frame of the system
+/// text.
 pub(super) type Key = (ContentHash, CacheMark, bool);
 
 /// The pieces of a fragment, as places of [`Placed::pieces`].
@@ -64,7 +72,10 @@ pub(super) struct Placed {
 
 impl Placed {
     pub(super) fn len(&self) -> usize {
-        self.pieces.iter().map(|(begin, end)| (end - begin) as usize).sum()
+        self.pieces
+            .iter()
+            .map(|(begin, end)| (end - begin) as usize)
+            .sum()
     }
 
     pub(super) fn has(&self, piece: Piece) -> bool {
@@ -91,23 +102,44 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// The fragment under this key, made only if the last request did not hold it. Requests agree but for little, so nearly always
-    /// it is the next one; only for what is new all are looked at.
+    /// The fragment under this key, made only if the last request did not hold it. Requests agree
+    /// but for little, so nearly always it is the next one; only for what is new all are looked
+    /// at.
     pub(super) fn get(&mut self, key: Key, make: impl FnOnce() -> Fragment) -> (Key, Placed) {
         let (before, rest) = self.known.split_at(self.next);
-        if let Some(offset) = rest.iter().chain(before).position(|(known, _)| *known == key) {
+        if let Some(offset) = rest
+            .iter()
+            .chain(before)
+            .position(|(known, _)| *known == key)
+        {
             let at = (self.next + offset) % self.known.len();
             self.next = at + 1;
             return self.known[at];
         }
-        let Fragment { turn, results, items, after_results } = make();
+        let Fragment {
+            turn,
+            results,
+            items,
+            after_results,
+        } = make();
         let pieces = [&results, &after_results, &items].map(|piece| write(&mut self.made, piece));
-        (key, Placed { turn, is_new: true, pieces })
+        (
+            key,
+            Placed {
+                turn,
+                is_new: true,
+                pieces,
+            },
+        )
     }
 
     /// Writes a piece of a fragment, which from then on stands there.
     pub(super) fn write(&self, body: &mut Vec<u8>, placed: &mut Placed, piece: Piece) {
-        let from = if placed.is_new { self.made.as_slice() } else { &self.last };
+        let from = if placed.is_new {
+            self.made.as_slice()
+        } else {
+            &self.last
+        };
         let (begin, end) = placed.pieces[piece as usize];
         placed.pieces[piece as usize] = write(body, &from[begin as usize..end as usize]);
     }
@@ -117,6 +149,10 @@ impl Fragments {
         for (_, placed) in &mut written {
             placed.is_new = false;
         }
-        *self = Self { last: body.clone(), known: written, ..Self::default() };
+        *self = Self {
+            last: body.clone(),
+            known: written,
+            ..Self::default()
+        };
     }
 }

@@ -5,18 +5,24 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// No reply has this many tokens; what a server counts beyond it is not a count. Sums of counts stay far from overflowing.
+/// No reply has this many tokens; what a server counts beyond it is not a count. Sums of counts
+/// stay far from overflowing.
 const MOST_TOKENS: f64 = 1e12;
 
-/// What must not cost a reply when it is wrong, such as how its tokens were counted: absent if it is not of its type.
-pub(crate) fn lenient<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+/// What must not cost a reply when it is wrong, such as how its tokens were counted: absent if it
+/// is not of its type.
+pub(crate) fn lenient<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
 /// A number of tokens: absent if it is not one.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let number = Value::deserialize(from)?.as_f64();
-    Ok(number.filter(|number| (0.0..=MOST_TOKENS).contains(number)).map(|number| number as u64))
+    Ok(number
+        .filter(|number| (0.0..=MOST_TOKENS).contains(number))
+        .map(|number| number as u64))
 }
 
 /// Appends a value.
@@ -55,7 +61,10 @@ pub(crate) fn open_body(key: &str, value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Appends the fields that the configuration adds to every body.
-pub(crate) fn fields<'a>(out: &mut Vec<u8>, fields: impl IntoIterator<Item = (&'a String, &'a Value)>) {
+pub(crate) fn fields<'a>(
+    out: &mut Vec<u8>,
+    fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
+) {
     for (key, value) in fields {
         field(out, key, value);
     }
@@ -69,11 +78,15 @@ pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
     write(out, value);
 }
 
-/// Model-made arguments as an object that a server can take: the bytes as received if they are one, else `{}`. The call's
-/// result says what was wrong with them.
+/// Model-made arguments as an object that a server can take: the bytes as received if they are one,
+/// else `{}`. The call's result says what was wrong with them.
 pub(crate) fn object(arguments: &str) -> &RawValue {
-    // Parsed to a value first: that also finds what a raw value lets pass, such as half a surrogate pair.
-    let sound = matches!(serde_json::from_str::<Value>(arguments), Ok(Value::Object(_)));
+    // Parsed to a value first: that also finds what a raw value lets pass, such as half a surrogate
+    // pair.
+    let sound = matches!(
+        serde_json::from_str::<Value>(arguments),
+        Ok(Value::Object(_))
+    );
     match serde_json::from_str::<&RawValue>(arguments) {
         Ok(raw) if sound => raw,
         _ => empty_object(),
@@ -85,7 +98,8 @@ pub(crate) fn empty_object() -> &'static RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
 
-/// A provider's item kept as it came, if it still is one of that type: what goes out raw must not break the body.
+/// A provider's item kept as it came, if it still is one of that type: what goes out raw must not
+/// break the body.
 pub(crate) fn kept_item<'a>(raw: &'a str, kind: &str) -> Option<&'a str> {
     let value: Value = serde_json::from_str(raw).ok()?;
     (value.get("type")?.as_str()? == kind).then_some(raw)

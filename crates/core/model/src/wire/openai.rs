@@ -1,5 +1,5 @@
-//! What OpenAI's two APIs have in common beside the names of their fields: who said a message, pictures, cache breakpoints, and how
-//! tokens are counted.
+//! What OpenAI's two APIs have in common beside the names of their fields: who said a message,
+//! pictures, cache breakpoints, and how tokens are counted.
 
 use haft_types::{CacheKind, Image, Message, Part, Role, Usage};
 use serde::Deserialize;
@@ -46,12 +46,17 @@ pub(super) fn pieces<'a, P>(
 
 /// The address of a picture; none for a model that takes no pictures.
 pub(super) fn image_url(settings: &Settings, image: &Image) -> Option<String> {
-    settings.spec.capabilities.images.then(|| format!("data:{};base64,{}", image.media_type, image.data))
+    settings
+        .spec
+        .capabilities
+        .images
+        .then(|| format!("data:{};base64,{}", image.media_type, image.data))
 }
 
 /// What ends the cached prefix, for models that have it marked.
 pub(super) fn breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> {
-    let marked = mark == CacheMark::Boundary && settings.spec.cache.rule == CacheKind::OpenaiBreakpoints;
+    let marked =
+        mark == CacheMark::Boundary && settings.spec.cache.rule == CacheKind::OpenaiBreakpoints;
     marked.then(|| json!({"mode": "explicit"}))
 }
 
@@ -61,7 +66,10 @@ pub(super) fn breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> 
 pub(super) struct InputTokenDetails {
     #[serde(deserialize_with = "json::count")]
     pub(super) cached_tokens: Option<u64>,
-    #[serde(alias = "cache_creation_input_tokens", deserialize_with = "json::count")]
+    #[serde(
+        alias = "cache_creation_input_tokens",
+        deserialize_with = "json::count"
+    )]
     pub(super) cache_write_tokens: Option<u64>,
 }
 
@@ -73,19 +81,27 @@ pub(super) struct OutputTokenDetails {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// The neutral count. The input is counted whole; what was read from the cache and written to it is part of it.
+/// The neutral count. The input is counted whole; what was read from the cache and written to it is
+/// part of it.
 pub(super) fn usage(
     input: Option<u64>,
     details: InputTokenDetails,
     output: Option<u64>,
     written: Option<OutputTokenDetails>,
 ) -> Usage {
-    let (cached_input, cache_write) = (details.cached_tokens.unwrap_or(0), details.cache_write_tokens.unwrap_or(0));
+    let (cached_input, cache_write) = (
+        details.cached_tokens.unwrap_or(0),
+        details.cache_write_tokens.unwrap_or(0),
+    );
     Usage {
-        input: input.unwrap_or(0).saturating_sub(cached_input + cache_write),
+        input: input
+            .unwrap_or(0)
+            .saturating_sub(cached_input + cache_write),
         cached_input,
         cache_write,
         output: output.unwrap_or(0),
-        reasoning: written.and_then(|details| details.reasoning_tokens).unwrap_or(0),
+        reasoning: written
+            .and_then(|details| details.reasoning_tokens)
+            .unwrap_or(0),
     }
 }

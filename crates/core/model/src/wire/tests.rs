@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_types::{
-    Api, CacheRule, Capabilities, Entry, Layer, LlmMetadata, Message, MessageId, ModelSpec, Part, Request, Role,
-    Segment, Timestamp, TokenCounter, ToolSet, ToolSpec,
+    Api, CacheRule, Capabilities, Entry, Layer, LlmMetadata, Message, MessageId, ModelSpec, Part,
+    Request, Role, Segment, Timestamp, TokenCounter, ToolSet, ToolSpec,
 };
 use serde_json::Map;
 
@@ -25,7 +25,9 @@ impl TokenCounter for NoCount {
 }
 
 fn fixtures(folder: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(folder)
 }
 
 fn settings(api: Api) -> Settings {
@@ -40,30 +42,55 @@ fn settings(api: Api) -> Settings {
         context_window: 200_000,
         max_output_tokens: None,
         price: None,
-        cache: CacheRule { rule, ..CacheRule::default() },
+        cache: CacheRule {
+            rule,
+            ..CacheRule::default()
+        },
         tool_protocol: haft_types::ToolProtocol::Native,
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
         profile: haft_types::ModelProfile::Full,
     };
-    Settings { full_name: spec.full_name(), spec, extra: Map::new(), stream: true, is_openai: false, own_turns: true }
+    Settings {
+        full_name: spec.full_name(),
+        spec,
+        extra: Map::new(),
+        stream: true,
+        is_openai: false,
+        own_turns: true,
+    }
 }
 
 fn message(role: Role, content: Vec<Part>, maker: Option<&str>) -> Message {
     let id: MessageId = "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap();
     let at: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
     let mut message = Message::new(id, role, content, at);
-    message.llm_metadata =
-        maker.map(|name| LlmMetadata { model_name: name.to_owned(), ..LlmMetadata::default() }.into());
+    message.llm_metadata = maker.map(|name| {
+        LlmMetadata {
+            model_name: name.to_owned(),
+            ..LlmMetadata::default()
+        }
+        .into()
+    });
     message
 }
 
 fn segment(message: Message, boundary: bool) -> Segment {
-    Segment { layer: Layer::History, owner: "test", entry: Entry::new(message, &NoCount), boundary }
+    Segment {
+        layer: Layer::History,
+        owner: "test",
+        entry: Entry::new(message, &NoCount),
+        boundary,
+    }
 }
 
 fn request(segments: Vec<Segment>, tools: Vec<ToolSpec>) -> Request {
-    Request { segments, tools: tools_of(tools), max_output_tokens: None, cache_key: None }
+    Request {
+        segments,
+        tools: tools_of(tools),
+        max_output_tokens: None,
+        cache_key: None,
+    }
 }
 
 fn tools_of(tools: Vec<ToolSpec>) -> Arc<ToolSet> {

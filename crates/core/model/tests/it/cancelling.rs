@@ -1,7 +1,7 @@
 //! Cancelling ends a request at once, wherever it is.
 //!
-//! No clock decides: a server that says nothing more holds the request in each phase; after the cancellation the very next
-//! look at it must find it ended.
+//! No clock decides: a server that says nothing more holds the request in each phase; after the
+//! cancellation the very next look at it must find it ended.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -46,7 +46,10 @@ enum Until {
 
 async fn cancelled_at_once(phase: &str, scheme: &str, answer: Option<&'static str>, until: Until) {
     let (url, mut sent) = hold(scheme, answer).await;
-    let retry = RetryConfig { connect_timeout_s: 600, ..RetryConfig::default() };
+    let retry = RetryConfig {
+        connect_timeout_s: 600,
+        ..RetryConfig::default()
+    };
     let mut client = client_of(provider(Api::OpenaiChat, &url), retry);
     let (cancel, request) = (CancellationToken::new(), hello());
     let (tell, mut told) = mpsc::unbounded_channel::<Delta>();
@@ -71,14 +74,16 @@ async fn cancelled_at_once(phase: &str, scheme: &str, answer: Option<&'static st
     }
 }
 
-const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const PIECE: &str = "33\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\r\n";
 
 #[tokio::test]
 async fn in_every_phase() {
     let piece: &'static str = format!("{HEAD}{PIECE}").leak();
     let half_event: &'static str = format!("{HEAD}{}", &PIECE[..20]).leak();
-    let ending = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let ending =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n";
     let ended: &'static str = format!("{HEAD}{:x}\r\n{ending}\r\n", ending.len()).leak();
     let phases = [
         ("in the handshake", "https", None, Until::Sent),
@@ -87,8 +92,18 @@ async fn in_every_phase() {
         ("after the head", "http", Some(HEAD), Until::Sent),
         ("in an event", "http", Some(half_event), Until::Sent),
         ("between events", "http", Some(piece), Until::Told),
-        ("after the end, before the usage", "http", Some(ended), Until::Told),
-        ("in the body of an error", "http", Some("HTTP/1.1 500 No\r\ncontent-length: 90\r\n\r\n{\"err"), Until::Sent),
+        (
+            "after the end, before the usage",
+            "http",
+            Some(ended),
+            Until::Told,
+        ),
+        (
+            "in the body of an error",
+            "http",
+            Some("HTTP/1.1 500 No\r\ncontent-length: 90\r\n\r\n{\"err"),
+            Until::Sent,
+        ),
         (
             "in the wait before a retry",
             "http",
@@ -107,7 +122,10 @@ async fn before_anything_is_sent() {
     let mut client = client_of(provider(Api::OpenaiChat, &url), RetryConfig::default());
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let error = client.stream(&hello(), &cancel, &mut |_| {}).await.unwrap_err();
+    let error = client
+        .stream(&hello(), &cancel, &mut |_| {})
+        .await
+        .unwrap_err();
     assert!(error.is_cancelled());
     assert!(reached.try_recv().is_err(), "nothing was sent");
 }

@@ -1,4 +1,5 @@
-//! Wrong servers, wrong keys, wrong declarations: what is said, and that it is known never to have worked.
+//! Wrong servers, wrong keys, wrong declarations: what is said, and that it is known never to have
+//! worked.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,8 +14,14 @@ use super::{ask, client, client_of, hasty, hello, provider, retries, serve};
 async fn nobody_there() {
     for api in Api::ALL {
         // The port was free a moment ago.
-        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut client = client_of(provider(api, &format!("http://{address}/v1")), RetryConfig::default());
+        let address = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let mut client = client_of(
+            provider(api, &format!("http://{address}/v1")),
+            RetryConfig::default(),
+        );
         let (deltas, reply) = ask(&mut client, &hello()).await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "unreachable", "{api}: {error}");
@@ -51,20 +58,31 @@ fn stubborn_server(answer: &'static [u8]) -> std::net::SocketAddr {
 async fn something_else_listens_there() {
     for answer in [&b""[..], b"SSH-2.0-OpenSSH_9.9\r\n"] {
         let address = stubborn_server(answer);
-        let (deltas, reply) =
-            ask(&mut client_of(provider(Api::Gemini, &format!("http://{address}")), hasty()), &hello()).await;
+        let (deltas, reply) = ask(
+            &mut client_of(provider(Api::Gemini, &format!("http://{address}")), hasty()),
+            &hello(),
+        )
+        .await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "unreachable", "{error}");
-        assert!(error.never_valid() && error.to_string().contains("no answer in HTTP"), "{error}");
+        assert!(
+            error.never_valid() && error.to_string().contains("no answer in HTTP"),
+            "{error}"
+        );
         assert_eq!(retries(&deltas).len(), 2);
     }
 }
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let address = stubborn_server(b"HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n");
-    let (deltas, reply) =
-        ask(&mut client_of(provider(Api::Gemini, &format!("http://{address}")), hasty()), &hello()).await;
+    let address = stubborn_server(
+        b"HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
+    );
+    let (deltas, reply) = ask(
+        &mut client_of(provider(Api::Gemini, &format!("http://{address}")), hasty()),
+        &hello(),
+    )
+    .await;
     let error = reply.unwrap_err();
     assert_eq!(error.code(), "not_an_api", "{error}");
     assert!(error.to_string().contains("status 301"), "{error}");
@@ -74,13 +92,26 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn a_web_page_is_no_api() {
     for api in Api::ALL {
-        let page = Garbage { body: b"<!doctype html><title>Hi</title>".to_vec(), content_type: "text/html".into() };
-        let server =
-            serve(Script::replies([Reply { garbage: Some(page), ..Reply::default() }.times(9)]).unwrap()).await;
+        let page = Garbage {
+            body: b"<!doctype html><title>Hi</title>".to_vec(),
+            content_type: "text/html".into(),
+        };
+        let server = serve(
+            Script::replies([Reply {
+                garbage: Some(page),
+                ..Reply::default()
+            }
+            .times(9)])
+            .unwrap(),
+        )
+        .await;
         let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "not_an_api", "{api}: {error}");
-        assert!(error.never_valid() && error.to_string().contains("<title>Hi</title>"), "{error}");
+        assert!(
+            error.never_valid() && error.to_string().contains("<title>Hi</title>"),
+            "{error}"
+        );
         assert_eq!(retries(&deltas).len(), 2, "{api}");
         assert_eq!(server.requests().len(), 3, "{api}");
     }
@@ -90,21 +121,47 @@ async fn a_web_page_is_no_api() {
 async fn a_wrong_path_is_no_api() {
     let server = serve(Script::replies([Reply::text("unused")]).unwrap()).await;
     let base = format!("http://{}/nowhere", server.address());
-    let (_, reply) = ask(&mut client_of(provider(Api::OpenaiChat, &base), hasty()), &hello()).await;
+    let (_, reply) = ask(
+        &mut client_of(provider(Api::OpenaiChat, &base), hasty()),
+        &hello(),
+    )
+    .await;
     let error = reply.unwrap_err();
-    assert!(matches!(error.code(), "not_an_api" | "request_refused"), "{error}");
+    assert!(
+        matches!(error.code(), "not_an_api" | "request_refused"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn events_that_cannot_be_read_never_become_a_reply() {
     for api in Api::ALL {
-        for body in [&b"data: {\"type\":\n\n"[..], b"data: \xff\xfe\n\n", b"data: {}\n\n", b": nothing\n\n", b""] {
-            let garbage = Garbage { body: body.to_vec(), content_type: "text/event-stream".into() };
-            let server =
-                serve(Script::replies([Reply { garbage: Some(garbage), ..Reply::default() }.times(9)]).unwrap()).await;
+        for body in [
+            &b"data: {\"type\":\n\n"[..],
+            b"data: \xff\xfe\n\n",
+            b"data: {}\n\n",
+            b": nothing\n\n",
+            b"",
+        ] {
+            let garbage = Garbage {
+                body: body.to_vec(),
+                content_type: "text/event-stream".into(),
+            };
+            let server = serve(
+                Script::replies([Reply {
+                    garbage: Some(garbage),
+                    ..Reply::default()
+                }
+                .times(9)])
+                .unwrap(),
+            )
+            .await;
             let (_, reply) = ask(&mut client(api, &server), &hello()).await;
             let error = reply.unwrap_err();
-            assert!(matches!(error.code(), "bad_reply" | "not_an_api" | "connection_lost"), "{api}: {error}");
+            assert!(
+                matches!(error.code(), "bad_reply" | "not_an_api" | "connection_lost"),
+                "{api}: {error}"
+            );
         }
     }
 }
@@ -112,33 +169,57 @@ async fn events_that_cannot_be_read_never_become_a_reply() {
 #[tokio::test]
 async fn a_refused_key_is_said() {
     for api in Api::ALL {
-        let server = serve(Script::replies([Reply::error(401, "invalid x-api-key")]).unwrap()).await;
+        let server =
+            serve(Script::replies([Reply::error(401, "invalid x-api-key")]).unwrap()).await;
         let (_, reply) = ask(&mut client(api, &server), &hello()).await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "unauthorized");
         assert!(error.never_valid());
-        assert!(error.to_string().contains("invalid x-api-key") && !error.to_string().contains("sk-test"), "{error}");
+        assert!(
+            error.to_string().contains("invalid x-api-key")
+                && !error.to_string().contains("sk-test"),
+            "{error}"
+        );
     }
 }
 
 pub(crate) fn refused(provider: ProviderConfig, key: &str) -> ModelError {
-    let catalogue = Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
-    let made = Client::new(catalogue.resolve("mock/test").unwrap(), Some(Secret::new(key)), hasty());
+    let catalogue =
+        Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
+    let made = Client::new(
+        catalogue.resolve("mock/test").unwrap(),
+        Some(Secret::new(key)),
+        hasty(),
+    );
     made.err().expect("the declaration is refused")
 }
 
 #[test]
 fn bad_declarations_are_refused_before_anything_is_sent() {
     let bad_url = |url: &str| refused(provider(Api::OpenaiChat, url), "k").to_string();
-    assert!(bad_url("api.example.com").contains("`base_url` is not a URL"), "{}", bad_url("api.example.com"));
+    assert!(
+        bad_url("api.example.com").contains("`base_url` is not a URL"),
+        "{}",
+        bad_url("api.example.com")
+    );
     assert!(bad_url("ftp://h/v1").contains("must start with http:// or https://"));
     assert!(bad_url("").contains("`base_url` is not a URL"));
 
     let mut with_header = provider(Api::OpenaiChat, "http://127.0.0.1:1");
     with_header.headers.insert("bad name".into(), "x".into());
-    assert!(refused(with_header, "k").to_string().contains("`bad name` is not the name of a header"));
+    assert!(
+        refused(with_header, "k")
+            .to_string()
+            .contains("`bad name` is not the name of a header")
+    );
 
-    let error = refused(provider(Api::OpenaiChat, "http://127.0.0.1:1"), "two\nlines");
-    assert!(error.to_string().contains("no header can carry") && !error.to_string().contains("two"), "{error}");
+    let error = refused(
+        provider(Api::OpenaiChat, "http://127.0.0.1:1"),
+        "two\nlines",
+    );
+    assert!(
+        error.to_string().contains("no header can carry") && !error.to_string().contains("two"),
+        "{error}"
+    );
     assert!(error.never_valid());
 }

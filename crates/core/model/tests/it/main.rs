@@ -1,6 +1,10 @@
 //! The client against the scripted server, which decodes and judges requests with code of its own.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails here fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what fails here fails the test"
+)]
 
 mod cancelling;
 mod errors;
@@ -14,11 +18,13 @@ mod trajectories;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haft_model::{Catalogue, Client, Delta, ModelConfig, ModelError, ProviderConfig, Reply, RetryConfig, Secret};
+use haft_model::{
+    Catalogue, Client, Delta, ModelConfig, ModelError, ProviderConfig, Reply, RetryConfig, Secret,
+};
 use haft_testkit::{Script, ScriptedServer};
 use haft_types::{
-    Api, Entry, Layer, LlmMetadata, Message, MessageId, Part, Request, Role, Segment, Timestamp, TokenCounter, ToolSet,
-    ToolSpec,
+    Api, Entry, Layer, LlmMetadata, Message, MessageId, Part, Request, Role, Segment, Timestamp,
+    TokenCounter, ToolSet, ToolSpec,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +40,11 @@ impl TokenCounter for NoCount {
 
 /// No waiting between tries: a timing never decides a test.
 fn hasty() -> RetryConfig {
-    RetryConfig { base_delay_ms: 1, max_delay_ms: 2, ..RetryConfig::default() }
+    RetryConfig {
+        base_delay_ms: 1,
+        max_delay_ms: 2,
+        ..RetryConfig::default()
+    }
 }
 
 fn provider(api: Api, base_url: &str) -> ProviderConfig {
@@ -42,17 +52,33 @@ fn provider(api: Api, base_url: &str) -> ProviderConfig {
 }
 
 fn client_of(provider: ProviderConfig, retry: RetryConfig) -> Client {
-    let model = ModelConfig { max_output_tokens: Some(4096), ..ModelConfig::default() };
-    let catalogue =
-        Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::from([("mock/test".to_owned(), model)]))
-            .unwrap();
-    Client::new(catalogue.resolve("mock/test").unwrap(), Some(Secret::new("sk-test")), retry).unwrap()
+    let model = ModelConfig {
+        max_output_tokens: Some(4096),
+        ..ModelConfig::default()
+    };
+    let catalogue = Catalogue::new(
+        [("mock".to_owned(), provider)].into(),
+        BTreeMap::from([("mock/test".to_owned(), model)]),
+    )
+    .unwrap();
+    Client::new(
+        catalogue.resolve("mock/test").unwrap(),
+        Some(Secret::new("sk-test")),
+        retry,
+    )
+    .unwrap()
 }
 
 /// A client of a model that nothing is declared of.
 fn client_named(model: &str, provider: ProviderConfig) -> Client {
-    let catalogue = Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
-    Client::new(catalogue.resolve(&format!("mock/{model}")).unwrap(), None, hasty()).unwrap()
+    let catalogue =
+        Catalogue::new([("mock".to_owned(), provider)].into(), BTreeMap::new()).unwrap();
+    Client::new(
+        catalogue.resolve(&format!("mock/{model}")).unwrap(),
+        None,
+        hasty(),
+    )
+    .unwrap()
 }
 
 fn client(api: Api, server: &ScriptedServer) -> Client {
@@ -72,12 +98,18 @@ fn message(role: Role, content: Vec<Part>) -> Message {
 /// The message a reply becomes.
 fn answer(client: &Client, reply: &Reply) -> Message {
     let mut message = message(Role::Assistant, reply.parts.clone());
-    message.llm_metadata = Some(LlmMetadata::new(client.spec().full_name(), 1, reply.usage, None).into());
+    message.llm_metadata =
+        Some(LlmMetadata::new(client.spec().full_name(), 1, reply.usage, None).into());
     message
 }
 
 fn segment(message: Message) -> Segment {
-    Segment { layer: Layer::History, owner: "test", entry: Entry::new(message, &NoCount), boundary: false }
+    Segment {
+        layer: Layer::History,
+        owner: "test",
+        entry: Entry::new(message, &NoCount),
+        boundary: false,
+    }
 }
 
 fn tools() -> Arc<ToolSet> {
@@ -90,13 +122,21 @@ fn tools() -> Arc<ToolSet> {
 }
 
 fn request(messages: impl IntoIterator<Item = Message>) -> Request {
-    let mut segments = vec![segment(message(Role::System, vec![Part::text("You are a coding agent.")]))];
+    let mut segments = vec![segment(message(
+        Role::System,
+        vec![Part::text("You are a coding agent.")],
+    ))];
     segments[0].boundary = true;
     segments.extend(messages.into_iter().map(segment));
     if let Some(last) = segments.last_mut() {
         last.boundary = true;
     }
-    Request { segments, tools: tools(), max_output_tokens: None, cache_key: Some("conversation-1".into()) }
+    Request {
+        segments,
+        tools: tools(),
+        max_output_tokens: None,
+        cache_key: Some("conversation-1".into()),
+    }
 }
 
 fn hello() -> Request {
@@ -106,7 +146,11 @@ fn hello() -> Request {
 /// What came of asking: the pieces, and the reply or why there is none.
 async fn ask(client: &mut Client, request: &Request) -> (Vec<Delta>, Result<Reply, ModelError>) {
     let mut deltas = Vec::new();
-    let reply = client.stream(request, &CancellationToken::new(), &mut |delta| deltas.push(delta)).await;
+    let reply = client
+        .stream(request, &CancellationToken::new(), &mut |delta| {
+            deltas.push(delta)
+        })
+        .await;
     (deltas, reply)
 }
 
@@ -126,7 +170,10 @@ fn retries(deltas: &[Delta]) -> Vec<(u32, Option<u32>)> {
 
 /// The text told after the last retry.
 fn told(deltas: &[Delta]) -> String {
-    let start = deltas.iter().rposition(|delta| matches!(delta, Delta::Retry { .. })).map_or(0, |at| at + 1);
+    let start = deltas
+        .iter()
+        .rposition(|delta| matches!(delta, Delta::Retry { .. }))
+        .map_or(0, |at| at + 1);
     deltas[start..]
         .iter()
         .filter_map(|delta| match delta {

@@ -1,4 +1,5 @@
-//! What lies between client and server: pooled connections, HTTP/2, certificates, proxies, compression.
+//! What lies between client and server: pooled connections, HTTP/2, certificates, proxies,
+//! compression.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,9 @@ use tokio_rustls::TlsAcceptor;
 use super::{ask, client_of, hasty, hello, provider, text_of};
 
 fn fixture(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name)
 }
 
 /// What a server saw.
@@ -69,8 +72,15 @@ async fn start(security: Security, wrapped: Wrapped) -> (u16, Arc<Seen>) {
                     None => serve(stream, "http/1.1", wrapped, seen).await,
                     Some(acceptor) => {
                         // A client that does not trust the certificate goes away here.
-                        let Ok(stream) = acceptor.accept(stream).await else { return };
-                        let agreed = stream.get_ref().1.alpn_protocol().unwrap_or_default().to_vec();
+                        let Ok(stream) = acceptor.accept(stream).await else {
+                            return;
+                        };
+                        let agreed = stream
+                            .get_ref()
+                            .1
+                            .alpn_protocol()
+                            .unwrap_or_default()
+                            .to_vec();
                         serve(stream, &String::from_utf8(agreed).unwrap(), wrapped, seen).await;
                     }
                 }
@@ -81,15 +91,19 @@ async fn start(security: Security, wrapped: Wrapped) -> (u16, Arc<Seen>) {
 }
 
 fn acceptor() -> TlsAcceptor {
-    let certificates: Vec<_> =
-        CertificateDer::pem_file_iter(fixture("tls/server.pem")).unwrap().collect::<Result<_, _>>().unwrap();
-    let key = PrivateKeyDer::from_pem_file(fixture("tls/server.key")).unwrap();
-    let mut config = rustls::ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-        .with_safe_default_protocol_versions()
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(fixture("tls/server.pem"))
         .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(certificates, key)
+        .collect::<Result<_, _>>()
         .unwrap();
+    let key = PrivateKeyDer::from_pem_file(fixture("tls/server.key")).unwrap();
+    let mut config = rustls::ServerConfig::builder_with_provider(
+        rustls::crypto::ring::default_provider().into(),
+    )
+    .with_safe_default_protocol_versions()
+    .unwrap()
+    .with_no_client_auth()
+    .with_single_cert(certificates, key)
+    .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     TlsAcceptor::from(Arc::new(config))
 }
@@ -104,9 +118,17 @@ async fn serve(
     let service = service_fn(move |request: Request<Incoming>| {
         let seen = Arc::clone(&seen);
         async move {
-            let told = format!("{:?} {} {}", request.version(), request.method(), request.uri());
+            let told = format!(
+                "{:?} {} {}",
+                request.version(),
+                request.method(),
+                request.uri()
+            );
             seen.requests.lock().unwrap().push(told);
-            let accepted = request.headers().get("accept-encoding").map(|value| value.to_str().unwrap().to_owned());
+            let accepted = request
+                .headers()
+                .get("accept-encoding")
+                .map(|value| value.to_str().unwrap().to_owned());
             request.into_body().collect().await.unwrap();
             Ok::<_, hyper::Error>(reply(wrapped, accepted.as_deref().unwrap_or_default()))
         }
@@ -114,9 +136,13 @@ async fn serve(
     let stream = TokioIo::new(stream);
     // Ends with an error when the client goes away.
     let _ = if protocol == "h2" {
-        hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await
+        hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .serve_connection(stream, service)
+            .await
     } else {
-        hyper::server::conn::http1::Builder::new().serve_connection(stream, service).await
+        hyper::server::conn::http1::Builder::new()
+            .serve_connection(stream, service)
+            .await
     };
 }
 
@@ -125,12 +151,17 @@ fn reply(wrapped: Wrapped, accepted: &str) -> Response<Full<Bytes>> {
     let file = match wrapped {
         Wrapped::Plainly => "encoded/reply.sse".to_owned(),
         Wrapped::As(ending, encoding) => {
-            assert!(accepted.contains(encoding), "`{encoding}` is not among `{accepted}`");
+            assert!(
+                accepted.contains(encoding),
+                "`{encoding}` is not among `{accepted}`"
+            );
             response = response.header("content-encoding", encoding);
             format!("encoded/reply.sse.{ending}")
         }
     };
-    response.body(Full::new(std::fs::read(fixture(&file)).unwrap().into())).unwrap()
+    response
+        .body(Full::new(std::fs::read(fixture(&file)).unwrap().into()))
+        .unwrap()
 }
 
 fn trusting(mut provider: ProviderConfig) -> ProviderConfig {
@@ -139,17 +170,29 @@ fn trusting(mut provider: ProviderConfig) -> ProviderConfig {
 }
 
 async fn answer(provider: ProviderConfig) -> Result<String, ModelError> {
-    ask(&mut client_of(provider, hasty()), &hello()).await.1.map(|reply| text_of(&reply))
+    ask(&mut client_of(provider, hasty()), &hello())
+        .await
+        .1
+        .map(|reply| text_of(&reply))
 }
 
 #[tokio::test]
 async fn ten_requests_use_one_connection() {
-    for (security, scheme, protocol) in [(Security::Plain, "http", "http/1.1"), (Security::Tls, "https", "h2")] {
+    for (security, scheme, protocol) in [
+        (Security::Plain, "http", "http/1.1"),
+        (Security::Tls, "https", "h2"),
+    ] {
         let (port, seen) = start(security, Wrapped::Plainly).await;
-        let provider = trusting(provider(Api::OpenaiChat, &format!("{scheme}://localhost:{port}/v1")));
+        let provider = trusting(provider(
+            Api::OpenaiChat,
+            &format!("{scheme}://localhost:{port}/v1"),
+        ));
         let mut client = client_of(provider, hasty());
         for _ in 0..10 {
-            assert_eq!(text_of(&ask(&mut client, &hello()).await.1.unwrap()), "Packed words.");
+            assert_eq!(
+                text_of(&ask(&mut client, &hello()).await.1.unwrap()),
+                "Packed words."
+            );
         }
         assert_eq!(seen.requests().len(), 10);
         assert_eq!(seen.connections.load(Ordering::Acquire), 1, "{scheme}");
@@ -160,19 +203,33 @@ async fn ten_requests_use_one_connection() {
 #[tokio::test]
 async fn an_unknown_authority_is_not_trusted() {
     let (port, seen) = start(Security::Tls, Wrapped::Plainly).await;
-    let error = answer(provider(Api::OpenaiChat, &format!("https://localhost:{port}/v1"))).await.unwrap_err();
+    let error = answer(provider(
+        Api::OpenaiChat,
+        &format!("https://localhost:{port}/v1"),
+    ))
+    .await
+    .unwrap_err();
     assert_eq!(error.code(), "unreachable", "{error}");
-    assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
+    assert!(
+        error.to_string().to_lowercase().contains("certificate"),
+        "{error}"
+    );
     assert!(seen.requests().is_empty());
 }
 
 #[test]
 fn a_file_without_certificates_is_refused_before_anything_is_sent() {
-    for (file, said) in [("tls/absent.pem", "cannot read"), ("encoded/reply.sse", "no certificate")] {
+    for (file, said) in [
+        ("tls/absent.pem", "cannot read"),
+        ("encoded/reply.sse", "no certificate"),
+    ] {
         let mut provider = provider(Api::OpenaiChat, "https://localhost:1/v1");
         provider.ca_file = Some(fixture(file).display().to_string());
         let error = super::errors::refused(provider, "k").to_string();
-        assert!(error.contains("`ca_file`") && error.contains(said) && error.contains(file), "{error}");
+        assert!(
+            error.contains("`ca_file`") && error.contains(said) && error.contains(file),
+            "{error}"
+        );
     }
 }
 
@@ -180,7 +237,11 @@ fn a_file_without_certificates_is_refused_before_anything_is_sent() {
 async fn replies_may_be_compressed() {
     for (ending, encoding) in [("gz", "gzip"), ("br", "br"), ("zst", "zstd")] {
         let (port, _) = start(Security::Plain, Wrapped::As(ending, encoding)).await;
-        let said = answer(provider(Api::OpenaiChat, &format!("http://127.0.0.1:{port}/v1"))).await;
+        let said = answer(provider(
+            Api::OpenaiChat,
+            &format!("http://127.0.0.1:{port}/v1"),
+        ))
+        .await;
         assert_eq!(said.unwrap(), "Packed words.", "{encoding}");
     }
 }
@@ -188,7 +249,10 @@ async fn replies_may_be_compressed() {
 #[tokio::test]
 async fn plain_requests_go_to_the_proxy_whole() {
     let (port, seen) = start(Security::Plain, Wrapped::Plainly).await;
-    for proxy in [format!("http://127.0.0.1:{port}"), format!("127.0.0.1:{port}")] {
+    for proxy in [
+        format!("http://127.0.0.1:{port}"),
+        format!("127.0.0.1:{port}"),
+    ] {
         let mut provider = provider(Api::OpenaiChat, "http://api.invalid/v1");
         provider.proxy = Some(proxy);
         assert_eq!(answer(provider).await.unwrap(), "Packed words.");
@@ -206,8 +270,12 @@ async fn tunnels(port: u16) -> (u16, Arc<Mutex<Vec<String>>>) {
     tokio::spawn(async move {
         while let Ok((mut near, _)) = listener.accept().await {
             let head = head_of(&mut near).await;
-            told.lock().unwrap().push(head.lines().next().unwrap_or_default().to_owned());
-            near.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await.unwrap();
+            told.lock()
+                .unwrap()
+                .push(head.lines().next().unwrap_or_default().to_owned());
+            near.write_all(b"HTTP/1.1 200 Connected\r\n\r\n")
+                .await
+                .unwrap();
             let mut far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
             tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
         }
@@ -247,7 +315,11 @@ async fn some_hosts_are_reached_without_the_proxy() {
         ..direct.clone()
     };
     assert!(answer(through("http://127.0.0.1:9", None)).await.is_err());
-    assert!(answer(through("http://127.0.0.1:9", Some("example.com"))).await.is_err());
+    assert!(
+        answer(through("http://127.0.0.1:9", Some("example.com")))
+            .await
+            .is_err()
+    );
     assert!(seen.requests().is_empty());
     for passed in [
         through("http://127.0.0.1:9", Some("example.com, 127.0.0.0/8")),
@@ -264,6 +336,9 @@ fn a_proxy_that_is_none_is_refused_without_telling_its_password() {
         let mut provider = provider(Api::OpenaiChat, "http://127.0.0.1:1");
         provider.proxy = Some(proxy.to_owned());
         let error = super::errors::refused(provider, "k").to_string();
-        assert!(error.contains("`proxy`") && !error.contains("secret"), "{proxy}: {error}");
+        assert!(
+            error.contains("`proxy`") && !error.contains("secret"),
+            "{proxy}: {error}"
+        );
     }
 }

@@ -1,14 +1,21 @@
-//! Requests as a judge of its own sees them: the same conversation says the same on every API, and none is refused.
+//! Requests as a judge of its own sees them: the same conversation says the same on every API, and
+//! none is refused.
 
 use haft_testkit::test::{assert_all_replied, assert_same};
 use haft_testkit::{Reply, Script, ScriptCall, Seen};
 use haft_types::{Api, Envelope, Image, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::json;
 
-use super::{answer, ask, client, client_named, client_of, hasty, message, provider, request, serve};
+use super::{
+    answer, ask, client, client_named, client_of, hasty, message, provider, request, serve,
+};
 
 fn result(id: &str, envelope: Envelope, picture: bool) -> Message {
-    let result = ToolResult { tool_call_id: id.to_owned(), name: "read_file".into(), envelope };
+    let result = ToolResult {
+        tool_call_id: id.to_owned(),
+        name: "read_file".into(),
+        envelope,
+    };
     let mut content = vec![Part::ToolResult(Box::new(result))];
     content.extend(picture.then(|| {
         // One white pixel.
@@ -40,10 +47,17 @@ async fn converse(api: Api) -> Vec<Seen> {
         message(Role::User, vec![Part::text("Hi")]),
     ];
     for turn in 0..4 {
-        let reply =
-            ask(&mut client, &request(messages.clone())).await.1.unwrap_or_else(|error| panic!("{api}: {error}"));
+        let reply = ask(&mut client, &request(messages.clone()))
+            .await
+            .1
+            .unwrap_or_else(|error| panic!("{api}: {error}"));
         messages.push(answer(&client, &reply));
-        let ids: Vec<String> = messages.last().unwrap().tool_calls().map(|call| call.id.clone()).collect();
+        let ids: Vec<String> = messages
+            .last()
+            .unwrap()
+            .tool_calls()
+            .map(|call| call.id.clone())
+            .collect();
         for (index, id) in ids.iter().enumerate() {
             let envelope = match index {
                 0 => Envelope::success("fn main() {}"),
@@ -52,7 +66,10 @@ async fn converse(api: Api) -> Vec<Seen> {
             // The last result of a block: elsewhere its place differs between the APIs.
             messages.push(result(id, envelope, turn == 1 && index == 1));
         }
-        messages.push(message(Role::User, vec![Part::text(format!("<todo>{turn}</todo>"))]));
+        messages.push(message(
+            Role::User,
+            vec![Part::text(format!("<todo>{turn}</todo>"))],
+        ));
         messages.push(message(Role::User, vec![Part::text("Go on.")]));
     }
     assert_all_replied(&server)
@@ -75,13 +92,18 @@ async fn the_same_conversation_says_the_same_on_every_api() {
 async fn calls_the_model_botched_can_be_sent_back() {
     for api in [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic] {
         let botched = ScriptCall::new("no such tool!", "{\"cut".into());
-        let server = serve(Script::replies([Reply::calls([botched]), Reply::text("Sorry.")]).unwrap()).await;
+        let server =
+            serve(Script::replies([Reply::calls([botched]), Reply::text("Sorry.")]).unwrap()).await;
         let mut client = client(api, &server);
         let user = message(Role::User, vec![Part::text("Hi")]);
         let reply = ask(&mut client, &request([user.clone()])).await.1.unwrap();
         let said = answer(&client, &reply);
         let id = said.tool_calls().next().unwrap().id.clone();
-        let failed = result(&id, Envelope::failure("invalid_arguments", "not JSON"), false);
+        let failed = result(
+            &id,
+            Envelope::failure("invalid_arguments", "not JSON"),
+            false,
+        );
         let (_, reply) = ask(&mut client, &request([user, said, failed])).await;
         assert!(reply.is_ok(), "{api}: {reply:?} {:?}", server.refusals());
     }
@@ -90,7 +112,9 @@ async fn calls_the_model_botched_can_be_sent_back() {
 #[tokio::test]
 async fn a_conversation_may_move_from_any_api_to_any_other() {
     for from in Api::ALL {
-        let first = Reply::call("read_file", json!({"path": "a.rs"})).with_thinking("Hm.").with_text("Reading.");
+        let first = Reply::call("read_file", json!({"path": "a.rs"}))
+            .with_thinking("Hm.")
+            .with_text("Reading.");
         let server = serve(Script::replies([first, Reply::text("ok").times(4)]).unwrap()).await;
         let mut maker = client(from, &server);
         let user = message(Role::User, vec![Part::text("Hi")]);
@@ -100,14 +124,28 @@ async fn a_conversation_may_move_from_any_api_to_any_other() {
             made.model_name = "elsewhere/model".into();
         }
         let id = said.tool_calls().next().unwrap().id.clone();
-        let history = [user, said, result(&id, Envelope::success("fn main() {}"), true)];
+        let history = [
+            user,
+            said,
+            result(&id, Envelope::success("fn main() {}"), true),
+        ];
         for to in Api::ALL {
             let (_, reply) = ask(&mut client(to, &server), &request(history.clone())).await;
-            assert!(reply.is_ok(), "{from} to {to}: {reply:?} {:?}", server.refusals());
+            assert!(
+                reply.is_ok(),
+                "{from} to {to}: {reply:?} {:?}",
+                server.refusals()
+            );
         }
         for seen in assert_all_replied(&server).iter().skip(1) {
-            let foreign = seen.parts().any(|(_, part)| matches!(part, haft_testkit::SeenPart::Thinking { .. }));
-            assert!(!foreign, "thinking of another model was sent to {}", seen.api);
+            let foreign = seen
+                .parts()
+                .any(|(_, part)| matches!(part, haft_testkit::SeenPart::Thinking { .. }));
+            assert!(
+                !foreign,
+                "thinking of another model was sent to {}",
+                seen.api
+            );
         }
     }
 }
@@ -116,10 +154,18 @@ async fn a_conversation_may_move_from_any_api_to_any_other() {
 #[tokio::test]
 async fn calls_of_others_pass_where_signatures_are_checked() {
     let server = serve(Script::replies([Reply::text("ok")]).unwrap()).await;
-    let mut client = client_named("gemini-3-pro", provider(Api::Gemini, &server.base_url(Api::Gemini)));
+    let mut client = client_named(
+        "gemini-3-pro",
+        provider(Api::Gemini, &server.base_url(Api::Gemini)),
+    );
     let call = |id: &str| {
         let arguments = r#"{"path": "a.rs"}"#.into();
-        Part::ToolCall(ToolCall { id: id.into(), name: "read_file".into(), arguments, signature: Some("other".into()) })
+        Part::ToolCall(ToolCall {
+            id: id.into(),
+            name: "read_file".into(),
+            arguments,
+            signature: Some("other".into()),
+        })
     };
     let history = [
         message(Role::User, vec![Part::text("Hi")]),
@@ -144,11 +190,22 @@ async fn thinking_goes_back_to_its_maker() {
         let reply = ask(&mut client, &request([user.clone()])).await.1.unwrap();
         let said = answer(&client, &reply);
         let id = said.tool_calls().next().unwrap().id.clone();
-        ask(&mut client, &request([user, said, result(&id, Envelope::success("x"), false)])).await.1.unwrap();
+        ask(
+            &mut client,
+            &request([user, said, result(&id, Envelope::success("x"), false)]),
+        )
+        .await
+        .1
+        .unwrap();
         let seen = assert_all_replied(&server);
-        let signed =
-            |part: &haft_testkit::SeenPart| matches!(part, haft_testkit::SeenPart::Thinking { signed: true, .. });
-        assert!(seen[1].parts().any(|(_, part)| signed(part)), "{api}: {:?}", seen[1]);
+        let signed = |part: &haft_testkit::SeenPart| {
+            matches!(part, haft_testkit::SeenPart::Thinking { signed: true, .. })
+        };
+        assert!(
+            seen[1].parts().any(|(_, part)| signed(part)),
+            "{api}: {:?}",
+            seen[1]
+        );
     }
 }
 
@@ -168,7 +225,11 @@ async fn the_key_and_the_declared_headers_are_sent() {
         let sent = &server.requests()[0];
         assert_eq!(sent.header(header), Some(value), "{api}");
         assert_eq!(sent.header("x-team"), Some("tools"), "{api}");
-        assert_eq!(sent.header("content-type"), Some("application/json"), "{api}");
+        assert_eq!(
+            sent.header("content-type"),
+            Some("application/json"),
+            "{api}"
+        );
     }
 }
 

@@ -10,10 +10,16 @@ use super::{ask, client, client_of, hasty, hello, provider, retries, serve, text
 async fn a_failing_server_is_asked_again() {
     for api in Api::ALL {
         for status in [408, 409, 429, 500, 502, 503, 529] {
-            let server = serve(Script::replies([Reply::error(status, "busy"), Reply::text("ok")]).unwrap()).await;
+            let server =
+                serve(Script::replies([Reply::error(status, "busy"), Reply::text("ok")]).unwrap())
+                    .await;
             let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
             assert_eq!(text_of(&reply.unwrap()), "ok", "{api} {status}");
-            assert_eq!(retries(&deltas), [(1, Some(2))], "{api} {status}: it never gave a valid reply");
+            assert_eq!(
+                retries(&deltas),
+                [(1, Some(2))],
+                "{api} {status}: it never gave a valid reply"
+            );
         }
     }
 }
@@ -22,7 +28,9 @@ async fn a_failing_server_is_asked_again() {
 async fn a_refused_request_is_not() {
     for api in Api::ALL {
         for status in [400, 401, 403, 404, 413, 422] {
-            let server = serve(Script::replies([Reply::error(status, "no"), Reply::text("ok")]).unwrap()).await;
+            let server =
+                serve(Script::replies([Reply::error(status, "no"), Reply::text("ok")]).unwrap())
+                    .await;
             let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
             let error = reply.unwrap_err();
             assert!(error.to_string().contains("no"), "{api} {status}: {error}");
@@ -35,8 +43,15 @@ async fn a_refused_request_is_not() {
 #[tokio::test]
 async fn a_spend_limit_is_not() {
     for api in Api::ALL {
-        let error = ScriptedError { message: "You have reached your spend limit.".into(), ..ScriptedError::default() };
-        let spent = Reply { status: Some(429), error: Some(error), ..Reply::default() };
+        let error = ScriptedError {
+            message: "You have reached your spend limit.".into(),
+            ..ScriptedError::default()
+        };
+        let spent = Reply {
+            status: Some(429),
+            error: Some(error),
+            ..Reply::default()
+        };
         let server = serve(Script::replies([spent, Reply::text("ok")]).unwrap()).await;
         let (deltas, reply) = ask(&mut client(api, &server), &hello()).await;
         assert_eq!(reply.unwrap_err().code(), "spend_limit", "{api}");
@@ -49,9 +64,19 @@ async fn a_dropped_stream_is_asked_again_and_its_words_are_void() {
     for api in Api::ALL {
         let whole = "All of it, every word.";
         let drops = [
-            Reply { omit_end: true, ..Reply::text(whole) },
-            Reply { drop_after_bytes: Some(400), delta_chars: Some(2), ..Reply::text(whole) },
-            Reply { error_event_after: Some(2), ..Reply::text(whole) },
+            Reply {
+                omit_end: true,
+                ..Reply::text(whole)
+            },
+            Reply {
+                drop_after_bytes: Some(400),
+                delta_chars: Some(2),
+                ..Reply::text(whole)
+            },
+            Reply {
+                error_event_after: Some(2),
+                ..Reply::text(whole)
+            },
         ];
         for drop in drops {
             let case = format!("{api} {drop:?}");
@@ -64,13 +89,17 @@ async fn a_dropped_stream_is_asked_again_and_its_words_are_void() {
     }
 }
 
-/// Wherever the connection breaks, the reply is the whole one or there is none: half a reply never counts.
+/// Wherever the connection breaks, the reply is the whole one or there is none: half a reply never
+/// counts.
 #[tokio::test]
 async fn no_drop_is_taken_for_an_end() {
     for api in Api::ALL {
         let whole = "One two three.";
         for bytes in (0..1_600).step_by(97) {
-            let drop = Reply { drop_after_bytes: Some(bytes), ..Reply::text(whole) };
+            let drop = Reply {
+                drop_after_bytes: Some(bytes),
+                ..Reply::text(whole)
+            };
             let server = serve(Script::replies([drop, Reply::text(whole)]).unwrap()).await;
             let (_, reply) = ask(&mut client(api, &server), &hello()).await;
             assert_eq!(text_of(&reply.unwrap()), whole, "{api} dropped at {bytes}");
@@ -82,12 +111,18 @@ async fn no_drop_is_taken_for_an_end() {
 async fn the_last_retry_ends_it() {
     for api in Api::ALL {
         let server = serve(Script::replies([Reply::error(500, "down").times(99)]).unwrap()).await;
-        let retry = RetryConfig { attempts: 2, ..hasty() };
+        let retry = RetryConfig {
+            attempts: 2,
+            ..hasty()
+        };
         let mut client = client_of(provider(api, &server.base_url(api)), retry);
         let (deltas, reply) = ask(&mut client, &hello()).await;
         let error = reply.unwrap_err();
         assert_eq!(error.code(), "provider_error");
-        assert!(error.to_string().starts_with("gave up after 2 retries"), "{error}");
+        assert!(
+            error.to_string().starts_with("gave up after 2 retries"),
+            "{error}"
+        );
         assert!(error.never_valid(), "no reply was ever valid");
         assert_eq!(retries(&deltas), [(1, Some(2)), (2, Some(2))], "{api}");
         assert_eq!(server.requests().len(), 3, "{api}");
@@ -97,30 +132,68 @@ async fn the_last_retry_ends_it() {
 /// With the usual number of attempts, and whatever the status.
 #[tokio::test]
 async fn a_server_that_never_gives_a_valid_reply_is_asked_three_times() {
-    for (status, asked) in [(500, 3), (502, 3), (529, 3), (429, 3), (400, 1), (402, 1), (422, 1)] {
+    for (status, asked) in [
+        (500, 3),
+        (502, 3),
+        (529, 3),
+        (429, 3),
+        (400, 1),
+        (402, 1),
+        (422, 1),
+    ] {
         let server = serve(Script::replies([Reply::error(status, "no").times(99)]).unwrap()).await;
-        let mut client = client_of(provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)), hasty());
+        let mut client = client_of(
+            provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)),
+            hasty(),
+        );
         let (_, reply) = ask(&mut client, &hello()).await;
         assert!(reply.unwrap_err().never_valid(), "{status}");
         assert_eq!(server.requests().len(), asked, "{status}");
     }
     // Once it has given one, it is given the time.
-    let replies = [Reply::text("ok").times(1), Reply::error(500, "down").times(99)];
+    let replies = [
+        Reply::text("ok").times(1),
+        Reply::error(500, "down").times(99),
+    ];
     let server = serve(Script::replies(replies).unwrap()).await;
-    let mut client = client_of(provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)), hasty());
+    let mut client = client_of(
+        provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)),
+        hasty(),
+    );
     ask(&mut client, &hello()).await.1.unwrap();
-    assert!(!ask(&mut client, &hello()).await.1.unwrap_err().never_valid());
+    assert!(
+        !ask(&mut client, &hello())
+            .await
+            .1
+            .unwrap_err()
+            .never_valid()
+    );
     assert_eq!(server.requests().len(), 1 + 6);
 }
 
 /// Whoever asks for many tries means them, though the first ones fail in every way.
 #[tokio::test]
 async fn more_attempts_than_usual_are_made_while_it_answers() {
-    let cut = || Reply { drop_after_bytes: Some(0), ..Reply::text("never seen") };
-    let replies = [Reply::error(500, "down"), cut(), Reply::error(502, "down").times(5), cut(), Reply::text("ok")];
+    let cut = || Reply {
+        drop_after_bytes: Some(0),
+        ..Reply::text("never seen")
+    };
+    let replies = [
+        Reply::error(500, "down"),
+        cut(),
+        Reply::error(502, "down").times(5),
+        cut(),
+        Reply::text("ok"),
+    ];
     let server = serve(Script::replies(replies).unwrap()).await;
-    let retry = RetryConfig { attempts: 30, ..hasty() };
-    let mut client = client_of(provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)), retry);
+    let retry = RetryConfig {
+        attempts: 30,
+        ..hasty()
+    };
+    let mut client = client_of(
+        provider(Api::OpenaiChat, &server.base_url(Api::OpenaiChat)),
+        retry,
+    );
     let (deltas, reply) = ask(&mut client, &hello()).await;
     assert_eq!(text_of(&reply.unwrap()), "ok");
     assert_eq!(retries(&deltas).len(), 8);
@@ -128,9 +201,17 @@ async fn more_attempts_than_usual_are_made_while_it_answers() {
 
 #[tokio::test]
 async fn without_a_limit_it_goes_on() {
-    let server = serve(Script::replies([Reply::error(500, "down").times(20), Reply::text("ok")]).unwrap()).await;
-    let retry = RetryConfig { attempts: -1, ..hasty() };
-    let mut client = client_of(provider(Api::Anthropic, &server.base_url(Api::Anthropic)), retry);
+    let server =
+        serve(Script::replies([Reply::error(500, "down").times(20), Reply::text("ok")]).unwrap())
+            .await;
+    let retry = RetryConfig {
+        attempts: -1,
+        ..hasty()
+    };
+    let mut client = client_of(
+        provider(Api::Anthropic, &server.base_url(Api::Anthropic)),
+        retry,
+    );
     let (deltas, reply) = ask(&mut client, &hello()).await;
     assert_eq!(text_of(&reply.unwrap()), "ok");
     assert_eq!(retries(&deltas).len(), 20);
@@ -140,7 +221,10 @@ async fn without_a_limit_it_goes_on() {
 #[tokio::test]
 async fn the_server_says_how_long_to_wait() {
     for api in Api::ALL {
-        let busy = Reply { retry_after: Some(0.0), ..Reply::error(429, "slow down") };
+        let busy = Reply {
+            retry_after: Some(0.0),
+            ..Reply::error(429, "slow down")
+        };
         let server = serve(Script::replies([busy, Reply::text("ok")]).unwrap()).await;
         // Were the hint not honoured, this would wait for at least half a second and say so.
         let mut client = client_of(provider(api, &server.base_url(api)), RetryConfig::default());
@@ -163,13 +247,30 @@ async fn the_server_says_how_long_to_wait() {
 
 #[tokio::test]
 async fn a_server_that_falls_silent_is_asked_again() {
-    let silent =
-        [Reply { delay_ms: 600_000, ..Reply::text("late") }, Reply { delta_delay_ms: 600_000, ..Reply::text("late") }];
-    // On a busy machine a good reply may take longer than a short limit, and is then asked for again, too.
+    let silent = [
+        Reply {
+            delay_ms: 600_000,
+            ..Reply::text("late")
+        },
+        Reply {
+            delta_delay_ms: 600_000,
+            ..Reply::text("late")
+        },
+    ];
+    // On a busy machine a good reply may take longer than a short limit, and is then asked for
+    // again, too.
     let replies = silent.into_iter().chain([Reply::text("ok").times(20)]);
     let server = serve(Script::replies(replies).unwrap()).await;
-    let retry = RetryConfig { attempts: 20, first_byte_timeout_s: 1, idle_timeout_s: 1, ..hasty() };
-    let mut client = client_of(provider(Api::Anthropic, &server.base_url(Api::Anthropic)), retry);
+    let retry = RetryConfig {
+        attempts: 20,
+        first_byte_timeout_s: 1,
+        idle_timeout_s: 1,
+        ..hasty()
+    };
+    let mut client = client_of(
+        provider(Api::Anthropic, &server.base_url(Api::Anthropic)),
+        retry,
+    );
     let (deltas, reply) = ask(&mut client, &hello()).await;
     assert_eq!(text_of(&reply.unwrap()), "ok");
     assert!(retries(&deltas).len() >= 2, "{deltas:?}");
@@ -179,9 +280,18 @@ async fn a_server_that_falls_silent_is_asked_again() {
 #[tokio::test]
 async fn a_page_in_between_is_asked_again() {
     for api in Api::ALL {
-        let page = Garbage { body: b"<html>gateway</html>".to_vec(), content_type: "text/html".into() };
-        let page = Reply { garbage: Some(page), ..Reply::default() };
-        let server = serve(Script::replies([Reply::text("ok"), page.times(4), Reply::text("ok again")]).unwrap()).await;
+        let page = Garbage {
+            body: b"<html>gateway</html>".to_vec(),
+            content_type: "text/html".into(),
+        };
+        let page = Reply {
+            garbage: Some(page),
+            ..Reply::default()
+        };
+        let server = serve(
+            Script::replies([Reply::text("ok"), page.times(4), Reply::text("ok again")]).unwrap(),
+        )
+        .await;
         let mut client = client(api, &server);
         assert_eq!(text_of(&ask(&mut client, &hello()).await.1.unwrap()), "ok");
         let (deltas, reply) = ask(&mut client, &hello()).await;

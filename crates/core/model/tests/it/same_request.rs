@@ -1,19 +1,21 @@
-//! One conversation, four APIs: what the context engine assembles is encoded for each, judged by the strict server and decoded by
-//! code that knows nothing of the encoder. All four must say the same.
+//! One conversation, four APIs: what the context engine assembles is encoded for each, judged by
+//! the strict server and decoded by code that knows nothing of the encoder. All four must say the
+//! same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haft_context::{
-    Compress, Document, DocumentKind, Documents, MessageIds, Need, Placement, Policy, Reminders, Snapshot, SystemInput,
-    View, assemble, render_system, repair, system_entry,
+    Compress, Document, DocumentKind, Documents, MessageIds, Need, Placement, Policy, Reminders,
+    Snapshot, SystemInput, View, assemble, render_system, repair, system_entry,
 };
 use haft_model::{Catalogue, Client, ModelConfig, Secret};
 use haft_testkit::test::assert_all_replied;
 use haft_testkit::{Reply, Script, ScriptedServer, Seen, SeenPart};
 use haft_types::{
-    Api, CacheKind, CacheRule, ContentHash, Entry, Envelope, Image, LlmMetadata, Message, MessageId, Origin, Part,
-    Request, Role, Thinking, Timestamp, TokenCounter, ToolCall, ToolResult, ToolSet, ToolSpec,
+    Api, CacheKind, CacheRule, ContentHash, Entry, Envelope, Image, LlmMetadata, Message,
+    MessageId, Origin, Part, Request, Role, Thinking, Timestamp, TokenCounter, ToolCall,
+    ToolResult, ToolSet, ToolSpec,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -51,7 +53,10 @@ pub(super) struct Rig {
 impl Rig {
     /// `breakpoints`: how the `OpenAI` models' caches work.
     pub(super) fn new(breakpoints: CacheKind) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let script = Script::replies([Reply::text("ok").times(u32::MAX)]).unwrap();
         let server = runtime.block_on(ScriptedServer::start(script)).unwrap();
         let client = |api: Api| {
@@ -62,49 +67,77 @@ impl Rig {
             };
             let model = ModelConfig {
                 max_output_tokens: Some(4096),
-                cache: Some(CacheRule { rule, ..CacheRule::default() }),
+                cache: Some(CacheRule {
+                    rule,
+                    ..CacheRule::default()
+                }),
                 ..ModelConfig::default()
             };
             let providers = [("mock".to_owned(), provider(api, &server.base_url(api)))].into();
-            let catalogue = Catalogue::new(providers, BTreeMap::from([("mock/test".to_owned(), model)])).unwrap();
+            let catalogue =
+                Catalogue::new(providers, BTreeMap::from([("mock/test".to_owned(), model)]))
+                    .unwrap();
             let declared = catalogue.resolve("mock/test").unwrap();
             Client::new(declared, Some(Secret::new("sk-test")), hasty()).unwrap()
         };
-        Self { clients: Api::ALL.map(client).into(), server, runtime }
+        Self {
+            clients: Api::ALL.map(client).into(),
+            server,
+            runtime,
+        }
     }
 
     /// Assembles for each API with `build` and sends; what is refused fails the test.
-    pub(super) fn send(&mut self, what: &str, mut build: impl FnMut(&haft_types::ModelSpec) -> Request) {
+    pub(super) fn send(
+        &mut self,
+        what: &str,
+        mut build: impl FnMut(&haft_types::ModelSpec) -> Request,
+    ) {
         for client in &mut self.clients {
             let request = build(client.spec());
             let (_, reply) = self.runtime.block_on(ask(client, &request));
             let api = client.spec().api;
-            assert!(reply.is_ok(), "{what}, {api}: {:?} {:?}", reply.err(), self.server.refusals().last());
+            assert!(
+                reply.is_ok(),
+                "{what}, {api}: {:?} {:?}",
+                reply.err(),
+                self.server.refusals().last()
+            );
         }
     }
 
     /// Assembles for one API of each shape of the execute view; nothing is sent.
     pub(super) fn only_assemble(&self, build: impl Fn(&haft_types::ModelSpec) -> Request) {
-        for client in self.clients.iter().filter(|client| matches!(client.spec().api, Api::OpenaiChat | Api::Gemini)) {
+        for client in self
+            .clients
+            .iter()
+            .filter(|client| matches!(client.spec().api, Api::OpenaiChat | Api::Gemini))
+        {
             build(client.spec());
         }
     }
 
     /// What the server saw, one row of four a request.
     pub(super) fn seen(&self) -> Vec<Vec<Seen>> {
-        assert_all_replied(&self.server).chunks(Api::ALL.len()).map(<[Seen]>::to_vec).collect()
+        assert_all_replied(&self.server)
+            .chunks(Api::ALL.len())
+            .map(<[Seen]>::to_vec)
+            .collect()
     }
 }
 
-/// Fails unless the four requests of a row say the same. What a summary, or a part of the execute view, is wrapped in where
-/// an API has no other place for it does not count.
+/// Fails unless the four requests of a row say the same. What a summary, or a part of the execute
+/// view, is wrapped in where an API has no other place for it does not count.
 pub(super) fn assert_row_says_the_same(what: &str, view: View, row: &[Seen]) {
     let mut plain = row.iter().map(|seen| unwrapped(seen, view));
     let first = plain.next().unwrap();
     assert!(!first.messages.is_empty(), "{what}: nothing was said");
     for other in plain {
         if let Some(difference) = first.difference(&other) {
-            panic!("{what}: {} and {} differ in {difference}", first.api, other.api);
+            panic!(
+                "{what}: {} and {} differ in {difference}",
+                first.api, other.api
+            );
         }
     }
 }
@@ -117,7 +150,9 @@ fn unwrapped(seen: &Seen, view: View) -> Seen {
             message.role = haft_testkit::SeenRole::User;
         }
         for part in &mut message.parts {
-            let SeenPart::Text { text, .. } = part else { continue };
+            let SeenPart::Text { text, .. } = part else {
+                continue;
+            };
             for tag in ["archived_summary", "dialogue", "window", "state"] {
                 let inner = text
                     .strip_prefix(&format!("<{tag}>\n"))
@@ -138,8 +173,18 @@ fn unwrapped(seen: &Seen, view: View) -> Seen {
 enum Step {
     Say(Role, Origin, usize),
     Picture(usize),
-    Calls { count: usize, words: usize, thinks: bool, own: bool },
-    Result { back: usize, words: usize, status: usize, picture: bool },
+    Calls {
+        count: usize,
+        words: usize,
+        thinks: bool,
+        own: bool,
+    },
+    Result {
+        back: usize,
+        words: usize,
+        status: usize,
+        picture: bool,
+    },
     Foreign,
 }
 
@@ -167,7 +212,8 @@ const IDS: [&str; 4] = ["call_", "toolu_01", "functions.read_file:", "世-"];
 const NAMES: [&str; 3] = ["read_file", "search_files", "some tool!"];
 
 /// One white pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mP8/x8AAwMCAO+ip1sAAAAASUVORK5CYII=";
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mP8/x8AAwMCAO+ip1sAAAAASUVORK5CYII=";
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let text = 0..TEXTS.len();
@@ -189,54 +235,102 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn picture() -> Part {
-    Part::Image(Image { media_type: "image/png".into(), data: PIXEL.into() })
+    Part::Image(Image {
+        media_type: "image/png".into(),
+        data: PIXEL.into(),
+    })
 }
 
-/// The conversation the steps describe. It ends with an input, or with whatever else there is to answer.
+/// The conversation the steps describe. It ends with an input, or with whatever else there is to
+/// answer.
 fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
     let mut made: Vec<(String, &str)> = Vec::new();
     let mut messages = vec![message(0, Role::User, vec![Part::text("Begin.")])];
     for step in steps {
         let number = messages.len();
         messages.push(match step {
-            Step::Say(role, origin, text) => message(number, *role, vec![Part::text(TEXTS[*text])]).from(*origin),
-            Step::Picture(text) => message(number, Role::User, vec![Part::text(TEXTS[*text]), picture()]),
-            Step::Calls { count, words, thinks, own } => {
+            Step::Say(role, origin, text) => {
+                message(number, *role, vec![Part::text(TEXTS[*text])]).from(*origin)
+            }
+            Step::Picture(text) => message(
+                number,
+                Role::User,
+                vec![Part::text(TEXTS[*text]), picture()],
+            ),
+            Step::Calls {
+                count,
+                words,
+                thinks,
+                own,
+            } => {
                 let mut parts = Vec::new();
                 if *thinks {
                     let signature = Some("c2lnbmF0dXJl".to_owned());
-                    parts.push(Part::Thinking(Thinking { text: "Hm.".into(), signature, raw: None }));
+                    parts.push(Part::Thinking(Thinking {
+                        text: "Hm.".into(),
+                        signature,
+                        raw: None,
+                    }));
                 }
                 parts.push(Part::text(TEXTS[*words]));
                 for index in 0..*count {
-                    let (id, name) = (format!("{}{number}{index}", IDS[number % IDS.len()]), NAMES[index % 3]);
+                    let (id, name) = (
+                        format!("{}{number}{index}", IDS[number % IDS.len()]),
+                        NAMES[index % 3],
+                    );
                     made.push((id.clone(), name));
                     let arguments = ARGUMENTS[(number + index) % ARGUMENTS.len()].into();
-                    parts.push(Part::ToolCall(ToolCall { id, name: name.into(), arguments, signature: None }));
+                    parts.push(Part::ToolCall(ToolCall {
+                        id,
+                        name: name.into(),
+                        arguments,
+                        signature: None,
+                    }));
                 }
                 let mut message = message(number, Role::Assistant, parts);
                 let maker = if *own { "mock/test" } else { "elsewhere/model" };
-                message.llm_metadata = Some(LlmMetadata { model_name: maker.into(), ..LlmMetadata::default() }.into());
+                message.llm_metadata = Some(
+                    LlmMetadata {
+                        model_name: maker.into(),
+                        ..LlmMetadata::default()
+                    }
+                    .into(),
+                );
                 message
             }
-            Step::Result { back, words, status, picture: with_picture } => {
+            Step::Result {
+                back,
+                words,
+                status,
+                picture: with_picture,
+            } => {
                 let answered = made.iter().rev().nth(*back).cloned();
                 let (call, name) = answered.unwrap_or_else(|| ("early".into(), "read_file"));
                 let envelope = match status {
                     0 => Envelope::success(TEXTS[*words]).with_data(json!({"path": "a.rs"})),
                     1 => Envelope::success(TEXTS[*words]),
-                    // A failure always says what went wrong; see `a_failure_without_words_is_accepted`.
+                    // A failure always says what went wrong; see
+                    // `a_failure_without_words_is_accepted`.
                     _ => Envelope::failure("not_found", format!("Failed: {}", TEXTS[*words])),
                 };
                 result(number, &call, name, envelope, *with_picture)
             }
-            Step::Foreign => result(number, "nobody", "read_file", Envelope::success("foreign"), false),
+            Step::Foreign => result(
+                number,
+                "nobody",
+                "read_file",
+                Envelope::success("foreign"),
+                false,
+            ),
         });
     }
     let counted = |message: Message| Entry::new(message, &Quarter);
     let mut history: Vec<_> = messages.into_iter().map(counted).collect();
     let sent = repair(&history, &Quarter).entries;
-    let last = sent.iter().rfind(|entry| entry.message.role != Role::Summary).map(|entry| &entry.message);
+    let last = sent
+        .iter()
+        .rfind(|entry| entry.message.role != Role::Summary)
+        .map(|entry| &entry.message);
     // An input of nothing but blanks is not sent at all, so there would be nothing to answer.
     let is_answerable = last.is_some_and(|last| match last.role {
         Role::Tool => true,
@@ -244,7 +338,11 @@ fn conversation(steps: &[Step], ends_with_input: bool) -> Vec<Arc<Entry>> {
         Role::System | Role::Assistant | Role::Summary => false,
     });
     if ends_with_input || !is_answerable {
-        history.push(counted(message(history.len(), Role::User, vec![Part::text("Go on.")])));
+        history.push(counted(message(
+            history.len(),
+            Role::User,
+            vec![Part::text("Go on.")],
+        )));
     }
     history
 }
@@ -254,18 +352,40 @@ fn message(number: usize, role: Role, content: Vec<Part>) -> Message {
     Message::new(id, role, content, Timestamp::UNIX_EPOCH)
 }
 
-fn result(number: usize, call: &str, name: &str, envelope: Envelope, with_picture: bool) -> Message {
-    let result = ToolResult { tool_call_id: call.into(), name: name.into(), envelope };
+fn result(
+    number: usize,
+    call: &str,
+    name: &str,
+    envelope: Envelope,
+    with_picture: bool,
+) -> Message {
+    let result = ToolResult {
+        tool_call_id: call.into(),
+        name: name.into(),
+        envelope,
+    };
     let mut parts = vec![Part::ToolResult(Box::new(result))];
     parts.extend(with_picture.then(picture));
     message(number, Role::Tool, parts)
 }
 
 fn documents(count: usize) -> Documents {
-    let kinds = [DocumentKind::LibraryDocs, DocumentKind::ExternalTools, DocumentKind::Rules, DocumentKind::CodeLaw];
-    let document =
-        |kind: DocumentKind| Document { kind, heading: "docs/a.md".into(), text: TEXTS[2].into(), need: Need::Always };
-    Documents::new(kinds.into_iter().take(count).map(document).collect(), &Quarter)
+    let kinds = [
+        DocumentKind::LibraryDocs,
+        DocumentKind::ExternalTools,
+        DocumentKind::Rules,
+        DocumentKind::CodeLaw,
+    ];
+    let document = |kind: DocumentKind| Document {
+        kind,
+        heading: "docs/a.md".into(),
+        text: TEXTS[2].into(),
+        need: Need::Always,
+    };
+    Documents::new(
+        kinds.into_iter().take(count).map(document).collect(),
+        &Quarter,
+    )
 }
 
 fn reminders(kinds: u8) -> Reminders {
@@ -331,17 +451,32 @@ proptest! {
 
 #[test]
 fn a_failure_without_words_is_accepted() {
-    let call = ToolCall { id: "call_1".into(), name: "read_file".into(), arguments: "{}".into(), signature: None };
+    let call = ToolCall {
+        id: "call_1".into(),
+        name: "read_file".into(),
+        arguments: "{}".into(),
+        signature: None,
+    };
     let history: Vec<_> = [
         message(0, Role::User, vec![Part::text("Begin.")]),
         message(1, Role::Assistant, vec![Part::ToolCall(call)]),
-        result(2, "call_1", "read_file", Envelope::failure("failed", ""), false),
+        result(
+            2,
+            "call_1",
+            "read_file",
+            Envelope::failure("failed", ""),
+            false,
+        ),
     ]
     .map(|message| Entry::new(message, &Quarter))
     .into();
     let system = system_entry(render_system(&SystemInput::default()).unwrap(), &Quarter);
     let (policy, tools) = (Policy::default(), tools());
     Rig::new(CacheKind::Automatic).send("a failure without words", |model| {
-        assemble(&Snapshot::new(model, &policy, &system, &tools, &history, &Quarter)).unwrap().request
+        assemble(&Snapshot::new(
+            model, &policy, &system, &tools, &history, &Quarter,
+        ))
+        .unwrap()
+        .request
     });
 }

@@ -15,7 +15,13 @@ fn rich() -> Reply {
     ])
     .with_text("Grüße, 世界 🌍. Reading.")
     .with_thinking("Two files.")
-    .with_usage(Usage { input: 120, cached_input: 2_000, cache_write: 0, output: 40, reasoning: 12 })
+    .with_usage(Usage {
+        input: 120,
+        cached_input: 2_000,
+        cache_write: 0,
+        output: 40,
+        reasoning: 12,
+    })
 }
 
 #[tokio::test]
@@ -31,14 +37,37 @@ async fn the_same_reply_on_every_api_streamed_and_whole() {
             assert_eq!(text_of(&reply), "Grüße, 世界 🌍. Reading.", "{case}");
             assert_eq!(told(&deltas), "Grüße, 世界 🌍. Reading.", "{case}");
             assert_eq!(reply.stop, StopReason::ToolUse, "{case}");
-            assert_eq!((reply.usage.input, reply.usage.cached_input, reply.usage.output), (120, 2_000, 40), "{case}");
+            assert_eq!(
+                (
+                    reply.usage.input,
+                    reply.usage.cached_input,
+                    reply.usage.output
+                ),
+                (120, 2_000, 40),
+                "{case}"
+            );
             assert!(reply.time_to_first_token <= reply.duration);
             let thoughts: Vec<_> = reply.parts.iter().filter_map(thought).collect();
             assert_eq!(thoughts, ["Two files."], "{case}");
             let arguments: Vec<_> = reply.parts.iter().filter_map(arguments).collect();
-            assert_eq!(arguments, [r#"{"path":"a.rs"}"#, r#"{"path":"世界.rs"}"#], "{case}");
-            assert_eq!(deltas.iter().filter(|delta| matches!(delta, Delta::CallFinished { .. })).count(), 2, "{case}");
-            assert!(server.refusals().is_empty(), "{case}: {:?}", server.refusals());
+            assert_eq!(
+                arguments,
+                [r#"{"path":"a.rs"}"#, r#"{"path":"世界.rs"}"#],
+                "{case}"
+            );
+            assert_eq!(
+                deltas
+                    .iter()
+                    .filter(|delta| matches!(delta, Delta::CallFinished { .. }))
+                    .count(),
+                2,
+                "{case}"
+            );
+            assert!(
+                server.refusals().is_empty(),
+                "{case}: {:?}",
+                server.refusals()
+            );
         }
     }
 }
@@ -60,7 +89,11 @@ fn arguments(part: &Part) -> Option<&str> {
 #[tokio::test]
 async fn any_chunking_of_the_body_gives_the_same_reply() {
     for api in Api::ALL {
-        let cut = |chunk_bytes| Reply { chunk_bytes: Some(chunk_bytes), delta_chars: Some(3), ..rich() };
+        let cut = |chunk_bytes| Reply {
+            chunk_bytes: Some(chunk_bytes),
+            delta_chars: Some(3),
+            ..rich()
+        };
         let sizes = [1, 2, 3, 7, 100];
         let server = serve(Script::replies(sizes.map(cut)).unwrap()).await;
         let mut seen = Vec::new();
@@ -70,10 +103,16 @@ async fn any_chunking_of_the_body_gives_the_same_reply() {
             seen.push((reply.parts, reply.stop, reply.usage));
         }
         // Ids are numbered by the server where it gives any; the rest must agree.
-        let texts: Vec<_> =
-            seen.iter().map(|(parts, ..)| parts.iter().filter_map(arguments).collect::<Vec<_>>()).collect();
+        let texts: Vec<_> = seen
+            .iter()
+            .map(|(parts, ..)| parts.iter().filter_map(arguments).collect::<Vec<_>>())
+            .collect();
         assert!(texts.windows(2).all(|pair| pair[0] == pair[1]), "{api}");
-        assert!(seen.windows(2).all(|pair| pair[0].1 == pair[1].1 && pair[0].2 == pair[1].2), "{api}");
+        assert!(
+            seen.windows(2)
+                .all(|pair| pair[0].1 == pair[1].1 && pair[0].2 == pair[1].2),
+            "{api}"
+        );
     }
 }
 
@@ -81,10 +120,15 @@ async fn any_chunking_of_the_body_gives_the_same_reply() {
 async fn arguments_that_are_not_json_stay_as_they_came() {
     let broken = r#"{"path": "a", "path": "b"} and more"#;
     for api in [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic] {
-        let server = serve(Script::replies([Reply::call("read_file", broken.into())]).unwrap()).await;
+        let server =
+            serve(Script::replies([Reply::call("read_file", broken.into())]).unwrap()).await;
         let (_, reply) = ask(&mut client(api, &server), &hello()).await;
         let reply = reply.unwrap();
-        assert_eq!(reply.parts.iter().filter_map(arguments).collect::<Vec<_>>(), [broken], "{api}");
+        assert_eq!(
+            reply.parts.iter().filter_map(arguments).collect::<Vec<_>>(),
+            [broken],
+            "{api}"
+        );
     }
 }
 
@@ -100,11 +144,17 @@ async fn asking_can_be_spawned() {
 #[tokio::test]
 async fn connections_are_used_again() {
     for api in Api::ALL {
-        let server =
-            serve(Script::replies([Reply::text("one"), Reply::text("two"), Reply::text("three")]).unwrap()).await;
+        let server = serve(
+            Script::replies([Reply::text("one"), Reply::text("two"), Reply::text("three")])
+                .unwrap(),
+        )
+        .await;
         let mut client = client(api, &server);
         for expected in ["one", "two", "three"] {
-            assert_eq!(text_of(&ask(&mut client, &hello()).await.1.unwrap()), expected);
+            assert_eq!(
+                text_of(&ask(&mut client, &hello()).await.1.unwrap()),
+                expected
+            );
         }
         assert_eq!(server.open_connections(), 1, "{api}");
     }
@@ -113,7 +163,10 @@ async fn connections_are_used_again() {
 #[tokio::test]
 async fn cancelling_ends_it_while_the_model_is_silent() {
     for api in Api::ALL {
-        let slow = Reply { delay_ms: 600_000, ..Reply::text("late") };
+        let slow = Reply {
+            delay_ms: 600_000,
+            ..Reply::text("late")
+        };
         let server = serve(Script::replies([slow]).unwrap()).await;
         let mut client = client(api, &server);
         let cancel = CancellationToken::new();
@@ -134,7 +187,11 @@ async fn cancelling_ends_it_while_the_model_is_silent() {
 #[tokio::test]
 async fn cancelling_ends_it_between_two_deltas() {
     for api in Api::ALL {
-        let slow = Reply { delta_delay_ms: 600_000, delta_chars: Some(1), ..Reply::text("late") };
+        let slow = Reply {
+            delta_delay_ms: 600_000,
+            delta_chars: Some(1),
+            ..Reply::text("late")
+        };
         let server = serve(Script::replies([slow]).unwrap()).await;
         let mut client = client(api, &server);
         let cancel = CancellationToken::new();
@@ -156,9 +213,15 @@ async fn cancelling_ends_it_between_two_deltas() {
 async fn the_models_of_a_provider_can_be_listed() {
     let cancel = CancellationToken::new();
     for api in Api::ALL {
-        let script = Script::replies([Reply::text("unused")]).unwrap().with_models(["one", "two"]);
+        let script = Script::replies([Reply::text("unused")])
+            .unwrap()
+            .with_models(["one", "two"]);
         let server = serve(script).await;
         let client: Client = client(api, &server);
-        assert_eq!(client.list_models(&cancel).await.unwrap(), ["one", "two"], "{api}");
+        assert_eq!(
+            client.list_models(&cancel).await.unwrap(),
+            ["one", "two"],
+            "{api}"
+        );
     }
 }

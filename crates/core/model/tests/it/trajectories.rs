@@ -1,9 +1,11 @@
-//! Recorded conversations of other agents, rendered under every place and both views on all four APIs.
+//! Recorded conversations of other agents, rendered under every place and both views on all four
+//! APIs.
 //!
-//! `HAFT_TRAJECTORIES` names the gzipped file of conversations, one JSON object a line; without it the test says so and ends.
-//! Every conversation is assembled under every place at its last request and at two in between. Bodies are the slow part: the
-//! last request and one of the others go to the strict server, under one place (they take turns); the last one also in the
-//! execute view, which knows no places.
+//! `HAFT_TRAJECTORIES` names the gzipped file of conversations, one JSON object a line; without it
+//! the test says so and ends. Every conversation is assembled under every place at its last request
+//! and at two in between. Bodies are the slow part: the last request and one of the others go to
+//! the strict server, under one place (they take turns); the last one also in the execute view,
+//! which knows no places.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,11 +14,12 @@ use std::sync::Arc;
 
 use flate2::read::GzDecoder;
 use haft_context::{
-    Memo, Placement, Policy, Reminders, Snapshot, SystemInput, View, assemble, render_system, system_entry,
+    Memo, Placement, Policy, Reminders, Snapshot, SystemInput, View, assemble, render_system,
+    system_entry,
 };
 use haft_types::{
-    CacheKind, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec, Part, Request, Role, Thinking, Timestamp,
-    ToolCall, ToolResult, ToolSet, ToolSpec,
+    CacheKind, ContentHash, Entry, Envelope, Message, MessageId, ModelSpec, Part, Request, Role,
+    Thinking, Timestamp, ToolCall, ToolResult, ToolSet, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -56,19 +59,31 @@ impl Recorded {
     fn into_message(self, number: usize) -> Message {
         let mut parts = Vec::new();
         if let Some(text) = self.reasoning_content {
-            parts.push(Part::Thinking(Thinking { text, ..Thinking::default() }));
+            parts.push(Part::Thinking(Thinking {
+                text,
+                ..Thinking::default()
+            }));
         }
         match (self.role, self.tool_call_id) {
             (Role::Tool, Some(tool_call_id)) => {
                 let envelope = Envelope::success(self.content.unwrap_or_default());
                 let name = self.name.unwrap_or_else(|| "unknown".into());
-                parts.push(Part::ToolResult(Box::new(ToolResult { tool_call_id, name, envelope })));
+                parts.push(Part::ToolResult(Box::new(ToolResult {
+                    tool_call_id,
+                    name,
+                    envelope,
+                })));
             }
             _ => parts.extend(self.content.map(Part::text)),
         }
         parts.extend(self.tool_calls.into_iter().map(|call| {
             let Function { name, arguments } = call.function;
-            Part::ToolCall(ToolCall { id: call.id, name, arguments, signature: None })
+            Part::ToolCall(ToolCall {
+                id: call.id,
+                name,
+                arguments,
+                signature: None,
+            })
         }));
         let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
         Message::new(id, self.role, parts, Timestamp::UNIX_EPOCH)
@@ -81,27 +96,43 @@ fn tools_of(history: &[Arc<Entry>]) -> Arc<ToolSet> {
     for call in history.iter().flat_map(|entry| entry.message.tool_calls()) {
         if specs.iter().all(|spec| spec.name != call.name) {
             let parameters = json!({"type": "object", "properties": {}});
-            specs.push(ToolSpec { name: call.name.clone(), description: "A recorded tool.".into(), parameters });
+            specs.push(ToolSpec {
+                name: call.name.clone(),
+                description: "A recorded tool.".into(),
+                parameters,
+            });
         }
     }
     ToolSet::new(specs, &Quarter)
 }
 
-/// How many messages a request had: the last one, and two in between. A request is made when the assistant is to speak.
+/// How many messages a request had: the last one, and two in between. A request is made when the
+/// assistant is to speak.
 fn requests_of(history: &[Arc<Entry>]) -> Vec<usize> {
     let answered = |index: &usize| {
-        let before = history[..*index].iter().rev().find(|entry| entry.message.role != Role::System);
+        let before = history[..*index]
+            .iter()
+            .rev()
+            .find(|entry| entry.message.role != Role::System);
         before.is_some_and(|entry| matches!(entry.message.role, Role::User | Role::Tool))
     };
     let ends = (1..=history.len())
-        .filter(|end| history.get(*end).is_none_or(|next| next.message.role == Role::Assistant))
+        .filter(|end| {
+            history
+                .get(*end)
+                .is_none_or(|next| next.message.role == Role::Assistant)
+        })
         .filter(answered);
     let ends: Vec<_> = ends.collect();
-    let mut chosen: Vec<_> = [ends.len() / 3, 2 * ends.len() / 3, ends.len().saturating_sub(1)]
-        .iter()
-        .filter_map(|at| ends.get(*at))
-        .copied()
-        .collect();
+    let mut chosen: Vec<_> = [
+        ends.len() / 3,
+        2 * ends.len() / 3,
+        ends.len().saturating_sub(1),
+    ]
+    .iter()
+    .filter_map(|at| ends.get(*at))
+    .copied()
+    .collect();
     chosen.dedup();
     chosen
 }
@@ -118,32 +149,74 @@ struct Replay {
 impl Replay {
     fn new(conversation: Conversation) -> Self {
         let messages = conversation.messages.into_iter().enumerate();
-        let history: Vec<_> = messages.map(|(number, one)| Entry::new(one.into_message(number), &Quarter)).collect();
+        let history: Vec<_> = messages
+            .map(|(number, one)| Entry::new(one.into_message(number), &Quarter))
+            .collect();
         let tools = tools_of(&history);
-        let input = SystemInput { tools: &tools.specs, ..SystemInput::default() };
+        let input = SystemInput {
+            tools: &tools.specs,
+            ..SystemInput::default()
+        };
         let system = system_entry(render_system(&input).unwrap(), &Quarter);
-        let reminders =
-            Reminders { role: Some("You are careful.".into()), todo: Some("- [ ] one".into()), ..Reminders::default() };
-        Self { history, tools, system, reminders, memo: Memo::default() }
+        let reminders = Reminders {
+            role: Some("You are careful.".into()),
+            todo: Some("- [ ] one".into()),
+            ..Reminders::default()
+        };
+        Self {
+            history,
+            tools,
+            system,
+            reminders,
+            memo: Memo::default(),
+        }
     }
 
-    fn request(&self, end: usize, place: Placement, view: View, model: &ModelSpec) -> Result<Request, String> {
-        let policy = Policy { reminders: place, view, ..Policy::default() };
-        let input = SystemInput { tools: &self.tools.specs, ..SystemInput::default() };
-        let plain = Snapshot::new(model, &policy, &self.system, &self.tools, &self.history[..end], &Quarter);
-        let full =
-            Snapshot { system_input: Some(&input), reminders: Some(&self.reminders), memo: Some(&self.memo), ..plain };
-        assemble(&full).map(|assembly| assembly.request).map_err(|error| format!("{error:?}"))
+    fn request(
+        &self,
+        end: usize,
+        place: Placement,
+        view: View,
+        model: &ModelSpec,
+    ) -> Result<Request, String> {
+        let policy = Policy {
+            reminders: place,
+            view,
+            ..Policy::default()
+        };
+        let input = SystemInput {
+            tools: &self.tools.specs,
+            ..SystemInput::default()
+        };
+        let plain = Snapshot::new(
+            model,
+            &policy,
+            &self.system,
+            &self.tools,
+            &self.history[..end],
+            &Quarter,
+        );
+        let full = Snapshot {
+            system_input: Some(&input),
+            reminders: Some(&self.reminders),
+            memo: Some(&self.memo),
+            ..plain
+        };
+        assemble(&full)
+            .map(|assembly| assembly.request)
+            .map_err(|error| format!("{error:?}"))
     }
 }
 
 #[test]
 fn recorded_conversations_render_everywhere() {
-    // Set by whoever runs the tests; the conversations belong to others and are no part of this repository.
+    // Set by whoever runs the tests; the conversations belong to others and are no part of this
+    // repository.
     let Some(path) = std::env::var_os("HAFT_TRAJECTORIES") else {
         return skipped();
     };
-    let file = File::open(Path::new(&path)).unwrap_or_else(|error| panic!("HAFT_TRAJECTORIES={path:?}: {error}"));
+    let file = File::open(Path::new(&path))
+        .unwrap_or_else(|error| panic!("HAFT_TRAJECTORIES={path:?}: {error}"));
     let mut conversations = 0;
     for line in BufReader::new(GzDecoder::new(file)).lines() {
         let conversation: Conversation = serde_json::from_str(&line.unwrap()).unwrap();
@@ -186,7 +259,10 @@ fn recorded_conversations_render_everywhere() {
     assert!(conversations > 0, "the file holds no conversation");
 }
 
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever runs the tests should know what was not tested"
+)]
 fn skipped() {
     eprintln!("skipped: HAFT_TRAJECTORIES is not set, recorded conversations were not rendered");
 }

@@ -1,4 +1,5 @@
-//! A project in a temporary folder, with decoys all around, and bash running lines in it under strace.
+//! A project in a temporary folder, with decoys all around, and bash running lines in it under
+//! strace.
 
 use std::error::Error;
 use std::fs::{self, Permissions};
@@ -19,7 +20,8 @@ use crate::trace::{self, Event};
 pub(crate) const DRIVE: &str = "--drive";
 /// What the driver tries to open before each line, so that the trace tells them apart.
 pub(crate) const MARK: &str = "/haft-campaign-line/";
-/// Programs with verbs are not at hand; this runs what such a verb is given, behind options it knows.
+/// Programs with verbs are not at hand; this runs what such a verb is given, behind options it
+/// knows.
 const STAND_IN: &str = "#!/bin/sh
 while [ $# -gt 0 ]; do
   case $1 in
@@ -38,14 +40,27 @@ pub(crate) struct Jail {
 }
 
 pub(crate) fn can_trace() -> bool {
-    Command::new("strace").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+    Command::new("strace")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 impl Jail {
     pub(crate) fn new() -> std::io::Result<Self> {
-        let jail = Self { folder: TempDir::with_prefix("haft-permissions-")? };
+        let jail = Self {
+            folder: TempDir::with_prefix("haft-permissions-")?,
+        };
         let (top, project) = (jail.top(), jail.project());
-        for folder in ["bin", "home", "elsewhere", "project/src", "project/sub", "project/out"] {
+        for folder in [
+            "bin",
+            "home",
+            "elsewhere",
+            "project/src",
+            "project/sub",
+            "project/out",
+        ] {
             fs::create_dir_all(top.join(folder))?;
         }
         for (file, text) in [
@@ -67,7 +82,13 @@ impl Jail {
         symlink("..", project.join("sub/up"))?;
         // Programs by the names that rules cover, where none of them should ever be found.
         for decoy in [
-            "bin/evil", "evil", "project/evil", "project/ls", "project/cat", "project/timeout", "project/src/ls",
+            "bin/evil",
+            "evil",
+            "project/evil",
+            "project/ls",
+            "project/cat",
+            "project/timeout",
+            "project/src/ls",
             "home/evil",
         ] {
             fs::write(top.join(decoy), "#!/bin/sh\nexit 0\n")?;
@@ -87,9 +108,19 @@ impl Jail {
     /// Makes a repository of the project, in the middle of a bisection.
     fn commit(&self) -> std::io::Result<()> {
         let git = |arguments: &[&str]| {
-            let identity = ["-c", "user.name=x", "-c", "user.email=x@x", "-c", "commit.gpgsign=false"];
+            let identity = [
+                "-c",
+                "user.name=x",
+                "-c",
+                "user.email=x@x",
+                "-c",
+                "commit.gpgsign=false",
+            ];
             let mut command = Command::new("git");
-            command.args(identity).args(arguments).current_dir(self.project());
+            command
+                .args(identity)
+                .args(arguments)
+                .current_dir(self.project());
             command.stdout(Stdio::null()).stderr(Stdio::null()).status()
         };
         git(&["init", "-q"])?;
@@ -102,7 +133,10 @@ impl Jail {
     }
 
     fn top(&self) -> PathBuf {
-        self.folder.path().canonicalize().unwrap_or_else(|_| self.folder.path().to_owned())
+        self.folder
+            .path()
+            .canonicalize()
+            .unwrap_or_else(|_| self.folder.path().to_owned())
     }
 
     pub(crate) fn project(&self) -> PathBuf {
@@ -111,7 +145,13 @@ impl Jail {
 
     pub(crate) fn workspace(&self) -> Workspace {
         let (top, root) = (self.top(), self.project());
-        Workspace { cwd: root.clone(), root, extra: Vec::new(), spill: top.join("spill"), journal: top.join("journal") }
+        Workspace {
+            cwd: root.clone(),
+            root,
+            extra: Vec::new(),
+            spill: top.join("spill"),
+            journal: top.join("journal"),
+        }
     }
 
     /// Runs the lines, one after another, and gives back what each of them did.
@@ -120,14 +160,25 @@ impl Jail {
         fs::write(top.join("lines.json"), serde_json::to_vec(lines)?)?;
         let root = rustix::process::getuid().is_root();
         if root {
-            let handed = Command::new("chown").args(["-R", &format!("{NOBODY}:{NOBODY}")]).arg(&top).status()?;
+            let handed = Command::new("chown")
+                .args(["-R", &format!("{NOBODY}:{NOBODY}")])
+                .arg(&top)
+                .status()?;
             if !handed.success() {
                 return Err("the jail could not be handed over".into());
             }
         }
         let mut command = if root {
             let mut command = Command::new("setpriv");
-            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--inh-caps=-all", "strace"]);
+            command.args([
+                "--reuid",
+                NOBODY,
+                "--regid",
+                NOBODY,
+                "--clear-groups",
+                "--inh-caps=-all",
+                "strace",
+            ]);
             command
         } else {
             Command::new("strace")
@@ -147,7 +198,12 @@ impl Jail {
                 "-o",
             ])
             .arg(top.join("trace"));
-        command.arg(top.join("driver")).arg(DRIVE).arg(&top).current_dir(&top).stdin(Stdio::null());
+        command
+            .arg(top.join("driver"))
+            .arg(DRIVE)
+            .arg(&top)
+            .current_dir(&top)
+            .stdin(Stdio::null());
         let status = command.status()?;
         if !status.success() {
             return Err(format!("strace ended with {status}").into());
@@ -158,7 +214,8 @@ impl Jail {
     }
 }
 
-/// The driver: runs each line of `lines.json` as the tool would, and waits until nothing of it is left.
+/// The driver: runs each line of `lines.json` as the tool would, and waits until nothing of it is
+/// left.
 pub(crate) fn drive(top: &Path) -> Result<ExitCode, Box<dyn Error>> {
     let lines: Vec<String> = serde_json::from_slice(&fs::read(top.join("lines.json"))?)?;
     for (number, line) in lines.iter().enumerate() {
@@ -168,7 +225,10 @@ pub(crate) fn drive(top: &Path) -> Result<ExitCode, Box<dyn Error>> {
             .args(["-c", line])
             .current_dir(top.join("project"))
             .env_clear()
-            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", top.join("bin").display()))
+            .env(
+                "PATH",
+                format!("{}:/usr/local/bin:/usr/bin:/bin", top.join("bin").display()),
+            )
             .env("HOME", top.join("home"))
             .env("LANG", "C.UTF-8")
             .stdin(Stdio::null())

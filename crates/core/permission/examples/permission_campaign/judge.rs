@@ -5,14 +5,38 @@ use crate::trace::Event;
 
 /// The rules the lines are classified by.
 pub(crate) const RULES: &[&str] = &[
-    "execute_command(ls:*)", "execute_command(cat:*)", "execute_command(echo:*)", "execute_command(pwd)",
-    "execute_command(true)", "execute_command(grep:*)", "execute_command(head:*)", "execute_command(wc:*)",
-    "execute_command(find:*)", "execute_command(sed:*)", "execute_command(awk:*)", "execute_command(sort:*)",
-    "execute_command(uniq:*)", "execute_command(tee:*)", "execute_command(dd:*)", "execute_command(printf:*)",
-    "execute_command(test:*)", "execute_command([:*)", "execute_command(touch:*)", "execute_command(xargs:*)",
-    "execute_command(env:*)", "execute_command(bash:*)", "execute_command(eval:*)", "execute_command(exec:*)",
-    "execute_command(cd:*)", "execute_command(f:*)", "execute_command(cp:*)", "execute_command(tar:*)",
-    "execute_command(git:*)", "execute_command(kubectl:*)", "execute_command(docker:*)", "write_to_file(out/**)",
+    "execute_command(ls:*)",
+    "execute_command(cat:*)",
+    "execute_command(echo:*)",
+    "execute_command(pwd)",
+    "execute_command(true)",
+    "execute_command(grep:*)",
+    "execute_command(head:*)",
+    "execute_command(wc:*)",
+    "execute_command(find:*)",
+    "execute_command(sed:*)",
+    "execute_command(awk:*)",
+    "execute_command(sort:*)",
+    "execute_command(uniq:*)",
+    "execute_command(tee:*)",
+    "execute_command(dd:*)",
+    "execute_command(printf:*)",
+    "execute_command(test:*)",
+    "execute_command([:*)",
+    "execute_command(touch:*)",
+    "execute_command(xargs:*)",
+    "execute_command(env:*)",
+    "execute_command(bash:*)",
+    "execute_command(eval:*)",
+    "execute_command(exec:*)",
+    "execute_command(cd:*)",
+    "execute_command(f:*)",
+    "execute_command(cp:*)",
+    "execute_command(tar:*)",
+    "execute_command(git:*)",
+    "execute_command(kubectl:*)",
+    "execute_command(docker:*)",
+    "write_to_file(out/**)",
 ];
 
 /// What no line may read.
@@ -44,17 +68,35 @@ pub(crate) const CONTROLS: [&str; 14] = [
 ];
 
 /// What happened without being covered.
-pub(crate) fn uncovered<'a>(line: &'a str, events: &'a [Event], jail: &'a Jail) -> impl Iterator<Item = String> + 'a {
+pub(crate) fn uncovered<'a>(
+    line: &'a str,
+    events: &'a [Event],
+    jail: &'a Jail,
+) -> impl Iterator<Item = String> + 'a {
     let is_shell = move |words: &[String]| matches!(words, [shell, flag, given] if shell == "/bin/bash" && flag == "-c" && given == line);
     events.iter().filter_map(move |event| match event {
         // The shell that was given the line.
         Event::Program { words, .. } if is_shell(words) => None,
-        Event::Program { path, words } => (!is_covered(path, words)).then(|| format!("ran {path} as {words:?}")),
-        Event::Opened { by, path, writes: true } => (!may_write(by, path, jail)).then(|| format!("{by} wrote {path}")),
-        Event::Opened { by, path, .. } if path.ends_with("/.env") => Some(format!("{by} opened {path}")),
-        Event::Opened { by, path, writes: false } => {
-            // Programs may read what their rule does not forbid; the shell itself reads only in the project.
-            let outside = path.ends_with("/secret") && !path.starts_with(&*jail.project().to_string_lossy());
+        Event::Program { path, words } => {
+            (!is_covered(path, words)).then(|| format!("ran {path} as {words:?}"))
+        }
+        Event::Opened {
+            by,
+            path,
+            writes: true,
+        } => (!may_write(by, path, jail)).then(|| format!("{by} wrote {path}")),
+        Event::Opened { by, path, .. } if path.ends_with("/.env") => {
+            Some(format!("{by} opened {path}"))
+        }
+        Event::Opened {
+            by,
+            path,
+            writes: false,
+        } => {
+            // Programs may read what their rule does not forbid; the shell itself reads only in the
+            // project.
+            let outside =
+                path.ends_with("/secret") && !path.starts_with(&*jail.project().to_string_lossy());
             (by == "bash" && outside).then(|| format!("the shell read {path}"))
         }
         Event::Changed { by, call } => {
@@ -70,16 +112,26 @@ pub(crate) fn uncovered<'a>(line: &'a str, events: &'a [Event], jail: &'a Jail) 
 }
 
 fn is_covered(path: &str, words: &[String]) -> bool {
-    const FOLDERS: [&str; 5] =
-        ["/usr/bin/", "/bin/", "/usr/local/bin/", "/usr/lib/git-core/", "/usr/local/libexec/git-core/"];
-    let system =
-        FOLDERS.iter().any(|folder| path.starts_with(folder)) || STAND_INS.iter().any(|name| path.ends_with(name));
-    let Some(name) = words.first() else { return false };
-    let ruled =
-        RULES.iter().filter_map(|rule| rule.strip_prefix("execute_command(")?.strip_suffix(')')).any(|rule| match rule
-            .strip_suffix(":*")
-        {
-            Some(prefix) => prefix.split(' ').eq(words.iter().take(prefix.split(' ').count()).map(String::as_str)),
+    const FOLDERS: [&str; 5] = [
+        "/usr/bin/",
+        "/bin/",
+        "/usr/local/bin/",
+        "/usr/lib/git-core/",
+        "/usr/local/libexec/git-core/",
+    ];
+    let system = FOLDERS.iter().any(|folder| path.starts_with(folder))
+        || STAND_INS.iter().any(|name| path.ends_with(name));
+    let Some(name) = words.first() else {
+        return false;
+    };
+    let ruled = RULES
+        .iter()
+        .filter_map(|rule| rule.strip_prefix("execute_command(")?.strip_suffix(')'))
+        .any(|rule| match rule.strip_suffix(":*") {
+            Some(prefix) => prefix.split(' ').eq(words
+                .iter()
+                .take(prefix.split(' ').count())
+                .map(String::as_str)),
             None => rule.split(' ').eq(words.iter().map(String::as_str)),
         });
     system && (ruled || CARRIERS.contains(&name.as_str()))
@@ -88,7 +140,9 @@ fn is_covered(path: &str, words: &[String]) -> bool {
 fn may_write(by: &str, path: &str, jail: &Jail) -> bool {
     let out = jail.project().join("out");
     let path_of = std::path::Path::new(path);
-    let protected = path_of.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
+    let protected = path_of
+        .components()
+        .any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
     let inside = path_of.starts_with(&out) && !protected;
     let own = match by {
         "touch" | "cp" | "tar" => !protected,
@@ -96,5 +150,9 @@ fn may_write(by: &str, path: &str, jail: &Jail) -> bool {
         _ => false,
     };
     // Long here-documents go through a file of the shell's own.
-    path.starts_with("/dev/") || path.starts_with("pipe:") || path.contains("/sh-thd") || inside || own
+    path.starts_with("/dev/")
+        || path.starts_with("pipe:")
+        || path.contains("/sh-thd")
+        || inside
+        || own
 }

@@ -1,12 +1,19 @@
-//! Generated command lines, run by bash under strace: whatever the classifier allows, nothing may happen that no rule covers.
+//! Generated command lines, run by bash under strace: whatever the classifier allows, nothing may
+//! happen that no rule covers.
 //!
-//! `cargo run -p haft-permission --example permission_campaign -- [--count N] [--seed S] [--pairs P]`: N lines that were allowed are
-//! run (as uid 65534 where this runs as root) in a temporary folder full of decoys, and every program they start, every file
-//! they write and every secret their shell opens is held against the rules by code that knows nothing of the classifier
-//! (`judge.rs`). Then P pairs of path and root are compared with a reference by components. Exit code 0 when everything was
-//! covered, 1 when something was not, 2 on wrong usage; without strace it says so and ends with 0.
+//! `cargo run -p haft-permission --example permission_campaign -- [--count N] [--seed S] [--pairs
+//! P]`: N lines that were allowed are run (as uid 65534 where this runs as root) in a temporary
+//! folder full of decoys, and every program they start, every file they write and every secret
+//! their shell opens is held against the rules by code that knows nothing of the classifier
+//! (`judge.rs`). Then P pairs of path and root are compared with a reference by components. Exit
+//! code 0 when everything was covered, 1 when something was not, 2 on wrong usage; without strace
+//! it says so and ends with 0.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints what it found")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints what it found"
+)]
 
 mod generate;
 mod jail;
@@ -20,7 +27,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use haft_permission::{Confinement, PermissionRequest, PermissionRules, Permissions, PermissionsConfig};
+use haft_permission::{
+    Confinement, PermissionRequest, PermissionRules, Permissions, PermissionsConfig,
+};
 use haft_types::{Decision, PermissionMode};
 
 use crate::jail::Jail;
@@ -42,11 +51,20 @@ struct Arguments {
 }
 
 fn arguments(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let mut arguments = Arguments { count: 300, seed: 1, pairs: 100_000, show: false };
+    let mut arguments = Arguments {
+        count: 300,
+        seed: 1,
+        pairs: 100_000,
+        show: false,
+    };
     while let Some(argument) = given.next() {
         let mut number = || {
-            let value = given.next().ok_or_else(|| format!("`{argument}` needs a number"))?;
-            value.parse::<u64>().map_err(|_| format!("`{value}` is not a number"))
+            let value = given
+                .next()
+                .ok_or_else(|| format!("`{argument}` needs a number"))?;
+            value
+                .parse::<u64>()
+                .map_err(|_| format!("`{value}` is not a number"))
         };
         match argument.as_str() {
             "--count" => arguments.count = number()? as usize,
@@ -102,7 +120,13 @@ impl Tally {
 }
 
 /// Runs so many allowed lines in a jail of their own.
-fn run_batch(permissions: &Permissions, seed: u64, count: usize, show: bool, tally: &mut Tally) -> Result<(), String> {
+fn run_batch(
+    permissions: &Permissions,
+    seed: u64,
+    count: usize,
+    show: bool,
+    tally: &mut Tally,
+) -> Result<(), String> {
     let mut random = Random::new(seed);
     let jail = Jail::new().map_err(|error| error.to_string())?;
     let mut lines = Vec::new();
@@ -119,11 +143,17 @@ fn run_batch(permissions: &Permissions, seed: u64, count: usize, show: bool, tal
     }
     let traces = jail.run(&lines).map_err(|error| error.to_string())?;
     if traces.len() != lines.len() {
-        return Err(format!("{} of {} lines left a trace", traces.len(), lines.len()));
+        return Err(format!(
+            "{} of {} lines left a trace",
+            traces.len(),
+            lines.len()
+        ));
     }
     for (line, events) in lines.iter().zip(&traces) {
         tally.looked_at += events.len();
-        tally.wrong.extend(judge::uncovered(line, events, &jail).map(|what| format!("{line:?}: {what}")));
+        tally
+            .wrong
+            .extend(judge::uncovered(line, events, &jail).map(|what| format!("{line:?}: {what}")));
     }
     tally.ran += lines.len();
     Ok(())
@@ -144,7 +174,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     let controls = jail.run(&judge::CONTROLS.map(str::to_owned))?;
     for (line, events) in judge::CONTROLS.iter().zip(&controls) {
         if judge::uncovered(line, events, &jail).next().is_none() {
-            return Err(format!("`{line}` did nothing that was seen: the campaign would find nothing").into());
+            return Err(format!(
+                "`{line}` did nothing that was seen: the campaign would find nothing"
+            )
+            .into());
         }
     }
     let batches = arguments.count.div_ceil(BATCH);
@@ -159,7 +192,13 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
                     return Ok(tally);
                 }
                 let lines = BATCH.min(arguments.count - batch * BATCH);
-                run_batch(&permissions, arguments.seed.wrapping_add(batch as u64), lines, arguments.show, &mut tally)?;
+                run_batch(
+                    &permissions,
+                    arguments.seed.wrapping_add(batch as u64),
+                    lines,
+                    arguments.show,
+                    &mut tally,
+                )?;
                 if batch % 40 == 39 {
                     eprintln!("permission_campaign: {} lines begun", (batch + 1) * BATCH);
                 }
@@ -167,11 +206,18 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
         };
         let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(worker)).collect();
         let join = |worker: thread::ScopedJoinHandle<'_, Result<Tally, String>>| {
-            worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
+            worker
+                .join()
+                .unwrap_or_else(|_| Err("a worker panicked".to_owned()))
         };
         workers.into_iter().map(join).collect::<Result<Vec<_>, _>>()
     })?;
-    let Tally { generated, ran, looked_at, wrong } = tallies.into_iter().fold(Tally::default(), Tally::with);
+    let Tally {
+        generated,
+        ran,
+        looked_at,
+        wrong,
+    } = tallies.into_iter().fold(Tally::default(), Tally::with);
     for told in wrong.iter().take(TOLD) {
         println!("NOT COVERED {told}");
     }
@@ -181,6 +227,13 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
         wrong.len()
     );
     let disagreements = pairs::disagreements(&mut Random::new(arguments.seed), arguments.pairs);
-    println!("permission_campaign: {} pairs of path and root, {disagreements} disagreements", arguments.pairs);
-    Ok(if wrong.is_empty() && disagreements == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!(
+        "permission_campaign: {} pairs of path and root, {disagreements} disagreements",
+        arguments.pairs
+    );
+    Ok(if wrong.is_empty() && disagreements == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

@@ -8,7 +8,21 @@ use crate::random::Random;
 
 /// Names that look alike, contain one another, or are special somewhere.
 const NAMES: [&str; 16] = [
-    "a", "ab", "a b", "a.", ".a", "..a", "a..", "...", "A", "é", "e\u{301}", "a\\b", "project", "project2", "a\nb",
+    "a",
+    "ab",
+    "a b",
+    "a.",
+    ".a",
+    "..a",
+    "a..",
+    "...",
+    "A",
+    "é",
+    "e\u{301}",
+    "a\\b",
+    "project",
+    "project2",
+    "a\nb",
     "\u{202e}a",
 ];
 
@@ -50,7 +64,11 @@ fn path(random: &mut Random) -> String {
         }
         path.push_str(random.of(&NAMES));
     }
-    if path.is_empty() { "/".to_owned() } else { path }
+    if path.is_empty() {
+        "/".to_owned()
+    } else {
+        path
+    }
 }
 
 /// Written without the standard library's idea of a path.

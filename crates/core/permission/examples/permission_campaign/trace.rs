@@ -10,23 +10,33 @@ pub(crate) enum Event {
     /// A program was started.
     Program { path: String, words: Vec<String> },
     /// A file was opened: the program that did it, the path the kernel says it has, and how.
-    Opened { by: String, path: String, writes: bool },
+    Opened {
+        by: String,
+        path: String,
+        writes: bool,
+    },
     /// Something else was changed.
     Changed { by: String, call: String },
 }
 
-/// The events of each line, in order. What happened before the first mark and after the last is left out.
+/// The events of each line, in order. What happened before the first mark and after the last is
+/// left out.
 pub(crate) fn read(trace: &str) -> Vec<Vec<Event>> {
     let mut lines: Vec<Vec<Event>> = Vec::new();
     let mut unfinished: HashMap<&str, String> = HashMap::new();
     let mut programs: HashMap<String, String> = HashMap::new();
     for entry in trace.lines() {
-        let Some((pid, call)) = entry.split_once(' ') else { continue };
+        let Some((pid, call)) = entry.split_once(' ') else {
+            continue;
+        };
         let call = call.trim_start();
         let whole = if let Some(begun) = call.strip_suffix(" <unfinished ...>") {
             unfinished.insert(pid, begun.to_owned());
             continue;
-        } else if let Some((_, rest)) = call.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>")) {
+        } else if let Some((_, rest)) = call
+            .strip_prefix("<... ")
+            .and_then(|rest| rest.split_once(" resumed>"))
+        {
             format!("{}{rest}", unfinished.remove(pid).unwrap_or_default())
         } else {
             call.to_owned()
@@ -36,7 +46,10 @@ pub(crate) fn read(trace: &str) -> Vec<Vec<Event>> {
             programs.clear();
             continue;
         }
-        let by = programs.get(pid).cloned().unwrap_or_else(|| "bash".to_owned());
+        let by = programs
+            .get(pid)
+            .cloned()
+            .unwrap_or_else(|| "bash".to_owned());
         if let (Some(line), Some(event)) = (lines.last_mut(), event(&whole, by)) {
             if let Event::Program { words, .. } = &event {
                 programs.insert(pid.to_owned(), words.first().cloned().unwrap_or_default());
@@ -57,17 +70,36 @@ fn event(call: &str, by: String) -> Option<Event> {
     match name {
         "execve" | "execveat" => {
             let mut strings = strings(arguments);
-            let path = if strings.is_empty() { String::new() } else { strings.remove(0) };
-            Some(Event::Program { path, words: strings })
+            let path = if strings.is_empty() {
+                String::new()
+            } else {
+                strings.remove(0)
+            };
+            Some(Event::Program {
+                path,
+                words: strings,
+            })
         }
         "open" | "openat" | "openat2" | "creat" => {
             // `3</the/path>`: the kernel's own idea of what was opened.
-            let path = result.split_once('<').and_then(|(_, path)| path.rsplit_once('>')).map_or("", |(path, _)| path);
+            let path = result
+                .split_once('<')
+                .and_then(|(_, path)| path.rsplit_once('>'))
+                .map_or("", |(path, _)| path);
             let writes = name == "creat"
-                || ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|flag| arguments.contains(flag));
-            Some(Event::Opened { by, path: unescaped(path), writes })
+                || ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"]
+                    .iter()
+                    .any(|flag| arguments.contains(flag));
+            Some(Event::Opened {
+                by,
+                path: unescaped(path),
+                writes,
+            })
         }
-        _ => Some(Event::Changed { by, call: call.to_owned() }),
+        _ => Some(Event::Changed {
+            by,
+            call: call.to_owned(),
+        }),
     }
 }
 

@@ -7,7 +7,12 @@ const WRITES: &str = "could make `awk` write a file or run a program";
 
 pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     let mut risks = Vec::new();
-    let mut note = |at: usize| risks.push(Risk { at: RiskPosition::Word(at), what: WRITES });
+    let mut note = |at: usize| {
+        risks.push(Risk {
+            at: RiskPosition::Word(at),
+            what: WRITES,
+        })
+    };
     let (mut at, mut has_program) = (1, false);
     while let Some(word) = words.get(at) {
         match word.literal() {
@@ -34,11 +39,13 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     risks
 }
 
-/// Whether a program has nothing in it that could pipe, redirect, run, load or name its own input. Comparing with `>` is among
-/// the victims.
+/// Whether a program has nothing in it that could pipe, redirect, run, load or name its own input.
+/// Comparing with `>` is among the victims.
 fn is_harmless(program: &str) -> bool {
     !program.contains(['|', '>', '@'])
-        && !["system", "getline", "ARGV", "SYMTAB"].iter().any(|word| program.contains(word))
+        && !["system", "getline", "ARGV", "SYMTAB"]
+            .iter()
+            .any(|word| program.contains(word))
 }
 
 #[cfg(test)]

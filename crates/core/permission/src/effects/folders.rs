@@ -32,7 +32,11 @@ impl WorkingFolders {
                         places.push(other);
                     }
                 }
-                if places.len() > MAX_PLACES { Self::Unknown } else { Self::Known(places) }
+                if places.len() > MAX_PLACES {
+                    Self::Unknown
+                } else {
+                    Self::Known(places)
+                }
             }
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
         }
@@ -47,14 +51,18 @@ pub(crate) fn resolve(folders: &WorkingFolders, path: &str) -> Option<Vec<PathBu
         _ if path.starts_with('/') => Some(vec![follow_links(top, path).ok()?]),
         WorkingFolders::Known(places) => {
             let physical = |place: &PathBuf| follow_links(top, &place.to_string_lossy()).ok();
-            places.iter().map(|place| follow_links(&physical(place)?, path).ok()).collect()
+            places
+                .iter()
+                .map(|place| follow_links(&physical(place)?, path).ok())
+                .collect()
         }
         WorkingFolders::Unknown => None,
     }
 }
 
 impl WorkingFolders {
-    /// Where `cd PATH` leads, if it stays in the workspace and both ways to read `..` after a link agree.
+    /// Where `cd PATH` leads, if it stays in the workspace and both ways to read `..` after a link
+    /// agree.
     pub(super) fn enter(&self, path: &str, workspace: &Workspace) -> Option<Self> {
         let resolved = resolve(self, path)?;
         if path.starts_with('-') || !resolved.iter().all(|folder| workspace.contains(folder)) {
@@ -62,11 +70,15 @@ impl WorkingFolders {
         }
         let places: Vec<PathBuf> = match self {
             _ if path.starts_with('/') => vec![tidied(Path::new(path))],
-            Self::Known(places) => places.iter().map(|place| tidied(&place.join(path))).collect(),
+            Self::Known(places) => places
+                .iter()
+                .map(|place| tidied(&place.join(path)))
+                .collect(),
             Self::Unknown => return None,
         };
         let agree = places.iter().zip(&resolved).all(|(place, folder)| {
-            follow_links(Path::new("/"), &place.to_string_lossy()).is_ok_and(|physical| physical == *folder)
+            follow_links(Path::new("/"), &place.to_string_lossy())
+                .is_ok_and(|physical| physical == *folder)
         });
         agree.then_some(Self::Known(places))
     }
@@ -81,7 +93,9 @@ fn tidied(path: &Path) -> PathBuf {
             Component::ParentDir => {
                 tidy.pop();
             }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => tidy.push(component),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                tidy.push(component)
+            }
         }
     }
     tidy

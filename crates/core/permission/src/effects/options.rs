@@ -15,13 +15,20 @@ impl OptionSet {
             WordValue::Home(_) | WordValue::Dynamic { .. } => None,
         });
         let clusters = tables().is_none_or(|tables| {
-            tables.programs(program).all(|program| matches!(program.long_form, LongForm::Abbreviated | LongForm::Exact))
+            tables
+                .programs(program)
+                .all(|program| matches!(program.long_form, LongForm::Abbreviated | LongForm::Exact))
         });
         let mut found = Vec::new();
-        for text in texts.take_while(|text| *text != "--").filter(|text| is_option(text)) {
+        for text in texts
+            .take_while(|text| *text != "--")
+            .filter(|text| is_option(text))
+        {
             if clusters && !text.starts_with("--") {
                 let letters = text.chars().skip(1);
-                found.extend(letters.flat_map(|letter| spelled(program, letter.encode_utf8(&mut [0; 4]))));
+                found.extend(
+                    letters.flat_map(|letter| spelled(program, letter.encode_utf8(&mut [0; 4]))),
+                );
             } else {
                 let name = text.trim_start_matches('-');
                 found.extend(spelled(program, name.split('=').next().unwrap_or(name)));
@@ -32,9 +39,12 @@ impl OptionSet {
 
     /// Whether these are all among the others, or long ones by their beginning.
     pub(crate) fn are_in(&self, others: &Self) -> bool {
-        let is =
-            |wanted: &str, found: &String| wanted == found || (found.len() > 1 && wanted.starts_with(found.as_str()));
-        self.0.iter().all(|wanted| others.0.iter().any(|found| is(wanted, found)))
+        let is = |wanted: &str, found: &String| {
+            wanted == found || (found.len() > 1 && wanted.starts_with(found.as_str()))
+        };
+        self.0
+            .iter()
+            .all(|wanted| others.0.iter().any(|found| is(wanted, found)))
     }
 }
 
@@ -43,12 +53,23 @@ pub(crate) fn is_option(text: &str) -> bool {
     text.len() > 1 && text.starts_with('-')
 }
 
-/// The name that stands for an option: the first of those that mean the same. The beginning of a long one is enough, and
-/// may be that of several.
+/// The name that stands for an option: the first of those that mean the same. The beginning of a
+/// long one is enough, and may be that of several.
 fn spelled(program: &str, option: &str) -> Vec<String> {
-    let same = tables().into_iter().flat_map(|tables| &tables.spellings).filter(|same| same.names.contain(program));
+    let same = tables()
+        .into_iter()
+        .flat_map(|tables| &tables.spellings)
+        .filter(|same| same.names.contain(program));
     let means = |known: &str| known == option || (option.len() > 1 && known.starts_with(option));
-    let groups = same.flat_map(|same| &same.options).filter(|group| group.iter().any(means));
-    let firsts: Vec<String> = groups.filter_map(|group| group.iter().next().map(str::to_owned)).collect();
-    if firsts.is_empty() { vec![option.to_owned()] } else { firsts }
+    let groups = same
+        .flat_map(|same| &same.options)
+        .filter(|group| group.iter().any(means));
+    let firsts: Vec<String> = groups
+        .filter_map(|group| group.iter().next().map(str::to_owned))
+        .collect();
+    if firsts.is_empty() {
+        vec![option.to_owned()]
+    } else {
+        firsts
+    }
 }

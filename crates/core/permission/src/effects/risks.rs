@@ -1,5 +1,5 @@
-//! Words that make a known program run another one or write where it usually only reads: no prefix rule covers them unless it
-//! names them itself.
+//! Words that make a known program run another one or write where it usually only reads: no prefix
+//! rule covers them unless it names them itself.
 
 use super::tables::{InputUse, LongForm, NameList, ProgramEntry, ProgramTables, tables};
 use super::wrappers::options_end;
@@ -30,9 +30,14 @@ const UNKNOWN: &str = "is only known to the shell and could be such an option";
 
 /// Everything in a command that a rule must name.
 pub(crate) fn risks(words: &[ShellWord]) -> Vec<Risk> {
-    let Some(name) = words.first().and_then(ShellWord::base_name) else { return Vec::new() };
+    let Some(name) = words.first().and_then(ShellWord::base_name) else {
+        return Vec::new();
+    };
     let Some(tables) = tables() else {
-        return vec![Risk { at: RiskPosition::Input, what: "cannot be looked up" }];
+        return vec![Risk {
+            at: RiskPosition::Input,
+            what: "cannot be looked up",
+        }];
     };
     if tables.sed.contain(name) {
         return sed::risks(words);
@@ -41,16 +46,26 @@ pub(crate) fn risks(words: &[ShellWord]) -> Vec<Risk> {
         return awk::risks(words);
     }
     if tables.shell_state.contain(name) {
-        return vec![Risk { at: RiskPosition::Whole, what: "changes what the shell does with the rest of the line" }];
+        return vec![Risk {
+            at: RiskPosition::Whole,
+            what: "changes what the shell does with the rest of the line",
+        }];
     }
-    let main = tables.programs(name).find(|program| program.after.is_empty());
-    let verb = main.and_then(|program| program.verb_place(words, 1).ok()).filter(|place| *place < words.len());
+    let main = tables
+        .programs(name)
+        .find(|program| program.after.is_empty());
+    let verb = main
+        .and_then(|program| program.verb_place(words, 1).ok())
+        .filter(|place| *place < words.len());
     let mut risks = Vec::new();
     for program in tables.programs(name) {
         if program.after.is_empty() {
             look(program, words, 1, &mut risks);
         } else if let Some(place) = verb
-            && program.after.iter().any(|after| could_be(&words[place], after))
+            && program
+                .after
+                .iter()
+                .any(|after| could_be(&words[place], after))
         {
             look(program, words, place + 1, &mut risks);
         }
@@ -62,7 +77,10 @@ pub(crate) fn risks(words: &[ShellWord]) -> Vec<Risk> {
 fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Vec<Risk>) {
     let mut operands = Vec::new();
     for (at, word) in words.iter().enumerate().skip(from) {
-        let risk = |what| Risk { at: RiskPosition::Word(at), what };
+        let risk = |what| Risk {
+            at: RiskPosition::Word(at),
+            what,
+        };
         if program.is_risky(word, at) {
             risks.push(risk(RUNS));
         } else if could_be_flag(word) {
@@ -78,18 +96,33 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
     if !program.harmless.is_empty() {
         risks.extend(program.verb_risk(words, from));
     }
-    let text = |place: usize| operands.get(place).and_then(|at| words.get(*at)).and_then(ShellWord::literal);
+    let text = |place: usize| {
+        operands
+            .get(place)
+            .and_then(|at| words.get(*at))
+            .and_then(ShellWord::literal)
+    };
     let first = operands.first().and_then(|at| Some((*at, words.get(*at)?)));
     if let Some((at, word)) = first
         && program.verbs.iter().any(|verb| could_be(word, verb))
     {
-        risks.push(Risk { at: RiskPosition::Word(at), what: RUNS });
+        risks.push(Risk {
+            at: RiskPosition::Word(at),
+            what: RUNS,
+        });
     }
     if let Some(place) = program.writes_from {
         for (count, at) in operands.iter().enumerate() {
             // A word that becomes several pushes those behind it on.
-            if count >= place || words.get(*at).is_some_and(|word| matches!(word.text, WordValue::Dynamic { .. })) {
-                risks.push(Risk { at: RiskPosition::Word(*at), what: "is a file it would write" });
+            if count >= place
+                || words
+                    .get(*at)
+                    .is_some_and(|word| matches!(word.text, WordValue::Dynamic { .. }))
+            {
+                risks.push(Risk {
+                    at: RiskPosition::Word(*at),
+                    what: "is a file it would write",
+                });
             }
         }
     }
@@ -99,15 +132,20 @@ fn look(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Ve
         InputUse::Commands => true,
     };
     // An option that a rule must name says where the commands come from instead.
-    let asks_what_it_is = matches!(words, [_, only] if matches!(only.literal(), Some("--version" | "--help")));
-    if reads_input && !asks_what_it_is && (risks.is_empty() || program.input == InputUse::Commands) {
-        risks.push(Risk { at: RiskPosition::Input, what: "takes commands from its input" });
+    let asks_what_it_is =
+        matches!(words, [_, only] if matches!(only.literal(), Some("--version" | "--help")));
+    if reads_input && !asks_what_it_is && (risks.is_empty() || program.input == InputUse::Commands)
+    {
+        risks.push(Risk {
+            at: RiskPosition::Input,
+            what: "takes commands from its input",
+        });
     }
 }
 
 impl ProgramEntry {
-    /// Where its verb stands, or the option before it that is not known. A program without harmless verbs has its first
-    /// operand there.
+    /// Where its verb stands, or the option before it that is not known. A program without harmless
+    /// verbs has its first operand there.
     fn verb_place(&self, words: &[ShellWord], from: usize) -> Result<usize, usize> {
         if !self.harmless.is_empty() {
             return options_end(&self.before, words, from);
@@ -121,15 +159,23 @@ impl ProgramEntry {
         const VERB: &str = "is not among the subcommands that are known to be harmless";
         const OPTION: &str = "has an option before its subcommand that is not known";
         match self.verb_place(words, from) {
-            Err(_) => Some(Risk { at: RiskPosition::Whole, what: OPTION }),
+            Err(_) => Some(Risk {
+                at: RiskPosition::Whole,
+                what: OPTION,
+            }),
             Ok(place) => {
                 let word = words.get(place)?;
                 let is = |verb: &str, known: &str| match known.strip_suffix('*') {
                     Some(beginning) => verb.starts_with(beginning),
                     None => verb == known,
                 };
-                let known = word.literal().is_some_and(|verb| self.harmless.iter().any(|known| is(verb, known)));
-                (!known).then_some(Risk { at: RiskPosition::Word(place), what: VERB })
+                let known = word
+                    .literal()
+                    .is_some_and(|verb| self.harmless.iter().any(|known| is(verb, known)));
+                (!known).then_some(Risk {
+                    at: RiskPosition::Word(place),
+                    what: VERB,
+                })
             }
         }
     }
@@ -140,11 +186,12 @@ impl ProgramEntry {
             WordValue::Dynamic { lead, .. } => lead,
             WordValue::Home(_) => return false,
         };
-        if self
-            .words
-            .iter()
-            .any(|known| text == known || text.strip_prefix(known).is_some_and(|rest| rest.starts_with('=')))
-            || self.prefixes.iter().any(|prefix| text.starts_with(prefix))
+        if self.words.iter().any(|known| {
+            text == known
+                || text
+                    .strip_prefix(known)
+                    .is_some_and(|rest| rest.starts_with('='))
+        }) || self.prefixes.iter().any(|prefix| text.starts_with(prefix))
         {
             return true;
         }
@@ -156,9 +203,15 @@ impl ProgramEntry {
         let name = name.split('=').next().unwrap_or(name);
         let is_long = match self.long_form {
             // Most programs take the beginning of a long option for the whole.
-            LongForm::Abbreviated => dashes == 2 && self.long.iter().any(|known| known.starts_with(name)),
+            LongForm::Abbreviated => {
+                dashes == 2 && self.long.iter().any(|known| known.starts_with(name))
+            }
             LongForm::Exact => dashes == 2 && self.long.contain(name),
-            LongForm::OneDash => dashes > 0 && name.len() > 1 && self.long.iter().any(|known| known.starts_with(name)),
+            LongForm::OneDash => {
+                dashes > 0
+                    && name.len() > 1
+                    && self.long.iter().any(|known| known.starts_with(name))
+            }
             LongForm::Whole => dashes > 0 && self.long.contain(name),
         };
         if dashes > 1 || is_long {
@@ -177,8 +230,14 @@ fn could_be(word: &ShellWord, text: &str) -> bool {
     match &word.text {
         WordValue::Literal(known) => known == text,
         WordValue::Home(_) => false,
-        WordValue::Dynamic { splits: WordSplitting::Yes, .. } => true,
-        WordValue::Dynamic { lead, splits: WordSplitting::No } => text.starts_with(lead.as_str()),
+        WordValue::Dynamic {
+            splits: WordSplitting::Yes,
+            ..
+        } => true,
+        WordValue::Dynamic {
+            lead,
+            splits: WordSplitting::No,
+        } => text.starts_with(lead.as_str()),
     }
 }
 
@@ -186,8 +245,14 @@ fn could_be(word: &ShellWord, text: &str) -> bool {
 pub(crate) fn could_be_flag(word: &ShellWord) -> bool {
     match &word.text {
         WordValue::Literal(_) | WordValue::Home(_) => false,
-        WordValue::Dynamic { splits: WordSplitting::Yes, .. } => true,
-        WordValue::Dynamic { lead, splits: WordSplitting::No } => lead.is_empty() || lead.starts_with('-'),
+        WordValue::Dynamic {
+            splits: WordSplitting::Yes,
+            ..
+        } => true,
+        WordValue::Dynamic {
+            lead,
+            splits: WordSplitting::No,
+        } => lead.is_empty() || lead.starts_with('-'),
     }
 }
 
@@ -196,13 +261,18 @@ pub(crate) fn only_reads(words: &[ShellWord], risks: &[Risk]) -> bool {
     risks.is_empty() && is_listed(words, |tables| &tables.readers)
 }
 
-/// Whether a command changes none of the files its words name: it only reads, or does so with this subcommand.
+/// Whether a command changes none of the files its words name: it only reads, or does so with this
+/// subcommand.
 pub(crate) fn changes_nothing(words: &[ShellWord], risks: &[Risk]) -> bool {
     let pair = || match words {
         [program, verb, ..] => Some(format!("{} {}", program.base_name()?, verb.literal()?)),
         _ => None,
     };
-    let looks = || tables().zip(pair()).is_some_and(|(tables, pair)| tables.lookers.contain(&pair));
+    let looks = || {
+        tables()
+            .zip(pair())
+            .is_some_and(|(tables, pair)| tables.lookers.contain(&pair))
+    };
     only_reads(words, risks) || (risks.is_empty() && looks())
 }
 
@@ -213,5 +283,6 @@ pub(crate) fn shows_no_content(words: &[ShellWord]) -> bool {
 
 fn is_listed(words: &[ShellWord], list: impl Fn(&ProgramTables) -> &NameList) -> bool {
     let name = words.first().and_then(ShellWord::base_name);
-    name.zip(tables()).is_some_and(|(name, tables)| list(tables).contain(name))
+    name.zip(tables())
+        .is_some_and(|(name, tables)| list(tables).contain(name))
 }

@@ -7,17 +7,31 @@ const WRITES: &str = "could make `sed` write a file or run a program";
 
 pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
     const LONG: [&str; 10] = [
-        "--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--zero-terminated",
-        "--posix", "--debug", "--sandbox",
+        "--quiet",
+        "--silent",
+        "--regexp-extended",
+        "--separate",
+        "--unbuffered",
+        "--null-data",
+        "--zero-terminated",
+        "--posix",
+        "--debug",
+        "--sandbox",
     ];
     let mut risks = Vec::new();
-    let mut note = |at: usize| risks.push(Risk { at: RiskPosition::Word(at), what: WRITES });
+    let mut note = |at: usize| {
+        risks.push(Risk {
+            at: RiskPosition::Word(at),
+            what: WRITES,
+        })
+    };
     let (mut at, mut has_script) = (1, false);
     while let Some(word) = words.get(at) {
         let text = match word.literal() {
             Some(text) if text.len() > 1 && text.starts_with('-') => text,
             Some(text) => {
-                // The first operand is the script unless an option gave one; the others are files it reads.
+                // The first operand is the script unless an option gave one; the others are files
+                // it reads.
                 if !has_script && !is_harmless(text) {
                     note(at);
                 }
@@ -44,7 +58,9 @@ pub(super) fn risks(words: &[ShellWord]) -> Vec<Risk> {
                 note(at);
             }
         } else {
-            let letters = text.trim_start_matches('-').trim_start_matches(|c| "nErsuz".contains(c));
+            let letters = text
+                .trim_start_matches('-')
+                .trim_start_matches(|c| "nErsuz".contains(c));
             match letters.strip_prefix('e') {
                 _ if letters.is_empty() => {}
                 Some(attached) => {
@@ -80,7 +96,9 @@ struct SedReader<'a> {
 impl SedReader<'_> {
     fn script(&mut self) -> Option<()> {
         loop {
-            self.rest = self.rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}']);
+            self.rest = self
+                .rest
+                .trim_start_matches([' ', '\t', '\n', ';', '{', '}']);
             if self.rest.is_empty() {
                 return Some(());
             }
@@ -191,7 +209,9 @@ impl SedReader<'_> {
                 let delimiter = self.next().filter(|c| "/|,#:!@%_+".contains(*c))?;
                 self.until(delimiter)?;
                 self.until(delimiter)?;
-                self.rest = self.rest.trim_start_matches(|c: char| "gpiIMm".contains(c) || c.is_ascii_digit());
+                self.rest = self
+                    .rest
+                    .trim_start_matches(|c: char| "gpiIMm".contains(c) || c.is_ascii_digit());
             }
             'y' => {
                 let delimiter = self.next().filter(|c| "/|,#".contains(*c))?;
@@ -213,8 +233,20 @@ mod tests {
     #[test]
     fn scripts_that_only_print_delete_and_substitute() {
         for script in [
-            "p", "1,5p", "$d", "/a b/d", "s/a/b/", "s|a|b|g;s/c/d/2p", "2q", "/x/,/y/p", "1!G;h;$!d", "/a/{p;d}",
-            "y/ab/cd/", "s/[0-9]*//g", "/^[^]]/p", "",
+            "p",
+            "1,5p",
+            "$d",
+            "/a b/d",
+            "s/a/b/",
+            "s|a|b|g;s/c/d/2p",
+            "2q",
+            "/x/,/y/p",
+            "1!G;h;$!d",
+            "/a/{p;d}",
+            "y/ab/cd/",
+            "s/[0-9]*//g",
+            "/^[^]]/p",
+            "",
         ] {
             assert!(is_harmless(script), "{script}");
         }
@@ -223,10 +255,41 @@ mod tests {
     #[test]
     fn scripts_that_run_or_write_or_cannot_be_read() {
         for script in [
-            "w out", "1w out", "s/a/b/w out", "s/a/b/gw out", "s/a/b/e", "s/a/rm x/ge", "e", "1e rm x", "$!e id",
-            "r /etc/passwd", "R x", "W x", "a text", "i\\\nx", "c\\x", "s/[/]/b/;e", "s/a\\/b/c/e", "b x", ":x", "tx",
-            "s/a/b", "p;e id", "{e id}", "/x/{s/a/b/w out\n}", "1~e", "s/a/b/\ne id", "F", "z", "v", "s\na\nb\ne",
-            "/a/,e id", "#n", "y/a/b/e", "sxaxbxe", "p e",
+            "w out",
+            "1w out",
+            "s/a/b/w out",
+            "s/a/b/gw out",
+            "s/a/b/e",
+            "s/a/rm x/ge",
+            "e",
+            "1e rm x",
+            "$!e id",
+            "r /etc/passwd",
+            "R x",
+            "W x",
+            "a text",
+            "i\\\nx",
+            "c\\x",
+            "s/[/]/b/;e",
+            "s/a\\/b/c/e",
+            "b x",
+            ":x",
+            "tx",
+            "s/a/b",
+            "p;e id",
+            "{e id}",
+            "/x/{s/a/b/w out\n}",
+            "1~e",
+            "s/a/b/\ne id",
+            "F",
+            "z",
+            "v",
+            "s\na\nb\ne",
+            "/a/,e id",
+            "#n",
+            "y/a/b/e",
+            "sxaxbxe",
+            "p e",
         ] {
             assert!(!is_harmless(script), "{script}");
         }

@@ -19,7 +19,10 @@ pub(super) fn shell(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> 
         Some(letters) if letters.contains('c') && letters.chars().all(|c| "ceux".contains(c)) => {
             let mut wrapped = script(words.get(2).and_then(ShellWord::literal), 2);
             if tables.foreign_shells.contain(name) {
-                wrapped.inner.push(InnerRun::Opaque { at: 2, why: "a script in another shell's language" });
+                wrapped.inner.push(InnerRun::Opaque {
+                    at: 2,
+                    why: "a script in another shell's language",
+                });
             }
             wrapped
         }
@@ -41,16 +44,26 @@ pub(super) fn evaluated(words: &[ShellWord]) -> InnerRuns {
 /// The words from this place on, joined by blanks, as a script.
 pub(super) fn joined(words: &[ShellWord], from: usize) -> InnerRuns {
     let texts: Option<Vec<_>> = words.iter().skip(from).map(ShellWord::literal).collect();
-    script(texts.map(|texts| texts.join(" ")).as_deref(), words.len() - 1)
+    script(
+        texts.map(|texts| texts.join(" ")).as_deref(),
+        words.len() - 1,
+    )
 }
 
 /// A script for a shell of its own; `at` is the last word that holds it.
 fn script(text: Option<&str>, at: usize) -> InnerRuns {
-    let Some(text) = text else { return InnerRuns::opaque(NO_WORD, "a script that only the shell knows") };
+    let Some(text) = text else {
+        return InnerRuns::opaque(NO_WORD, "a script that only the shell knows");
+    };
     match shell::parse(text) {
-        Ok(script) => {
-            InnerRuns { role: CommandRole::Acts, inner: vec![InnerRun::Script { at, script, same_shell: false }] }
-        }
+        Ok(script) => InnerRuns {
+            role: CommandRole::Acts,
+            inner: vec![InnerRun::Script {
+                at,
+                script,
+                same_shell: false,
+            }],
+        },
         Err(_) => InnerRuns::opaque(at, "a script that this program cannot read"),
     }
 }

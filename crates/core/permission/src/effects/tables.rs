@@ -1,4 +1,5 @@
-//! What is known of programs, as data: the files in `tables/`, read when the first command line is decided.
+//! What is known of programs, as data: the files in `tables/`, read when the first command line is
+//! decided.
 
 use std::sync::LazyLock;
 
@@ -15,7 +16,8 @@ const FILES: &str = concat!(
     include_str!("tables/programs.toml")
 );
 
-/// The tables. None if they cannot be read, which a test rules out: then no rule covers any command.
+/// The tables. None if they cannot be read, which a test rules out: then no rule covers any
+/// command.
 pub(super) fn tables() -> Option<&'static ProgramTables> {
     static TABLES: LazyLock<Option<ProgramTables>> = LazyLock::new(|| toml::from_str(FILES).ok());
     TABLES.as_ref()
@@ -47,12 +49,16 @@ pub(super) struct ProgramTables {
 
 impl ProgramTables {
     pub(super) fn wrapper(&self, name: &str) -> Option<&WrapperEntry> {
-        self.wrappers.iter().find(|wrapper| wrapper.names.contain(name))
+        self.wrappers
+            .iter()
+            .find(|wrapper| wrapper.names.contain(name))
     }
 
     /// Every entry of a program: there may be some for single subcommands.
     pub(super) fn programs<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ProgramEntry> {
-        self.programs.iter().filter(move |program| program.names.contain(name))
+        self.programs
+            .iter()
+            .filter(move |program| program.names.contain(name))
     }
 }
 
@@ -83,7 +89,8 @@ pub(super) struct SpellingEntry {
     pub(super) options: Vec<NameList>,
 }
 
-/// A program that runs the command after its options and operands; `wrappers.toml` says what each field is.
+/// A program that runs the command after its options and operands; `wrappers.toml` says what each
+/// field is.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WrapperEntry {
@@ -163,7 +170,8 @@ pub(super) enum LongForm {
 pub(super) enum InputUse {
     #[default]
     Data,
-    /// Commands, where there are fewer operands than this: the last one says what they are otherwise.
+    /// Commands, where there are fewer operands than this: the last one says what they are
+    /// otherwise.
     CommandsBelow(usize),
     Commands,
 }

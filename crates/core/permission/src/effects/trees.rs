@@ -15,11 +15,20 @@ pub(crate) enum TreeReading {
 /// What a command reads of the folders it names; none if it reads no folders.
 pub(crate) fn tree_reading(words: &[ShellWord]) -> Option<TreeReading> {
     let name = words.first().and_then(ShellWord::base_name)?;
-    let walkers = tables()?.walkers.iter().filter(|walker| walker.names.contain(name));
+    let walkers = tables()?
+        .walkers
+        .iter()
+        .filter(|walker| walker.names.contain(name));
     let readings = walkers.filter_map(|walker| {
-        let asked = |(at, word): (usize, &ShellWord)| at > 0 && (walker.is_risky(word, at) || could_be_flag(word));
+        let asked = |(at, word): (usize, &ShellWord)| {
+            at > 0 && (walker.is_risky(word, at) || could_be_flag(word))
+        };
         let walks = walker.says_nothing() || words.iter().enumerate().any(asked);
-        walks.then_some(if walker.skips_hidden { TreeReading::Visible } else { TreeReading::All })
+        walks.then_some(if walker.skips_hidden {
+            TreeReading::Visible
+        } else {
+            TreeReading::All
+        })
     });
     readings.max()
 }

@@ -7,10 +7,13 @@ use haft_tool::Workspace;
 use super::folders::WorkingFolders;
 use super::risks::{Risk, RiskPosition, risks};
 use super::wrappers::{InnerRun, NO_WORD, unwrap};
-use super::{CommandEffect, CommandRole, EffectKind, EffectPosition, EnclosingCommand, ProgramRun, RedirectFile};
+use super::{
+    CommandEffect, CommandRole, EffectKind, EffectPosition, EnclosingCommand, ProgramRun,
+    RedirectFile,
+};
 use crate::shell::{
-    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect, RedirectKind,
-    ShellCommand, ShellScript, ShellWord, SimpleCommand, WordValue,
+    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect,
+    RedirectKind, ShellCommand, ShellScript, ShellWord, SimpleCommand, WordValue,
 };
 
 /// What runs inside one another is followed this far.
@@ -19,8 +22,15 @@ const MAX_DEPTH: usize = 12;
 const MAX_EFFECTS: usize = 2_000;
 
 /// Names a loop may set: programs look at others, and bash at some of its own.
-const TAKEN: [&str; 7] =
-    ["all_proxy", "auto_resume", "ftp_proxy", "histchars", "http_proxy", "https_proxy", "no_proxy"];
+const TAKEN: [&str; 7] = [
+    "all_proxy",
+    "auto_resume",
+    "ftp_proxy",
+    "histchars",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
 
 pub(super) struct Walk<'a> {
     workspace: &'a Workspace,
@@ -36,13 +46,20 @@ struct FoldersAfter {
 
 impl FoldersAfter {
     fn unchanged(folders: &WorkingFolders) -> Self {
-        Self { all: folders.clone(), success: folders.clone() }
+        Self {
+            all: folders.clone(),
+            success: folders.clone(),
+        }
     }
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(workspace: &'a Workspace) -> Self {
-        Self { workspace, effects: Vec::new(), depth: 0 }
+        Self {
+            workspace,
+            effects: Vec::new(),
+            depth: 0,
+        }
     }
 
     pub(super) fn finish(self) -> Vec<CommandEffect> {
@@ -74,7 +91,12 @@ impl<'a> Walk<'a> {
         all
     }
 
-    fn item(&mut self, item: &Pipeline, here: &WorkingFolders, enclosing: &[EnclosingCommand]) -> FoldersAfter {
+    fn item(
+        &mut self,
+        item: &Pipeline,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> FoldersAfter {
         match item.commands.as_slice() {
             [only] if item.mode == JobMode::Foreground => self.command(only, here, enclosing),
             several => {
@@ -97,7 +119,10 @@ impl<'a> Walk<'a> {
             ShellCommand::Simple(simple) => self.simple(simple, here, enclosing),
             ShellCommand::Compound(compound) => {
                 let all = self.compound(compound, here, enclosing);
-                FoldersAfter { success: all.clone(), all }
+                FoldersAfter {
+                    success: all.clone(),
+                    all,
+                }
             }
             ShellCommand::Function(FunctionDefinition { name, body }) => {
                 self.note(EffectKind::Define, format!("{name}()"), enclosing.to_vec());
@@ -122,17 +147,30 @@ impl<'a> Walk<'a> {
         self.redirects(&compound.redirects, here, enclosing);
         let moves = compound.scripts.iter().any(may_move);
         let again = match &compound.kind {
-            CompoundKind::Group | CompoundKind::Subshell | CompoundKind::If | CompoundKind::Case => false,
+            CompoundKind::Group
+            | CompoundKind::Subshell
+            | CompoundKind::If
+            | CompoundKind::Case => false,
             CompoundKind::Loop => moves,
             CompoundKind::For { variable } => {
-                if !variable.chars().all(|c| c.is_ascii_lowercase() || c == '_') || TAKEN.contains(&variable.as_str()) {
-                    self.note(EffectKind::Assign, format!("for {variable}"), enclosing.to_vec());
+                if !variable.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+                    || TAKEN.contains(&variable.as_str())
+                {
+                    self.note(
+                        EffectKind::Assign,
+                        format!("for {variable}"),
+                        enclosing.to_vec(),
+                    );
                 }
                 moves
             }
         };
         // A second turn of a loop begins where the first one ended.
-        let mut at = if again { WorkingFolders::Unknown } else { here.clone() };
+        let mut at = if again {
+            WorkingFolders::Unknown
+        } else {
+            here.clone()
+        };
         for script in &compound.scripts {
             let after = self.within(script, at.clone(), enclosing);
             at = at.or(after);
@@ -158,7 +196,11 @@ impl<'a> Walk<'a> {
         self.redirects(&simple.redirects, here, enclosing);
         if simple.words.is_empty() {
             for assignment in &simple.assignments {
-                self.note(EffectKind::Assign, assignment.source.clone(), enclosing.to_vec());
+                self.note(
+                    EffectKind::Assign,
+                    assignment.source.clone(),
+                    enclosing.to_vec(),
+                );
             }
             return FoldersAfter::unchanged(here);
         }
@@ -174,14 +216,26 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes a command and what it wraps.
-    fn run(&mut self, words: &Rc<[ShellWord]>, here: &WorkingFolders, enclosing: &[EnclosingCommand]) -> FoldersAfter {
+    fn run(
+        &mut self,
+        words: &Rc<[ShellWord]>,
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) -> FoldersAfter {
         let shown = shown(words, enclosing);
         self.depth += 1;
         let after = if self.depth > MAX_DEPTH || self.effects.len() > MAX_EFFECTS {
             // No rule reaches so far: what is wrapped there is not known.
             let enclosing = positioned(enclosing, EffectPosition::Holds(NO_WORD));
-            self.note(EffectKind::Opaque("too deep or too long to be followed"), shown, enclosing);
-            FoldersAfter { all: WorkingFolders::Unknown, success: WorkingFolders::Unknown }
+            self.note(
+                EffectKind::Opaque("too deep or too long to be followed"),
+                shown,
+                enclosing,
+            );
+            FoldersAfter {
+                all: WorkingFolders::Unknown,
+                success: WorkingFolders::Unknown,
+            }
         } else {
             self.run_unwrapped(words, &shown, here, enclosing)
         };
@@ -199,32 +253,65 @@ impl<'a> Walk<'a> {
         let unwrapped = unwrap(words);
         let mut found = risks(words);
         let moved = self.moved(words, here);
-        if let Some(FoldersAfter { all: WorkingFolders::Unknown, .. }) = moved {
-            found
-                .push(Risk { at: RiskPosition::Whole, what: "leaves the project, or goes where only the shell knows" });
+        if let Some(FoldersAfter {
+            all: WorkingFolders::Unknown,
+            ..
+        }) = moved
+        {
+            found.push(Risk {
+                at: RiskPosition::Whole,
+                what: "leaves the project, or goes where only the shell knows",
+            });
         }
         // What it is given of the environment, what it wraps is given too.
-        let plain = enclosing.last().is_none_or(|outer| outer.assignments.is_empty());
-        let role = if plain { unwrapped.role_of(words) } else { CommandRole::Acts };
-        let run = ProgramRun { words: Rc::clone(words), risks: found, role, folders: here.clone() };
+        let plain = enclosing
+            .last()
+            .is_none_or(|outer| outer.assignments.is_empty());
+        let role = if plain {
+            unwrapped.role_of(words)
+        } else {
+            CommandRole::Acts
+        };
+        let run = ProgramRun {
+            words: Rc::clone(words),
+            risks: found,
+            role,
+            folders: here.clone(),
+        };
         self.note(EffectKind::Run(run), shown.to_owned(), enclosing.to_vec());
         let mut after = FoldersAfter::unchanged(here);
         for inner in unwrapped.inner {
             match inner {
-                InnerRun::Command { from, words: inner, same_shell } => {
-                    let done = self.run(&inner, here, &enclosed(enclosing, from, Rc::clone(&inner)));
+                InnerRun::Command {
+                    from,
+                    words: inner,
+                    same_shell,
+                } => {
+                    let done =
+                        self.run(&inner, here, &enclosed(enclosing, from, Rc::clone(&inner)));
                     if same_shell {
                         after = done;
                     }
                 }
                 InnerRun::Assignment { at, word } => {
-                    self.note(EffectKind::Assign, word.source, positioned(enclosing, EffectPosition::From(at)));
+                    self.note(
+                        EffectKind::Assign,
+                        word.source,
+                        positioned(enclosing, EffectPosition::From(at)),
+                    );
                 }
-                InnerRun::Script { at, script, same_shell } => {
+                InnerRun::Script {
+                    at,
+                    script,
+                    same_shell,
+                } => {
                     let enclosing = positioned(enclosing, EffectPosition::Holds(at));
                     let done = self.within(&script, here.clone(), &enclosing);
                     if same_shell {
-                        after = FoldersAfter { success: done.clone(), all: done };
+                        after = FoldersAfter {
+                            success: done.clone(),
+                            all: done,
+                        };
                     }
                 }
                 InnerRun::Opaque { at, why } => {
@@ -239,7 +326,10 @@ impl<'a> Walk<'a> {
     /// Where a command that changes the folder leads. None for all others.
     fn moved(&self, words: &[ShellWord], here: &WorkingFolders) -> Option<FoldersAfter> {
         let name = words.first().and_then(ShellWord::base_name)?;
-        let unknown = || FoldersAfter { all: WorkingFolders::Unknown, success: WorkingFolders::Unknown };
+        let unknown = || FoldersAfter {
+            all: WorkingFolders::Unknown,
+            success: WorkingFolders::Unknown,
+        };
         match name {
             "cd" => {}
             "pushd" | "popd" | "source" | "." => return Some(unknown()),
@@ -250,33 +340,62 @@ impl<'a> Walk<'a> {
             [_, dashes, target] if dashes.literal() == Some("--") => target,
             _ => return Some(unknown()),
         };
-        let entered = target.literal().and_then(|path| here.enter(path, self.workspace));
+        let entered = target
+            .literal()
+            .and_then(|path| here.enter(path, self.workspace));
         Some(match entered {
-            Some(success) => FoldersAfter { all: here.clone(), success },
+            Some(success) => FoldersAfter {
+                all: here.clone(),
+                success,
+            },
             None => unknown(),
         })
     }
 
-    fn substitutions(&mut self, words: &[ShellWord], here: &WorkingFolders, enclosing: &[EnclosingCommand]) {
+    fn substitutions(
+        &mut self,
+        words: &[ShellWord],
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) {
         for script in words.iter().flat_map(|word| &word.scripts) {
             // Rules name words; what a word runs, no word names.
-            let enclosing: Vec<_> =
-                enclosing.iter().filter(|outer| matches!(outer.position, EffectPosition::Holds(_))).cloned().collect();
+            let enclosing: Vec<_> = enclosing
+                .iter()
+                .filter(|outer| matches!(outer.position, EffectPosition::Holds(_)))
+                .cloned()
+                .collect();
             self.within(script, here.clone(), &enclosing);
         }
     }
 
-    fn redirects(&mut self, redirects: &[Redirect], here: &WorkingFolders, enclosing: &[EnclosingCommand]) {
+    fn redirects(
+        &mut self,
+        redirects: &[Redirect],
+        here: &WorkingFolders,
+        enclosing: &[EnclosingCommand],
+    ) {
         for Redirect { kind, target } in redirects {
             self.substitutions(std::slice::from_ref(target), here, enclosing);
-            let file = || RedirectFile { word: target.clone(), folders: here.clone() };
+            let file = || RedirectFile {
+                word: target.clone(),
+                folders: here.clone(),
+            };
             let null = target.literal() == Some("/dev/null");
             match kind {
                 RedirectKind::Write if !null => {
-                    self.note(EffectKind::Write(file()), format!("> {}", target.source), enclosing.to_vec());
+                    self.note(
+                        EffectKind::Write(file()),
+                        format!("> {}", target.source),
+                        enclosing.to_vec(),
+                    );
                 }
                 RedirectKind::Read if !null => {
-                    self.note(EffectKind::Read(file()), format!("< {}", target.source), enclosing.to_vec());
+                    self.note(
+                        EffectKind::Read(file()),
+                        format!("< {}", target.source),
+                        enclosing.to_vec(),
+                    );
                 }
                 RedirectKind::Write | RedirectKind::Read | RedirectKind::Inner => {}
             }
@@ -284,23 +403,39 @@ impl<'a> Walk<'a> {
     }
 
     fn note(&mut self, kind: EffectKind, shown: String, enclosing: Vec<EnclosingCommand>) {
-        self.effects.push(CommandEffect { kind, shown, enclosing });
+        self.effects.push(CommandEffect {
+            kind,
+            shown,
+            enclosing,
+        });
     }
 }
 
 /// The enclosing commands with another position in the innermost one.
 fn positioned(enclosing: &[EnclosingCommand], position: EffectPosition) -> Vec<EnclosingCommand> {
-    enclosing.iter().map(|outer| shifted(outer, position)).collect()
+    enclosing
+        .iter()
+        .map(|outer| shifted(outer, position))
+        .collect()
 }
 
 /// The enclosing commands of one that begins at a word of another.
-fn enclosed(enclosing: &[EnclosingCommand], from: usize, inner: Rc<[ShellWord]>) -> Vec<EnclosingCommand> {
+fn enclosed(
+    enclosing: &[EnclosingCommand],
+    from: usize,
+    inner: Rc<[ShellWord]>,
+) -> Vec<EnclosingCommand> {
     let mut enclosing = positioned(enclosing, EffectPosition::From(from));
-    enclosing.push(EnclosingCommand { assignments: Rc::new([]), words: inner, position: EffectPosition::From(0) });
+    enclosing.push(EnclosingCommand {
+        assignments: Rc::new([]),
+        words: inner,
+        position: EffectPosition::From(0),
+    });
     enclosing
 }
 
-/// Where the innermost command begins in an outer one, plus where the effect begins in the innermost command.
+/// Where the innermost command begins in an outer one, plus where the effect begins in the
+/// innermost command.
 fn shifted(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCommand {
     let position = match (outer.position, position) {
         // What is held whole by a word stays held by it.
@@ -308,7 +443,10 @@ fn shifted(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingComma
         (EffectPosition::From(base), EffectPosition::From(at)) => EffectPosition::From(base + at),
         (EffectPosition::From(base), EffectPosition::Holds(at)) => EffectPosition::Holds(base + at),
     };
-    EnclosingCommand { position, ..outer.clone() }
+    EnclosingCommand {
+        position,
+        ..outer.clone()
+    }
 }
 
 /// A command as people read it.
@@ -317,22 +455,36 @@ fn shown(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
         Some(outer) if outer.position == EffectPosition::From(0) => &outer.assignments,
         Some(_) | None => &[],
     };
-    let sources: Vec<_> = assignments.iter().chain(words).map(|word| word.source.as_str()).collect();
+    let sources: Vec<_> = assignments
+        .iter()
+        .chain(words)
+        .map(|word| word.source.as_str())
+        .collect();
     sources.join(" ")
 }
 
 /// Whether a script may end in another folder than it began.
 fn may_move(script: &ShellScript) -> bool {
-    script.items.iter().flat_map(|item| &item.commands).any(|command| match command {
-        ShellCommand::Simple(simple) => simple.words.iter().enumerate().any(|(place, word)| match &word.text {
-            WordValue::Literal(text) => {
-                let moves = ["cd", "pushd", "popd", "eval", "source", "."];
-                moves.contains(&text.as_str()) || (place == 0 && text.contains("cd"))
+    script
+        .items
+        .iter()
+        .flat_map(|item| &item.commands)
+        .any(|command| match command {
+            ShellCommand::Simple(simple) => {
+                simple
+                    .words
+                    .iter()
+                    .enumerate()
+                    .any(|(place, word)| match &word.text {
+                        WordValue::Literal(text) => {
+                            let moves = ["cd", "pushd", "popd", "eval", "source", "."];
+                            moves.contains(&text.as_str()) || (place == 0 && text.contains("cd"))
+                        }
+                        WordValue::Home(_) | WordValue::Dynamic { .. } => place == 0,
+                    })
             }
-            WordValue::Home(_) | WordValue::Dynamic { .. } => place == 0,
-        }),
-        ShellCommand::Compound(compound) => compound.scripts.iter().any(may_move),
-        ShellCommand::Function(_) => true,
-        ShellCommand::Test { .. } => false,
-    })
+            ShellCommand::Compound(compound) => compound.scripts.iter().any(may_move),
+            ShellCommand::Function(_) => true,
+            ShellCommand::Test { .. } => false,
+        })
 }

@@ -18,21 +18,34 @@ pub(super) struct InnerRuns {
 }
 
 impl InnerRuns {
-    /// What the command itself does. Only a bare name says that it does nothing but run the one it wraps: a path could lead
-    /// to any program that bears it.
+    /// What the command itself does. Only a bare name says that it does nothing but run the one it
+    /// wraps: a path could lead to any program that bears it.
     pub(super) fn role_of(&self, words: &[ShellWord]) -> CommandRole {
-        let bare = words.first().and_then(ShellWord::literal).is_some_and(|name| !name.contains('/'));
+        let bare = words
+            .first()
+            .and_then(ShellWord::literal)
+            .is_some_and(|name| !name.contains('/'));
         let wraps_one = matches!(self.inner.as_slice(), [InnerRun::Command { .. }]);
-        if bare && wraps_one { self.role } else { CommandRole::Acts }
+        if bare && wraps_one {
+            self.role
+        } else {
+            CommandRole::Acts
+        }
     }
 
     pub(super) fn nothing() -> Self {
-        Self { role: CommandRole::Acts, inner: Vec::new() }
+        Self {
+            role: CommandRole::Acts,
+            inner: Vec::new(),
+        }
     }
 
     /// Something that a rule can only speak of by naming the word at this place.
     pub(super) fn opaque(at: usize, why: &'static str) -> Self {
-        Self { role: CommandRole::Acts, inner: vec![InnerRun::Opaque { at, why }] }
+        Self {
+            role: CommandRole::Acts,
+            inner: vec![InnerRun::Opaque { at, why }],
+        }
     }
 }
 
@@ -62,52 +75,96 @@ pub(super) enum InnerRun {
 
 /// What the words run besides their own command.
 pub(super) fn unwrap(words: &[ShellWord]) -> InnerRuns {
-    let Some(name) = words.first().and_then(ShellWord::base_name) else { return InnerRuns::nothing() };
-    let Some(tables) = tables() else { return InnerRuns::opaque(NO_WORD, "a program that cannot be looked up") };
+    let Some(name) = words.first().and_then(ShellWord::base_name) else {
+        return InnerRuns::nothing();
+    };
+    let Some(tables) = tables() else {
+        return InnerRuns::opaque(NO_WORD, "a program that cannot be looked up");
+    };
     match name {
         "eval" => shells::evaluated(words),
-        "command" if matches!(words.get(1).and_then(ShellWord::literal), Some("-v" | "-V")) => InnerRuns::nothing(),
+        "command" if matches!(words.get(1).and_then(ShellWord::literal), Some("-v" | "-V")) => {
+            InnerRuns::nothing()
+        }
         _ if tables.find.contain(name) => found(words),
-        _ if tables.shells.contain(name) || tables.foreign_shells.contain(name) => shells::shell(tables, name, words),
+        _ if tables.shells.contain(name) || tables.foreign_shells.contain(name) => {
+            shells::shell(tables, name, words)
+        }
         _ => {
-            let wrapped = |wrapper| behind_verb(tables, name, wrapper, words).map(|from| known(wrapper, words, from));
-            let runs = tables.wrapper(name).and_then(wrapped).unwrap_or_else(InnerRuns::nothing);
-            if runs.inner.is_empty() && tables.launchers.contain(name) { launched(words) } else { runs }
+            let wrapped = |wrapper| {
+                behind_verb(tables, name, wrapper, words).map(|from| known(wrapper, words, from))
+            };
+            let runs = tables
+                .wrapper(name)
+                .and_then(wrapped)
+                .unwrap_or_else(InnerRuns::nothing);
+            if runs.inner.is_empty() && tables.launchers.contain(name) {
+                launched(words)
+            } else {
+                runs
+            }
         }
     }
 }
 
-/// The place behind the verb of a wrapper that has verbs. None where another one stands there: it is given nothing to run.
-fn behind_verb(tables: &ProgramTables, name: &str, wrapper: &WrapperEntry, words: &[ShellWord]) -> Option<usize> {
+/// The place behind the verb of a wrapper that has verbs. None where another one stands there: it
+/// is given nothing to run.
+fn behind_verb(
+    tables: &ProgramTables,
+    name: &str,
+    wrapper: &WrapperEntry,
+    words: &[ShellWord],
+) -> Option<usize> {
     if wrapper.verbs.is_empty() {
         return Some(1);
     }
-    let program = tables.programs(name).find(|program| program.after.is_empty());
+    let program = tables
+        .programs(name)
+        .find(|program| program.after.is_empty());
     let at = options_end(program.map_or(wrapper, |program| &program.before), words, 1).ok()?;
-    let verb = |length: usize| words.get(at..at + length)?.iter().map(ShellWord::literal).collect::<Option<Vec<_>>>();
-    let length = (1..=2).find(|length| verb(*length).is_some_and(|verb| wrapper.verbs.contain(&verb.join(" "))))?;
+    let verb = |length: usize| {
+        words
+            .get(at..at + length)?
+            .iter()
+            .map(ShellWord::literal)
+            .collect::<Option<Vec<_>>>()
+    };
+    let length = (1..=2)
+        .find(|length| verb(*length).is_some_and(|verb| wrapper.verbs.contain(&verb.join(" "))))?;
     Some(at + length)
 }
 
 /// A wrapper whose options are known.
 fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns {
     const OPTION: &str = "an option of a wrapper that this program does not know";
-    let Ok(options) = options_end(wrapper, words, from) else { return InnerRuns::opaque(words.len() - 1, OPTION) };
+    let Ok(options) = options_end(wrapper, words, from) else {
+        return InnerRuns::opaque(words.len() - 1, OPTION);
+    };
     let mut at = options + wrapper.operands;
     let mut inner = Vec::new();
     while wrapper.assignments
         && let Some(word) = words.get(at)
         && crate::shell::is_assignment(&word.source)
     {
-        inner.push(InnerRun::Assignment { at, word: word.clone() });
+        inner.push(InnerRun::Assignment {
+            at,
+            word: word.clone(),
+        });
         at += 1;
     }
-    // Also where nothing seems to follow: one word may become several, and the last of them a command.
+    // Also where nothing seems to follow: one word may become several, and the last of them a
+    // command.
     if words.iter().take(at).any(|word| word.literal().is_none()) {
-        return InnerRuns::opaque(words.len() - 1, "an option of a wrapper that only the shell knows");
+        return InnerRuns::opaque(
+            words.len() - 1,
+            "an option of a wrapper that only the shell knows",
+        );
     }
     let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) else {
-        return InnerRuns { role: CommandRole::Acts, inner };
+        return InnerRuns {
+            role: CommandRole::Acts,
+            inner,
+        };
     };
     let rest: Vec<ShellWord> = match wrapper.command {
         CommandForm::Joined => return shells::joined(words, at),
@@ -117,8 +174,15 @@ fn known(wrapper: &WrapperEntry, words: &[ShellWord], from: usize) -> InnerRuns 
     if wrapper.elsewhere {
         inner.push(InnerRun::Opaque { at, why: LAUNCHES });
     }
-    inner.push(InnerRun::Command { from: at, words: rest.into(), same_shell: wrapper.same_shell });
-    InnerRuns { role: wrapper.role, inner }
+    inner.push(InnerRun::Command {
+        from: at,
+        words: rest.into(),
+        same_shell: wrapper.same_shell,
+    });
+    InnerRuns {
+        role: wrapper.role,
+        inner,
+    }
 }
 
 /// What `xargs` runs: its words, with what it reads put in or at the end.
@@ -126,12 +190,22 @@ fn appended(options: &[ShellWord], rest: &[ShellWord]) -> Vec<ShellWord> {
     let replaced = options.iter().enumerate().find_map(|(place, option)| {
         let option = option.literal()?;
         if option == "-I" || option == "--replace" {
-            return options.get(place + 1).and_then(ShellWord::literal).map(str::to_owned);
+            return options
+                .get(place + 1)
+                .and_then(ShellWord::literal)
+                .map(str::to_owned);
         }
-        option.strip_prefix("-I").or_else(|| option.strip_prefix("--replace=")).map(str::to_owned)
+        option
+            .strip_prefix("-I")
+            .or_else(|| option.strip_prefix("--replace="))
+            .map(str::to_owned)
     });
     match replaced {
-        None => rest.iter().cloned().chain([ShellWord::unknown("…")]).collect(),
+        None => rest
+            .iter()
+            .cloned()
+            .chain([ShellWord::unknown("…")])
+            .collect(),
         Some(mark) => rest.iter().map(|word| with_unknown(word, &mark)).collect(),
     }
 }
@@ -141,7 +215,10 @@ fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
     match word.literal().and_then(|text| text.split_once(mark)) {
         Some((lead, rest)) => ShellWord {
             source: word.source.clone(),
-            text: WordValue::Dynamic { lead: lead.to_owned(), splits: WordSplitting::No },
+            text: WordValue::Dynamic {
+                lead: lead.to_owned(),
+                splits: WordSplitting::No,
+            },
             shape: format!("{lead}{ANY}{rest}"),
             scripts: Vec::new(),
         },
@@ -150,15 +227,23 @@ fn with_unknown(word: &ShellWord, mark: &str) -> ShellWord {
 }
 
 /// The place behind the options from this one on, or that of one that is not known.
-pub(super) fn options_end(options: &WrapperEntry, words: &[ShellWord], from: usize) -> Result<usize, usize> {
+pub(super) fn options_end(
+    options: &WrapperEntry,
+    words: &[ShellWord],
+    from: usize,
+) -> Result<usize, usize> {
     let mut at = from;
     while let Some(word) = words.get(at) {
-        let Some(text) = word.literal() else { return Ok(at) };
+        let Some(text) = word.literal() else {
+            return Ok(at);
+        };
         if text == "--" {
             return Ok(at + 1);
         }
         if let Some(long) = text.strip_prefix("--") {
-            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let (name, value) = long
+                .split_once('=')
+                .map_or((long, None), |(name, value)| (name, Some(value)));
             at += match value {
                 Some(_) if options.long_valued.contain(name) => 1,
                 None if options.long_valued.contain(name) => 2,
@@ -194,22 +279,41 @@ fn letters_length(options: &WrapperEntry, letters: &str) -> Option<usize> {
 /// What `find` runs for every file.
 fn found(words: &[ShellWord]) -> InnerRuns {
     let mut inner = Vec::new();
-    let runs = |word: &ShellWord| matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
+    let runs = |word: &ShellWord| {
+        matches!(
+            word.literal(),
+            Some("-exec" | "-execdir" | "-ok" | "-okdir")
+        )
+    };
     let mut at = 1;
     while let Some(place) = words.iter().skip(at).position(runs) {
         let from = at + place + 1;
         let rest = words.get(from..).unwrap_or_default();
-        let is = |place: usize, text: &str| rest.get(place).and_then(ShellWord::literal) == Some(text);
-        let ends = |place: &usize| is(*place, ";") || (is(*place, "+") && *place > 0 && is(place - 1, "{}"));
+        let is =
+            |place: usize, text: &str| rest.get(place).and_then(ShellWord::literal) == Some(text);
+        let ends = |place: &usize| {
+            is(*place, ";") || (is(*place, "+") && *place > 0 && is(place - 1, "{}"))
+        };
         let length = (0..rest.len()).find(ends).unwrap_or(rest.len());
-        let command: Vec<ShellWord> = rest.iter().take(length).map(|word| with_unknown(word, "{}")).collect();
+        let command: Vec<ShellWord> = rest
+            .iter()
+            .take(length)
+            .map(|word| with_unknown(word, "{}"))
+            .collect();
         if !command.is_empty() {
-            inner.push(InnerRun::Command { from, words: command.into(), same_shell: false });
+            inner.push(InnerRun::Command {
+                from,
+                words: command.into(),
+                same_shell: false,
+            });
         }
         // What follows another `-exec` in the command is the command's business.
         at = from + length;
     }
-    InnerRuns { role: CommandRole::Acts, inner }
+    InnerRuns {
+        role: CommandRole::Acts,
+        inner,
+    }
 }
 
 /// A wrapper of many shapes: a rule must name at least its first operand.

@@ -1,7 +1,7 @@
 //! Which files the words of a command name, or may name once the shell has expanded them.
 //!
-//! A word that only the shell knows is compared as a [`shape`](crate::shape): where a file that a rule denies, or one that is
-//! protected, could come of it, the command is asked.
+//! A word that only the shell knows is compared as a [`shape`](crate::shape): where a file that a
+//! rule denies, or one that is protected, could come of it, the command is asked.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -33,33 +33,57 @@ struct NamedRun<'r> {
 impl LineJudge<'_> {
     /// A file named in the command that a rule on files denies or asks for, or that may be one.
     pub(super) fn forbidden_words(&self, run: &ProgramRun) -> Option<Ruling> {
-        let of_files =
-            |decision| self.rules(decision).iter().any(|rule| matches!(rule.pattern(), CallPattern::Path(_)));
+        let of_files = |decision| {
+            self.rules(decision)
+                .iter()
+                .any(|rule| matches!(rule.pattern(), CallPattern::Path(_)))
+        };
         if !of_files(Decision::Deny) && !of_files(Decision::Ask) {
             return None;
         }
         let NamedRun { run, operands } = self.with_names(run);
         let run = &*run;
         let mut seen = HashSet::new();
-        let words = run.words.iter().skip(1).filter(|word| seen.insert(word.source.as_str()));
+        let words = run
+            .words
+            .iter()
+            .skip(1)
+            .filter(|word| seen.insert(word.source.as_str()));
         let rulings = words.filter_map(|word| {
             let forms = self.forms(word, &run.folders);
             let rulings = [FileAccess::Read, FileAccess::Write]
                 .into_iter()
-                .filter_map(|usage| self.permissions.forbidden_file(usage, &forms, self.workspace));
+                .filter_map(|usage| {
+                    self.permissions
+                        .forbidden_file(usage, &forms, self.workspace)
+                });
             rulings.max_by_key(|ruling| ruling.decision)
         });
-        rulings.max_by_key(|ruling| ruling.decision).or_else(|| self.uncertain_words(run, operands))
+        rulings
+            .max_by_key(|ruling| ruling.decision)
+            .or_else(|| self.uncertain_words(run, operands))
     }
 
-    /// The command with the names that the shell puts in place of patterns, where they can be known.
+    /// The command with the names that the shell puts in place of patterns, where they can be
+    /// known.
     fn with_names<'r>(&self, run: &'r ProgramRun) -> NamedRun<'r> {
-        let plain = NamedRun { run: Cow::Borrowed(run), operands: Operands::Unknown };
-        let WorkingFolders::Known(folders) = &run.folders else { return plain };
+        let plain = NamedRun {
+            run: Cow::Borrowed(run),
+            operands: Operands::Unknown,
+        };
+        let WorkingFolders::Known(folders) = &run.folders else {
+            return plain;
+        };
         match folders.as_slice() {
             [folder] if self.looks_up_names => {
                 let Expanded { words, operands } = expand_words(&run.words, folder);
-                NamedRun { run: Cow::Owned(ProgramRun { words: words.into(), ..run.clone() }), operands }
+                NamedRun {
+                    run: Cow::Owned(ProgramRun {
+                        words: words.into(),
+                        ..run.clone()
+                    }),
+                    operands,
+                }
             }
             _ => plain,
         }
@@ -67,12 +91,24 @@ impl LineJudge<'_> {
 
     /// Words that may turn out to be such a file, or a folder with one in it.
     fn uncertain_words(&self, run: &ProgramRun, operands: Operands) -> Option<Ruling> {
-        let words: Vec<&ShellWord> = run.words.iter().skip(1).filter(|word| word.literal().is_none()).collect();
+        let words: Vec<&ShellWord> = run
+            .words
+            .iter()
+            .skip(1)
+            .filter(|word| word.literal().is_none())
+            .collect();
         let reads = !effects::shows_no_content(&run.words);
-        let read = reads.then(|| self.uncertain(FileAccess::Read, &words, &run.folders)).flatten();
+        let read = reads
+            .then(|| self.uncertain(FileAccess::Read, &words, &run.folders))
+            .flatten();
         let writes = !effects::only_reads(&run.words, &run.risks);
-        let write = || writes.then(|| self.uncertain(FileAccess::Write, &words, &run.folders)).flatten();
-        read.or_else(write).or_else(|| self.uncertain_tree(run, &words, operands))
+        let write = || {
+            writes
+                .then(|| self.uncertain(FileAccess::Write, &words, &run.folders))
+                .flatten()
+        };
+        read.or_else(write)
+            .or_else(|| self.uncertain_tree(run, &words, operands))
     }
 
     /// A rule that may speak of one of these words.
@@ -83,72 +119,116 @@ impl LineJudge<'_> {
         folders: &WorkingFolders,
     ) -> Option<Ruling> {
         let mut unknown = words.iter().filter(|word| !shape::is_known(&word.shape));
-        let shapes = unknown.by_ref().take(MAX_UNKNOWN).map(|word| (word, shapes(&word.shape, folders)));
+        let shapes = unknown
+            .by_ref()
+            .take(MAX_UNKNOWN)
+            .map(|word| (word, shapes(&word.shape, folders)));
         let shapes: Vec<_> = shapes.collect();
         let rest = unknown.next();
         let (rule, word) = self.strict_paths(usage).find_map(|(rule, path)| {
-            let fits = |shapes: &[String]| shapes.iter().any(|shape| path.may_hit(self.workspace, shape));
-            let word = shapes.iter().find(|(_, shapes)| fits(shapes)).map(|(word, _)| *word).or(rest)?;
+            let fits = |shapes: &[String]| {
+                shapes
+                    .iter()
+                    .any(|shape| path.may_hit(self.workspace, shape))
+            };
+            let word = shapes
+                .iter()
+                .find(|(_, shapes)| fits(shapes))
+                .map(|(word, _)| *word)
+                .or(rest)?;
             Some((rule, word))
         })?;
         Some(maybe(rule, &word.source))
     }
 
     /// A command that reads whole folders, in which something may lie that a rule speaks of.
-    fn uncertain_tree(&self, run: &ProgramRun, unknown: &[&ShellWord], operands: Operands) -> Option<Ruling> {
+    fn uncertain_tree(
+        &self,
+        run: &ProgramRun,
+        unknown: &[&ShellWord],
+        operands: Operands,
+    ) -> Option<Ruling> {
         let reading = effects::tree_reading(&run.words)?;
         let words = run.words.iter().skip(1).filter_map(ShellWord::literal);
-        let mut folders: Vec<PathBuf> =
-            words.filter_map(|word| effects::resolve(&run.folders, word)).flatten().collect();
+        let mut folders: Vec<PathBuf> = words
+            .filter_map(|word| effects::resolve(&run.folders, word))
+            .flatten()
+            .collect();
         folders.retain(|folder| folder.is_dir());
         if folders.is_empty() && operands == Operands::Unknown {
-            folders = effects::resolve(&run.folders, ".").unwrap_or_else(|| vec![self.workspace.root.clone()]);
+            folders = effects::resolve(&run.folders, ".")
+                .unwrap_or_else(|| vec![self.workspace.root.clone()]);
         }
-        let shapes = unknown.iter().take(MAX_UNKNOWN).flat_map(|word| shapes(&word.shape, &run.folders));
+        let shapes = unknown
+            .iter()
+            .take(MAX_UNKNOWN)
+            .flat_map(|word| shapes(&word.shape, &run.folders));
         let shapes: Vec<String> = shapes.collect();
         let (rule, _) = self.strict_paths(FileAccess::Read).find(|(_, path)| {
             let inside = |shape: &str| path.may_lie_below(self.workspace, shape, reading);
             shapes.iter().any(|shape| inside(shape))
-                || folders.iter().any(|folder| inside(&folder.to_string_lossy()) && self.may_hold(folder, reading))
+                || folders.iter().any(|folder| {
+                    inside(&folder.to_string_lossy()) && self.may_hold(folder, reading)
+                })
         })?;
         let program = run.words.first().map_or("it", |word| &word.source);
-        let reason = format!("`{program}` reads whole folders, and the rule `{rule}` may speak of files in them");
+        let reason = format!(
+            "`{program}` reads whole folders, and the rule `{rule}` may speak of files in them"
+        );
         Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
     }
 
-    /// Whether something that may not be read lies below a folder, as far as that is looked at. The project itself is not.
+    /// Whether something that may not be read lies below a folder, as far as that is looked at. The
+    /// project itself is not.
     fn may_hold(&self, folder: &Path, reading: TreeReading) -> bool {
         if self.workspace.root.starts_with(folder) || !self.workspace.contains(folder) {
             return true;
         }
         let mut found = false;
         let seen = walk(folder, |path| {
-            let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            let hidden = path
+                .file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
             if hidden && reading == TreeReading::Visible {
                 return Descent::No;
             }
             let forms = [path.to_owned()];
-            found |= self.permissions.forbidden_file(FileAccess::Read, &forms, self.workspace).is_some();
+            found |= self
+                .permissions
+                .forbidden_file(FileAccess::Read, &forms, self.workspace)
+                .is_some();
             if found { Descent::Enough } else { Descent::Yes }
         });
         found || seen == WalkEnd::TooMuch
     }
 
-    /// The rules on files that deny or ask; none in a mode that asks nothing, where nothing is certain.
-    fn strict_paths(&self, usage: FileAccess) -> impl Iterator<Item = (&PermissionRule, &PathPattern)> {
+    /// The rules on files that deny or ask; none in a mode that asks nothing, where nothing is
+    /// certain.
+    fn strict_paths(
+        &self,
+        usage: FileAccess,
+    ) -> impl Iterator<Item = (&PermissionRule, &PathPattern)> {
         let asks = self.permissions.mode != PermissionMode::Yolo;
-        let rules = self.rules(Decision::Deny).iter().chain(self.rules(Decision::Ask)).filter(move |_| asks);
+        let rules = self
+            .rules(Decision::Deny)
+            .iter()
+            .chain(self.rules(Decision::Ask))
+            .filter(move |_| asks);
         rules.filter_map(move |rule| Some((rule, rule.path_of(usage.tools())?)))
     }
 
     /// The files a word may name: whole, or in a part of it.
     pub(super) fn forms(&self, word: &ShellWord, folders: &WorkingFolders) -> Vec<PathBuf> {
-        let Some(text) = word.literal() else { return Vec::new() };
+        let Some(text) = word.literal() else {
+            return Vec::new();
+        };
         let mut forms = Vec::new();
         for path in parts(text) {
             forms.extend(effects::resolve(folders, path).unwrap_or_default());
             match folders {
-                WorkingFolders::Known(places) => forms.extend(places.iter().map(|place| place.join(path))),
+                WorkingFolders::Known(places) => {
+                    forms.extend(places.iter().map(|place| place.join(path)))
+                }
                 WorkingFolders::Unknown => forms.push(self.workspace.root.join(path)),
             }
         }
@@ -163,13 +243,23 @@ impl LineJudge<'_> {
         let run = &*self.with_names(run).run;
         // Whoever named every word of the command knew what it is given.
         let exact = rule.command().is_some_and(CommandPattern::is_whole);
-        let known = self.protected_name(run).map(|(word, name)| protects(word, name));
-        known.or_else(|| if exact { None } else { self.maybe_protected(run) })
+        let known = self
+            .protected_name(run)
+            .map(|(word, name)| protects(word, name));
+        known.or_else(|| {
+            if exact {
+                None
+            } else {
+                self.maybe_protected(run)
+            }
+        })
     }
 
     /// Why a command is asked that a sandbox would let change a file that steers later runs.
     pub(super) fn steering_word(&self, run: &ProgramRun) -> Option<String> {
-        let (word, name) = self.protected_name(run).filter(|(_, name)| STEERING.contains(name))?;
+        let (word, name) = self
+            .protected_name(run)
+            .filter(|(_, name)| STEERING.contains(name))?;
         (!effects::changes_nothing(&run.words, &run.risks)).then(|| protects(word, name))
     }
 
@@ -180,10 +270,15 @@ impl LineJudge<'_> {
                 WordValue::Literal(text) | WordValue::Home(text) => text,
                 WordValue::Dynamic { .. } => return None,
             };
-            let inside =
-                |path: &PathBuf| self.workspace.contains(path).then(|| protected(self.workspace, path)).flatten();
+            let inside = |path: &PathBuf| {
+                self.workspace
+                    .contains(path)
+                    .then(|| protected(self.workspace, path))
+                    .flatten()
+            };
             let written = parts(text).find_map(|path| named(Path::new(path)));
-            let name = written.or_else(|| self.forms(word, &run.folders).iter().find_map(inside))?;
+            let name =
+                written.or_else(|| self.forms(word, &run.folders).iter().find_map(inside))?;
             Some((word.source.as_str(), name))
         })
     }
@@ -192,7 +287,11 @@ impl LineJudge<'_> {
         let unknown = |word: &&ShellWord| matches!(word.text, WordValue::Dynamic { .. });
         let mut words = run.words.iter().skip(1).filter(unknown);
         let mut looked = words.by_ref().take(MAX_UNKNOWN);
-        let word = looked.find(|word| shapes(&word.shape, &run.folders).iter().any(|shape| self.is_maybe(shape)));
+        let word = looked.find(|word| {
+            shapes(&word.shape, &run.folders)
+                .iter()
+                .any(|shape| self.is_maybe(shape))
+        });
         let word = word.or_else(|| words.next())?;
         Some(format!(
             "`{}` may name a protected file: only the shell knows, and a rule for the beginning of a command does not cover that",
@@ -209,13 +308,26 @@ impl LineJudge<'_> {
             || PROTECTED.iter().chain(STEERING).any(|name| {
                 let wanted: Vec<&str> = name.split('/').collect();
                 parts.windows(wanted.len()).enumerate().any(|(at, window)| {
-                    window.iter().zip(&wanted).all(|(part, wanted)| overlap(part, wanted))
-                        && (name.starts_with('.') || window.iter().any(|part| part.contains(MANY)) || {
-                            // The shell puts in only what is there.
-                            let folder = inside.split('/').take(at).collect::<Vec<_>>().join("/");
-                            let folder = format!("{}{folder}", if inside.len() < shape.len() { &root } else { "" });
-                            !shape::is_known(&folder) || has(&folder, name)
-                        })
+                    window
+                        .iter()
+                        .zip(&wanted)
+                        .all(|(part, wanted)| overlap(part, wanted))
+                        && (name.starts_with('.')
+                            || window.iter().any(|part| part.contains(MANY))
+                            || {
+                                // The shell puts in only what is there.
+                                let folder =
+                                    inside.split('/').take(at).collect::<Vec<_>>().join("/");
+                                let folder = format!(
+                                    "{}{folder}",
+                                    if inside.len() < shape.len() {
+                                        &root
+                                    } else {
+                                        ""
+                                    }
+                                );
+                                !shape::is_known(&folder) || has(&folder, name)
+                            })
                 })
             })
     }
@@ -226,17 +338,34 @@ fn shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
     if let Some(at) = text.rfind([ANY, HOME]) {
         let (name, rest) = text[at..].split_once('/').unwrap_or((&text[at..], ""));
         let behind = name.trim_start_matches([ANY, HOME]);
-        let name = if behind == "." || overlap(behind, "..") { name.trim_end_matches(behind) } else { name };
+        let name = if behind == "." || overlap(behind, "..") {
+            name.trim_end_matches(behind)
+        } else {
+            name
+        };
         return vec![shape::below(name, rest)];
     }
     let of_part = |part: &str| {
-        let known = part.find(|c: char| !shape::is_known(c.encode_utf8(&mut [0; 4]))).unwrap_or(part.len());
-        let lead = part.get(..known).and_then(|lead| lead.rfind('/')).map_or(0, |slash| slash + 1);
+        let known = part
+            .find(|c: char| !shape::is_known(c.encode_utf8(&mut [0; 4])))
+            .unwrap_or(part.len());
+        let lead = part
+            .get(..known)
+            .and_then(|lead| lead.rfind('/'))
+            .map_or(0, |slash| slash + 1);
         let (folder, rest) = part.split_at(lead);
         let found = effects::resolve(folders, if folder.is_empty() { "." } else { folder });
-        let found = found.map(|paths| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect());
+        let found = found.map(|paths| {
+            paths
+                .iter()
+                .map(|path| path.to_string_lossy().into_owned())
+                .collect()
+        });
         let found: Vec<String> = found.unwrap_or_else(|| vec![ANY.to_string()]);
-        found.iter().map(|folder| shape::below(folder.trim_end_matches('/'), rest)).collect::<Vec<_>>()
+        found
+            .iter()
+            .map(|folder| shape::below(folder.trim_end_matches('/'), rest))
+            .collect::<Vec<_>>()
     };
     parts(text).flat_map(of_part).collect()
 }
@@ -244,7 +373,11 @@ fn shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
 /// Whether a folder has an entry of this name, in any spelling.
 fn has(folder: &str, name: &str) -> bool {
     let entries = fs::read_dir(if folder.is_empty() { "/" } else { folder });
-    entries.into_iter().flatten().flatten().any(|entry| folded(&entry.file_name().to_string_lossy()) == name)
+    entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| folded(&entry.file_name().to_string_lossy()) == name)
 }
 
 fn protects(word: &str, name: &str) -> String {
@@ -256,10 +389,21 @@ fn maybe(rule: &PermissionRule, shown: &str) -> Ruling {
     Ruling::new(Decision::Ask, reason).with_rule(rule)
 }
 
-/// The texts in a word that may be paths: the whole, what is behind a short option, and what is beside a separator.
+/// The texts in a word that may be paths: the whole, what is behind a short option, and what is
+/// beside a separator.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
-    let attached = text.strip_prefix('-').and_then(|rest| rest.get(1..)).filter(|_| !text.starts_with("--"));
+    let attached = text
+        .strip_prefix('-')
+        .and_then(|rest| rest.get(1..))
+        .filter(|_| !text.starts_with("--"));
     let front = text.split_once(':').map(|(front, _)| front);
-    let behind = text.match_indices(['=', '@', ':', ',', '<']).take(16).filter_map(|(at, _)| text.get(at + 1..));
-    std::iter::once(text).chain(attached).chain(front).chain(behind).filter(|part| !part.is_empty())
+    let behind = text
+        .match_indices(['=', '@', ':', ',', '<'])
+        .take(16)
+        .filter_map(|(at, _)| text.get(at + 1..));
+    std::iter::once(text)
+        .chain(attached)
+        .chain(front)
+        .chain(behind)
+        .filter(|part| !part.is_empty())
 }

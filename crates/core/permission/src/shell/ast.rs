@@ -153,7 +153,10 @@ impl ShellWord {
     pub(crate) fn unknown(source: &str) -> Self {
         Self {
             source: source.to_owned(),
-            text: WordValue::Dynamic { lead: String::new(), splits: WordSplitting::Yes },
+            text: WordValue::Dynamic {
+                lead: String::new(),
+                splits: WordSplitting::Yes,
+            },
             shape: ANY.to_string(),
             scripts: Vec::new(),
         }
@@ -170,6 +173,7 @@ impl ShellWord {
 
     /// Whether it is a flag, as far as that is known.
     pub(crate) fn is_flag(&self) -> bool {
-        self.literal().is_some_and(|text| text.len() > 1 && text.starts_with('-'))
+        self.literal()
+            .is_some_and(|text| text.len() > 1 && text.starts_with('-'))
     }
 }

@@ -1,5 +1,6 @@
-//! A place in a command line. A backslash before a line break joins two lines wherever the shell still looks for words, so
-//! the cursor steps over it; where it means something else, the `raw` functions are used.
+//! A place in a command line. A backslash before a line break joins two lines wherever the shell
+//! still looks for words, so the cursor steps over it; where it means something else, the `raw`
+//! functions are used.
 
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
@@ -73,7 +74,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The rest of this line, without its end; the cursor is behind the end then. None when there is no line any more.
+    /// The rest of this line, without its end; the cursor is behind the end then. None when there
+    /// is no line any more.
     pub(super) fn raw_line(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         if rest.is_empty() {

@@ -24,7 +24,11 @@ impl ShellParser<'_> {
                 let start = self.cursor.at();
                 self.braced_parameter()?;
                 let several = self.cursor.since(start).contains('@');
-                word.expands(if several { QuoteContext::Outside } else { quotes });
+                word.expands(if several {
+                    QuoteContext::Outside
+                } else {
+                    quotes
+                });
             }
             Some('[') => return Err(UnsupportedSyntax("arithmetic")),
             Some('\'') if quotes == QuoteContext::Outside => {
@@ -73,7 +77,8 @@ impl ShellParser<'_> {
         Ok(script)
     }
 
-    /// After `$((`: numbers and operators only. A name could hold a subscript, and a subscript can run commands.
+    /// After `$((`: numbers and operators only. A name could hold a subscript, and a subscript can
+    /// run commands.
     fn arithmetic(&mut self) -> Result<()> {
         let arithmetic = UnsupportedSyntax("arithmetic");
         let mut open = 0_usize;
@@ -122,8 +127,14 @@ impl ShellParser<'_> {
 
     /// The operators that neither assign, nor calculate, nor expand twice.
     fn operator(&mut self) -> Result<()> {
-        const HARMLESS: [&str; 14] = [":-", ":+", ":?", "##", "%%", "//", "^^", ",,", "-", "+", "?", "#", "%", "/"];
-        if HARMLESS.iter().any(|operator| self.cursor.eat(operator)) { Ok(()) } else { Err(PARAMETER) }
+        const HARMLESS: [&str; 14] = [
+            ":-", ":+", ":?", "##", "%%", "//", "^^", ",,", "-", "+", "?", "#", "%", "/",
+        ];
+        if HARMLESS.iter().any(|operator| self.cursor.eat(operator)) {
+            Ok(())
+        } else {
+            Err(PARAMETER)
+        }
     }
 
     fn number(&mut self) {
@@ -133,11 +144,19 @@ impl ShellParser<'_> {
     }
 
     /// After an opening backquote. What is escaped in it would have to be read twice.
-    pub(super) fn backquoted(&mut self, word: &mut WordBuilder, quotes: QuoteContext) -> Result<()> {
+    pub(super) fn backquoted(
+        &mut self,
+        word: &mut WordBuilder,
+        quotes: QuoteContext,
+    ) -> Result<()> {
         word.expands(quotes);
         let start = self.cursor.at();
         loop {
-            match self.cursor.raw_next().ok_or(UnsupportedSyntax("a backquote without its end"))? {
+            match self
+                .cursor
+                .raw_next()
+                .ok_or(UnsupportedSyntax("a backquote without its end"))?
+            {
                 '`' => break,
                 '\\' => return Err(UnsupportedSyntax("an escape between backquotes")),
                 _ => {}

@@ -2,16 +2,16 @@
 
 use super::word::ends_word;
 use super::{
-    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect, Result, ShellCommand,
-    ShellParser, ShellScript, ShellWord, SimpleCommand, UnsupportedSyntax,
+    CompoundCommand, CompoundKind, FunctionDefinition, JobMode, ListOperator, Pipeline, Redirect,
+    Result, ShellCommand, ShellParser, ShellScript, ShellWord, SimpleCommand, UnsupportedSyntax,
 };
 
 const SYNTAX: UnsupportedSyntax = UnsupportedSyntax("a syntax this program does not know");
 
 /// Words that mean something of their own where a command begins.
 const RESERVED: [&str; 22] = [
-    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
-    "in", "select", "then", "time", "until", "while",
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
 /// What a script ends at.
@@ -33,7 +33,11 @@ impl ShellParser<'_> {
         loop {
             self.gap()?;
             if self.at_end(end)? {
-                return if operator == ListOperator::Then { Ok(script) } else { Err(SYNTAX) };
+                return if operator == ListOperator::Then {
+                    Ok(script)
+                } else {
+                    Err(SYNTAX)
+                };
             }
             let commands = self.pipeline()?;
             self.cursor.skip_blanks();
@@ -46,7 +50,11 @@ impl ShellParser<'_> {
                 mode = self.separator(end)?;
                 ListOperator::Then
             };
-            script.items.push(Pipeline { operator, commands, mode });
+            script.items.push(Pipeline {
+                operator,
+                commands,
+                mode,
+            });
             operator = next;
         }
     }
@@ -55,7 +63,11 @@ impl ShellParser<'_> {
     fn separator(&mut self, end: ScriptEnd) -> Result<JobMode> {
         self.comment();
         if self.cursor.looking_at(";;") || self.cursor.looking_at(";&") {
-            return if end == ScriptEnd::Case { Ok(JobMode::Foreground) } else { Err(SYNTAX) };
+            return if end == ScriptEnd::Case {
+                Ok(JobMode::Foreground)
+            } else {
+                Err(SYNTAX)
+            };
         }
         match self.cursor.peek() {
             Some('&') => {
@@ -100,9 +112,9 @@ impl ShellParser<'_> {
             _ if over => Err(UnsupportedSyntax("something that is opened and not closed")),
             ScriptEnd::Parenthesis => Ok(self.cursor.eat(")")),
             ScriptEnd::Word(words) => Ok(words.iter().any(|word| self.at_reserved(word))),
-            ScriptEnd::Case => {
-                Ok(self.cursor.looking_at(";;") || self.cursor.looking_at(";&") || self.at_reserved("esac"))
-            }
+            ScriptEnd::Case => Ok(self.cursor.looking_at(";;")
+                || self.cursor.looking_at(";&")
+                || self.at_reserved("esac")),
         }
     }
 
@@ -117,7 +129,11 @@ impl ShellParser<'_> {
     }
 
     fn expect_reserved(&mut self, wanted: &str) -> Result<()> {
-        if self.eat_reserved(wanted) { Ok(()) } else { Err(SYNTAX) }
+        if self.eat_reserved(wanted) {
+            Ok(())
+        } else {
+            Err(SYNTAX)
+        }
     }
 
     fn pipeline(&mut self) -> Result<Vec<ShellCommand>> {
@@ -151,7 +167,9 @@ impl ShellParser<'_> {
         }
         if self.cursor.eat("(") {
             let inner = self.deeper(|inner| inner.script(ScriptEnd::Parenthesis))?;
-            return self.compound(CompoundKind::Subshell, Vec::new(), vec![inner]).map(ShellCommand::Compound);
+            return self
+                .compound(CompoundKind::Subshell, Vec::new(), vec![inner])
+                .map(ShellCommand::Compound);
         }
         let reserved = RESERVED.iter().copied().find(|word| self.at_reserved(word));
         match reserved {
@@ -159,9 +177,9 @@ impl ShellParser<'_> {
             Some("[[") => self.test(),
             Some("function") => self.function_by_keyword(),
             Some("coproc") => Err(UnsupportedSyntax("a coprocess")),
-            Some("{" | "if" | "while" | "until" | "for" | "select" | "case") => {
-                self.deeper(Self::compound_by_keyword).map(ShellCommand::Compound)
-            }
+            Some("{" | "if" | "while" | "until" | "for" | "select" | "case") => self
+                .deeper(Self::compound_by_keyword)
+                .map(ShellCommand::Compound),
             Some(_) => Err(SYNTAX),
         }
     }
@@ -286,7 +304,12 @@ impl ShellParser<'_> {
     ) -> Result<CompoundCommand> {
         let mut redirects = Vec::new();
         self.redirects(&mut redirects)?;
-        Ok(CompoundCommand { kind, words, scripts, redirects })
+        Ok(CompoundCommand {
+            kind,
+            words,
+            scripts,
+            redirects,
+        })
     }
 
     fn redirects(&mut self, redirects: &mut Vec<Redirect>) -> Result<()> {
@@ -299,7 +322,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// `[[ … ]]`, without the operators that calculate or look at variables by name: these can run commands.
+    /// `[[ … ]]`, without the operators that calculate or look at variables by name: these can run
+    /// commands.
     fn test(&mut self) -> Result<ShellCommand> {
         const CALCULATE: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         self.expect_reserved("[[")?;
@@ -313,7 +337,10 @@ impl ShellParser<'_> {
                 continue;
             }
             let word = self.word()?;
-            if word.literal().is_some_and(|text| CALCULATE.contains(&text) || text == "=~") {
+            if word
+                .literal()
+                .is_some_and(|text| CALCULATE.contains(&text) || text == "=~")
+            {
                 return Err(UnsupportedSyntax("a test that calculates"));
             }
             words.push(word);
@@ -340,10 +367,13 @@ impl ShellParser<'_> {
     fn function(&mut self, name: String) -> Result<ShellCommand> {
         self.gap()?;
         match self.deeper(Self::command)? {
-            ShellCommand::Compound(body) => {
-                Ok(ShellCommand::Function(FunctionDefinition { name, body: Box::new(body) }))
+            ShellCommand::Compound(body) => Ok(ShellCommand::Function(FunctionDefinition {
+                name,
+                body: Box::new(body),
+            })),
+            ShellCommand::Simple(_) | ShellCommand::Function(_) | ShellCommand::Test { .. } => {
+                Err(SYNTAX)
             }
-            ShellCommand::Simple(_) | ShellCommand::Function(_) | ShellCommand::Test { .. } => Err(SYNTAX),
         }
     }
 
@@ -358,7 +388,9 @@ impl ShellParser<'_> {
                     break;
                 }
                 Some('(')
-                    if simple.words.len() == 1 && simple.assignments.is_empty() && simple.redirects.is_empty() =>
+                    if simple.words.len() == 1
+                        && simple.assignments.is_empty()
+                        && simple.redirects.is_empty() =>
                 {
                     return self.function_by_parentheses(simple);
                 }
@@ -377,7 +409,11 @@ impl ShellParser<'_> {
                 simple.words.push(word);
             }
         }
-        if simple == SimpleCommand::default() { Err(SYNTAX) } else { Ok(ShellCommand::Simple(simple)) }
+        if simple == SimpleCommand::default() {
+            Err(SYNTAX)
+        } else {
+            Ok(ShellCommand::Simple(simple))
+        }
     }
 
     fn function_by_parentheses(&mut self, simple: SimpleCommand) -> Result<ShellCommand> {
@@ -392,10 +428,15 @@ impl ShellParser<'_> {
 
 /// `NAME=…`, `NAME+=…`, `NAME[…]=…`: where it stands before the command, it sets a variable.
 pub(crate) fn is_assignment(source: &str) -> bool {
-    let name_end = source.find(|c: char| !(c == '_' || c.is_ascii_alphanumeric())).unwrap_or(source.len());
+    let name_end = source
+        .find(|c: char| !(c == '_' || c.is_ascii_alphanumeric()))
+        .unwrap_or(source.len());
     let (name, rest) = source.split_at(name_end);
     let named = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
-    named && (rest.starts_with('=') || rest.starts_with("+=") || (rest.starts_with('[') && rest.contains('=')))
+    named
+        && (rest.starts_with('=')
+            || rest.starts_with("+=")
+            || (rest.starts_with('[') && rest.contains('=')))
 }
 
 /// `{name}`, which takes the number of a new descriptor when a redirect follows.

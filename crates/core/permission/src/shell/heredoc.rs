@@ -3,7 +3,8 @@
 use super::{Result, ShellParser, ShellWord, UnsupportedSyntax};
 
 /// Versions of bash disagree on where such a body ends.
-pub(super) const HERE_DOCUMENT: UnsupportedSyntax = UnsupportedSyntax("a here-document inside a substitution");
+pub(super) const HERE_DOCUMENT: UnsupportedSyntax =
+    UnsupportedSyntax("a here-document inside a substitution");
 
 /// Whether here-documents may begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,14 +29,27 @@ impl ShellParser<'_> {
         }
         self.cursor.skip_blanks();
         let word = self.word()?;
-        let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.!+%".contains(c));
+        let plain = |text: &str| {
+            text.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-.!+%".contains(c))
+        };
         match word.literal() {
-            Some(delimiter) if !delimiter.is_empty() && plain(delimiter) && word.source.trim().lines().count() == 1 => {
+            Some(delimiter)
+                if !delimiter.is_empty()
+                    && plain(delimiter)
+                    && word.source.trim().lines().count() == 1 =>
+            {
                 let literal = word.source != delimiter;
-                self.pending.push(PendingHereDocument { delimiter: delimiter.to_owned(), literal, strips_tabs });
+                self.pending.push(PendingHereDocument {
+                    delimiter: delimiter.to_owned(),
+                    literal,
+                    strips_tabs,
+                });
                 Ok(word)
             }
-            _ => Err(UnsupportedSyntax("a here-document with an unusual delimiter")),
+            _ => Err(UnsupportedSyntax(
+                "a here-document with an unusual delimiter",
+            )),
         }
     }
 
@@ -47,8 +61,15 @@ impl ShellParser<'_> {
         for pending in std::mem::take(&mut self.pending) {
             let mut body = String::new();
             loop {
-                let line = self.cursor.raw_line().ok_or(UnsupportedSyntax("a here-document without its end"))?;
-                let line = if pending.strips_tabs { line.trim_start_matches('\t') } else { line };
+                let line = self
+                    .cursor
+                    .raw_line()
+                    .ok_or(UnsupportedSyntax("a here-document without its end"))?;
+                let line = if pending.strips_tabs {
+                    line.trim_start_matches('\t')
+                } else {
+                    line
+                };
                 if line == pending.delimiter {
                     break;
                 }

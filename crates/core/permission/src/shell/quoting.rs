@@ -7,7 +7,11 @@ impl ShellParser<'_> {
     /// After the opening `'`.
     pub(super) fn single_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         loop {
-            match self.cursor.raw_next().ok_or(UnsupportedSyntax("a quote without its end"))? {
+            match self
+                .cursor
+                .raw_next()
+                .ok_or(UnsupportedSyntax("a quote without its end"))?
+            {
                 '\'' => return Ok(()),
                 other => word.push(other),
             }
@@ -17,7 +21,11 @@ impl ShellParser<'_> {
     /// After the opening `"`.
     pub(super) fn double_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         loop {
-            match self.cursor.next().ok_or(UnsupportedSyntax("a quote without its end"))? {
+            match self
+                .cursor
+                .next()
+                .ok_or(UnsupportedSyntax("a quote without its end"))?
+            {
                 '"' => return Ok(()),
                 '\\' => self.escape_in_text(word)?,
                 '$' => self.dollar(word, QuoteContext::Inside)?,
@@ -29,7 +37,11 @@ impl ShellParser<'_> {
 
     /// A backslash where only some characters can be escaped.
     fn escape_in_text(&mut self, word: &mut WordBuilder) -> Result<()> {
-        match self.cursor.raw_next().ok_or(UnsupportedSyntax("a backslash at its end"))? {
+        match self
+            .cursor
+            .raw_next()
+            .ok_or(UnsupportedSyntax("a backslash at its end"))?
+        {
             // A joined line was stepped over already.
             escaped @ ('$' | '`' | '"' | '\\') => word.push(escaped),
             other => {
@@ -44,7 +56,10 @@ impl ShellParser<'_> {
     pub(super) fn ansi_quoted(&mut self, word: &mut WordBuilder) -> Result<()> {
         let unusual = UnsupportedSyntax("an unusual escape in `$'…'`");
         loop {
-            let c = self.cursor.raw_next().ok_or(UnsupportedSyntax("a quote without its end"))?;
+            let c = self
+                .cursor
+                .raw_next()
+                .ok_or(UnsupportedSyntax("a quote without its end"))?;
             match c {
                 '\'' => return Ok(()),
                 '\\' => {}
@@ -83,7 +98,8 @@ impl ShellParser<'_> {
         char::from_u32(code).filter(|c| digits > 0 && matches!(c, ' '..='~'))
     }
 
-    /// What the substitutions run in a text that is expanded like a double-quoted one but ends by itself.
+    /// What the substitutions run in a text that is expanded like a double-quoted one but ends by
+    /// itself.
     pub(super) fn scripts_of_text(&self, text: &str) -> Result<Vec<ShellScript>> {
         let mut inner = ShellParser::over(text, self.depth);
         let mut word = WordBuilder::default();

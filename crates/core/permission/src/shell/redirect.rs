@@ -28,25 +28,44 @@ impl ShellParser<'_> {
     fn operator_and_target(&mut self) -> Result<Redirect> {
         use RedirectKind::{Inner, Read, Write};
         // The longest first.
-        for (operator, kind) in
-            [("<<<", Inner), ("&>>", Write), ("&>", Write), (">>", Write), (">|", Write), ("<>", Write)]
-        {
+        for (operator, kind) in [
+            ("<<<", Inner),
+            ("&>>", Write),
+            ("&>", Write),
+            (">>", Write),
+            (">|", Write),
+            ("<>", Write),
+        ] {
             if self.cursor.eat(operator) {
-                return Ok(Redirect { kind, target: self.target()? });
+                return Ok(Redirect {
+                    kind,
+                    target: self.target()?,
+                });
             }
         }
         if self.cursor.eat("<<-") {
-            return Ok(Redirect { kind: Inner, target: self.here_document(true)? });
+            return Ok(Redirect {
+                kind: Inner,
+                target: self.here_document(true)?,
+            });
         }
         if self.cursor.eat("<<") {
-            return Ok(Redirect { kind: Inner, target: self.here_document(false)? });
+            return Ok(Redirect {
+                kind: Inner,
+                target: self.here_document(false)?,
+            });
         }
         if self.cursor.eat("<&") {
             let target = self.target()?;
             if !is_descriptor(&target) {
-                return Err(UnsupportedSyntax("a copy of a descriptor that is not a number"));
+                return Err(UnsupportedSyntax(
+                    "a copy of a descriptor that is not a number",
+                ));
             }
-            return Ok(Redirect { kind: Inner, target });
+            return Ok(Redirect {
+                kind: Inner,
+                target,
+            });
         }
         if self.cursor.eat(">&") {
             let target = self.target()?;
@@ -57,7 +76,10 @@ impl ShellParser<'_> {
         if kind == Read {
             self.cursor.eat("<");
         }
-        Ok(Redirect { kind, target: self.target()? })
+        Ok(Redirect {
+            kind,
+            target: self.target()?,
+        })
     }
 
     fn target(&mut self) -> Result<ShellWord> {

@@ -1,7 +1,9 @@
 //! Words, piece by piece.
 
 use super::quoting::QuoteContext;
-use super::{Result, ShellParser, ShellScript, ShellWord, UnsupportedSyntax, WordSplitting, WordValue};
+use super::{
+    Result, ShellParser, ShellScript, ShellWord, UnsupportedSyntax, WordSplitting, WordValue,
+};
 use crate::shape::{ANY, HOME, MANY, ONE, STAR, UNDOTTED};
 
 /// A word that is being read.
@@ -10,7 +12,8 @@ pub(super) struct WordBuilder {
     value: String,
     /// Every text the value may become.
     shape: String,
-    /// What closes the lists and sets that were opened and not yet closed, and where the outermost begins in the value.
+    /// What closes the lists and sets that were opened and not yet closed, and where the outermost
+    /// begins in the value.
     open: Vec<char>,
     opened: usize,
     /// Where the first set of characters begins, in the value and in the shape.
@@ -69,8 +72,8 @@ impl WordBuilder {
         }
     }
 
-    /// A `]`. The shell may have taken every earlier one for a member of the first set (`[]e]`, `[[.].]e]`), so all since that one
-    /// began is unknown.
+    /// A `]`. The shell may have taken every earlier one for a member of the first set (`[]e]`,
+    /// `[[.].]e]`), so all since that one began is unknown.
     fn end_of_set(&mut self, c: char) {
         if self.open.last() == Some(&c) {
             self.open.pop();
@@ -86,10 +89,16 @@ impl WordBuilder {
         }
     }
 
-    /// Adds to the shape what the value since there may become: what names no path stays within a name.
+    /// Adds to the shape what the value since there may become: what names no path stays within a
+    /// name.
     fn unknown_since(&mut self, value: usize) {
         let inside = self.value.get(value..).unwrap_or_default();
-        self.shape.push(if inside.contains('/') || inside.contains("..") { ANY } else { MANY });
+        self.shape
+            .push(if inside.contains('/') || inside.contains("..") {
+                ANY
+            } else {
+                MANY
+            });
     }
 
     /// A tilde that only the shell knows.
@@ -115,21 +124,41 @@ impl WordBuilder {
         if self.home {
             self.shape.insert(0, HOME);
         }
-        let lead = self.known.map(|known| self.value.get(..known).unwrap_or_default());
-        let splits = if self.splits { WordSplitting::Yes } else { WordSplitting::No };
+        let lead = self
+            .known
+            .map(|known| self.value.get(..known).unwrap_or_default());
+        let splits = if self.splits {
+            WordSplitting::Yes
+        } else {
+            WordSplitting::No
+        };
         let text = match lead {
-            Some(lead) if self.home => WordValue::Dynamic { lead: format!("~{lead}"), splits },
-            Some(lead) => WordValue::Dynamic { lead: lead.to_owned(), splits },
+            Some(lead) if self.home => WordValue::Dynamic {
+                lead: format!("~{lead}"),
+                splits,
+            },
+            Some(lead) => WordValue::Dynamic {
+                lead: lead.to_owned(),
+                splits,
+            },
             None if self.home => WordValue::Home(self.value),
             None => WordValue::Literal(self.value),
         };
-        ShellWord { source: source.replace("\\\n", ""), text, shape: self.shape, scripts: self.scripts }
+        ShellWord {
+            source: source.replace("\\\n", ""),
+            text,
+            shape: self.shape,
+            scripts: self.scripts,
+        }
     }
 }
 
 /// What ends an unquoted word.
 pub(super) fn ends_word(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')')
+    matches!(
+        c,
+        ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'
+    )
 }
 
 impl ShellParser<'_> {
@@ -170,7 +199,11 @@ impl ShellParser<'_> {
         match c {
             '\'' => self.single_quoted(word)?,
             '"' => self.double_quoted(word)?,
-            '\\' => word.push(self.cursor.raw_next().ok_or(UnsupportedSyntax("a backslash at its end"))?),
+            '\\' => word.push(
+                self.cursor
+                    .raw_next()
+                    .ok_or(UnsupportedSyntax("a backslash at its end"))?,
+            ),
             '$' => self.dollar(word, QuoteContext::Outside)?,
             '`' => self.backquoted(word, QuoteContext::Outside)?,
             '~' if first => self.tilde(word),

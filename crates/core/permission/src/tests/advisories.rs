@@ -30,17 +30,34 @@ struct Advisories {
 
 #[test]
 fn published_command_lines_are_not_allowed() {
-    let Advisories { advisory } = toml::from_str(include_str!("../fixtures/advisories.toml")).unwrap();
+    let Advisories { advisory } =
+        toml::from_str(include_str!("../fixtures/advisories.toml")).unwrap();
     let project = Project::new();
     let mut wrong = Vec::new();
-    for Advisory { id, allow, deny, allows, asks, denies } in &advisory {
+    for Advisory {
+        id,
+        allow,
+        deny,
+        allows,
+        asks,
+        denies,
+    } in &advisory
+    {
         let permissions = permissions(PermissionMode::Ask, allow, &[], deny);
-        for (wanted, lines) in [(Decision::Allow, allows), (Decision::Ask, asks), (Decision::Deny, denies)] {
+        for (wanted, lines) in [
+            (Decision::Allow, allows),
+            (Decision::Ask, asks),
+            (Decision::Deny, denies),
+        ] {
             for line in lines {
                 let line = line.replace("{project}", &project.root().to_string_lossy());
-                let verdict = permissions.decide(&PermissionRequest::command(&line), &project.workspace);
+                let verdict =
+                    permissions.decide(&PermissionRequest::command(&line), &project.workspace);
                 if verdict.decision != wanted {
-                    wrong.push(format!("{id} {line:?}: {} instead of {wanted}: {}", verdict.decision, verdict.reason));
+                    wrong.push(format!(
+                        "{id} {line:?}: {} instead of {wanted}: {}",
+                        verdict.decision, verdict.reason
+                    ));
                 }
             }
         }

@@ -39,14 +39,19 @@ fn every_line_of_the_fixture_comes_to_what_it_says() {
     let (mut lines, mut wrong) = (0, Vec::new());
     for group in &fixture.group {
         let permissions = permissions(group.mode, &group.allow, &group.ask, &group.deny);
-        let expected =
-            [(Decision::Allow, &group.allows), (Decision::Ask, &group.asks), (Decision::Deny, &group.denies)];
-        for (decision, line) in
-            expected.iter().flat_map(|(decision, lines)| lines.iter().map(move |line| (*decision, line)))
+        let expected = [
+            (Decision::Allow, &group.allows),
+            (Decision::Ask, &group.asks),
+            (Decision::Deny, &group.denies),
+        ];
+        for (decision, line) in expected
+            .iter()
+            .flat_map(|(decision, lines)| lines.iter().map(move |line| (*decision, line)))
         {
             lines += 1;
             let line = line.replace("{project}", &project.root().to_string_lossy());
-            let verdict = permissions.decide(&PermissionRequest::command(&line), &project.workspace);
+            let verdict =
+                permissions.decide(&PermissionRequest::command(&line), &project.workspace);
             if verdict.decision != decision {
                 wrong.push(format!(
                     "[{}] {line:?}: {} instead of {decision}: {}",
@@ -55,31 +60,47 @@ fn every_line_of_the_fixture_comes_to_what_it_says() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {lines} lines are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {lines} lines are wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     assert!(lines >= 1_300, "{lines}");
 }
 
-/// Every verdict with its reason and its parts: what programs do with their arguments is data, and a change of the data that
-/// changes a decision or a sentence shows here.
+/// Every verdict with its reason and its parts: what programs do with their arguments is data, and
+/// a change of the data that changes a decision or a sentence shows here.
 #[test]
 fn every_verdict_of_the_fixture_stays_as_it_is() {
     let fixture: Fixture = toml::from_str(include_str!("../fixtures/commands.toml")).unwrap();
     let project = Project::new();
-    let (root, top) = (project.root().to_str().unwrap(), project.root().parent().unwrap().to_str().unwrap());
+    let (root, top) = (
+        project.root().to_str().unwrap(),
+        project.root().parent().unwrap().to_str().unwrap(),
+    );
     let mut text = String::new();
     for group in &fixture.group {
         let _ = writeln!(text, "\n# {}", group.name);
         let permissions = permissions(group.mode, &group.allow, &group.ask, &group.deny);
         for line in group.allows.iter().chain(&group.asks).chain(&group.denies) {
-            let verdict =
-                permissions.decide(&PermissionRequest::command(&line.replace("{project}", root)), &project.workspace);
+            let verdict = permissions.decide(
+                &PermissionRequest::command(&line.replace("{project}", root)),
+                &project.workspace,
+            );
             let _ = write!(text, "{} {line:?}: {}", verdict.decision, verdict.reason);
             if verdict.parts.len() > 1 {
-                let parts = verdict.parts.iter().map(|part| format!("{} {:?}", part.decision, part.command));
+                let parts = verdict
+                    .parts
+                    .iter()
+                    .map(|part| format!("{} {:?}", part.decision, part.command));
                 let _ = write!(text, " [{}]", parts.collect::<Vec<_>>().join(", "));
             }
             text.push('\n');
         }
     }
-    insta::assert_snapshot!("verdicts", text.replace(root, "/project").replace(top, "/top"));
+    insta::assert_snapshot!(
+        "verdicts",
+        text.replace(root, "/project").replace(top, "/top")
+    );
 }

@@ -123,17 +123,28 @@ fn project() -> Project {
 }
 
 fn confined(mode: PermissionMode, allow: &[&str]) -> Permissions {
-    Permissions { confinement: Confinement::Sandbox, ..permissions(mode, allow, &[], &[]) }
+    Permissions {
+        confinement: Confinement::Sandbox,
+        ..permissions(mode, allow, &[], &[])
+    }
 }
 
 #[test]
 fn a_rule_on_commits_lets_them_through() {
     let project = project();
-    for rule in ["execute_command(git commit:*)", "Bash(git commit:*)", "execute_command"] {
+    for rule in [
+        "execute_command(git commit:*)",
+        "Bash(git commit:*)",
+        "execute_command",
+    ] {
         let permissions = confined(PermissionMode::Ask, &[rule]);
         for line in COMMITS {
             let verdict = verdict(&permissions, &project, line);
-            assert!(verdict.decision == Decision::Allow && verdict.commits, "{rule} {line}: {}", verdict.reason);
+            assert!(
+                verdict.decision == Decision::Allow && verdict.commits,
+                "{rule} {line}: {}",
+                verdict.reason
+            );
         }
     }
 }
@@ -142,23 +153,40 @@ fn a_rule_on_commits_lets_them_through() {
 fn what_does_more_may_not_write_to_the_repository() {
     let project = project();
     for allow in [
-        &["execute_command(git commit:*)", "execute_command(git add:*)"][..],
+        &[
+            "execute_command(git commit:*)",
+            "execute_command(git add:*)",
+        ][..],
         &["execute_command(git:*)"],
         &["execute_command"],
     ] {
-        for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+        for mode in [
+            PermissionMode::Ask,
+            PermissionMode::AcceptEdits,
+            PermissionMode::Auto,
+        ] {
             let permissions = confined(mode, allow);
             for line in OTHERS {
-                assert!(!verdict(&permissions, &project, line).commits, "{allow:?} {mode} {line}");
+                assert!(
+                    !verdict(&permissions, &project, line).commits,
+                    "{allow:?} {mode} {line}"
+                );
             }
         }
     }
     let permissions = confined(PermissionMode::Ask, &["execute_command(git commit:*)"]);
     for line in [
-        "git -c core.editor=sh commit", "git commit -m \"$(make)\"", "git commit -m x > log", "git add /etc/passwd",
+        "git -c core.editor=sh commit",
+        "git commit -m \"$(make)\"",
+        "git commit -m x > log",
+        "git add /etc/passwd",
         "git add $x",
     ] {
-        assert_eq!(verdict(&permissions, &project, line).decision, Decision::Ask, "{line}");
+        assert_eq!(
+            verdict(&permissions, &project, line).decision,
+            Decision::Ask,
+            "{line}"
+        );
     }
 }
 
@@ -169,39 +197,78 @@ fn a_rule_or_a_person_is_needed() {
     for line in COMMITS {
         let auto = verdict(&confined(PermissionMode::Auto, &[]), &project, line);
         assert!(auto.decision == Decision::Allow && !auto.commits, "{line}");
-        let auto = verdict(&confined(PermissionMode::Auto, &["execute_command(git commit:*)"]), &project, line);
+        let auto = verdict(
+            &confined(PermissionMode::Auto, &["execute_command(git commit:*)"]),
+            &project,
+            line,
+        );
         assert!(auto.decision == Decision::Allow && auto.commits, "{line}");
         let asked = verdict(&confined(PermissionMode::Ask, &[]), &project, line);
-        assert!(asked.decision == Decision::Ask && asked.commits, "{line}: {}", asked.reason);
-        let doubtful = PermissionRequest { requires_approval: true, ..PermissionRequest::command(line) };
-        let asked =
-            confined(PermissionMode::Ask, &["execute_command(git commit:*)"]).decide(&doubtful, &project.workspace);
-        assert!(asked.decision == Decision::Ask && asked.commits, "{line}: the model itself asks");
+        assert!(
+            asked.decision == Decision::Ask && asked.commits,
+            "{line}: {}",
+            asked.reason
+        );
+        let doubtful = PermissionRequest {
+            requires_approval: true,
+            ..PermissionRequest::command(line)
+        };
+        let asked = confined(PermissionMode::Ask, &["execute_command(git commit:*)"])
+            .decide(&doubtful, &project.workspace);
+        assert!(
+            asked.decision == Decision::Ask && asked.commits,
+            "{line}: the model itself asks"
+        );
     }
 }
 
 #[test]
 fn without_sandbox_or_trust_nothing_is_granted() {
     let project = project();
-    let trusting = confined(PermissionMode::Ask, &["execute_command(git commit:*)", "execute_command(git add:*)"]);
-    let untrusted = Permissions { rules: trusting.rules.clone().for_untrusted(), ..trusting.clone() };
+    let trusting = confined(
+        PermissionMode::Ask,
+        &[
+            "execute_command(git commit:*)",
+            "execute_command(git add:*)",
+        ],
+    );
+    let untrusted = Permissions {
+        rules: trusting.rules.clone().for_untrusted(),
+        ..trusting.clone()
+    };
     let denied = permissions(
         PermissionMode::Ask,
         &["execute_command"],
         &[],
-        &["execute_command(git commit:*)", "execute_command(git add:*)"],
+        &[
+            "execute_command(git commit:*)",
+            "execute_command(git add:*)",
+        ],
     );
-    let denied = Permissions { confinement: Confinement::Sandbox, ..denied };
+    let denied = Permissions {
+        confinement: Confinement::Sandbox,
+        ..denied
+    };
     for line in COMMITS {
         assert!(!verdict(&untrusted, &project, line).commits, "{line}");
         for confinement in [Confinement::None, Confinement::Folders] {
-            let permissions = Permissions { confinement, ..trusting.clone() };
+            let permissions = Permissions {
+                confinement,
+                ..trusting.clone()
+            };
             assert!(!verdict(&permissions, &project, line).commits, "{line}");
         }
         let verdict = verdict(&denied, &project, line);
-        assert!(verdict.decision == Decision::Deny && !verdict.commits, "{line}");
+        assert!(
+            verdict.decision == Decision::Deny && !verdict.commits,
+            "{line}"
+        );
     }
     let exact = confined(PermissionMode::Ask, &["execute_command(git commit -m x)"]);
     assert!(verdict(&exact, &project, "git commit -m x").commits);
-    assert_eq!(verdict(&exact, &project, "git add .").decision, Decision::Ask, "a rule for one commit covers no other");
+    assert_eq!(
+        verdict(&exact, &project, "git add .").decision,
+        Decision::Ask,
+        "a rule for one commit covers no other"
+    );
 }

@@ -5,7 +5,11 @@ use super::{Project, permissions};
 use crate::{PermissionRequest, Permissions, ProjectFiles, Verdict};
 
 fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> PermissionRequest<'a> {
-    let usage = if access == Access::Read { FileUse::Read } else { FileUse::Write };
+    let usage = if access == Access::Read {
+        FileUse::Read
+    } else {
+        FileUse::Write
+    };
     let files = paths.iter().map(|path| usage((*path).to_owned())).collect();
     PermissionRequest {
         tool,
@@ -18,26 +22,46 @@ fn call<'a>(tool: &'a str, access: Access, paths: &[&str]) -> PermissionRequest<
 }
 
 fn write(permissions: &Permissions, project: &Project, path: &str) -> Verdict {
-    permissions.decide(&call("write_to_file", Access::Write, &[path]), &project.workspace)
+    permissions.decide(
+        &call("write_to_file", Access::Write, &[path]),
+        &project.workspace,
+    )
 }
 
 fn read(permissions: &Permissions, project: &Project, path: &str) -> Verdict {
-    permissions.decide(&call("read_file", Access::Read, &[path]), &project.workspace)
+    permissions.decide(
+        &call("read_file", Access::Read, &[path]),
+        &project.workspace,
+    )
 }
 
 #[test]
 fn reading_in_the_project_is_allowed_and_writing_is_asked() {
     let project = Project::new();
     let permissions = permissions::<&str>(PermissionMode::Ask, &[], &[], &[]);
-    assert_eq!(read(&permissions, &project, "src/a.rs").decision, Decision::Allow);
-    assert_eq!(read(&permissions, &project, ".git/config").decision, Decision::Allow);
-    assert_eq!(write(&permissions, &project, "src/a.rs").decision, Decision::Ask);
+    assert_eq!(
+        read(&permissions, &project, "src/a.rs").decision,
+        Decision::Allow
+    );
+    assert_eq!(
+        read(&permissions, &project, ".git/config").decision,
+        Decision::Allow
+    );
+    assert_eq!(
+        write(&permissions, &project, "src/a.rs").decision,
+        Decision::Ask
+    );
 }
 
 #[test]
 fn globs_are_on_the_resolved_path() {
     let project = Project::new();
-    let permissions = permissions(PermissionMode::Ask, &["write_to_file(src/**)", "write_to_file(*.md)"], &[], &[]);
+    let permissions = permissions(
+        PermissionMode::Ask,
+        &["write_to_file(src/**)", "write_to_file(*.md)"],
+        &[],
+        &[],
+    );
     for (path, decision) in [
         ("src/a.rs", Decision::Allow),
         ("src/deep/er/a.rs", Decision::Allow),
@@ -66,10 +90,23 @@ fn a_rule_allows_only_the_tool_it_names_but_denies_all_of_its_kind() {
         &["replace_in_file(sub)"],
         &["read_file(**/.env)"],
     );
-    let edit = |path| permissions.decide(&call("replace_in_file", Access::Write, &[path]), &project.workspace).decision;
+    let edit = |path| {
+        permissions
+            .decide(
+                &call("replace_in_file", Access::Write, &[path]),
+                &project.workspace,
+            )
+            .decision
+    };
     assert_eq!(edit("src/a.rs"), Decision::Ask);
-    assert_eq!(write(&permissions, &project, "sub/a.rs").decision, Decision::Ask);
-    let search = permissions.decide(&call("search_files", Access::Read, &["src/.env"]), &project.workspace);
+    assert_eq!(
+        write(&permissions, &project, "sub/a.rs").decision,
+        Decision::Ask
+    );
+    let search = permissions.decide(
+        &call("search_files", Access::Read, &["src/.env"]),
+        &project.workspace,
+    );
     assert_eq!(search.decision, Decision::Deny);
 }
 
@@ -77,77 +114,150 @@ fn a_rule_allows_only_the_tool_it_names_but_denies_all_of_its_kind() {
 fn protected_files_lie_outside_every_pattern() {
     let project = Project::new();
     let rules = ["write_to_file(**)", "write_to_file"];
-    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+    for mode in [
+        PermissionMode::Ask,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Auto,
+    ] {
         let permissions = permissions(mode, &rules, &[], &[]);
         for path in [
-            ".git/hooks/pre-commit", ".GIT/config", "sub/up/.git/config", ".haft/config.toml", ".mcp.json",
-            "sub/.bashrc", ".g\u{200d}it/x",
+            ".git/hooks/pre-commit",
+            ".GIT/config",
+            "sub/up/.git/config",
+            ".haft/config.toml",
+            ".mcp.json",
+            "sub/.bashrc",
+            ".g\u{200d}it/x",
         ] {
             let verdict = write(&permissions, &project, path);
             assert_eq!(verdict.decision, Decision::Ask, "{path} in {mode}");
             assert!(verdict.reason.contains("protected"), "{}", verdict.reason);
             assert!(verdict.remember.is_empty(), "{path}");
         }
-        assert_eq!(write(&permissions, &project, "src/a").decision, Decision::Allow);
+        assert_eq!(
+            write(&permissions, &project, "src/a").decision,
+            Decision::Allow
+        );
     }
     let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &[], &[]);
-    assert_eq!(write(&yolo, &project, ".git/hooks/pre-commit").decision, Decision::Allow);
+    assert_eq!(
+        write(&yolo, &project, ".git/hooks/pre-commit").decision,
+        Decision::Allow
+    );
 }
 
 #[test]
 fn deny_knows_every_spelling() {
     let project = Project::new();
     for mode in [PermissionMode::Ask, PermissionMode::Yolo] {
-        let permissions = permissions(mode, &["read_file"], &[], &["read_file(secrets/**)", "read_file(**/*.pem)"]);
-        for path in
-            ["secrets/a", "SECRETS/a", "sub/up/secrets/a", "./secrets//a", "src/../secrets/a", "x/y/KEY.PEM", "key.pem"]
-        {
+        let permissions = permissions(
+            mode,
+            &["read_file"],
+            &[],
+            &["read_file(secrets/**)", "read_file(**/*.pem)"],
+        );
+        for path in [
+            "secrets/a",
+            "SECRETS/a",
+            "sub/up/secrets/a",
+            "./secrets//a",
+            "src/../secrets/a",
+            "x/y/KEY.PEM",
+            "key.pem",
+        ] {
             let verdict = read(&permissions, &project, path);
             assert_eq!(verdict.decision, Decision::Deny, "{path} in {mode}");
             assert!(verdict.rule.is_some());
         }
-        assert_eq!(read(&permissions, &project, "secretsx/a").decision, Decision::Allow);
+        assert_eq!(
+            read(&permissions, &project, "secretsx/a").decision,
+            Decision::Allow
+        );
     }
 }
 
 #[test]
 fn outside_the_project_is_asked_and_told() {
     let project = Project::new();
-    let allowed = format!("read_file({}/elsewhere/**)", project.root().parent().unwrap().display());
-    let permissions = permissions(PermissionMode::Ask, &["read_file", "read_file(**)", &allowed], &[], &[]);
+    let allowed = format!(
+        "read_file({}/elsewhere/**)",
+        project.root().parent().unwrap().display()
+    );
+    let permissions = permissions(
+        PermissionMode::Ask,
+        &["read_file", "read_file(**)", &allowed],
+        &[],
+        &[],
+    );
     for path in ["/etc/passwd", "../x", "sub/up/../x"] {
         let verdict = read(&permissions, &project, path);
         assert_eq!(verdict.decision, Decision::Ask, "{path}");
-        assert!(verdict.reason.contains("outside the project"), "{}", verdict.reason);
+        assert!(
+            verdict.reason.contains("outside the project"),
+            "{}",
+            verdict.reason
+        );
         assert_eq!(verdict.outside.len(), 1);
     }
     let verdict = read(&permissions, &project, "away/file");
-    assert_eq!((verdict.decision, verdict.outside.len()), (Decision::Allow, 1), "{}", verdict.reason);
+    assert_eq!(
+        (verdict.decision, verdict.outside.len()),
+        (Decision::Allow, 1),
+        "{}",
+        verdict.reason
+    );
 }
 
 #[test]
 fn a_call_about_several_files_needs_every_one() {
     let project = Project::new();
-    let permissions = permissions(PermissionMode::Ask, &["apply_patch(src/**)"], &[], &["apply_patch(src/lock)"]);
-    let decide = |paths: &[&str]| permissions.decide(&call("apply_patch", Access::Write, paths), &project.workspace);
+    let permissions = permissions(
+        PermissionMode::Ask,
+        &["apply_patch(src/**)"],
+        &[],
+        &["apply_patch(src/lock)"],
+    );
+    let decide = |paths: &[&str]| {
+        permissions.decide(
+            &call("apply_patch", Access::Write, paths),
+            &project.workspace,
+        )
+    };
     assert_eq!(decide(&["src/a", "src/b"]).decision, Decision::Allow);
     assert_eq!(decide(&["src/a", "sub/b"]).decision, Decision::Ask);
     assert_eq!(decide(&["src/a", "src/lock"]).decision, Decision::Deny);
-    let unknown = PermissionRequest { intent: Intent::Unknown, ..call("apply_patch", Access::Write, &[]) };
-    assert_eq!(permissions.decide(&unknown, &project.workspace).decision, Decision::Ask);
+    let unknown = PermissionRequest {
+        intent: Intent::Unknown,
+        ..call("apply_patch", Access::Write, &[])
+    };
+    assert_eq!(
+        permissions.decide(&unknown, &project.workspace).decision,
+        Decision::Ask
+    );
 }
 
 #[test]
 fn what_is_not_declared_is_asked_in_every_mode_but_yolo() {
     let project = Project::new();
     for access in [Access::Read, Access::State, Access::Write, Access::Execute] {
-        let opaque = PermissionRequest { intent: Intent::Unknown, ..call("mystery", access, &[]) };
-        for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
-            let verdict = permissions::<&str>(mode, &[], &[], &[]).decide(&opaque, &project.workspace);
+        let opaque = PermissionRequest {
+            intent: Intent::Unknown,
+            ..call("mystery", access, &[])
+        };
+        for mode in [
+            PermissionMode::Ask,
+            PermissionMode::AcceptEdits,
+            PermissionMode::Auto,
+        ] {
+            let verdict =
+                permissions::<&str>(mode, &[], &[], &[]).decide(&opaque, &project.workspace);
             assert_eq!(verdict.decision, Decision::Ask, "{mode} {access:?}");
         }
         let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &[], &[]);
-        assert_eq!(yolo.decide(&opaque, &project.workspace).decision, Decision::Allow);
+        assert_eq!(
+            yolo.decide(&opaque, &project.workspace).decision,
+            Decision::Allow
+        );
     }
 }
 
@@ -158,18 +268,50 @@ fn write_of_a_file_that_may_not_be_read_is_refused() {
     std::fs::create_dir_all(secret.parent().unwrap()).unwrap();
     std::fs::write(&secret, "k").unwrap();
     std::os::unix::fs::symlink(&secret, project.workspace.root.join("alias")).unwrap();
-    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto, PermissionMode::Yolo] {
+    for mode in [
+        PermissionMode::Ask,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Auto,
+        PermissionMode::Yolo,
+    ] {
         let denied = permissions(mode, &["edit_file(src/**)"], &[], &["read_file(src/*.key)"]);
         for path in ["src/secret.key", "./src/../src/secret.key", "alias"] {
-            for tool in ["edit_file", "replace_in_file", "multi_edit", "apply_patch", "write_to_file"] {
-                let verdict = denied.decide(&call(tool, Access::Write, &[path]), &project.workspace);
-                assert_eq!(verdict.decision, Decision::Deny, "{mode} {tool} {path}: {}", verdict.reason);
+            for tool in [
+                "edit_file",
+                "replace_in_file",
+                "multi_edit",
+                "apply_patch",
+                "write_to_file",
+            ] {
+                let verdict =
+                    denied.decide(&call(tool, Access::Write, &[path]), &project.workspace);
+                assert_eq!(
+                    verdict.decision,
+                    Decision::Deny,
+                    "{mode} {tool} {path}: {}",
+                    verdict.reason
+                );
             }
         }
         // A new file has nothing to show.
-        assert_ne!(write(&denied, &project, "src/new.key").decision, Decision::Deny, "{mode}");
+        assert_ne!(
+            write(&denied, &project, "src/new.key").decision,
+            Decision::Deny,
+            "{mode}"
+        );
     }
-    let asked = permissions(PermissionMode::AcceptEdits, &[], &["read_file(src/*.key)"], &[]);
-    assert_eq!(write(&asked, &project, "src/secret.key").decision, Decision::Ask);
-    assert_eq!(write(&asked, &project, "src/other.txt").decision, Decision::Allow);
+    let asked = permissions(
+        PermissionMode::AcceptEdits,
+        &[],
+        &["read_file(src/*.key)"],
+        &[],
+    );
+    assert_eq!(
+        write(&asked, &project, "src/secret.key").decision,
+        Decision::Ask
+    );
+    assert_eq!(
+        write(&asked, &project, "src/other.txt").decision,
+        Decision::Allow
+    );
 }

@@ -8,7 +8,11 @@ use crate::{Confinement, PermissionRequest, Permissions, ProjectFiles, shell};
 /// What a mode makes of a read, an edit, an unlisted command, and a tool of which nothing is known.
 fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
     let file = |tool, access| {
-        let usage = if access == Access::Read { FileUse::Read } else { FileUse::Write };
+        let usage = if access == Access::Read {
+            FileUse::Read
+        } else {
+            FileUse::Write
+        };
         let intent = Intent::Files(vec![usage("src/a".to_owned())]);
         PermissionRequest {
             tool,
@@ -19,9 +23,17 @@ fn decisions(permissions: &Permissions, project: &Project) -> [Decision; 4] {
             project_files: ProjectFiles::Still,
         }
     };
-    let opaque = PermissionRequest { intent: Intent::Unknown, ..file("mystery", Access::Execute) };
-    [file("read_file", Access::Read), file("write_to_file", Access::Write), PermissionRequest::command("make"), opaque]
-        .map(|call| permissions.decide(&call, &project.workspace).decision)
+    let opaque = PermissionRequest {
+        intent: Intent::Unknown,
+        ..file("mystery", Access::Execute)
+    };
+    [
+        file("read_file", Access::Read),
+        file("write_to_file", Access::Write),
+        PermissionRequest::command("make"),
+        opaque,
+    ]
+    .map(|call| permissions.decide(&call, &project.workspace).decision)
 }
 
 #[test]
@@ -35,7 +47,11 @@ fn each_mode() {
         (PermissionMode::Auto, [Allow, Allow, Ask, Ask]),
         (PermissionMode::Yolo, [Allow, Allow, Allow, Allow]),
     ] {
-        assert_eq!(decisions(&permissions::<&str>(mode, &[], &[], &[]), &project), expected, "{mode}");
+        assert_eq!(
+            decisions(&permissions::<&str>(mode, &[], &[], &[]), &project),
+            expected,
+            "{mode}"
+        );
     }
     let mut sandboxed = permissions::<&str>(PermissionMode::Auto, &[], &[], &[]);
     sandboxed.confinement = Confinement::Sandbox;
@@ -46,7 +62,12 @@ fn each_mode() {
 #[test]
 fn yolo_asks_nothing_of_files_and_commands_alike() {
     let project = Project::new();
-    let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &["read_file(notes/**)"], &["read_file(**/.env)"]);
+    let yolo = permissions::<&str>(
+        PermissionMode::Yolo,
+        &[],
+        &["read_file(notes/**)"],
+        &["read_file(**/.env)"],
+    );
     let file = |usage: fn(String) -> FileUse, path: &str| {
         let intent = Intent::Files(vec![usage(path.to_owned())]);
         let tool = "write_to_file";
@@ -60,18 +81,40 @@ fn yolo_asks_nothing_of_files_and_commands_alike() {
         };
         yolo.decide(&call, &project.workspace).decision
     };
-    for path in ["/etc/hosts", "../elsewhere/x", "away/x", ".git/config", "AGENTS.md", "notes/a", "src/a"] {
+    for path in [
+        "/etc/hosts",
+        "../elsewhere/x",
+        "away/x",
+        ".git/config",
+        "AGENTS.md",
+        "notes/a",
+        "src/a",
+    ] {
         assert_eq!(file(FileUse::Read, path), Decision::Allow, "{path}");
         assert_eq!(file(FileUse::Write, path), Decision::Allow, "{path}");
     }
     assert_eq!(file(FileUse::Read, "sub/.env"), Decision::Deny);
-    for line in
-        ["echo x > /tmp/f", "cat $x", "cat .e?v", "tee .git/config", "cd / && rm x", "git --unknown x", "grep -r x ."]
-    {
+    for line in [
+        "echo x > /tmp/f",
+        "cat $x",
+        "cat .e?v",
+        "tee .git/config",
+        "cd / && rm x",
+        "git --unknown x",
+        "grep -r x .",
+    ] {
         let decided = yolo.decide(&PermissionRequest::command(line), &project.workspace);
-        assert_eq!(decided.decision, Decision::Allow, "{line}: {}", decided.reason);
+        assert_eq!(
+            decided.decision,
+            Decision::Allow,
+            "{line}: {}",
+            decided.reason
+        );
     }
-    let decided = yolo.decide(&PermissionRequest::command("cat a $x .env"), &project.workspace);
+    let decided = yolo.decide(
+        &PermissionRequest::command("cat a $x .env"),
+        &project.workspace,
+    );
     assert_eq!(decided.decision, Decision::Deny, "{}", decided.reason);
 }
 
@@ -80,12 +123,26 @@ fn yolo_asks_nothing_of_files_and_commands_alike() {
 fn files_that_steer_later_runs_are_asked() {
     let project = Project::new();
     let everything = ["execute_command", "write_to_file", "write_to_file(**)"];
-    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+    for mode in [
+        PermissionMode::Ask,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Auto,
+    ] {
         let mut permissions = permissions(mode, &everything, &[], &[]);
-        for confinement in [Confinement::None, Confinement::Folders, Confinement::Sandbox] {
+        for confinement in [
+            Confinement::None,
+            Confinement::Folders,
+            Confinement::Sandbox,
+        ] {
             permissions.confinement = confinement;
-            for path in ["AGENTS.md", "sub/CLAUDE.md", "rust-toolchain.toml", ".cargo/config.toml", ".npmrc", ".envrc"]
-            {
+            for path in [
+                "AGENTS.md",
+                "sub/CLAUDE.md",
+                "rust-toolchain.toml",
+                ".cargo/config.toml",
+                ".npmrc",
+                ".envrc",
+            ] {
                 let intent = Intent::Files(vec![FileUse::Write(path.to_owned())]);
                 let (tool, access) = ("write_to_file", Access::Write);
                 let call = PermissionRequest {
@@ -97,7 +154,12 @@ fn files_that_steer_later_runs_are_asked() {
                     project_files: ProjectFiles::Still,
                 };
                 let verdict = permissions.decide(&call, &project.workspace);
-                assert_eq!(verdict.decision, Decision::Ask, "{mode} {path}: {}", verdict.reason);
+                assert_eq!(
+                    verdict.decision,
+                    Decision::Ask,
+                    "{mode} {path}: {}",
+                    verdict.reason
+                );
             }
             for (line, decision) in [
                 ("echo x > AGENTS.md", Decision::Ask),
@@ -106,8 +168,13 @@ fn files_that_steer_later_runs_are_asked() {
                 ("git diff AGENTS.md", Decision::Allow),
                 ("cp a src/notes.md", Decision::Allow),
             ] {
-                let verdict = permissions.decide(&PermissionRequest::command(line), &project.workspace);
-                assert_eq!(verdict.decision, decision, "{mode} {confinement:?} {line}: {}", verdict.reason);
+                let verdict =
+                    permissions.decide(&PermissionRequest::command(line), &project.workspace);
+                assert_eq!(
+                    verdict.decision, decision,
+                    "{mode} {confinement:?} {line}: {}",
+                    verdict.reason
+                );
             }
         }
     }
@@ -120,12 +187,22 @@ fn what_may_not_be_read_is_told_to_a_sandbox() {
         std::fs::create_dir_all(project.root().join(file).parent().unwrap()).unwrap();
         std::fs::write(project.root().join(file), "x").unwrap();
     }
-    let deny = ["read_file(**/.env)", "read_file(secrets/**)", "read_file(/srv/keys/**)", "write_to_file(src/**)"];
+    let deny = [
+        "read_file(**/.env)",
+        "read_file(secrets/**)",
+        "read_file(/srv/keys/**)",
+        "write_to_file(src/**)",
+    ];
     let permissions = permissions::<&str>(PermissionMode::Auto, &[], &["read_file(src/**)"], &deny);
     let mut hidden = permissions.unreadable(&project.workspace);
     hidden.sort();
     let inside = |path: &str| project.root().join(path);
-    let mut wanted = vec!["/srv/keys".into(), inside(".env"), inside("sub/.env"), inside("secrets/deep")];
+    let mut wanted = vec![
+        "/srv/keys".into(),
+        inside(".env"),
+        inside("sub/.env"),
+        inside("secrets/deep"),
+    ];
     wanted.sort();
     assert_eq!(hidden, wanted);
 }
@@ -133,8 +210,12 @@ fn what_may_not_be_read_is_told_to_a_sandbox() {
 #[test]
 fn auto_in_a_sandbox_still_honours_rules() {
     let project = Project::new();
-    let mut sandboxed =
-        permissions(PermissionMode::Auto, &[], &["execute_command(git push:*)"], &["execute_command(rm:*)"]);
+    let mut sandboxed = permissions(
+        PermissionMode::Auto,
+        &[],
+        &["execute_command(git push:*)"],
+        &["execute_command(rm:*)"],
+    );
     sandboxed.confinement = Confinement::Sandbox;
     for (line, decision) in [
         ("make > x", Decision::Allow),
@@ -179,14 +260,22 @@ fn leaving_the_sandbox_is_asked_whatever_is_allowed() {
     ] {
         let mut permissions = permissions(mode, &["execute_command(make:*)"], &[], &[]);
         permissions.confinement = confinement;
-        let leaving = PermissionRequest { leaves_sandbox: true, ..PermissionRequest::command("make") };
+        let leaving = PermissionRequest {
+            leaves_sandbox: true,
+            ..PermissionRequest::command("make")
+        };
         let verdict = permissions.decide(&leaving, &project.workspace);
-        assert_eq!(verdict.decision, decision, "{mode} {confinement:?}: {}", verdict.reason);
+        assert_eq!(
+            verdict.decision, decision,
+            "{mode} {confinement:?}: {}",
+            verdict.reason
+        );
         assert!(verdict.remember.is_empty(), "it is asked each time");
     }
 }
 
-/// What is asked for two reasons says both, and offers no rule that would not spare the next question.
+/// What is asked for two reasons says both, and offers no rule that would not spare the next
+/// question.
 #[test]
 fn every_reason_of_a_question_is_said() {
     let project = Project::new();
@@ -194,24 +283,56 @@ fn every_reason_of_a_question_is_said() {
     permissions.confinement = Confinement::Sandbox;
     for (leaves_sandbox, requires_approval, line, expected) in [
         (false, false, "make", "no rule allows `make`"),
-        (true, false, "make", "it would run outside the sandbox; no rule allows `make`"),
-        (false, true, "make", "the model itself asks for the user's approval; no rule allows `make`"),
+        (
+            true,
+            false,
+            "make",
+            "it would run outside the sandbox; no rule allows `make`",
+        ),
+        (
+            false,
+            true,
+            "make",
+            "the model itself asks for the user's approval; no rule allows `make`",
+        ),
         (
             true,
             true,
             "make",
             "it would run outside the sandbox; the model itself asks for the user's approval; no rule",
         ),
-        (true, false, "touch .git/zz", "it would run outside the sandbox; "),
-        (false, false, "make | sh", "no rule allows `make`; `sh` is a shell that reads commands from its input"),
+        (
+            true,
+            false,
+            "touch .git/zz",
+            "it would run outside the sandbox; ",
+        ),
+        (
+            false,
+            false,
+            "make | sh",
+            "no rule allows `make`; `sh` is a shell that reads commands from its input",
+        ),
     ] {
-        let call = PermissionRequest { requires_approval, leaves_sandbox, ..PermissionRequest::command(line) };
+        let call = PermissionRequest {
+            requires_approval,
+            leaves_sandbox,
+            ..PermissionRequest::command(line)
+        };
         let verdict = permissions.decide(&call, &project.workspace);
         assert_eq!(verdict.decision, Decision::Ask, "{line}");
-        assert!(verdict.reason.starts_with(expected), "{line}: {}", verdict.reason);
+        assert!(
+            verdict.reason.starts_with(expected),
+            "{line}: {}",
+            verdict.reason
+        );
         assert_eq!(verdict.leaves_sandbox, leaves_sandbox, "{line}");
         if leaves_sandbox || requires_approval {
-            assert!(verdict.remember.is_empty(), "{line}: {:?}", verdict.remember);
+            assert!(
+                verdict.remember.is_empty(),
+                "{line}: {:?}",
+                verdict.remember
+            );
         }
     }
 }
@@ -219,17 +340,38 @@ fn every_reason_of_a_question_is_said() {
 #[test]
 fn the_models_own_doubt_asks_and_its_confidence_allows_nothing() {
     let project = Project::new();
-    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+    for mode in [
+        PermissionMode::Ask,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Auto,
+    ] {
         let mut permissions = permissions(mode, &["execute_command(make:*)"], &[], &[]);
         permissions.confinement = Confinement::Sandbox;
-        let doubtful = PermissionRequest { requires_approval: true, ..PermissionRequest::command("make") };
-        assert_eq!(permissions.decide(&doubtful, &project.workspace).decision, Decision::Ask, "{mode}");
+        let doubtful = PermissionRequest {
+            requires_approval: true,
+            ..PermissionRequest::command("make")
+        };
+        assert_eq!(
+            permissions.decide(&doubtful, &project.workspace).decision,
+            Decision::Ask,
+            "{mode}"
+        );
     }
     let asks = permissions::<&str>(PermissionMode::Ask, &[], &[], &[]);
-    assert_eq!(asks.decide(&PermissionRequest::command("make"), &project.workspace).decision, Decision::Ask);
+    assert_eq!(
+        asks.decide(&PermissionRequest::command("make"), &project.workspace)
+            .decision,
+        Decision::Ask
+    );
     let yolo = permissions::<&str>(PermissionMode::Yolo, &[], &[], &[]);
-    let doubtful = PermissionRequest { requires_approval: true, ..PermissionRequest::command("make") };
-    assert_eq!(yolo.decide(&doubtful, &project.workspace).decision, Decision::Allow);
+    let doubtful = PermissionRequest {
+        requires_approval: true,
+        ..PermissionRequest::command("make")
+    };
+    assert_eq!(
+        yolo.decide(&doubtful, &project.workspace).decision,
+        Decision::Allow
+    );
 }
 
 #[test]
@@ -237,14 +379,27 @@ fn a_folder_outside_is_asked() {
     let project = Project::new();
     let permissions = permissions(
         PermissionMode::Ask,
-        &["execute_command(make)", "write_to_file(out/**)", "execute_command(echo:*)"],
+        &[
+            "execute_command(make)",
+            "write_to_file(out/**)",
+            "execute_command(echo:*)",
+        ],
         &[],
         &[],
     );
     let at = |cwd: &str, line: &str| {
-        let intent = Intent::Command { line: line.to_owned(), cwd: Some(cwd.to_owned()) };
+        let intent = Intent::Command {
+            line: line.to_owned(),
+            cwd: Some(cwd.to_owned()),
+        };
         permissions
-            .decide(&PermissionRequest { intent, ..PermissionRequest::command(line) }, &project.workspace)
+            .decide(
+                &PermissionRequest {
+                    intent,
+                    ..PermissionRequest::command(line)
+                },
+                &project.workspace,
+            )
             .decision
     };
     assert_eq!(at("src", "make"), Decision::Allow);
@@ -260,7 +415,9 @@ fn a_long_line_is_asked() {
     let permissions = permissions(PermissionMode::Ask, &["execute_command(ls:*)"], &[], &[]);
     let line = |parts: usize| vec!["ls"; parts].join("; ");
     assert_eq!(
-        permissions.decide(&PermissionRequest::command(&line(50)), &project.workspace).decision,
+        permissions
+            .decide(&PermissionRequest::command(&line(50)), &project.workspace)
+            .decision,
         Decision::Allow
     );
     let verdict = permissions.decide(&PermissionRequest::command(&line(51)), &project.workspace);
@@ -274,17 +431,37 @@ fn what_is_nested_is_looked_at_once_for_each_level() {
     let work = |wrapper: &str, count: usize| -> usize {
         let line = format!("{}ls", wrapper.repeat(count));
         let script = shell::parse(&line).unwrap();
-        let effects = effects::of_script(&script, &project.workspace, WorkingFolders::at(project.root()));
-        effects.iter().map(|effect| effect.shown.len() + effect.enclosing.len()).sum()
+        let effects = effects::of_script(
+            &script,
+            &project.workspace,
+            WorkingFolders::at(project.root()),
+        );
+        effects
+            .iter()
+            .map(|effect| effect.shown.len() + effect.enclosing.len())
+            .sum()
     };
     for wrapper in [
-        "nice ", "env ", "env A=1 ", "sudo ", "timeout 5 ", "xargs ", "eval ", "command ", "find . -exec ", "watch ",
+        "nice ",
+        "env ",
+        "env A=1 ",
+        "sudo ",
+        "timeout 5 ",
+        "xargs ",
+        "eval ",
+        "command ",
+        "find . -exec ",
+        "watch ",
         "find . -exec ls \\; -exec ",
     ] {
         let (half, whole) = (work(wrapper, 1_000), work(wrapper, 2_000));
-        assert!(whole <= half * 2 + 1_000, "{wrapper}: {half} and then {whole}");
+        assert!(
+            whole <= half * 2 + 1_000,
+            "{wrapper}: {half} and then {whole}"
+        );
     }
-    let allow = ["env", "sudo", "nice", "ls", "find . -exec"].map(|name| format!("execute_command({name}:*)"));
+    let allow = ["env", "sudo", "nice", "ls", "find . -exec"]
+        .map(|name| format!("execute_command({name}:*)"));
     let permissions = permissions(PermissionMode::Ask, &allow, &[], &[]);
     for (wrapper, count, decision) in [
         ("env ", 5, Decision::Allow),
@@ -293,17 +470,27 @@ fn what_is_nested_is_looked_at_once_for_each_level() {
         ("sudo ", 2_000, Decision::Ask),
         ("find . -exec ", 30, Decision::Ask),
     ] {
-        let verdict = permissions
-            .decide(&PermissionRequest::command(&format!("{}ls", wrapper.repeat(count))), &project.workspace);
-        assert_eq!(verdict.decision, decision, "{wrapper} {count}: {}", verdict.reason);
+        let verdict = permissions.decide(
+            &PermissionRequest::command(&format!("{}ls", wrapper.repeat(count))),
+            &project.workspace,
+        );
+        assert_eq!(
+            verdict.decision, decision,
+            "{wrapper} {count}: {}",
+            verdict.reason
+        );
     }
 }
 
 #[test]
 fn deep_and_long_lines_end_quickly() {
     let project = Project::new();
-    let permissions =
-        permissions(PermissionMode::Ask, &["execute_command(ls:*)"], &[], &["execute_command(git push:*)"]);
+    let permissions = permissions(
+        PermissionMode::Ask,
+        &["execute_command(ls:*)"],
+        &[],
+        &["execute_command(git push:*)"],
+    );
     for line in [
         "(".repeat(30_000),
         "$(".repeat(20_000),
@@ -323,7 +510,9 @@ fn deep_and_long_lines_end_quickly() {
         "f()".repeat(20_000),
     ] {
         assert_ne!(
-            permissions.decide(&PermissionRequest::command(&line), &project.workspace).decision,
+            permissions
+                .decide(&PermissionRequest::command(&line), &project.workspace)
+                .decision,
             Decision::Allow
         );
     }

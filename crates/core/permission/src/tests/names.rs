@@ -1,4 +1,5 @@
-//! Patterns beside rules on files: the names that the shell would put in are looked up where denied files are hidden.
+//! Patterns beside rules on files: the names that the shell would put in are looked up where denied
+//! files are hidden.
 
 use std::fs;
 
@@ -9,8 +10,16 @@ use crate::{Confinement, PermissionRequest, Permissions, ProjectFiles};
 
 fn project() -> Project {
     let project = Project::new();
-    for path in ["a.txt", "b.txt", "c1.log", "notes/n.md", "dashed/-rf.txt", "secrets/key.pem", "keys/key.txt", ".env"]
-    {
+    for path in [
+        "a.txt",
+        "b.txt",
+        "c1.log",
+        "notes/n.md",
+        "dashed/-rf.txt",
+        "secrets/key.pem",
+        "keys/key.txt",
+        ".env",
+    ] {
         let at = project.root().join(path);
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         fs::write(at, "x").unwrap();
@@ -19,25 +28,56 @@ fn project() -> Project {
 }
 
 fn denying(confinement: Confinement) -> Permissions {
-    let denied = ["read_file(**/.env)", "read_file(secrets/**)", "read_file(keys/*.txt)"];
-    Permissions { confinement, ..permissions(PermissionMode::Ask, &["execute_command(sort:*)"], &[], &denied) }
+    let denied = [
+        "read_file(**/.env)",
+        "read_file(secrets/**)",
+        "read_file(keys/*.txt)",
+    ];
+    Permissions {
+        confinement,
+        ..permissions(
+            PermissionMode::Ask,
+            &["execute_command(sort:*)"],
+            &[],
+            &denied,
+        )
+    }
 }
 
 fn decision(line: &str, confinement: Confinement, project_files: ProjectFiles) -> Decision {
-    let call = PermissionRequest { project_files, ..PermissionRequest::command(line) };
-    denying(confinement).decide(&call, &project().workspace).decision
+    let call = PermissionRequest {
+        project_files,
+        ..PermissionRequest::command(line)
+    };
+    denying(confinement)
+        .decide(&call, &project().workspace)
+        .decision
 }
 
 #[test]
 fn pattern_that_could_name_a_denied_file_is_looked_up_in_the_sandbox() {
-    for line in ["grep -r X *.txt", "grep -rn X *.txt notes/*.md", "cat *s/n*", "cat *ys/*.md", "head [ns]*/n*"] {
-        assert_eq!(decision(line, Confinement::Sandbox, ProjectFiles::Still), Decision::Allow, "{line}");
+    for line in [
+        "grep -r X *.txt",
+        "grep -rn X *.txt notes/*.md",
+        "cat *s/n*",
+        "cat *ys/*.md",
+        "head [ns]*/n*",
+    ] {
+        assert_eq!(
+            decision(line, Confinement::Sandbox, ProjectFiles::Still),
+            Decision::Allow,
+            "{line}"
+        );
         for (confinement, files) in [
             (Confinement::None, ProjectFiles::Still),
             (Confinement::Folders, ProjectFiles::Still),
             (Confinement::Sandbox, ProjectFiles::Changing),
         ] {
-            assert_eq!(decision(line, confinement, files), Decision::Ask, "{line}: {confinement:?} {files:?}");
+            assert_eq!(
+                decision(line, confinement, files),
+                Decision::Ask,
+                "{line}: {confinement:?} {files:?}"
+            );
         }
     }
 }
@@ -45,20 +85,41 @@ fn pattern_that_could_name_a_denied_file_is_looked_up_in_the_sandbox() {
 #[test]
 fn pattern_that_can_name_no_denied_file_is_allowed() {
     for line in [
-        "grep X [ab].txt", "cat ?.txt", "cat c[0-9].log", "sort *.txt", "cat *.none", "cd notes && cat *.md",
+        "grep X [ab].txt",
+        "cat ?.txt",
+        "cat c[0-9].log",
+        "sort *.txt",
+        "cat *.none",
+        "cd notes && cat *.md",
         "grep -r --include=*.md X notes",
     ] {
-        assert_eq!(decision(line, Confinement::Sandbox, ProjectFiles::Still), Decision::Allow, "{line}");
+        assert_eq!(
+            decision(line, Confinement::Sandbox, ProjectFiles::Still),
+            Decision::Allow,
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn pattern_that_names_a_denied_file_is_not_allowed() {
     for line in [
-        "cat keys/*.txt", "cat keys/*", "cat */*.pem", "cat .e*", "cat .*", "cat [.]env", "grep -r X *",
-        "grep -r *.txt", "grep -r -f *.txt", "sort secrets/*",
+        "cat keys/*.txt",
+        "cat keys/*",
+        "cat */*.pem",
+        "cat .e*",
+        "cat .*",
+        "cat [.]env",
+        "grep -r X *",
+        "grep -r *.txt",
+        "grep -r -f *.txt",
+        "sort secrets/*",
     ] {
-        assert_ne!(decision(line, Confinement::Sandbox, ProjectFiles::Still), Decision::Allow, "{line}");
+        assert_ne!(
+            decision(line, Confinement::Sandbox, ProjectFiles::Still),
+            Decision::Allow,
+            "{line}"
+        );
     }
 }
 
@@ -70,7 +131,9 @@ fn pattern_with_too_many_names_asks() {
             fs::write(project.root().join(format!("notes/n{number}")), "").unwrap();
         }
         let call = PermissionRequest::command("cat *s/n*");
-        denying(Confinement::Sandbox).decide(&call, &project.workspace).decision
+        denying(Confinement::Sandbox)
+            .decide(&call, &project.workspace)
+            .decision
     };
     assert_eq!(decided_with(900), Decision::Allow);
     assert_eq!(decided_with(1_100), Decision::Ask);
@@ -78,9 +141,22 @@ fn pattern_with_too_many_names_asks() {
 
 #[test]
 fn pattern_that_is_not_known_still_asks() {
-    for line in ["cd dashed && cat *", "cat \"$x\"*", "cat {a,.env}*", "cat \\.e*", "cat s'ecret's/*"] {
-        assert_eq!(decision(line, Confinement::Sandbox, ProjectFiles::Still), Decision::Ask, "{line}");
+    for line in [
+        "cd dashed && cat *",
+        "cat \"$x\"*",
+        "cat {a,.env}*",
+        "cat \\.e*",
+        "cat s'ecret's/*",
+    ] {
+        assert_eq!(
+            decision(line, Confinement::Sandbox, ProjectFiles::Still),
+            Decision::Ask,
+            "{line}"
+        );
     }
     // A folder before the name keeps it from being an option.
-    assert_eq!(decision("cat dashed/*", Confinement::Sandbox, ProjectFiles::Still), Decision::Allow);
+    assert_eq!(
+        decision("cat dashed/*", Confinement::Sandbox, ProjectFiles::Still),
+        Decision::Allow
+    );
 }

@@ -19,15 +19,30 @@ const ALLOWED: usize = 339;
 
 #[test]
 fn what_people_run_every_day_stays_allowed() {
-    let OrdinaryCommands { allow, ask, deny, commands } =
-        toml::from_str(include_str!("../fixtures/ordinary.toml")).unwrap();
+    let OrdinaryCommands {
+        allow,
+        ask,
+        deny,
+        commands,
+    } = toml::from_str(include_str!("../fixtures/ordinary.toml")).unwrap();
     let project = Project::new();
     std::fs::write(project.root().join(".env"), "KEY=1\n").unwrap();
     let permissions = permissions(PermissionMode::Ask, &allow, &ask, &deny);
-    let decided = |line: &&String| permissions.decide(&PermissionRequest::command(line), &project.workspace);
-    let (allowed, others): (Vec<_>, Vec<_>) =
-        commands.iter().partition(|line| decided(line).decision == Decision::Allow);
-    let others: Vec<_> = others.iter().map(|line| format!("{line}: {}", decided(line).reason)).collect();
+    let decided =
+        |line: &&String| permissions.decide(&PermissionRequest::command(line), &project.workspace);
+    let (allowed, others): (Vec<_>, Vec<_>) = commands
+        .iter()
+        .partition(|line| decided(line).decision == Decision::Allow);
+    let others: Vec<_> = others
+        .iter()
+        .map(|line| format!("{line}: {}", decided(line).reason))
+        .collect();
     assert!(commands.len() >= 300, "{}", commands.len());
-    assert_eq!(allowed.len(), ALLOWED, "of {} are allowed; not:\n{}", commands.len(), others.join("\n"));
+    assert_eq!(
+        allowed.len(),
+        ALLOWED,
+        "of {} are allowed; not:\n{}",
+        commands.len(),
+        others.join("\n")
+    );
 }

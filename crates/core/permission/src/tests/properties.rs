@@ -8,16 +8,45 @@ use super::{Project, config, permissions};
 use crate::{PermissionRequest, PermissionRule, PermissionRules};
 
 const COMMANDS: [&str; 22] = [
-    "ls", "ls -l", "rm x", "git status", "git push", "git -C x push", "cat a", "$x", "echo $(rm x)",
-    "bash -c 'ls; rm y'", "env ls", "timeout 5 rm x", "find . -exec rm {} +", "X=1 ls", "ls > out/f", "cd src",
-    "f() { ls; }", "echo $((x))", "cat .env", "xargs rm", "sed -n p f", "'ls",
+    "ls",
+    "ls -l",
+    "rm x",
+    "git status",
+    "git push",
+    "git -C x push",
+    "cat a",
+    "$x",
+    "echo $(rm x)",
+    "bash -c 'ls; rm y'",
+    "env ls",
+    "timeout 5 rm x",
+    "find . -exec rm {} +",
+    "X=1 ls",
+    "ls > out/f",
+    "cd src",
+    "f() { ls; }",
+    "echo $((x))",
+    "cat .env",
+    "xargs rm",
+    "sed -n p f",
+    "'ls",
 ];
 const JOINTS: [&str; 6] = ["; ", " && ", " || ", " | ", " & ", "\n"];
 const RULES: [&str; 14] = [
-    "execute_command(ls:*)", "execute_command(rm:*)", "execute_command(git:*)", "execute_command(git push:*)",
-    "execute_command(cat:*)", "execute_command(echo:*)", "execute_command(bash:*)", "execute_command(env:*)",
-    "execute_command(find:*)", "execute_command(xargs:*)", "execute_command", "write_to_file(out/**)",
-    "read_file(**/.env)", "execute_command(cd:*)",
+    "execute_command(ls:*)",
+    "execute_command(rm:*)",
+    "execute_command(git:*)",
+    "execute_command(git push:*)",
+    "execute_command(cat:*)",
+    "execute_command(echo:*)",
+    "execute_command(bash:*)",
+    "execute_command(env:*)",
+    "execute_command(find:*)",
+    "execute_command(xargs:*)",
+    "execute_command",
+    "write_to_file(out/**)",
+    "read_file(**/.env)",
+    "execute_command(cd:*)",
 ];
 const MODES: [PermissionMode; 5] = [
     PermissionMode::Plan,
@@ -28,9 +57,16 @@ const MODES: [PermissionMode; 5] = [
 ];
 
 fn line() -> impl Strategy<Value = String> {
-    let piece = (proptest::sample::select(&COMMANDS[..]), proptest::sample::select(&JOINTS[..]));
-    proptest::collection::vec(piece, 1..5)
-        .prop_map(|pieces| pieces.into_iter().flat_map(|(command, joint)| [command, joint]).collect())
+    let piece = (
+        proptest::sample::select(&COMMANDS[..]),
+        proptest::sample::select(&JOINTS[..]),
+    );
+    proptest::collection::vec(piece, 1..5).prop_map(|pieces| {
+        pieces
+            .into_iter()
+            .flat_map(|(command, joint)| [command, joint])
+            .collect()
+    })
 }
 
 fn rules() -> impl Strategy<Value = Vec<&'static str>> {
@@ -40,24 +76,44 @@ fn rules() -> impl Strategy<Value = Vec<&'static str>> {
 #[test]
 fn a_stricter_rule_never_loosens() {
     let project = Project::new();
-    let mut runner =
-        proptest::test_runner::TestRunner::new(ProptestConfig { cases: 2_000, ..ProptestConfig::default() });
-    let strategy =
-        (line(), rules(), rules(), rules(), proptest::sample::select(&RULES[..]), proptest::sample::select(&MODES[..]));
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 2_000,
+        ..ProptestConfig::default()
+    });
+    let strategy = (
+        line(),
+        rules(),
+        rules(),
+        rules(),
+        proptest::sample::select(&RULES[..]),
+        proptest::sample::select(&MODES[..]),
+    );
     let checked = runner.run(&strategy, |(line, allow, ask, deny, added, mode)| {
         let before = permissions(mode, &allow, &ask, &deny);
-        let decided = before.decide(&PermissionRequest::command(&line), &project.workspace).decision;
+        let decided = before
+            .decide(&PermissionRequest::command(&line), &project.workspace)
+            .decision;
         let rule = PermissionRule::parse(added, None).unwrap();
         for decision in [Decision::Ask, Decision::Deny] {
             let mut after = before.clone();
             after.rules = after.rules.with(decision, rule.clone());
-            let now = after.decide(&PermissionRequest::command(&line), &project.workspace).decision;
-            prop_assert!(now >= decided, "{line:?}: {decided} became {now} with {decision} {added}");
+            let now = after
+                .decide(&PermissionRequest::command(&line), &project.workspace)
+                .decision;
+            prop_assert!(
+                now >= decided,
+                "{line:?}: {decided} became {now} with {decision} {added}"
+            );
         }
         let mut allowed = before.clone();
         allowed.rules = allowed.rules.with(Decision::Allow, rule);
-        let now = allowed.decide(&PermissionRequest::command(&line), &project.workspace).decision;
-        prop_assert!(decided != Decision::Deny || now == Decision::Deny, "{line:?}: a denial was lifted by {added}");
+        let now = allowed
+            .decide(&PermissionRequest::command(&line), &project.workspace)
+            .decision;
+        prop_assert!(
+            decided != Decision::Deny || now == Decision::Deny,
+            "{line:?}: a denial was lifted by {added}"
+        );
         Ok(())
     });
     checked.unwrap();
@@ -66,9 +122,18 @@ fn a_stricter_rule_never_loosens() {
 #[test]
 fn a_projects_rules_never_loosen() {
     let project = Project::new();
-    let mut runner =
-        proptest::test_runner::TestRunner::new(ProptestConfig { cases: 1_000, ..ProptestConfig::default() });
-    let strategy = (line(), rules(), rules(), rules(), rules(), proptest::sample::select(&MODES[..]));
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 1_000,
+        ..ProptestConfig::default()
+    });
+    let strategy = (
+        line(),
+        rules(),
+        rules(),
+        rules(),
+        rules(),
+        proptest::sample::select(&MODES[..]),
+    );
     let checked = runner.run(&strategy, |(line, user, allow, ask, deny, mode)| {
         let before = permissions(mode, &user, &[], &[]);
         let file = config(&allow, &ask, &deny);
@@ -78,7 +143,12 @@ fn a_projects_rules_never_loosen() {
             before.decide(&PermissionRequest::command(&line), &project.workspace),
             after.decide(&PermissionRequest::command(&line), &project.workspace),
         );
-        prop_assert!(now.decision >= then.decision, "{line:?}: {} became {}", then.decision, now.decision);
+        prop_assert!(
+            now.decision >= then.decision,
+            "{line:?}: {} became {}",
+            then.decision,
+            now.decision
+        );
         Ok(())
     });
     checked.unwrap();
@@ -88,17 +158,23 @@ fn a_projects_rules_never_loosen() {
 #[test]
 fn what_is_remembered_allows_the_line() {
     let project = Project::new();
-    let mut runner =
-        proptest::test_runner::TestRunner::new(ProptestConfig { cases: 1_000, ..ProptestConfig::default() });
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 1_000,
+        ..ProptestConfig::default()
+    });
     let checked = runner.run(&(line(), rules(), rules()), |(line, allow, deny)| {
         let mut permissions = permissions(PermissionMode::Ask, &allow, &[], &deny);
         let verdict = permissions.decide(&PermissionRequest::command(&line), &project.workspace);
         if !verdict.remember.is_empty() {
             for text in &verdict.remember {
-                permissions.rules = permissions.rules.with(Decision::Allow, PermissionRule::parse(text, None).unwrap());
+                permissions.rules = permissions
+                    .rules
+                    .with(Decision::Allow, PermissionRule::parse(text, None).unwrap());
             }
             prop_assert_eq!(
-                permissions.decide(&PermissionRequest::command(&line), &project.workspace).decision,
+                permissions
+                    .decide(&PermissionRequest::command(&line), &project.workspace)
+                    .decision,
                 Decision::Allow
             );
         }

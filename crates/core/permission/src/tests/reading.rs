@@ -1,4 +1,5 @@
-//! Built-in rules for commands that only read: which lines they allow, and which not, by the table in `fixtures/reading.toml`.
+//! Built-in rules for commands that only read: which lines they allow, and which not, by the table
+//! in `fixtures/reading.toml`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +10,9 @@ use serde::Deserialize;
 
 use super::{Project, permissions};
 use crate::builtin::reading_rules;
-use crate::{Confinement, PermissionRequest, PermissionRules, Permissions, PermissionsConfig, RuleOrigin};
+use crate::{
+    Confinement, PermissionRequest, PermissionRules, Permissions, PermissionsConfig, RuleOrigin,
+};
 
 #[derive(Deserialize)]
 struct ReadingLines {
@@ -28,7 +31,16 @@ fn project() -> Project {
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         fs::write(at, "x").unwrap();
     };
-    for path in ["a.md", "src/a.rs", "src/b.rs", "out/log.txt", "bare/HEAD", "bare/config", "dashed/-o", "dashed/b"] {
+    for path in [
+        "a.md",
+        "src/a.rs",
+        "src/b.rs",
+        "out/log.txt",
+        "bare/HEAD",
+        "bare/config",
+        "dashed/-o",
+        "dashed/b",
+    ] {
         write(path);
     }
     symlink("../../elsewhere", project.root().join("sub/out")).unwrap();
@@ -36,12 +48,17 @@ fn project() -> Project {
 }
 
 fn confined(mode: PermissionMode) -> Permissions {
-    Permissions { confinement: Confinement::Sandbox, ..permissions::<&str>(mode, &[], &[], &[]) }
+    Permissions {
+        confinement: Confinement::Sandbox,
+        ..permissions::<&str>(mode, &[], &[], &[])
+    }
 }
 
 #[test]
 fn the_table_can_be_read() {
-    let listed = include_str!("../builtin/reading.toml").matches("[[command]]").count();
+    let listed = include_str!("../builtin/reading.toml")
+        .matches("[[command]]")
+        .count();
     assert_eq!(reading_rules().len(), listed);
     assert!(listed >= 50, "{listed}");
 }
@@ -52,39 +69,91 @@ fn reading_commands_are_allowed_and_nothing_else() {
     for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits] {
         let permissions = confined(mode);
         let other_than = |wanted: Decision, lines: &[String]| -> Vec<String> {
-            let decided = lines
-                .iter()
-                .map(|line| (line, permissions.decide(&PermissionRequest::command(line), &project.workspace)));
+            let decided = lines.iter().map(|line| {
+                (
+                    line,
+                    permissions.decide(&PermissionRequest::command(line), &project.workspace),
+                )
+            });
             let others = decided.filter(|(_, verdict)| verdict.decision != wanted);
-            others.map(|(line, verdict)| format!("{line}: {}", verdict.reason)).collect()
+            others
+                .map(|(line, verdict)| format!("{line}: {}", verdict.reason))
+                .collect()
         };
-        assert_eq!(other_than(Decision::Allow, &lines.allowed), Vec::<String>::new(), "{mode}");
-        assert_eq!(other_than(Decision::Ask, &lines.asked), Vec::<String>::new(), "{mode}");
+        assert_eq!(
+            other_than(Decision::Allow, &lines.allowed),
+            Vec::<String>::new(),
+            "{mode}"
+        );
+        assert_eq!(
+            other_than(Decision::Ask, &lines.asked),
+            Vec::<String>::new(),
+            "{mode}"
+        );
     }
 }
 
-/// Without the namespaces, with the key off, for another tool, and where the model itself has doubts.
+/// Without the namespaces, with the key off, for another tool, and where the model itself has
+/// doubts.
 #[test]
 fn they_hold_only_where_the_sandbox_does() {
     let (project, lines) = (project(), lines());
-    let config = PermissionsConfig { reading_commands: false, ..PermissionsConfig::default() };
+    let config = PermissionsConfig {
+        reading_commands: false,
+        ..PermissionsConfig::default()
+    };
     let switched_off = PermissionRules::load(&config, None).unwrap();
     for line in &lines.allowed {
         let asked = |permissions: &Permissions, request: &PermissionRequest<'_>| {
             let verdict = permissions.decide(request, &project.workspace);
-            assert_eq!(verdict.decision, Decision::Ask, "{line}: {}", verdict.reason);
+            assert_eq!(
+                verdict.decision,
+                Decision::Ask,
+                "{line}: {}",
+                verdict.reason
+            );
         };
         let command = PermissionRequest::command(line);
         for confinement in [Confinement::None, Confinement::Folders] {
-            asked(&Permissions { confinement, ..confined(PermissionMode::Ask) }, &command);
+            asked(
+                &Permissions {
+                    confinement,
+                    ..confined(PermissionMode::Ask)
+                },
+                &command,
+            );
         }
         let permissions = confined(PermissionMode::Ask);
-        asked(&Permissions { rules: switched_off.clone(), ..permissions.clone() }, &command);
+        asked(
+            &Permissions {
+                rules: switched_off.clone(),
+                ..permissions.clone()
+            },
+            &command,
+        );
         for tool in ["session_start", "background_task"] {
-            asked(&permissions, &PermissionRequest { tool, ..command.clone() });
+            asked(
+                &permissions,
+                &PermissionRequest {
+                    tool,
+                    ..command.clone()
+                },
+            );
         }
-        asked(&permissions, &PermissionRequest { requires_approval: true, ..command.clone() });
-        asked(&permissions, &PermissionRequest { leaves_sandbox: true, ..command.clone() });
+        asked(
+            &permissions,
+            &PermissionRequest {
+                requires_approval: true,
+                ..command.clone()
+            },
+        );
+        asked(
+            &permissions,
+            &PermissionRequest {
+                leaves_sandbox: true,
+                ..command.clone()
+            },
+        );
         let denied = confined(PermissionMode::Plan).decide(&command, &project.workspace);
         assert_eq!(denied.decision, Decision::Deny, "{line}");
     }
@@ -95,13 +164,25 @@ fn they_hold_only_where_the_sandbox_does() {
 fn git_is_left_out_of_a_folder_that_is_not_trusted() {
     let (project, lines) = (project(), lines());
     let trusting = confined(PermissionMode::Ask);
-    let permissions = Permissions { rules: trusting.rules.clone().for_untrusted(), ..trusting };
+    let permissions = Permissions {
+        rules: trusting.rules.clone().for_untrusted(),
+        ..trusting
+    };
     for line in &lines.allowed {
         let verdict = permissions.decide(&PermissionRequest::command(line), &project.workspace);
-        let wanted = if line.starts_with("git ") || line.contains("&& git ") { Decision::Ask } else { Decision::Allow };
+        let wanted = if line.starts_with("git ") || line.contains("&& git ") {
+            Decision::Ask
+        } else {
+            Decision::Allow
+        };
         assert_eq!(verdict.decision, wanted, "{line}: {}", verdict.reason);
     }
-    assert!(permissions.rules.iter().all(|rule| !rule.rule.contains("(git ")));
+    assert!(
+        permissions
+            .rules
+            .iter()
+            .all(|rule| !rule.rule.contains("(git "))
+    );
     let none = PermissionRules::default().for_untrusted();
     assert_eq!(none.iter().count(), 0);
 }
@@ -109,7 +190,11 @@ fn git_is_left_out_of_a_folder_that_is_not_trusted() {
 #[test]
 fn rules_of_the_user_win() {
     let project = project();
-    let deny = ["execute_command(ls:*)", "read_file(**/secret*)", "execute_command(git log:*)"];
+    let deny = [
+        "execute_command(ls:*)",
+        "read_file(**/secret*)",
+        "execute_command(git log:*)",
+    ];
     let ask = ["execute_command(cat:*)"];
     fs::write(project.root().join("src/secret.txt"), "x").unwrap();
     let mut permissions = permissions(PermissionMode::Ask, &[], &ask, &deny);
@@ -134,8 +219,14 @@ fn a_folder_of_the_call_counts() {
     let project = project();
     let permissions = confined(PermissionMode::Ask);
     let at = |cwd: &str, line: &str| {
-        let intent = Intent::Command { line: line.to_owned(), cwd: Some(cwd.to_owned()) };
-        let request = PermissionRequest { intent, ..PermissionRequest::command(line) };
+        let intent = Intent::Command {
+            line: line.to_owned(),
+            cwd: Some(cwd.to_owned()),
+        };
+        let request = PermissionRequest {
+            intent,
+            ..PermissionRequest::command(line)
+        };
         permissions.decide(&request, &project.workspace).decision
     };
     assert_eq!(at("src", "cat a.rs"), Decision::Allow);
@@ -143,7 +234,11 @@ fn a_folder_of_the_call_counts() {
     assert_eq!(at("src", "cat ../../x"), Decision::Ask);
     assert_eq!(at("away", "ls"), Decision::Ask);
     assert_eq!(at("src", "git status"), Decision::Allow);
-    assert_eq!(at("bare", "git status"), Decision::Ask, "it may be a repository with a configuration of its own");
+    assert_eq!(
+        at("bare", "git status"),
+        Decision::Ask,
+        "it may be a repository with a configuration of its own"
+    );
 }
 
 #[test]
@@ -151,6 +246,14 @@ fn they_are_listed_with_their_origin() {
     let rules = confined(PermissionMode::Ask).rules;
     let listed: Vec<_> = rules.iter().collect();
     assert_eq!(listed.len(), reading_rules().len());
-    assert!(listed.iter().all(|rule| rule.origin == RuleOrigin::BuiltIn && rule.decision == Decision::Allow));
-    assert!(listed.iter().any(|rule| rule.rule == "execute_command(git status:*)"));
+    assert!(
+        listed
+            .iter()
+            .all(|rule| rule.origin == RuleOrigin::BuiltIn && rule.decision == Decision::Allow)
+    );
+    assert!(
+        listed
+            .iter()
+            .any(|rule| rule.rule == "execute_command(git status:*)")
+    );
 }

@@ -2,7 +2,8 @@ use haft_types::{Decision, PermissionMode};
 
 use super::{Project, config, permissions};
 use crate::{
-    PermissionRequest, PermissionRule, PermissionRules, PermissionsConfig, RuleConfig, RuleOrigin, RulesError,
+    PermissionRequest, PermissionRule, PermissionRules, PermissionsConfig, RuleConfig, RuleOrigin,
+    RulesError,
 };
 
 fn error_of(rule: &str) -> String {
@@ -15,8 +16,14 @@ fn rules_that_cannot_be_read_say_why() {
         ("", "is not a rule"),
         ("execute_command(ls", "is not a rule"),
         ("rm -rf", "is not a rule"),
-        ("execute_command(ls; rm)", "more or less than one plain command"),
-        ("execute_command(ls > f)", "more or less than one plain command"),
+        (
+            "execute_command(ls; rm)",
+            "more or less than one plain command",
+        ),
+        (
+            "execute_command(ls > f)",
+            "more or less than one plain command",
+        ),
         ("execute_command(ls $x)", "`$x` is not a literal word"),
         ("execute_command(ls *.rs:*)", "`*.rs` is not a literal word"),
         ("execute_command(X=1)", "names no command"),
@@ -34,17 +41,36 @@ fn rules_that_cannot_be_read_say_why() {
 #[test]
 fn rules_take_the_names_people_know() {
     let rule = PermissionRule::parse(" Bash(git status:*) ", None).unwrap();
-    assert_eq!((rule.tool(), rule.text()), ("execute_command", "Bash(git status:*)"));
+    assert_eq!(
+        (rule.tool(), rule.text()),
+        ("execute_command", "Bash(git status:*)")
+    );
     let home = std::path::Path::new("/home/me");
     assert!(PermissionRule::parse("Read(~/notes/**)", Some(home)).is_ok());
     assert!(PermissionRule::parse("some_mcp_tool", None).is_ok());
     assert!(PermissionRule::parse("execute_command(npm run *)", None).is_ok());
 }
 
-fn long(rule: &str, decision: Decision, matches: &[&str], no_match: &[&str]) -> Result<PermissionRules, RulesError> {
+fn long(
+    rule: &str,
+    decision: Decision,
+    matches: &[&str],
+    no_match: &[&str],
+) -> Result<PermissionRules, RulesError> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let rule = RuleConfig { rule: rule.to_owned(), decision, matches: owned(matches), no_match: owned(no_match) };
-    PermissionRules::load(&PermissionsConfig { rules: vec![rule], ..PermissionsConfig::default() }, None)
+    let rule = RuleConfig {
+        rule: rule.to_owned(),
+        decision,
+        matches: owned(matches),
+        no_match: owned(no_match),
+    };
+    PermissionRules::load(
+        &PermissionsConfig {
+            rules: vec![rule],
+            ..PermissionsConfig::default()
+        },
+        None,
+    )
 }
 
 #[test]
@@ -56,33 +82,84 @@ fn examples_are_checked() {
             &["cargo test", "cargo test -q | cargo test"],
             &["cargo testall", "cargo test > f", "cargo test; ls"],
         ),
-        long("execute_command(rm:*)", Decision::Deny, &["rm x", "ls; sudo rm x"], &["ls", "rmdir x"]),
-        long("execute_command(git push:*)", Decision::Ask, &["git push", "git -C x push"], &["git pull"]),
-        long("write_to_file(src/**)", Decision::Allow, &["src/a.rs"], &["a.rs", "src/../a.rs", "src/.git/x"]),
-        long("read_file(**/.env)", Decision::Deny, &[".env", "a/b/.ENV"], &["env"]),
+        long(
+            "execute_command(rm:*)",
+            Decision::Deny,
+            &["rm x", "ls; sudo rm x"],
+            &["ls", "rmdir x"],
+        ),
+        long(
+            "execute_command(git push:*)",
+            Decision::Ask,
+            &["git push", "git -C x push"],
+            &["git pull"],
+        ),
+        long(
+            "write_to_file(src/**)",
+            Decision::Allow,
+            &["src/a.rs"],
+            &["a.rs", "src/../a.rs", "src/.git/x"],
+        ),
+        long(
+            "read_file(**/.env)",
+            Decision::Deny,
+            &[".env", "a/b/.ENV"],
+            &["env"],
+        ),
     ];
     for rules in good {
         rules.unwrap();
     }
-    let error = long("execute_command(git:*)", Decision::Allow, &["git -c x=y log"], &[]).unwrap_err().to_string();
+    let error = long(
+        "execute_command(git:*)",
+        Decision::Allow,
+        &["git -c x=y log"],
+        &[],
+    )
+    .unwrap_err()
+    .to_string();
     assert!(
-        error.contains("the allow rule `execute_command(git:*)` must match its example `git -c x=y log`"),
+        error.contains(
+            "the allow rule `execute_command(git:*)` must match its example `git -c x=y log`"
+        ),
         "{error}"
     );
-    let error = long("execute_command(rm)", Decision::Deny, &["rm x"], &[]).unwrap_err().to_string();
+    let error = long("execute_command(rm)", Decision::Deny, &["rm x"], &[])
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("must match its example `rm x`"), "{error}");
-    let error = long("execute_command(ls:*)", Decision::Allow, &[], &["ls -l"]).unwrap_err().to_string();
-    assert!(error.contains("must not match its example `ls -l`"), "{error}");
+    let error = long("execute_command(ls:*)", Decision::Allow, &[], &["ls -l"])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("must not match its example `ls -l`"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_project_only_tightens() {
-    let user =
-        PermissionRules::load(&config(&["execute_command(ls:*)", "execute_command(git:*)"], &[], &[]), None).unwrap();
-    let project = config(&["execute_command(rm:*)"], &["execute_command(git push:*)"], &["execute_command(ls -x)"]);
+    let user = PermissionRules::load(
+        &config(
+            &["execute_command(ls:*)", "execute_command(git:*)"],
+            &[],
+            &[],
+        ),
+        None,
+    )
+    .unwrap();
+    let project = config(
+        &["execute_command(rm:*)"],
+        &["execute_command(git push:*)"],
+        &["execute_command(ls -x)"],
+    );
     let rules = user.tightened_by(&project, None).unwrap();
-    let own = rules.iter().filter(|rule| rule.origin != RuleOrigin::BuiltIn);
-    let standing: Vec<_> = own.map(|rule| (rule.decision, rule.rule, rule.origin == RuleOrigin::Project)).collect();
+    let own = rules
+        .iter()
+        .filter(|rule| rule.origin != RuleOrigin::BuiltIn);
+    let standing: Vec<_> = own
+        .map(|rule| (rule.decision, rule.rule, rule.origin == RuleOrigin::Project))
+        .collect();
     assert_eq!(
         standing,
         [
@@ -97,22 +174,55 @@ fn a_project_only_tightens() {
 #[test]
 fn what_can_be_remembered_allows_exactly_this() {
     let project = Project::new();
-    let permissions =
-        permissions(PermissionMode::Ask, &["execute_command(ls:*)"], &["execute_command(git push:*)"], &[]);
-    let remember = |line: &str| permissions.decide(&PermissionRequest::command(line), &project.workspace).remember;
+    let permissions = permissions(
+        PermissionMode::Ask,
+        &["execute_command(ls:*)"],
+        &["execute_command(git push:*)"],
+        &[],
+    );
+    let remember = |line: &str| {
+        permissions
+            .decide(&PermissionRequest::command(line), &project.workspace)
+            .remember
+    };
     assert_eq!(remember("make check"), ["execute_command(make check)"]);
     assert_eq!(
         remember("ls; make 'a b' && echo it\\'s"),
-        ["execute_command(make 'a b')", r"execute_command(echo 'it'\''s')"]
+        [
+            "execute_command(make 'a b')",
+            r"execute_command(echo 'it'\''s')"
+        ]
     );
     assert_eq!(remember("echo 'x:*'"), ["execute_command(echo 'x:*')"]);
     // What is wrapped needs no rule of its own, which would allow it alone.
-    assert_eq!(remember("npx tsc --noEmit"), ["execute_command(npx tsc --noEmit)"]);
-    assert_eq!(remember("env make check"), ["execute_command(env make check)"]);
+    assert_eq!(
+        remember("npx tsc --noEmit"),
+        ["execute_command(npx tsc --noEmit)"]
+    );
+    assert_eq!(
+        remember("env make check"),
+        ["execute_command(env make check)"]
+    );
     for line in [
-        "make > f", "make $x", "X=1 make", "echo $((x))", "git push", "python3 < x", "make; x=1", "cat < /etc/passwd",
-        "f() { ls; }", "find . -delete", "git -c core.pager=./e log", "git difftool -x e", "python3 -c 'x'", "tee f",
-        "make; sed -i s/a/b/ f", "kubectl -n x exec y", "curl -o f h", "make SHELL=./e", "npm --unknown test",
+        "make > f",
+        "make $x",
+        "X=1 make",
+        "echo $((x))",
+        "git push",
+        "python3 < x",
+        "make; x=1",
+        "cat < /etc/passwd",
+        "f() { ls; }",
+        "find . -delete",
+        "git -c core.pager=./e log",
+        "git difftool -x e",
+        "python3 -c 'x'",
+        "tee f",
+        "make; sed -i s/a/b/ f",
+        "kubectl -n x exec y",
+        "curl -o f h",
+        "make SHELL=./e",
+        "npm --unknown test",
     ] {
         assert!(remember(line).is_empty(), "{line}: {:?}", remember(line));
     }
@@ -121,12 +231,29 @@ fn what_can_be_remembered_allows_exactly_this() {
 #[test]
 fn the_verdict_tells_part_by_part() {
     let project = Project::new();
-    let permissions = permissions(PermissionMode::Ask, &["execute_command(ls:*)"], &[], &["execute_command(rm:*)"]);
-    let verdict = permissions.decide(&PermissionRequest::command("ls -l && make > f; rm x"), &project.workspace);
-    let parts: Vec<_> = verdict.parts.iter().map(|part| (part.command.as_str(), part.decision)).collect();
+    let permissions = permissions(
+        PermissionMode::Ask,
+        &["execute_command(ls:*)"],
+        &[],
+        &["execute_command(rm:*)"],
+    );
+    let verdict = permissions.decide(
+        &PermissionRequest::command("ls -l && make > f; rm x"),
+        &project.workspace,
+    );
+    let parts: Vec<_> = verdict
+        .parts
+        .iter()
+        .map(|part| (part.command.as_str(), part.decision))
+        .collect();
     assert_eq!(
         parts,
-        [("ls -l", Decision::Allow), ("> f", Decision::Ask), ("make", Decision::Ask), ("rm x", Decision::Deny)]
+        [
+            ("ls -l", Decision::Allow),
+            ("> f", Decision::Ask),
+            ("make", Decision::Ask),
+            ("rm x", Decision::Deny)
+        ]
     );
     assert_eq!(verdict.rule.as_deref(), Some("execute_command(rm:*)"));
     let json = serde_json::to_value(&verdict).unwrap();

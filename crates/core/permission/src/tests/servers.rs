@@ -3,16 +3,23 @@
 use haft_tool::{Access, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
-use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions, ProjectFiles, Verdict};
+use crate::{
+    PermissionRequest, PermissionRule, PermissionRules, Permissions, ProjectFiles, Verdict,
+};
 
 fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: &str) -> Verdict {
-    let rules = rules.iter().fold(PermissionRules::default(), |rules, (by, text)| {
-        rules.with(*by, PermissionRule::parse(text, None).unwrap())
-    });
+    let rules = rules
+        .iter()
+        .fold(PermissionRules::default(), |rules, (by, text)| {
+            rules.with(*by, PermissionRule::parse(text, None).unwrap())
+        });
     let call = PermissionRequest {
         tool: "use_mcp_tool",
         access: Access::Execute,
-        intent: Intent::Server { server: server.into(), tool: tool.into() },
+        intent: Intent::Server {
+            server: server.into(),
+            tool: tool.into(),
+        },
         requires_approval: false,
         leaves_sandbox: false,
         project_files: ProjectFiles::Still,
@@ -25,18 +32,33 @@ fn decide(mode: PermissionMode, rules: &[(Decision, &str)], server: &str, tool: 
         spill: nowhere.clone(),
         journal: nowhere,
     };
-    Permissions { mode, rules, ..Permissions::default() }.decide(&call, &workspace)
+    Permissions {
+        mode,
+        rules,
+        ..Permissions::default()
+    }
+    .decide(&call, &workspace)
 }
 
 #[test]
 fn a_call_is_asked_by_itself_and_remembered_by_the_name_people_know() {
-    for mode in [PermissionMode::Ask, PermissionMode::AcceptEdits, PermissionMode::Auto] {
+    for mode in [
+        PermissionMode::Ask,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Auto,
+    ] {
         let verdict = decide(mode, &[], "github", "create_issue");
         assert_eq!(verdict.decision, Decision::Ask, "{mode:?}");
         assert_eq!(verdict.remember, ["mcp__github__create_issue"]);
     }
-    assert_eq!(decide(PermissionMode::Plan, &[], "github", "list").decision, Decision::Deny);
-    assert_eq!(decide(PermissionMode::Yolo, &[], "github", "list").decision, Decision::Allow);
+    assert_eq!(
+        decide(PermissionMode::Plan, &[], "github", "list").decision,
+        Decision::Deny
+    );
+    assert_eq!(
+        decide(PermissionMode::Yolo, &[], "github", "list").decision,
+        Decision::Allow
+    );
 }
 
 #[test]
@@ -58,20 +80,37 @@ fn rules_name_a_tool_a_server_or_the_beginning_of_tools() {
         ("execute_command", "github", "list", Ask),
     ] {
         let verdict = decide(PermissionMode::Ask, &[(Allow, rule)], server, tool);
-        assert_eq!(verdict.decision, wanted, "{rule} and {server}/{tool}: {}", verdict.reason);
+        assert_eq!(
+            verdict.decision, wanted,
+            "{rule} and {server}/{tool}: {}",
+            verdict.reason
+        );
     }
 }
 
 #[test]
 fn deny_wins_over_everything_and_ask_over_allow() {
-    let both = [(Decision::Allow, "mcp__s"), (Decision::Deny, "mcp__s__drop")];
+    let both = [
+        (Decision::Allow, "mcp__s"),
+        (Decision::Deny, "mcp__s__drop"),
+    ];
     for mode in [PermissionMode::Ask, PermissionMode::Yolo] {
         assert_eq!(decide(mode, &both, "s", "drop").decision, Decision::Deny);
         assert_eq!(decide(mode, &both, "s", "list").decision, Decision::Allow);
-        assert_eq!(decide(mode, &[(Decision::Deny, "use_mcp_tool")], "s", "list").decision, Decision::Deny);
+        assert_eq!(
+            decide(mode, &[(Decision::Deny, "use_mcp_tool")], "s", "list").decision,
+            Decision::Deny
+        );
     }
     let asking = [(Decision::Allow, "mcp__s"), (Decision::Ask, "mcp__s__drop")];
     let verdict = decide(PermissionMode::Ask, &asking, "s", "drop");
-    assert_eq!((verdict.decision, verdict.remember), (Decision::Ask, Vec::new()), "no rule would help");
-    assert_eq!(decide(PermissionMode::Yolo, &asking, "s", "drop").decision, Decision::Allow);
+    assert_eq!(
+        (verdict.decision, verdict.remember),
+        (Decision::Ask, Vec::new()),
+        "no rule would help"
+    );
+    assert_eq!(
+        decide(PermissionMode::Yolo, &asking, "s", "drop").decision,
+        Decision::Allow
+    );
 }

@@ -15,19 +15,37 @@ pub(super) const MEMORY: &str = ".auto-coder/plugins/chat-auto-coder/memory.json
 pub(super) const FOLDERS: &[Convention] = &[
     Convention {
         kind: KnowledgeKind::Rules,
-        project: &[".autocoderrules", ".auto-coder/.autocoderrules", ".auto-coder/autocoderrules"],
+        project: &[
+            ".autocoderrules",
+            ".auto-coder/.autocoderrules",
+            ".auto-coder/autocoderrules",
+        ],
         home: &[".auto-coder/autocoderrules"],
         repositories: &[".auto-coder/autocoderrules"],
     },
     Convention {
         kind: KnowledgeKind::Agents,
-        project: &[".autocoderagents", ".auto-coder/.autocoderagents", ".auto-coder/autocoderagents"],
-        home: &[".auto-coder/.autocoderagents", ".auto-coder/autocoderagents"],
-        repositories: &[".auto-coder/.autocoderagents", ".auto-coder/autocoderagents"],
+        project: &[
+            ".autocoderagents",
+            ".auto-coder/.autocoderagents",
+            ".auto-coder/autocoderagents",
+        ],
+        home: &[
+            ".auto-coder/.autocoderagents",
+            ".auto-coder/autocoderagents",
+        ],
+        repositories: &[
+            ".auto-coder/.autocoderagents",
+            ".auto-coder/autocoderagents",
+        ],
     },
     Convention {
         kind: KnowledgeKind::Tools,
-        project: &[".autocodertools", ".auto-coder/.autocodertools", ".auto-coder/autocodertools"],
+        project: &[
+            ".autocodertools",
+            ".auto-coder/.autocodertools",
+            ".auto-coder/autocodertools",
+        ],
         home: &[".auto-coder/.autocodertools", ".auto-coder/autocodertools"],
         repositories: &[".auto-coder/.autocodertools", ".auto-coder/autocodertools"],
     },

@@ -10,7 +10,12 @@ pub(super) const RULES: &str = ".claude/rules";
 pub(super) const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
 pub(super) const FOLDERS: &[Convention] = &[
-    Convention { kind: KnowledgeKind::Rules, project: &[RULES], home: &[], repositories: &[] },
+    Convention {
+        kind: KnowledgeKind::Rules,
+        project: &[RULES],
+        home: &[],
+        repositories: &[],
+    },
     Convention {
         kind: KnowledgeKind::Agents,
         project: &[".claude/agents"],

@@ -1,7 +1,8 @@
 //! What tools said when they were asked, so that a start does not run them all again.
 //!
-//! One small file a tool, in a folder of the user's own: processes that run side by side write different files, or the same.
-//! Everything in it can be made again, so a file that cannot be read is one that is not there.
+//! One small file a tool, in a folder of the user's own: processes that run side by side write
+//! different files, or the same. Everything in it can be made again, so a file that cannot be read
+//! is one that is not there.
 
 use std::io;
 use std::path::PathBuf;
@@ -43,19 +44,26 @@ pub struct HelpCache {
 impl HelpCache {
     /// What is remembered in this folder.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self {
+            folder: folder.into(),
+        }
     }
 
     /// What came of asking this tool, as its file is now.
     pub fn get(&self, tool: &ExternalTool) -> Option<HelpAnswer> {
         let stored: StoredHelp =
-            toml::from_str(&haft_files::read_text(&self.file(tool), MAX_STORED_BYTES).ok()?).ok()?;
+            toml::from_str(&haft_files::read_text(&self.file(tool), MAX_STORED_BYTES).ok()?)
+                .ok()?;
         (stored.path == tool.path && stored.version == tool.version).then_some(stored.asked)
     }
 
     /// Remembers what came of it.
     pub fn put(&self, tool: &ExternalTool, asked: HelpAnswer) -> io::Result<()> {
-        let stored = StoredHelp { path: tool.path.clone(), version: tool.version, asked };
+        let stored = StoredHelp {
+            path: tool.path.clone(),
+            version: tool.version,
+            asked,
+        };
         let text = toml::to_string(&stored).map_err(io::Error::other)?;
         haft_files::replace(&self.file(tool), text.as_bytes(), Durability::Process)
     }

@@ -14,18 +14,30 @@ const OPENINGS: [&str; 6] = ["usage:", "help:", "description:", "用法:", "说�
 /// Reads the head of a file.
 pub(super) fn of(path: &Path, marker: &str) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(BYTES).read_to_end(&mut bytes).ok()?;
+    File::open(path)
+        .ok()?
+        .take(BYTES)
+        .read_to_end(&mut bytes)
+        .ok()?;
     if bytes.contains(&0) {
         return None;
     }
     comment(&String::from_utf8_lossy(&bytes), marker)
 }
 
-/// From the first comment line that opens a description to the first line that is no comment, or two empty comments in a row.
+/// From the first comment line that opens a description to the first line that is no comment, or
+/// two empty comments in a row.
 fn comment(text: &str, marker: &str) -> Option<String> {
     let mut lines = Vec::<&str>::new();
-    for line in text.lines().take(LINES).filter(|line| !line.starts_with("#!")) {
-        let comment = line.trim_start().strip_prefix(marker).map(|rest| rest.trim_start_matches(marker).trim_end());
+    for line in text
+        .lines()
+        .take(LINES)
+        .filter(|line| !line.starts_with("#!"))
+    {
+        let comment = line
+            .trim_start()
+            .strip_prefix(marker)
+            .map(|rest| rest.trim_start_matches(marker).trim_end());
         let comment = comment.map(|rest| rest.strip_prefix(' ').unwrap_or(rest));
         if lines.is_empty() {
             let opens = |comment: &&str| {
@@ -52,10 +64,19 @@ mod tests {
     #[test]
     fn headers_end_where_the_comment_does() {
         let python = "#!/usr/bin/env python3\n# A tool.\n#\n# Usage: lint PATH\n#   --fix  mends\n#\n# More.\n#\n#\n# not this\nimport os\n# nor this\n";
-        assert_eq!(comment(python, "#").as_deref(), Some("Usage: lint PATH\n  --fix  mends\n\nMore."));
-        assert_eq!(comment("// 用法: run X\nfunc main() {}\n// x", "//").as_deref(), Some("用法: run X"));
+        assert_eq!(
+            comment(python, "#").as_deref(),
+            Some("Usage: lint PATH\n  --fix  mends\n\nMore.")
+        );
+        assert_eq!(
+            comment("// 用法: run X\nfunc main() {}\n// x", "//").as_deref(),
+            Some("用法: run X")
+        );
         assert_eq!(comment("# nothing of use\nx = 1\n", "#"), None);
-        assert_eq!(comment(&format!("{}# usage: late\n", "#\n".repeat(60)), "#"), None);
+        assert_eq!(
+            comment(&format!("{}# usage: late\n", "#\n".repeat(60)), "#"),
+            None
+        );
     }
 
     #[test]
@@ -65,6 +86,10 @@ mod tests {
         std::fs::write(&path, b"\x7fELF\0\n# usage: x\n").unwrap();
         assert_eq!(of(&path, "#"), None);
         std::fs::write(&path, format!("# usage: x\n{}", "x".repeat(1 << 20))).unwrap();
-        assert_eq!(of(&path, "#").as_deref(), Some("usage: x"), "however large the rest is");
+        assert_eq!(
+            of(&path, "#").as_deref(),
+            Some("usage: x"),
+            "however large the rest is"
+        );
     }
 }

@@ -14,11 +14,17 @@ script that ends in `.py`, `.sh`, `.js`, `.rb`, `.pl`, `.php`, `.go` or `.rs`. C
 exits with 0; or a comment at its head says so, from a line with `Usage:` on. The user adds it with `haft tools add NAME FILE`.";
 
 /// The heading and the text; none when there are no tools.
-pub fn document(knowledge: &KnowledgePaths, tools: &[(ExternalTool, Help)]) -> Option<(String, String)> {
+pub fn document(
+    knowledge: &KnowledgePaths,
+    tools: &[(ExternalTool, Help)],
+) -> Option<(String, String)> {
     if tools.is_empty() {
         return None;
     }
-    let failed = tools.iter().filter(|(_, help)| *help == Help::Nothing).count();
+    let failed = tools
+        .iter()
+        .filter(|(_, help)| *help == Help::Nothing)
+        .count();
     let folders: Vec<_> = knowledge
         .folders(KnowledgeKind::Tools)
         .into_iter()
@@ -36,44 +42,79 @@ pub fn document(knowledge: &KnowledgePaths, tools: &[(ExternalTool, Help)]) -> O
     }
     text.push('\n');
     text.push_str(ADDING);
-    Some((format!("External tools of {}", knowledge.project_name()), text))
+    Some((
+        format!("External tools of {}", knowledge.project_name()),
+        text,
+    ))
 }
 
 fn write_tool(text: &mut String, knowledge: &KnowledgePaths, tool: &ExternalTool, help: &Help) {
     let run = match tool.command() {
         Some(words) => {
-            let words: Vec<_> = words.iter().map(|word| quoted(&from_here(knowledge, Path::new(word)))).collect();
+            let words: Vec<_> = words
+                .iter()
+                .map(|word| quoted(&from_here(knowledge, Path::new(word))))
+                .collect();
             format!("run it as `{}`", words.join(" "))
         }
         None => "it must be compiled first".to_owned(),
     };
-    let executable = if tool.executable { "executable" } else { "not executable" };
+    let executable = if tool.executable {
+        "executable"
+    } else {
+        "not executable"
+    };
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "\n## {}\n\nFolder: `{}`; {executable}; {run}.", tool.name, knowledge.shown(tool.folder()));
+    let _ = writeln!(
+        text,
+        "\n## {}\n\nFolder: `{}`; {executable}; {run}.",
+        tool.name,
+        knowledge.shown(tool.folder())
+    );
     match help.text() {
         Some(help) => {
             let fence = fence(help);
             let _ = writeln!(text, "{fence}text\n{}\n{fence}", help.trim());
         }
         None => {
-            let _ = writeln!(text, "`{}` says nothing of its use; look at its file before you run it.", tool.name);
+            let _ = writeln!(
+                text,
+                "`{}` says nothing of its use; look at its file before you run it.",
+                tool.name
+            );
         }
     }
 }
 
 /// A path as commands find it, which run in the working directory.
 fn from_here(knowledge: &KnowledgePaths, path: &Path) -> String {
-    if knowledge.cwd == knowledge.root { knowledge.shown(path) } else { path.display().to_string() }
+    if knowledge.cwd == knowledge.root {
+        knowledge.shown(path)
+    } else {
+        path.display().to_string()
+    }
 }
 
 /// A word as a shell reads it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// One that nothing in the text can close.
 fn fence(text: &str) -> String {
-    let longest = text.lines().map(|line| line.trim_start().bytes().take_while(|byte| *byte == b'`').count()).max();
+    let longest = text
+        .lines()
+        .map(|line| {
+            line.trim_start()
+                .bytes()
+                .take_while(|byte| *byte == b'`')
+                .count()
+        })
+        .max();
     "`".repeat(longest.unwrap_or(0).max(2) + 1)
 }

@@ -13,12 +13,25 @@ impl Place {
         let top = folder.path().canonicalize().unwrap();
         let root = top.join("shop");
         fs::create_dir(&root).unwrap();
-        let knowledge = KnowledgePaths { cwd: root.clone(), root, user: top.join("user"), trusted: true, home: None };
-        Self { _folder: folder, knowledge }
+        let knowledge = KnowledgePaths {
+            cwd: root.clone(),
+            root,
+            user: top.join("user"),
+            trusted: true,
+            home: None,
+        };
+        Self {
+            _folder: folder,
+            knowledge,
+        }
     }
 
     fn own(&self, name: &str, text: &str, mode: u32) {
-        write(&self.knowledge.own(KnowledgeKind::Tools).join(name), text, mode);
+        write(
+            &self.knowledge.own(KnowledgeKind::Tools).join(name),
+            text,
+            mode,
+        );
     }
 
     fn load(&self) -> (NamedItems<ExternalTool>, Vec<FileProblem>) {
@@ -33,7 +46,12 @@ impl Place {
 
     fn command(&self, name: &str) -> Option<Vec<String>> {
         let words = self.tool(name).command()?;
-        Some(words.iter().map(|word| self.knowledge.shown(word.as_ref())).collect())
+        Some(
+            words
+                .iter()
+                .map(|word| self.knowledge.shown(word.as_ref()))
+                .collect(),
+        )
     }
 }
 
@@ -57,15 +75,33 @@ fn what_counts_as_a_tool() {
     ] {
         place.own(name, "x", mode);
     }
-    write(&place.knowledge.users(KnowledgeKind::Tools).join("run"), "y", 0o755);
-    std::os::unix::fs::symlink("/bin/sh", place.knowledge.own(KnowledgeKind::Tools).join("out")).unwrap();
+    write(
+        &place.knowledge.users(KnowledgeKind::Tools).join("run"),
+        "y",
+        0o755,
+    );
+    std::os::unix::fs::symlink(
+        "/bin/sh",
+        place.knowledge.own(KnowledgeKind::Tools).join("out"),
+    )
+    .unwrap();
     let (found, problems) = place.load();
     let names: Vec<_> = found.items.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["lint.py", "run"]);
-    let losers: Vec<_> = found.shadowed.iter().map(|one| (one.name.as_str(), one.by == ShadowedBy::BuiltIn)).collect();
+    let losers: Vec<_> = found
+        .shadowed
+        .iter()
+        .map(|one| (one.name.as_str(), one.by == ShadowedBy::BuiltIn))
+        .collect();
     assert_eq!(losers, [("read_file", true), ("run", false)]);
-    assert!(problems[0].path.ends_with("out") && problems[0].what.contains("leads out"), "{problems:?}");
-    let untrusted = KnowledgePaths { trusted: false, ..place.knowledge.clone() };
+    assert!(
+        problems[0].path.ends_with("out") && problems[0].what.contains("leads out"),
+        "{problems:?}"
+    );
+    let untrusted = KnowledgePaths {
+        trusted: false,
+        ..place.knowledge.clone()
+    };
     let found = load(&untrusted, &|_| false, &mut Vec::new());
     assert_eq!(found.items.len(), 1, "only the user's own");
 }
@@ -80,8 +116,14 @@ fn how_a_tool_is_started() {
     place.own("source.rs", "fn main() {}\n", 0o644);
     assert_eq!(place.command("run").unwrap(), [".haft/tools/run"]);
     assert_eq!(place.command("own.py").unwrap(), [".haft/tools/own.py"]);
-    assert_eq!(place.command("bare.py").unwrap(), ["python3", ".haft/tools/bare.py"]);
-    assert_eq!(place.command("plain.rb").unwrap(), ["ruby", ".haft/tools/plain.rb"]);
+    assert_eq!(
+        place.command("bare.py").unwrap(),
+        ["python3", ".haft/tools/bare.py"]
+    );
+    assert_eq!(
+        place.command("plain.rb").unwrap(),
+        ["ruby", ".haft/tools/plain.rb"]
+    );
     assert_eq!(place.command("source.rs"), None);
 }
 
@@ -100,9 +142,18 @@ fn what_was_learnt_holds_for_the_file_as_it_was() {
     place.own("run", "longer", 0o755);
     assert_eq!(cache.get(&place.tool("run")), None, "another file");
     cache.put(&place.tool("run"), told).unwrap();
-    let file = fs::read_dir(place.knowledge.user.join("cache")).unwrap().next().unwrap().unwrap().path();
+    let file = fs::read_dir(place.knowledge.user.join("cache"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     fs::write(&file, "= broken").unwrap();
-    assert_eq!(cache.get(&place.tool("run")), None, "what cannot be read is made again");
+    assert_eq!(
+        cache.get(&place.tool("run")),
+        None,
+        "what cannot be read is made again"
+    );
 }
 
 #[test]
@@ -112,10 +163,16 @@ fn the_document_says_what_there_is_and_how_to_add_to_it() {
     place.own("lint.py", "x", 0o644);
     place.own("run", "x", 0o755);
     let help = Help::Told("usage: lint\n```\nx\n```\n".to_owned());
-    let tools = [(place.tool("lint.py"), help), (place.tool("run"), Help::Nothing)];
+    let tools = [
+        (place.tool("lint.py"), help),
+        (place.tool("run"), Help::Nothing),
+    ];
     let (heading, text) = document(&place.knowledge, &tools).unwrap();
     assert_eq!(heading, "External tools of shop");
-    assert!(text.starts_with("Tools found: 2; of 1 it could not be learnt how they are used.\n"), "{text}");
+    assert!(
+        text.starts_with("Tools found: 2; of 1 it could not be learnt how they are used.\n"),
+        "{text}"
+    );
     assert!(text.contains("looked through: `.haft/tools`.\n"), "{text}");
     let entry = "## lint.py\n\nFolder: `.haft/tools`; not executable; run it as `python3 .haft/tools/lint.py`.\n\
                  ````text\nusage: lint\n```\nx\n```\n````\n";
@@ -129,11 +186,23 @@ fn a_tool_is_found_from_the_working_directory() {
     let mut place = Place::new();
     place.own("do it.sh", "x", 0o644);
     let run = |place: &Place| {
-        let text = document(&place.knowledge, &[(place.tool("do it.sh"), Help::Nothing)]).unwrap().1;
-        let line = text.lines().find(|line| line.starts_with("Folder: ")).unwrap().to_owned();
+        let text = document(&place.knowledge, &[(place.tool("do it.sh"), Help::Nothing)])
+            .unwrap()
+            .1;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("Folder: "))
+            .unwrap()
+            .to_owned();
         line.rsplit_once("run it as `").unwrap().1.to_owned()
     };
     assert_eq!(run(&place), "sh '.haft/tools/do it.sh'`.");
     place.knowledge.cwd = place.knowledge.root.join("src");
-    assert_eq!(run(&place), format!("sh '{}/.haft/tools/do it.sh'`.", place.knowledge.root.display()));
+    assert_eq!(
+        run(&place),
+        format!(
+            "sh '{}/.haft/tools/do it.sh'`.",
+            place.knowledge.root.display()
+        )
+    );
 }

@@ -16,21 +16,33 @@ fn project() -> tempfile::TempDir {
 #[test]
 fn it_is_what_would_run_and_nothing_else() {
     let folder = project();
-    let names: Vec<_> = Footprint::of(folder.path()).files().keys().cloned().collect();
+    let names: Vec<_> = Footprint::of(folder.path())
+        .files()
+        .keys()
+        .cloned()
+        .collect();
     assert_eq!(names, [".haft/config.toml", ".haft/tools/deep/run.sh"]);
 }
 
 #[test]
 fn what_other_programs_would_run_counts_too() {
     let folder = project();
-    let names =
-        [".autocodertools/x.sh", ".agents/skills/a/run.py", ".claude/agents/a.md", ".auto-coder/autocoderagents/b.md"];
+    let names = [
+        ".autocodertools/x.sh",
+        ".agents/skills/a/run.py",
+        ".claude/agents/a.md",
+        ".auto-coder/autocoderagents/b.md",
+    ];
     for name in names {
         fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
         fs::write(folder.path().join(name), "x").unwrap();
     }
     let found = Footprint::of(folder.path());
-    assert!(names.iter().all(|name| found.files().contains_key(*name)), "{:?}", found.files().keys());
+    assert!(
+        names.iter().all(|name| found.files().contains_key(*name)),
+        "{:?}",
+        found.files().keys()
+    );
 }
 
 #[test]
@@ -42,7 +54,10 @@ fn every_change_of_what_would_run_is_seen() {
     fs::write(folder.path().join(".mcp.json"), "{}").unwrap();
     fs::remove_file(folder.path().join(".haft/config.toml")).unwrap();
     let changed = Footprint::of(folder.path()).changed_since(before.files());
-    assert_eq!(changed, [".haft/config.toml", ".haft/tools/deep/run.sh", ".mcp.json"]);
+    assert_eq!(
+        changed,
+        [".haft/config.toml", ".haft/tools/deep/run.sh", ".mcp.json"]
+    );
 }
 
 #[test]
@@ -54,7 +69,12 @@ fn a_link_counts_by_where_it_leads_and_by_what_is_there() {
     symlink(&real, folder.path().join(".haft/tools/link.sh")).unwrap();
     let before = Footprint::of(folder.path());
     fs::write(&real, "two").unwrap();
-    assert_eq!(Footprint::of(folder.path()).changed_since(before.files()).len(), 1);
+    assert_eq!(
+        Footprint::of(folder.path())
+            .changed_since(before.files())
+            .len(),
+        1
+    );
 }
 
 /// Opening a pipe would wait for somebody to write into it.
@@ -62,7 +82,14 @@ fn a_link_counts_by_where_it_leads_and_by_what_is_there() {
 fn pipes_and_loops_are_not_waited_for() {
     let folder = project();
     let pipe = folder.path().join(".haft/tools/pipe");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
     symlink(".", folder.path().join(".haft/tools/loop")).unwrap();
     let found = Footprint::of(folder.path());
     assert!(found.files().contains_key(".haft/tools/pipe"));

@@ -9,7 +9,13 @@ fn project(files: &[(&str, &str)], trusted: bool) -> (tempfile::TempDir, Knowled
         fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
         fs::write(root.join(name), text).unwrap();
     }
-    let knowledge = KnowledgePaths { cwd: root.clone(), root, trusted, user: "/nowhere".into(), home: None };
+    let knowledge = KnowledgePaths {
+        cwd: root.clone(),
+        root,
+        trusted,
+        user: "/nowhere".into(),
+        home: None,
+    };
     (folder, knowledge)
 }
 
@@ -30,12 +36,30 @@ const CLAUDE: &str = r#"{"hooks": {
 
 #[test]
 fn the_users_come_first_and_a_projects_only_when_it_is_trusted() {
-    let user: HooksConfig = toml::from_str("[[notification]]\nhooks = [{ command = \"bell\" }]\n").unwrap();
-    let files = [(".haft/config.toml", OWN), (".claude/settings.json", CLAUDE)];
-    for (trusted, expected) in [(true, vec!["bell", "check", "done", "fmt"]), (false, vec!["bell"])] {
+    let user: HooksConfig =
+        toml::from_str("[[notification]]\nhooks = [{ command = \"bell\" }]\n").unwrap();
+    let files = [
+        (".haft/config.toml", OWN),
+        (".claude/settings.json", CLAUDE),
+    ];
+    for (trusted, expected) in [
+        (true, vec!["bell", "check", "done", "fmt"]),
+        (false, vec!["bell"]),
+    ] {
         let (_folder, knowledge) = project(&files, trusted);
-        let found = load(&knowledge, &user, Path::new("/u/config.toml"), &mut Vec::new());
-        assert_eq!(found.iter().map(|hook| hook.command.as_str()).collect::<Vec<_>>(), expected);
+        let found = load(
+            &knowledge,
+            &user,
+            Path::new("/u/config.toml"),
+            &mut Vec::new(),
+        );
+        assert_eq!(
+            found
+                .iter()
+                .map(|hook| hook.command.as_str())
+                .collect::<Vec<_>>(),
+            expected
+        );
     }
 }
 
@@ -45,10 +69,19 @@ fn settings_of_another_program_are_read_as_far_as_they_are_known() {
     let mut problems = Vec::new();
     let found = of_project(&knowledge, &mut problems);
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].point, found[0].timeout), (HookPoint::PostToolCall, Duration::from_mins(10)));
+    assert_eq!(
+        (found[0].point, found[0].timeout),
+        (HookPoint::PostToolCall, Duration::from_mins(10))
+    );
     let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|problem| problem.contains("`Teatime`")), "{told:?}");
-    assert!(told.iter().any(|problem| problem.contains("`prompt`")), "{told:?}");
+    assert!(
+        told.iter().any(|problem| problem.contains("`Teatime`")),
+        "{told:?}"
+    );
+    assert!(
+        told.iter().any(|problem| problem.contains("`prompt`")),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -57,13 +90,19 @@ fn what_cannot_be_read_is_a_problem_and_no_more() {
         ("= nonsense [", "[hooks]"),
         ("[[hooks.stop]]\nhooks = [{ comand = \"x\" }]\n", "[hooks]"),
         ("[[hooks.nonsense]]\nhooks = []\n", "[hooks]"),
-        ("[[hooks.stop]]\nmatcher = \"(\"\nhooks = [{ command = \"x\" }]\n", "matcher"),
+        (
+            "[[hooks.stop]]\nmatcher = \"(\"\nhooks = [{ command = \"x\" }]\n",
+            "matcher",
+        ),
     ];
     for (text, word) in bad {
         let (_folder, knowledge) = project(&[(".haft/config.toml", text)], true);
         let mut problems = Vec::new();
         assert!(of_project(&knowledge, &mut problems).is_empty(), "{text}");
-        assert!(problems.iter().any(|problem| problem.what.contains(word)), "{text}: {problems:?}");
+        assert!(
+            problems.iter().any(|problem| problem.what.contains(word)),
+            "{text}: {problems:?}"
+        );
     }
 }
 
@@ -75,5 +114,9 @@ fn a_matcher_fits_whole_names() {
     for all in ["", "*"] {
         assert!(Matcher::new(all).unwrap().fits(&["anything"]));
     }
-    assert!(Matcher::new("mcp__.*").unwrap().fits(&["mcp__memory__read"]));
+    assert!(
+        Matcher::new("mcp__.*")
+            .unwrap()
+            .fits(&["mcp__memory__read"])
+    );
 }

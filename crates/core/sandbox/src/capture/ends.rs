@@ -8,7 +8,8 @@ use haft_text::CutLimits;
 
 use super::{CapturedOutput, newlines, without_open_character};
 
-/// The longest piece of a control sequence or character that is held back because its end may still come.
+/// The longest piece of a control sequence or character that is held back because its end may still
+/// come.
 const LONGEST_OPEN: usize = 64;
 
 /// The first and the last bytes of a stream, and how many there were.
@@ -24,7 +25,10 @@ pub(crate) struct Ends {
 
 impl Ends {
     pub(crate) fn new(limits: CutLimits) -> Self {
-        Self { most: limits.bytes, ..Self::default() }
+        Self {
+            most: limits.bytes,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn push(&mut self, chunk: &[u8]) {
@@ -40,10 +44,12 @@ impl Ends {
         self.tail.extend(rest);
     }
 
-    /// How many bytes and lines there will be with this chunk. The last line counts with or without its line end.
+    /// How many bytes and lines there will be with this chunk. The last line counts with or without
+    /// its line end.
     pub(crate) fn counts_with(&self, chunk: &[u8]) -> (u64, u64) {
         let last = chunk.last().copied().or(self.last);
-        let lines = self.newlines + newlines(chunk) + u64::from(last.is_some_and(|last| last != b'\n'));
+        let lines =
+            self.newlines + newlines(chunk) + u64::from(last.is_some_and(|last| last != b'\n'));
         (self.bytes + chunk.len() as u64, lines)
     }
 
@@ -65,13 +71,16 @@ impl Ends {
         }
     }
 
-    /// Takes everything out and begins anew, except a control sequence or character of which the end may still come: cut in
-    /// two it would be shown as noise.
+    /// Takes everything out and begins anew, except a control sequence or character of which the
+    /// end may still come: cut in two it would be shown as noise.
     pub(crate) fn take_whole(&mut self) -> CapturedOutput {
         let end: Vec<u8> = if self.tail.is_empty() {
             self.head[self.head.len().saturating_sub(LONGEST_OPEN)..].to_vec()
         } else {
-            self.tail.range(self.tail.len().saturating_sub(LONGEST_OPEN)..).copied().collect()
+            self.tail
+                .range(self.tail.len().saturating_sub(LONGEST_OPEN)..)
+                .copied()
+                .collect()
         };
         let open = open_end(&end).to_vec();
         self.shorten(open.len());
@@ -83,7 +92,10 @@ impl Ends {
     /// Takes everything out and begins anew.
     pub(crate) fn take_all(&mut self) -> CapturedOutput {
         let taken = self.captured();
-        *self = Self { most: self.most, ..Self::default() };
+        *self = Self {
+            most: self.most,
+            ..Self::default()
+        };
         taken
     }
 
@@ -103,11 +115,14 @@ impl Ends {
 fn open_end(bytes: &[u8]) -> &[u8] {
     if let Some(at) = bytes.iter().rposition(|byte| *byte == 0x1b) {
         let sequence = &bytes[at..];
-        // A line end does not belong into a sequence: it is none, and the terminal would have shown it.
+        // A line end does not belong into a sequence: it is none, and the terminal would have shown
+        // it.
         let is_open = match sequence.get(1) {
             None => true,
             Some(b'[') => sequence[2..].iter().all(|byte| (0x20..0x40).contains(byte)),
-            Some(b']' | b'P' | b'X' | b'^' | b'_') => !sequence.contains(&0x07) && !sequence.contains(&b'\n'),
+            Some(b']' | b'P' | b'X' | b'^' | b'_') => {
+                !sequence.contains(&0x07) && !sequence.contains(&b'\n')
+            }
             Some(_) => false,
         };
         if is_open {
@@ -122,7 +137,10 @@ mod tests {
     use super::*;
 
     fn ends(bytes: usize) -> Ends {
-        Ends::new(CutLimits { lines: 1_000, bytes })
+        Ends::new(CutLimits {
+            lines: 1_000,
+            bytes,
+        })
     }
 
     #[test]

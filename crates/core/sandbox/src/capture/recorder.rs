@@ -32,13 +32,22 @@ impl OutputRecorder {
             limits: capture.limits,
             live: live.clone(),
             stream,
-            spill: Spill::new(capture.file_of(stream), capture.spill_bytes, capture.spill_from),
+            spill: Spill::new(
+                capture.file_of(stream),
+                capture.spill_bytes,
+                capture.spill_from,
+            ),
             from: capture.spill_from,
         }
     }
 
-    /// Reads to the end, or until a moment after `stop`: a process outside our reach may hold the pipe for ever.
-    pub(crate) async fn drain(mut self, mut from: impl AsyncRead + Unpin, stop: &CancellationToken) -> CapturedOutput {
+    /// Reads to the end, or until a moment after `stop`: a process outside our reach may hold the
+    /// pipe for ever.
+    pub(crate) async fn drain(
+        mut self,
+        mut from: impl AsyncRead + Unpin,
+        stop: &CancellationToken,
+    ) -> CapturedOutput {
         let mut stopped = pin!(async {
             stop.cancelled().await;
             sleep(LAST_WORDS).await;
@@ -67,7 +76,8 @@ impl OutputRecorder {
             // Up to here nothing was dropped: head and tail together hold at least the limit.
             let before = self.live.with(self.stream, |ends| {
                 let (bytes, lines) = ends.counts_with(chunk);
-                (bytes > self.limits.bytes as u64 || lines > self.limits.lines as u64).then(|| ends.held())
+                (bytes > self.limits.bytes as u64 || lines > self.limits.lines as u64)
+                    .then(|| ends.held())
             });
             if let Some(before) = before {
                 self.open_spill(&before).await;
@@ -85,6 +95,10 @@ impl OutputRecorder {
     pub(super) async fn finish(self) -> CapturedOutput {
         let captured = self.live.with(self.stream, Ends::captured);
         let (spill, spill_problem) = self.spill.finish().await;
-        CapturedOutput { spill, spill_problem, ..captured }
+        CapturedOutput {
+            spill,
+            spill_problem,
+            ..captured
+        }
     }
 }

@@ -66,7 +66,11 @@ impl Drop for SpillDraft {
 
 impl Spill {
     pub(super) fn new(path: Option<PathBuf>, room: u64, from: SpillFrom) -> Self {
-        Self { state: path.map_or(SpillState::Unwanted, SpillState::Waiting), room, from }
+        Self {
+            state: path.map_or(SpillState::Unwanted, SpillState::Waiting),
+            room,
+            from,
+        }
     }
 
     /// Whether a file is wanted and not there yet.
@@ -84,14 +88,25 @@ impl Spill {
 
     /// Creates the file with what came before.
     pub(super) async fn open(&mut self, before: &[u8]) {
-        let SpillState::Waiting(path) = &self.state else { return };
+        let SpillState::Waiting(path) = &self.state else {
+            return;
+        };
         let path = path.clone();
         let stays = match self.from {
             SpillFrom::Start => true,
             SpillFrom::Overflow => false,
         };
         match create(&path) {
-            Ok(file) => self.state = SpillState::Open(file, SpillDraft { path, bytes: 0, stays }),
+            Ok(file) => {
+                self.state = SpillState::Open(
+                    file,
+                    SpillDraft {
+                        path,
+                        bytes: 0,
+                        stays,
+                    },
+                )
+            }
             Err(error) => return self.fail(path, &error),
         }
         self.write(before).await;
@@ -99,7 +114,9 @@ impl Spill {
 
     /// Appends, as long as there is room.
     pub(super) async fn write(&mut self, chunk: &[u8]) {
-        let SpillState::Open(file, draft) = &mut self.state else { return };
+        let SpillState::Open(file, draft) = &mut self.state else {
+            return;
+        };
         let room = usize::try_from(self.room - draft.bytes).unwrap_or(usize::MAX);
         let fits = &chunk[..chunk.len().min(room)];
         if let Err(error) = file.write_all(fits).await {
@@ -108,14 +125,18 @@ impl Spill {
         }
         draft.bytes += fits.len() as u64;
         if fits.len() < chunk.len()
-            && let SpillState::Open(file, draft) = std::mem::replace(&mut self.state, SpillState::Unwanted)
+            && let SpillState::Open(file, draft) =
+                std::mem::replace(&mut self.state, SpillState::Unwanted)
         {
             self.state = SpillState::Full(file, draft);
         }
     }
 
     fn fail(&mut self, path: PathBuf, error: &io::Error) {
-        self.state = SpillState::Failed(SpillProblem::Failed { path, message: error.to_string() });
+        self.state = SpillState::Failed(SpillProblem::Failed {
+            path,
+            message: error.to_string(),
+        });
     }
 
     /// The file, if there is one, and what is wrong with it.
@@ -134,7 +155,10 @@ impl Spill {
             }
             SpillState::Full(_, mut draft) => {
                 draft.stays = true;
-                let problem = SpillProblem::Full { path: draft.path.clone(), bytes: draft.bytes };
+                let problem = SpillProblem::Full {
+                    path: draft.path.clone(),
+                    bytes: draft.bytes,
+                };
                 (Some(draft.path.clone()), Some(problem))
             }
             SpillState::Failed(problem) => (None, Some(problem)),

@@ -6,15 +6,23 @@ use tempfile::TempDir;
 use super::*;
 use crate::live::{LiveCommand, OutputStream};
 
-const SMALL: CutLimits = CutLimits { lines: 10, bytes: 200 };
+const SMALL: CutLimits = CutLimits {
+    lines: 10,
+    bytes: 200,
+};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 fn record(capture: &Capture, chunks: &[&[u8]]) -> CapturedOutput {
     block_on(async {
-        let mut recorder = OutputRecorder::new(capture, OutputStream::Stdout, &LiveCommand::default());
+        let mut recorder =
+            OutputRecorder::new(capture, OutputStream::Stdout, &LiveCommand::default());
         for chunk in chunks {
             recorder.push(chunk).await;
         }
@@ -25,53 +33,89 @@ fn record(capture: &Capture, chunks: &[&[u8]]) -> CapturedOutput {
 #[test]
 fn short_output_is_whole_and_leaves_no_file() {
     let folder = TempDir::new().unwrap();
-    let captured = record(&Capture::spilling_to(SMALL, folder.path().join("out")), &[b"a\n", b"b"]);
+    let captured = record(
+        &Capture::spilling_to(SMALL, folder.path().join("out")),
+        &[b"a\n", b"b"],
+    );
     assert_eq!(captured.text(SMALL).text, "a\nb");
-    assert_eq!((captured.bytes, captured.lines, captured.spill), (3, 2, None));
+    assert_eq!(
+        (captured.bytes, captured.lines, captured.spill),
+        (3, 2, None)
+    );
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
 #[test]
 fn long_output_is_whole_in_a_private_file() {
     let folder = TempDir::new().unwrap();
-    let chunks: Vec<_> = (0..100).map(|n| format!("line {n}\n").into_bytes()).collect();
+    let chunks: Vec<_> = (0..100)
+        .map(|n| format!("line {n}\n").into_bytes())
+        .collect();
     let chunks: Vec<_> = chunks.iter().map(Vec::as_slice).collect();
-    let captured = record(&Capture::spilling_to(SMALL, folder.path().join("out")), &chunks);
+    let captured = record(
+        &Capture::spilling_to(SMALL, folder.path().join("out")),
+        &chunks,
+    );
     let path = captured.spill.clone().unwrap();
     assert_eq!(path, folder.path().join("out.stdout"));
     assert_eq!(std::fs::read(&path).unwrap(), chunks.concat());
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let cut = captured.text(SMALL);
-    assert!(cut.text.starts_with("line 0\n") && cut.text.ends_with("line 99\n"), "{}", cut.text);
+    assert!(
+        cut.text.starts_with("line 0\n") && cut.text.ends_with("line 99\n"),
+        "{}",
+        cut.text
+    );
     assert_eq!(captured.lines, 100);
 }
 
 #[test]
 fn many_short_lines_spill_too() {
     let folder = TempDir::new().unwrap();
-    let captured = record(&Capture::spilling_to(SMALL, folder.path().join("out")), &[&b"\n".repeat(11)]);
-    assert_eq!(std::fs::read(captured.spill.unwrap()).unwrap(), b"\n".repeat(11));
+    let captured = record(
+        &Capture::spilling_to(SMALL, folder.path().join("out")),
+        &[&b"\n".repeat(11)],
+    );
+    assert_eq!(
+        std::fs::read(captured.spill.unwrap()).unwrap(),
+        b"\n".repeat(11)
+    );
 }
 
 #[test]
 fn an_existing_file_is_not_touched() {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("out.stdout"), "mine").unwrap();
-    let captured = record(&Capture::spilling_to(SMALL, folder.path().join("out")), &[&[b'x'; 1_000]]);
+    let captured = record(
+        &Capture::spilling_to(SMALL, folder.path().join("out")),
+        &[&[b'x'; 1_000]],
+    );
     assert_eq!(captured.spill, None);
-    assert!(matches!(captured.spill_problem, Some(SpillProblem::Failed { .. })));
+    assert!(matches!(
+        captured.spill_problem,
+        Some(SpillProblem::Failed { .. })
+    ));
     assert_eq!(captured.bytes, 1_000);
-    assert_eq!(std::fs::read(folder.path().join("out.stdout")).unwrap(), b"mine");
+    assert_eq!(
+        std::fs::read(folder.path().join("out.stdout")).unwrap(),
+        b"mine"
+    );
 }
 
 #[test]
 fn a_full_file_says_so() {
     let folder = TempDir::new().unwrap();
-    let capture = Capture { spill_bytes: 500, ..Capture::spilling_to(SMALL, folder.path().join("out")) };
+    let capture = Capture {
+        spill_bytes: 500,
+        ..Capture::spilling_to(SMALL, folder.path().join("out"))
+    };
     let captured = record(&capture, &[&[b'x'; 400], &[b'y'; 400], &[b'z'; 400]]);
     let path = captured.spill.unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 500);
-    assert_eq!(captured.spill_problem, Some(SpillProblem::Full { path, bytes: 500 }));
+    assert_eq!(
+        captured.spill_problem,
+        Some(SpillProblem::Full { path, bytes: 500 })
+    );
     assert_eq!(captured.bytes, 1_200);
 }
 
@@ -80,7 +124,8 @@ fn a_recorder_that_is_dropped_leaves_no_file() {
     let folder = TempDir::new().unwrap();
     let capture = Capture::spilling_to(SMALL, folder.path().join("out"));
     block_on(async {
-        let mut recorder = OutputRecorder::new(&capture, OutputStream::Stderr, &LiveCommand::default());
+        let mut recorder =
+            OutputRecorder::new(&capture, OutputStream::Stderr, &LiveCommand::default());
         recorder.push(&[b'x'; 1_000]).await;
         assert!(folder.path().join("out.stderr").exists());
         drop(recorder);
@@ -91,11 +136,31 @@ fn a_recorder_that_is_dropped_leaves_no_file() {
 #[test]
 fn a_character_torn_at_the_gap_is_not_shown() {
     let text = "é".repeat(1_000);
-    let limits = CutLimits { lines: 10, bytes: 301 };
-    let captured = record(&Capture { limits, ..Capture::default() }, &[text.as_bytes(), b"x"]);
-    let cut = captured.text(CutLimits { lines: 10, bytes: 1_000 });
-    assert!(!cut.text.contains(char::REPLACEMENT_CHARACTER), "{}", cut.text);
-    assert!(cut.text.contains("1,399 bytes") || cut.text.contains("1,400 bytes"), "{}", cut.text);
+    let limits = CutLimits {
+        lines: 10,
+        bytes: 301,
+    };
+    let captured = record(
+        &Capture {
+            limits,
+            ..Capture::default()
+        },
+        &[text.as_bytes(), b"x"],
+    );
+    let cut = captured.text(CutLimits {
+        lines: 10,
+        bytes: 1_000,
+    });
+    assert!(
+        !cut.text.contains(char::REPLACEMENT_CHARACTER),
+        "{}",
+        cut.text
+    );
+    assert!(
+        cut.text.contains("1,399 bytes") || cut.text.contains("1,400 bytes"),
+        "{}",
+        cut.text
+    );
 }
 
 proptest! {

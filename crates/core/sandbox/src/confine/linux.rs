@@ -8,7 +8,10 @@ mod names;
 mod restrict;
 mod seccomp;
 mod sockets;
-#[expect(unsafe_code, reason = "system calls that neither the standard library nor rustix offers")]
+#[expect(
+    unsafe_code,
+    reason = "system calls that neither the standard library nor rustix offers"
+)]
 mod sys;
 
 pub(crate) use covers::PlacedCovers;
@@ -19,4 +22,7 @@ pub(crate) use restrict::Restrictions;
 pub(crate) use sockets::bound_sockets;
 pub(crate) use sys::loopback_up;
 
-use super::{AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network, SandboxPolicy};
+use super::{
+    AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network,
+    SandboxPolicy,
+};

@@ -14,15 +14,16 @@ pub struct SandboxPolicy {
     pub projects: Vec<PathBuf>,
     /// Further writable folders, in which nothing is protected.
     pub writable: Vec<PathBuf>,
-    /// Files in the projects and writable folders that cannot be written beside the protected ones; those that are missing are
-    /// passed over.
+    /// Files in the projects and writable folders that cannot be written beside the protected
+    /// ones; those that are missing are passed over.
     pub protected: Vec<PathBuf>,
-    /// Repositories (`.git`) in the projects that a commit may write: all of them but what decides what git runs.
+    /// Repositories (`.git`) in the projects that a commit may write: all of them but what decides
+    /// what git runs.
     pub repositories: Vec<PathBuf>,
     /// Folders and files that cannot be read.
     pub hidden: Vec<PathBuf>,
-    /// Folders and files that can be read although they lie in a hidden folder or below the private `/tmp`; those that are not
-    /// there are passed over.
+    /// Folders and files that can be read although they lie in a hidden folder or below the
+    /// private `/tmp`; those that are not there are passed over.
     pub readable: Vec<PathBuf>,
     /// The folder that is its `/tmp`: private, and there before the command starts.
     pub tmp: PathBuf,
@@ -50,51 +51,95 @@ pub enum Network {
 pub(crate) const PROXY_PORT: u16 = 3128;
 
 impl SandboxPolicy {
-    /// What is to be hidden and is there, links followed. Of most places a look at the name says that there is nothing: to follow
-    /// the way to each of them link by link was a third of all system calls of a command.
+    /// What is to be hidden and is there, links followed. Of most places a look at the name says
+    /// that there is nothing: to follow the way to each of them link by link was a third of all
+    /// system calls of a command.
     pub(crate) fn hidden_places(&self) -> impl Iterator<Item = PathBuf> {
-        let there = self.hidden.iter().filter(|path| path.symlink_metadata().is_ok());
+        let there = self
+            .hidden
+            .iter()
+            .filter(|path| path.symlink_metadata().is_ok());
         there.filter_map(|path| path.canonicalize().ok())
     }
 
-    /// Returns the folders in whose place the command has its private one. `/tmp` stays what it is where it is a link, and where
-    /// the user made it the project or a writable folder.
+    /// Returns the folders in whose place the command has its private one. `/tmp` stays what it is
+    /// where it is a link, and where the user made it the project or a writable folder.
     pub(crate) fn private_folders(&self) -> impl Iterator<Item = &'static str> {
-        let is_folder = |folder: &&str| Path::new(folder).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
-        let is_named =
-            |folder: &str| self.projects.iter().chain(&self.writable).any(|named| named == Path::new(folder));
-        PRIVATE_FOLDERS.into_iter().filter(is_folder).filter(move |folder| !is_named(folder))
+        let is_folder = |folder: &&str| {
+            Path::new(folder)
+                .symlink_metadata()
+                .is_ok_and(|metadata| metadata.is_dir())
+        };
+        let is_named = |folder: &str| {
+            self.projects
+                .iter()
+                .chain(&self.writable)
+                .any(|named| named == Path::new(folder))
+        };
+        PRIVATE_FOLDERS
+            .into_iter()
+            .filter(is_folder)
+            .filter(move |folder| !is_named(folder))
     }
 
     /// Returns the number of components of the deepest of these folders that `path` is or lies in.
-    pub(crate) fn deepest<'a>(path: &Path, folders: impl IntoIterator<Item = &'a Path>) -> Option<usize> {
-        let above = folders.into_iter().filter(|folder| path.starts_with(folder));
+    pub(crate) fn deepest<'a>(
+        path: &Path,
+        folders: impl IntoIterator<Item = &'a Path>,
+    ) -> Option<usize> {
+        let above = folders
+            .into_iter()
+            .filter(|folder| path.starts_with(folder));
         above.map(|folder| folder.components().count()).max()
     }
 
-    /// Whether `path` lies in a project or a writable folder, and nothing between the two is hidden.
+    /// Whether `path` lies in a project or a writable folder, and nothing between the two is
+    /// hidden.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
         let hidden: Vec<_> = self.hidden_places().collect();
         let hidden = Self::deepest(path, hidden.iter().map(PathBuf::as_path));
         let private = Self::deepest(path, self.private_folders().map(Path::new));
-        let open = Self::deepest(path, self.projects.iter().chain(&self.writable).map(PathBuf::as_path));
+        let open = Self::deepest(
+            path,
+            self.projects
+                .iter()
+                .chain(&self.writable)
+                .map(PathBuf::as_path),
+        );
         open > hidden.max(private)
     }
 
     /// Every path it names.
     fn paths(&self) -> impl Iterator<Item = &Path> {
-        let lists = [&self.projects, &self.writable, &self.protected, &self.repositories, &self.hidden, &self.readable];
+        let lists = [
+            &self.projects,
+            &self.writable,
+            &self.protected,
+            &self.repositories,
+            &self.hidden,
+            &self.readable,
+        ];
         let socket = match &self.network {
             Network::Through(socket) => Some(socket),
             Network::None | Network::All => None,
         };
-        let single = [Some(&self.tmp), Some(&self.notes), self.home.as_ref(), socket];
-        lists.into_iter().flatten().chain(single.into_iter().flatten()).map(PathBuf::as_path)
+        let single = [
+            Some(&self.tmp),
+            Some(&self.notes),
+            self.home.as_ref(),
+            socket,
+        ];
+        lists
+            .into_iter()
+            .flatten()
+            .chain(single.into_iter().flatten())
+            .map(PathBuf::as_path)
     }
 
     /// Whether it can be sent to the helper.
     pub(crate) fn is_sound(&self) -> bool {
-        self.paths().all(|path| path.is_absolute() && !path.as_os_str().as_bytes().contains(&0))
+        self.paths()
+            .all(|path| path.is_absolute() && !path.as_os_str().as_bytes().contains(&0))
     }
 
     /// Its fields for the wire, in the order in which [`SandboxPolicy::parse`] reads them.
@@ -105,9 +150,21 @@ impl SandboxPolicy {
             Network::All => ("all", OsString::new()),
         };
         let home = self.home.as_ref().map(OsString::from).unwrap_or_default();
-        let mut fields = vec![network.into(), socket, home, (&self.tmp).into(), (&self.notes).into()];
-        for list in [&self.projects, &self.writable, &self.protected, &self.repositories, &self.hidden, &self.readable]
-        {
+        let mut fields = vec![
+            network.into(),
+            socket,
+            home,
+            (&self.tmp).into(),
+            (&self.notes).into(),
+        ];
+        for list in [
+            &self.projects,
+            &self.writable,
+            &self.protected,
+            &self.repositories,
+            &self.hidden,
+            &self.readable,
+        ] {
             fields.push(list.len().to_string().into());
             fields.extend(list.iter().map(OsString::from));
         }
@@ -133,12 +190,26 @@ impl SandboxPolicy {
         };
         let (projects, writable, protected) = (list()?, list()?, list()?);
         let (repositories, hidden, readable) = (list()?, list()?, list()?);
-        Some(Self { projects, writable, protected, repositories, hidden, readable, tmp, notes, home, network })
+        Some(Self {
+            projects,
+            writable,
+            protected,
+            repositories,
+            hidden,
+            readable,
+            tmp,
+            notes,
+            home,
+            network,
+        })
     }
 }
 
 /// The environment of a confined command, made from that of one that is not.
-pub(crate) fn environment(confined: &ConfinementSpec, given: &[(String, String)]) -> Vec<(OsString, OsString)> {
+pub(crate) fn environment(
+    confined: &ConfinementSpec,
+    given: &[(String, String)],
+) -> Vec<(OsString, OsString)> {
     let tmp = match confined.method {
         ConfinementMethod::Namespace => "/tmp".into(),
         ConfinementMethod::Landlock => confined.policy.tmp.clone().into_os_string(),
@@ -146,14 +217,19 @@ pub(crate) fn environment(confined: &ConfinementSpec, given: &[(String, String)]
     // What lies in the home folder cannot be written; caches are made anew where they can.
     let mut cache = tmp.clone();
     cache.push("/.cache");
-    let mut set: Vec<(OsString, OsString)> = vec![("TMPDIR".into(), tmp), ("XDG_CACHE_HOME".into(), cache)];
+    let mut set: Vec<(OsString, OsString)> =
+        vec![("TMPDIR".into(), tmp), ("XDG_CACHE_HOME".into(), cache)];
     // The user's own proxy can be reached only where everything can.
     let keeps_proxy = match confined.policy.network {
         Network::All => true,
         Network::None => false,
         Network::Through(_) => {
             let address = format!("http://127.0.0.1:{PROXY_PORT}");
-            set.extend(["http_proxy", "https_proxy", "all_proxy"].into_iter().flat_map(|name| both(name, &address)));
+            set.extend(
+                ["http_proxy", "https_proxy", "all_proxy"]
+                    .into_iter()
+                    .flat_map(|name| both(name, &address)),
+            );
             set.extend(both("no_proxy", "localhost,127.0.0.1,::1"));
             false
         }
@@ -161,26 +237,45 @@ pub(crate) fn environment(confined: &ConfinementSpec, given: &[(String, String)]
     let kept = given.iter().filter(|(name, _)| {
         let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
         // The sockets of a runtime folder lead out.
-        name != "XDG_RUNTIME_DIR" && (keeps_proxy || !is_proxy) && set.iter().all(|(other, _)| other != name.as_str())
+        name != "XDG_RUNTIME_DIR"
+            && (keeps_proxy || !is_proxy)
+            && set.iter().all(|(other, _)| other != name.as_str())
     });
-    kept.map(|(name, value)| (name.into(), value.into())).chain(set.iter().cloned()).collect()
+    kept.map(|(name, value)| (name.into(), value.into()))
+        .chain(set.iter().cloned())
+        .collect()
 }
 
 /// A variable in small and in capital letters: programs read the one or the other.
 fn both(name: &str, value: &str) -> [(OsString, OsString); 2] {
-    [(name.into(), value.into()), (name.to_ascii_uppercase().into(), value.into())]
+    [
+        (name.into(), value.into()),
+        (name.to_ascii_uppercase().into(), value.into()),
+    ]
 }
 
 /// Keys and passwords below a home folder, by the programs that keep them: a path a line.
 const OF_HOME: &str = include_str!("secret_places.txt");
 
 /// Keys and passwords of the machine, which only root could read.
-const OF_MACHINE: &[&str] = &["/etc/gshadow", "/etc/kubernetes", "/etc/shadow", "/etc/ssh", "/etc/ssl/private"];
+const OF_MACHINE: &[&str] = &[
+    "/etc/gshadow",
+    "/etc/kubernetes",
+    "/etc/shadow",
+    "/etc/ssh",
+    "/etc/ssl/private",
+];
 
 /// Where keys and passwords are kept by well-known programs: what a command has no business with.
 pub fn secret_places(home: Option<&Path>) -> Vec<PathBuf> {
-    let of_home = home.into_iter().flat_map(|home| OF_HOME.lines().map(|name| home.join(name)));
-    OF_MACHINE.iter().map(PathBuf::from).chain(of_home).collect()
+    let of_home = home
+        .into_iter()
+        .flat_map(|home| OF_HOME.lines().map(|name| home.join(name)));
+    OF_MACHINE
+        .iter()
+        .map(PathBuf::from)
+        .chain(of_home)
+        .collect()
 }
 
 #[cfg(test)]
@@ -204,8 +299,15 @@ mod tests {
     }
 
     fn value(confined: &ConfinementSpec, name: &str) -> Option<OsString> {
-        let given = [("TMPDIR", "/t"), ("https_proxy", "http://user"), ("XDG_RUNTIME_DIR", "/run/user/1"), ("A", "1")];
-        let given: Vec<_> = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let given = [
+            ("TMPDIR", "/t"),
+            ("https_proxy", "http://user"),
+            ("XDG_RUNTIME_DIR", "/run/user/1"),
+            ("A", "1"),
+        ];
+        let given: Vec<_> = given
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
         let all = environment(confined, &given);
         let mut found = all.into_iter().filter(|(other, _)| other == name);
         let first = found.next().map(|(_, value)| value);
@@ -220,14 +322,29 @@ mod tests {
         assert_eq!(value(&inside, "TMPDIR"), Some("/tmp".into()));
         assert_eq!(value(&inside, "XDG_RUNTIME_DIR"), None);
         assert_eq!(value(&inside, "https_proxy"), None);
-        assert_eq!(value(&confined(ConfinementMethod::Landlock, Network::None), "TMPDIR"), Some("/private".into()));
         assert_eq!(
-            value(&confined(ConfinementMethod::Namespace, Network::All), "https_proxy"),
+            value(
+                &confined(ConfinementMethod::Landlock, Network::None),
+                "TMPDIR"
+            ),
+            Some("/private".into())
+        );
+        assert_eq!(
+            value(
+                &confined(ConfinementMethod::Namespace, Network::All),
+                "https_proxy"
+            ),
             Some("http://user".into())
         );
         let through = confined(ConfinementMethod::Namespace, Network::Through("/s".into()));
-        assert_eq!(value(&through, "https_proxy"), Some("http://127.0.0.1:3128".into()));
-        assert_eq!(value(&through, "HTTPS_PROXY"), Some("http://127.0.0.1:3128".into()));
+        assert_eq!(
+            value(&through, "https_proxy"),
+            Some("http://127.0.0.1:3128".into())
+        );
+        assert_eq!(
+            value(&through, "HTTPS_PROXY"),
+            Some("http://127.0.0.1:3128".into())
+        );
     }
 
     #[test]
@@ -246,7 +363,10 @@ mod tests {
         let lines: Vec<_> = OF_HOME.lines().collect();
         assert!(lines.is_sorted() && lines.len() >= 50, "{}", lines.len());
         for line in lines {
-            assert!(!line.is_empty() && line == line.trim() && Path::new(line).is_relative(), "{line:?}");
+            assert!(
+                !line.is_empty() && line == line.trim() && Path::new(line).is_relative(),
+                "{line:?}"
+            );
         }
     }
 }

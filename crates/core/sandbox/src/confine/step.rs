@@ -34,23 +34,35 @@ pub enum ConfinementStep {
 
 /// Every step with what is done in it; its place here is its number on the wire.
 const STEPS: [(ConfinementStep, &str); 12] = [
-    (ConfinementStep::Covers, "covering protected files that do not exist"),
+    (
+        ConfinementStep::Covers,
+        "covering protected files that do not exist",
+    ),
     (ConfinementStep::Namespaces, "making namespaces"),
     (ConfinementStep::Users, "mapping the user into a namespace"),
     (ConfinementStep::Root, "making the file system read-only"),
     (ConfinementStep::Proc, "mounting a `/proc` of its own"),
     (ConfinementStep::Devices, "mounting a small `/dev`"),
     (ConfinementStep::Folders, "opening the folders it may use"),
-    (ConfinementStep::Places, "putting folders and covers in place"),
+    (
+        ConfinementStep::Places,
+        "putting folders and covers in place",
+    ),
     (ConfinementStep::Protected, "sealing protected files"),
     (ConfinementStep::Network, "setting up its network"),
     (ConfinementStep::Landlock, "restricting it with Landlock"),
-    (ConfinementStep::Restrictions, "dropping privileges and filtering system calls"),
+    (
+        ConfinementStep::Restrictions,
+        "dropping privileges and filtering system calls",
+    ),
 ];
 
 impl ConfinementStep {
     fn number(self) -> usize {
-        STEPS.iter().position(|(step, _)| *step == self).unwrap_or_default()
+        STEPS
+            .iter()
+            .position(|(step, _)| *step == self)
+            .unwrap_or_default()
     }
 }
 
@@ -69,7 +81,10 @@ pub(crate) struct ConfinementFailure {
 
 impl ConfinementFailure {
     pub(crate) fn new(step: ConfinementStep, error: &io::Error) -> Self {
-        Self { step, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
+        Self {
+            step,
+            errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+        }
     }
 
     /// As one number, for the wire.
@@ -78,8 +93,14 @@ impl ConfinementFailure {
     }
 
     pub(crate) fn from_code(code: i32) -> Option<Self> {
-        let step = usize::try_from(code >> 16).ok().and_then(|step| STEPS.get(step))?.0;
-        Some(Self { step, errno: code & 0xffff })
+        let step = usize::try_from(code >> 16)
+            .ok()
+            .and_then(|step| STEPS.get(step))?
+            .0;
+        Some(Self {
+            step,
+            errno: code & 0xffff,
+        })
     }
 }
 
@@ -101,7 +122,10 @@ mod tests {
     #[test]
     fn every_step_comes_back_from_its_number() {
         for (step, _) in STEPS {
-            let failed = ConfinementFailure { step, errno: libc::EPERM };
+            let failed = ConfinementFailure {
+                step,
+                errno: libc::EPERM,
+            };
             assert_eq!(ConfinementFailure::from_code(failed.code()), Some(failed));
         }
         assert_eq!(ConfinementFailure::from_code(0x7fff_0000), None);

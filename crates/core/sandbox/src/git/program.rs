@@ -9,13 +9,21 @@ const USUAL: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
 /// The first git in these places that neither a project nor another user can have put there.
 pub(super) fn find(places: &str, projects: &[&Path]) -> Option<PathBuf> {
-    let projects: Vec<_> = projects.iter().filter_map(|project| project.canonicalize().ok()).collect();
+    let projects: Vec<_> = projects
+        .iter()
+        .filter_map(|project| project.canonicalize().ok())
+        .collect();
     let places = std::env::split_paths(places).filter(|place| place.is_absolute());
     places.chain(USUAL.map(PathBuf::from)).find_map(|place| {
-        let (place, program) = (place.canonicalize().ok()?, place.join("git").canonicalize().ok()?);
+        let (place, program) = (
+            place.canonicalize().ok()?,
+            place.join("git").canonicalize().ok()?,
+        );
         let own = |path: &Path| {
             projects.iter().any(|project| path.starts_with(project))
-                || path.components().any(|part| part.as_os_str() == "node_modules")
+                || path
+                    .components()
+                    .any(|part| part.as_os_str() == "node_modules")
         };
         let metadata = program.metadata().ok()?;
         let runs = metadata.is_file() && metadata.mode() & 0o111 != 0;

@@ -13,10 +13,19 @@ use tempfile::TempDir;
 
 use super::{GitCall, GitError, GitProgram, quoted, text};
 
-/// What of a repository's configuration says how files are stored: nothing in it can name a program.
+/// What of a repository's configuration says how files are stored: nothing in it can name a
+/// program.
 const KEPT: &[&str] = &[
-    "core.repositoryformatversion", "core.filemode", "core.ignorecase", "core.symlinks", "core.autocrlf", "core.eol",
-    "core.sparsecheckout", "core.sparsecheckoutcone", "extensions.objectformat", "extensions.refstorage",
+    "core.repositoryformatversion",
+    "core.filemode",
+    "core.ignorecase",
+    "core.symlinks",
+    "core.autocrlf",
+    "core.eol",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "extensions.objectformat",
+    "extensions.refstorage",
 ];
 
 /// What of a repository is borrowed, where it is there.
@@ -38,24 +47,38 @@ pub struct Git {
 #[derive(Debug)]
 struct RealRepository {
     top: PathBuf,
-    /// The folder of this work tree, and that which all its work trees share; one and the same in most repositories.
+    /// The folder of this work tree, and that which all its work trees share; one and the same in
+    /// most repositories.
     dir: PathBuf,
     common: PathBuf,
 }
 
 impl Git {
-    /// The repository around a project; what haft needs for it lies in a private folder in `scratch`. Nothing can be written
-    /// with it.
+    /// The repository around a project; what haft needs for it lies in a private folder in
+    /// `scratch`. Nothing can be written with it.
     pub fn open(program: GitProgram, project: &Path, scratch: &Path) -> Result<Self, GitError> {
         let real = RealRepository::find(project)?;
-        let at = |source| GitError::Prepare { at: scratch.to_owned(), source };
+        let at = |source| GitError::Prepare {
+            at: scratch.to_owned(),
+            source,
+        };
         haft_files::create_folder(scratch).map_err(at)?;
         let scratch = scratch.canonicalize().map_err(at)?;
         let view = haft_files::temporary_folder(&scratch, "view-").map_err(at)?;
         let (tree, index) = (real.top.clone(), real.dir.join("index"));
-        let git = Self { program, real: Arc::new(real), view: Arc::new(view), tree, index, writable: Vec::new() };
+        let git = Self {
+            program,
+            real: Arc::new(real),
+            view: Arc::new(view),
+            tree,
+            index,
+            writable: Vec::new(),
+        };
         let kept = git.settings()?;
-        git.fill(&kept).map_err(|source| GitError::Prepare { at: git.view.path().to_owned(), source })?;
+        git.fill(&kept).map_err(|source| GitError::Prepare {
+            at: git.view.path().to_owned(),
+            source,
+        })?;
         Ok(git)
     }
 
@@ -79,19 +102,27 @@ impl Git {
         self.view.path().join("own")
     }
 
-    /// The same for another work tree, with an index in [`Git::own_folder`], and objects can be added. The work tree can be
-    /// written if it is another one than the user's.
+    /// The same for another work tree, with an index in [`Git::own_folder`], and objects can be
+    /// added. The work tree can be written if it is another one than the user's.
     pub fn writing(&self, tree: &Path, index: &str) -> Result<Self, GitError> {
         let objects = self.real.plain("objects")?;
         let mut writable = vec![objects, self.own_folder()];
         if tree != self.real.top {
             writable.push(tree.to_owned());
         }
-        Ok(Self { tree: tree.to_owned(), index: self.own_folder().join(index), writable, ..self.clone() })
+        Ok(Self {
+            tree: tree.to_owned(),
+            index: self.own_folder().join(index),
+            writable,
+            ..self.clone()
+        })
     }
 
     /// What a command prints, or why it failed.
-    pub fn run<S: Into<OsString>>(&self, arguments: impl IntoIterator<Item = S>) -> Result<Vec<u8>, GitError> {
+    pub fn run<S: Into<OsString>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<u8>, GitError> {
         self.call(arguments, None)
     }
 
@@ -105,22 +136,32 @@ impl Git {
     }
 
     /// The one line a command prints.
-    pub fn line<S: Into<OsString>>(&self, arguments: impl IntoIterator<Item = S>) -> Result<String, GitError> {
+    pub fn line<S: Into<OsString>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<String, GitError> {
         let printed = self.run(arguments)?;
-        Ok(String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned())
+        Ok(String::from_utf8_lossy(&printed)
+            .trim_end_matches('\n')
+            .to_owned())
     }
 
-    /// Those of these paths that a filter should go over (LFS, encryption): what git would store of them is not what is in
-    /// the files.
+    /// Those of these paths that a filter should go over (LFS, encryption): what git would store of
+    /// them is not what is in the files.
     pub fn filtered(&self, paths: &[OsString]) -> Result<Vec<OsString>, GitError> {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
-        let printed = self.run_with(["check-attr", "--stdin", "filter"], paths.iter().map(OsString::as_os_str))?;
-        let values = printed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let filtered = values
-            .zip(paths)
-            .filter(|(line, _)| !line.ends_with(b": filter: unspecified") && !line.ends_with(b": filter: unset"));
+        let printed = self.run_with(
+            ["check-attr", "--stdin", "filter"],
+            paths.iter().map(OsString::as_os_str),
+        )?;
+        let values = printed
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let filtered = values.zip(paths).filter(|(line, _)| {
+            !line.ends_with(b": filter: unspecified") && !line.ends_with(b": filter: unset")
+        });
         Ok(filtered.map(|(_, path)| path.clone()).collect())
     }
 
@@ -132,7 +173,16 @@ impl Git {
         {
             return Err(GitError::Prepare { at: folder, source });
         }
-        let add = ["worktree", "add", "--no-checkout", "--detach", "--force", "--quiet", text(at)?, commit];
+        let add = [
+            "worktree",
+            "add",
+            "--no-checkout",
+            "--detach",
+            "--force",
+            "--quiet",
+            text(at)?,
+            commit,
+        ];
         self.in_place(add, within)
     }
 
@@ -149,20 +199,44 @@ impl Git {
         Ok(RealRepository::find(worktree)?.dir.join("index"))
     }
 
-    /// In the real repository, whose list of work trees only git itself can change. No content is looked at, so no filter or
-    /// driver is; what the configuration calls hooks is switched off by name.
-    fn in_place<const N: usize>(&self, arguments: [&str; N], within: &Path) -> Result<(), GitError> {
+    /// In the real repository, whose list of work trees only git itself can change. No content is
+    /// looked at, so no filter or driver is; what the configuration calls hooks is switched off
+    /// by name.
+    fn in_place<const N: usize>(
+        &self,
+        arguments: [&str; N],
+        within: &Path,
+    ) -> Result<(), GitError> {
         let mut environment = vec![("GIT_DIR", text(&self.real.common)?.to_owned())];
         let mut options = Vec::new();
         let names: Vec<_> = self.configuration()?.into_keys().collect();
-        for hook in names.iter().filter_map(|name| name.strip_prefix("hook.")?.rsplit_once('.')) {
+        for hook in names
+            .iter()
+            .filter_map(|name| name.strip_prefix("hook.")?.rsplit_once('.'))
+        {
             options.extend(["-c".to_owned(), format!("hook.{}.enabled=false", hook.0)]);
         }
         environment.push(("GIT_WORK_TREE", text(&self.real.top)?.to_owned()));
-        let writable = vec![self.real.plain("worktrees")?, self.real.plain("objects")?, within.to_owned()];
-        let arguments = options.iter().map(String::as_str).chain(arguments).map(OsString::from).collect();
+        let writable = vec![
+            self.real.plain("worktrees")?,
+            self.real.plain("objects")?,
+            within.to_owned(),
+        ];
+        let arguments = options
+            .iter()
+            .map(String::as_str)
+            .chain(arguments)
+            .map(OsString::from)
+            .collect();
         let cwd = text(&self.real.top)?;
-        let call = GitCall { cwd, arguments, environment, readable: self.readable(), writable, ..GitCall::default() };
+        let call = GitCall {
+            cwd,
+            arguments,
+            environment,
+            readable: self.readable(),
+            writable,
+            ..GitCall::default()
+        };
         self.program.run(&call).map(drop)
     }
 
@@ -175,15 +249,30 @@ impl Git {
             ("GIT_DIR", text(self.view.path())?.to_owned()),
             ("GIT_WORK_TREE", text(&self.tree)?.to_owned()),
             ("GIT_INDEX_FILE", text(&self.index)?.to_owned()),
-            ("GIT_OBJECT_DIRECTORY", text(&self.real.plain("objects")?)?.to_owned()),
+            (
+                "GIT_OBJECT_DIRECTORY",
+                text(&self.real.plain("objects")?)?.to_owned(),
+            ),
         ];
         let arguments = arguments.into_iter().map(Into::into).collect();
         let (cwd, readable, writable) = (text(&self.tree)?, self.readable(), self.writable.clone());
-        self.program.run(&GitCall { cwd, arguments, environment, input, readable, writable, ..GitCall::default() })
+        self.program.run(&GitCall {
+            cwd,
+            arguments,
+            environment,
+            input,
+            readable,
+            writable,
+            ..GitCall::default()
+        })
     }
 
     fn readable(&self) -> Vec<PathBuf> {
-        let mut all = vec![self.real.top.clone(), self.real.dir.clone(), self.real.common.clone()];
+        let mut all = vec![
+            self.real.top.clone(),
+            self.real.dir.clone(),
+            self.real.common.clone(),
+        ];
         all.push(self.view.path().to_owned());
         all
     }
@@ -193,9 +282,19 @@ impl Git {
         let environment = vec![("GIT_DIR", text(&self.real.dir)?.to_owned())];
         let arguments = ["config", "--list", "-z"].map(OsString::from).to_vec();
         let (cwd, readable) = (text(&self.real.top)?, self.readable());
-        let printed = self.program.run(&GitCall { cwd, arguments, environment, readable, ..GitCall::default() })?;
+        let printed = self.program.run(&GitCall {
+            cwd,
+            arguments,
+            environment,
+            readable,
+            ..GitCall::default()
+        })?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
-        let entry = |entry: &str| entry.split_once('\n').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let entry = |entry: &str| {
+            entry
+                .split_once('\n')
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        };
         Ok(printed.split('\0').filter_map(entry).collect())
     }
 
@@ -203,9 +302,18 @@ impl Git {
     fn settings(&self) -> Result<String, GitError> {
         let all = self.configuration()?;
         let linked = self.real.dir != self.real.common;
-        if linked && all.get("extensions.refstorage").is_some_and(|kind| kind != "files") {
-            let why = "its refs are not kept in files, which haft cannot read from a linked work tree".to_owned();
-            return Err(GitError::Refused { at: self.real.dir.clone(), why });
+        if linked
+            && all
+                .get("extensions.refstorage")
+                .is_some_and(|kind| kind != "files")
+        {
+            let why =
+                "its refs are not kept in files, which haft cannot read from a linked work tree"
+                    .to_owned();
+            return Err(GitError::Refused {
+                at: self.real.dir.clone(),
+                why,
+            });
         }
         let plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let mut kept = "[core]\n\tbare = false\n".to_owned();
@@ -238,14 +346,21 @@ impl Git {
 }
 
 impl RealRepository {
-    /// The first folder from the project upwards that has a `.git`, which must belong to who runs haft, or to whom the project
-    /// belongs.
+    /// The first folder from the project upwards that has a `.git`, which must belong to who runs
+    /// haft, or to whom the project belongs.
     fn find(project: &Path) -> Result<Self, GitError> {
         let owner = project.metadata().map_or(0, |metadata| metadata.uid());
         for top in project.ancestors() {
             let at = top.join(".git");
-            let Ok(metadata) = at.symlink_metadata() else { continue };
-            let refused = |why: &str| Err(GitError::Refused { at: at.clone(), why: why.to_owned() });
+            let Ok(metadata) = at.symlink_metadata() else {
+                continue;
+            };
+            let refused = |why: &str| {
+                Err(GitError::Refused {
+                    at: at.clone(),
+                    why: why.to_owned(),
+                })
+            };
             if metadata.uid() != owner && metadata.uid() != rustix::process::geteuid().as_raw() {
                 return refused("it belongs to another user");
             }
@@ -254,10 +369,16 @@ impl RealRepository {
             } else if let Some(found) = metadata.is_file().then(|| elsewhere(top, &at)).flatten() {
                 found
             } else {
-                return refused("it leads to a repository that does not name this folder as one of its own");
+                return refused(
+                    "it leads to a repository that does not name this folder as one of its own",
+                );
             };
             if dir.join("HEAD").is_file() {
-                return Ok(Self { top: top.to_owned(), dir, common });
+                return Ok(Self {
+                    top: top.to_owned(),
+                    dir,
+                    common,
+                });
             }
         }
         Err(GitError::NoRepository)
@@ -266,18 +387,27 @@ impl RealRepository {
     /// A folder of the repository, which must be one and no link.
     fn plain(&self, name: &str) -> Result<PathBuf, GitError> {
         let at = self.common.join(name);
-        if at.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        if at
+            .symlink_metadata()
+            .is_ok_and(|metadata| metadata.is_dir())
+        {
             return Ok(at);
         }
-        Err(GitError::Refused { at, why: "it is not a folder".to_owned() })
+        Err(GitError::Refused {
+            at,
+            why: "it is not a folder".to_owned(),
+        })
     }
 }
 
-/// Where a `.git` that is a file leads: to the repository of which this is a linked work tree, and which knows it, or to one
-/// of the modules of the repository around it.
+/// Where a `.git` that is a file leads: to the repository of which this is a linked work tree, and
+/// which knows it, or to one of the modules of the repository around it.
 fn elsewhere(top: &Path, at: &Path) -> Option<(PathBuf, PathBuf)> {
     let named = |path: &Path| {
-        let bytes = fs::metadata(path).ok().filter(|file| file.len() < 8192).and_then(|_| fs::read(path).ok())?;
+        let bytes = fs::metadata(path)
+            .ok()
+            .filter(|file| file.len() < 8192)
+            .and_then(|_| fs::read(path).ok())?;
         Some(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
     };
     let line = named(at)?;
@@ -286,8 +416,12 @@ fn elsewhere(top: &Path, at: &Path) -> Option<(PathBuf, PathBuf)> {
     let folder = dir.parent()?;
     if folder.file_name() == Some(OsStr::new("worktrees")) {
         let back = dir.join(named(&dir.join("gitdir"))?).canonicalize().ok()?;
-        return (back == at.canonicalize().ok()?).then_some((dir.clone(), folder.parent()?.to_owned()));
+        return (back == at.canonicalize().ok()?)
+            .then_some((dir.clone(), folder.parent()?.to_owned()));
     }
-    let around = top.ancestors().skip(1).any(|above| dir.starts_with(above.join(".git/modules")));
+    let around = top
+        .ancestors()
+        .skip(1)
+        .any(|above| dir.starts_with(above.join(".git/modules")));
     around.then_some((dir.clone(), dir))
 }

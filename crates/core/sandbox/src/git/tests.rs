@@ -9,8 +9,17 @@ use crate::SandboxMode;
 #[test]
 fn names_are_quoted_as_git_reads_them() {
     let names = ["plain", "two words", "a\"b\\c", "tab\tnew\nline", "ü"].map(OsStr::new);
-    let lines = ["\"plain\"", "\"two words\"", "\"a\\042b\\134c\"", "\"tab\\011new\\012line\"", "\"\\303\\274\""];
-    assert_eq!(quoted(names), lines.map(|line| format!("{line}\n")).concat());
+    let lines = [
+        "\"plain\"",
+        "\"two words\"",
+        "\"a\\042b\\134c\"",
+        "\"tab\\011new\\012line\"",
+        "\"\\303\\274\"",
+    ];
+    assert_eq!(
+        quoted(names),
+        lines.map(|line| format!("{line}\n")).concat()
+    );
 }
 
 /// A repository with one commit of a file, in `project`.
@@ -18,10 +27,23 @@ fn setup(folder: &Path) {
     fs::create_dir(folder.join("project")).unwrap();
     fs::write(folder.join("project/file"), "one\n").unwrap();
     let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
-    for arguments in [&["init", "--quiet"][..], &["add", "file"], &["commit", "--quiet", "-m", "one"]] {
+    for arguments in [
+        &["init", "--quiet"][..],
+        &["add", "file"],
+        &["commit", "--quiet", "-m", "one"],
+    ] {
         let mut git = Command::new("git");
-        let ran = git.args(identity).args(arguments).current_dir(folder.join("project")).output().unwrap();
-        assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        let ran = git
+            .args(identity)
+            .args(arguments)
+            .current_dir(folder.join("project"))
+            .output()
+            .unwrap();
+        assert!(
+            ran.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
     }
 }
 
@@ -46,7 +68,10 @@ fn what_is_read_cannot_be_written() {
         network: Network::None,
     };
     let supervisor = Supervisor::for_tests().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let sandbox = runtime.block_on(Sandbox::set_up(&supervisor, policy, SandboxMode::Auto));
     if sandbox.status().layer == SandboxLayer::None {
         println!("skipped: there is no sandbox here");
@@ -55,22 +80,43 @@ fn what_is_read_cannot_be_written() {
     let project = at.join("project");
     let program = GitProgram::find(&supervisor, &sandbox, &[], &[&project]).unwrap();
     let git = Git::open(program, &project, &at.join("scratch")).unwrap();
-    assert_eq!(git.line(["rev-parse", "--is-bare-repository"]).unwrap(), "false");
+    assert_eq!(
+        git.line(["rev-parse", "--is-bare-repository"]).unwrap(),
+        "false"
+    );
     // Of another size: within one tick of the clock git would not see the change.
     fs::write(project.join("file"), "two, and more\n").unwrap();
     fs::write(project.join("new \"name\"\n"), "new\n").unwrap();
     let diff = git.run(["diff", "HEAD"]).unwrap();
     assert!(String::from_utf8_lossy(&diff).contains("-one\n+two"));
-    for arguments in [&["hash-object", "-w", "file"][..], &["tag", "x"], &["add", "file"], &["config", "a.b", "c"]] {
+    for arguments in [
+        &["hash-object", "-w", "file"][..],
+        &["tag", "x"],
+        &["add", "file"],
+        &["config", "a.b", "c"],
+    ] {
         assert!(git.run(arguments.iter().copied()).is_err(), "{arguments:?}");
     }
     fs::copy(git.index(), git.own_folder().join("index")).unwrap();
     let writing = git.writing(&project, "index").unwrap();
     let odd = OsStr::new("new \"name\"\n");
-    writing.run_with(["update-index", "--add", "--stdin"], [odd]).unwrap();
-    assert!(writing.line(["ls-files", "-z"]).unwrap().contains("new \"name\"\n"));
-    assert!(writing.run(["checkout-index", "--force", "--all"]).is_err(), "the user's files are not written");
-    assert_eq!(fs::read_to_string(project.join("file")).unwrap(), "two, and more\n");
+    writing
+        .run_with(["update-index", "--add", "--stdin"], [odd])
+        .unwrap();
+    assert!(
+        writing
+            .line(["ls-files", "-z"])
+            .unwrap()
+            .contains("new \"name\"\n")
+    );
+    assert!(
+        writing.run(["checkout-index", "--force", "--all"]).is_err(),
+        "the user's files are not written"
+    );
+    assert_eq!(
+        fs::read_to_string(project.join("file")).unwrap(),
+        "two, and more\n"
+    );
     assert!(writing.run(["tag", "x"]).is_err());
 }
 
@@ -86,7 +132,16 @@ fn a_repository_of_somebody_else_is_not_used() {
     std::os::unix::fs::chown(at.join("project/.git"), Some(65534), None).unwrap();
     let below = at.join("project/below");
     fs::create_dir(&below).unwrap();
-    let program = GitProgram::find(&Supervisor::for_tests().unwrap(), &Sandbox::off("a test"), &[], &[&below]).unwrap();
+    let program = GitProgram::find(
+        &Supervisor::for_tests().unwrap(),
+        &Sandbox::off("a test"),
+        &[],
+        &[&below],
+    )
+    .unwrap();
     let error = Git::open(program, &below, &at.join("scratch")).unwrap_err();
-    assert!(error.to_string().contains("belongs to another user"), "{error}");
+    assert!(
+        error.to_string().contains("belongs to another user"),
+        "{error}"
+    );
 }

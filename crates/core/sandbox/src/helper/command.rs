@@ -18,7 +18,8 @@ pub(super) fn start(
     let number = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
     let no_program = |error: io::Error| CommandOutcome::NoProgram(number(&error));
     // Changing into it here tells a missing folder from a missing program.
-    std::env::set_current_dir(&request.cwd).map_err(|error| CommandOutcome::NoFolder(number(&error)))?;
+    std::env::set_current_dir(&request.cwd)
+        .map_err(|error| CommandOutcome::NoFolder(number(&error)))?;
     let Some((program, arguments)) = request.argv.split_first() else {
         return Err(CommandOutcome::NoProgram(libc::EINVAL));
     };
@@ -26,20 +27,30 @@ pub(super) fn start(
     let stdin = match (request.console, &request.input) {
         (Console::None, None) => Stdio::null(),
         (Console::None, Some(text)) => in_memory(text).map_err(no_program)?,
-        (Console::Terminal | Console::Socket, _) => {
-            io::stdout().as_fd().try_clone_to_owned().map_err(no_program)?.into()
-        }
+        (Console::Terminal | Console::Socket, _) => io::stdout()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(no_program)?
+            .into(),
     };
     command.args(arguments).env_clear().stdin(stdin);
     command.envs(request.env.iter().map(|(name, value)| (name, value)));
-    let child = sys::in_own_session(&mut command, request.console, restrict).spawn().map_err(no_program)?;
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(CommandOutcome::Lost)
+    let child = sys::in_own_session(&mut command, request.console, restrict)
+        .spawn()
+        .map_err(no_program)?;
+    i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or(CommandOutcome::Lost)
 }
 
 /// A file that holds the text, has no name, and is read from its beginning. Nobody has to feed it.
 fn in_memory(text: &str) -> io::Result<Stdio> {
     #[cfg(target_os = "linux")]
-    let mut file = File::from(rustix::fs::memfd_create("haft-input", rustix::fs::MemfdFlags::CLOEXEC)?);
+    let mut file = File::from(rustix::fs::memfd_create(
+        "haft-input",
+        rustix::fs::MemfdFlags::CLOEXEC,
+    )?);
     #[cfg(not(target_os = "linux"))]
     let mut file: File = tempfile::tempfile()?;
     file.write_all(text.as_bytes())?;

@@ -4,41 +4,52 @@
 //! haft ── guard ── keeper ── command ── whatever it starts
 //! ```
 //!
-//! The **keeper** starts the command and adopts its orphans: it is pid 1 of a pid namespace, or else a subreaper. The
-//! **guard** waits for the first of these: the command's end, the timeout, the end of haft's side of the socket. Then it
-//! ends everything: politely, and after a moment of grace with `SIGKILL`. Should anyone kill the keeper, its children
-//! come to the guard, a subreaper too; should anyone kill the guard, the keeper ends everything. Both are out of reach
+//! The **keeper** starts the command and adopts its orphans: it is pid 1 of a pid namespace, or
+//! else a subreaper. The **guard** waits for the first of these: the command's end, the timeout,
+//! the end of haft's side of the socket. Then it ends everything: politely, and after a moment of
+//! grace with `SIGKILL`. Should anyone kill the keeper, its children come to the guard, a subreaper
+//! too; should anyone kill the guard, the keeper ends everything. Both are out of reach
 //! of the signals a terminal sends.
 //!
-//! Invariant: the guard says that all are gone only when it has no child left, which for a subreaper means no descendant.
+//! Invariant: the guard says that all are gone only when it has no child left, which for a
+//! subreaper means no descendant.
 //!
-//! There is no `PDEATHSIG` in this: it depends on a thread of the parent and is lost in too many ways.
+//! There is no `PDEATHSIG` in this: it depends on a thread of the parent and is lost in too many
+//! ways.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, getegid, geteuid, getpid, kill_process, set_child_subreaper, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getegid, geteuid, getpid, kill_process, set_child_subreaper, waitpid,
+};
 use rustix::thread::UnshareFlags;
 
 use super::namespaces::{self, Side};
 use super::tree::{self, RemainingChildren};
-use super::{GRACE, PollOutcome, for_reading, keeper, let_go_of_output, poll_until, wait_for_outcome};
+use super::{
+    GRACE, PollOutcome, for_reading, keeper, let_go_of_output, poll_until, wait_for_outcome,
+};
 use crate::PidNamespace;
 use crate::confine::{
-    self, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, Network, PlacedCovers,
+    self, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState,
+    Network, PlacedCovers,
 };
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
 /// What only a command has of its own that namespaces confine.
 pub(super) const CONFINED: UnshareFlags = UnshareFlags::NEWIPC.union(UnshareFlags::NEWUTS);
-/// How long a command that has ended may take to be followed by its last children before they are told to go.
+/// How long a command that has ended may take to be followed by its last children before they are
+/// told to go.
 const SETTLE: Duration = Duration::from_millis(5);
 
 /// Runs the command to its end and the end of everything it started.
 pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
-    let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let deadline = request
+        .timeout
+        .and_then(|timeout| Instant::now().checked_add(timeout));
 
     let (covers, around) = match surroundings(request) {
         Ok(found) => found,
@@ -63,10 +74,19 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
 /// What has to be known and done outside before a command can be confined.
 fn surroundings(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
     let (mut covers, mut sockets) = (PlacedCovers::default(), Vec::new());
-    if let Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) = &request.confined {
+    if let Some(ConfinementSpec {
+        method: ConfinementMethod::Namespace,
+        policy,
+    }) = &request.confined
+    {
         (covers, sockets) = (PlacedCovers::place(policy)?, confine::bound_sockets());
     }
-    let around = HostState { covers: covers.paths(), protected: covers.found(), sockets, console: request.console };
+    let around = HostState {
+        covers: covers.paths(),
+        protected: covers.found(),
+        sockets,
+        console: request.console,
+    };
     Ok((covers, around))
 }
 
@@ -111,11 +131,18 @@ fn watch(
     Ok((None, CommandOutcome::NotConfined(failed)))
 }
 
-/// The ways to keep descendants together, best first. For a command that is not confined the last works everywhere; one that
-/// is has no way but those that confine it.
+/// The ways to keep descendants together, best first. For a command that is not confined the last
+/// works everywhere; one that is has no way but those that confine it.
 fn attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
-    let (none, pids) = (UnshareFlags::empty(), UnshareFlags::NEWPID | UnshareFlags::NEWNS);
-    if let Some(ConfinementSpec { method: ConfinementMethod::Namespace, policy }) = &request.confined {
+    let (none, pids) = (
+        UnshareFlags::empty(),
+        UnshareFlags::NEWPID | UnshareFlags::NEWNS,
+    );
+    if let Some(ConfinementSpec {
+        method: ConfinementMethod::Namespace,
+        policy,
+    }) = &request.confined
+    {
         let network = match policy.network {
             Network::None | Network::Through(_) => UnshareFlags::NEWNET,
             Network::All => none,
@@ -130,9 +157,16 @@ fn attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
     }
 }
 
-fn start_keeper(request: &HelperRequest, namespaces: UnshareFlags, around: &HostState) -> io::Result<KeeperProcess> {
+fn start_keeper(
+    request: &HelperRequest,
+    namespaces: UnshareFlags,
+    around: &HostState,
+) -> io::Result<KeeperProcess> {
     let (link, theirs) = UnixStream::pair()?;
-    let ids = keeper::Ids { uid: geteuid(), gid: getegid() };
+    let ids = keeper::Ids {
+        uid: geteuid(),
+        gid: getegid(),
+    };
     match namespaces::fork(namespaces)? {
         Side::Parent(pid) => Ok(KeeperProcess { pid, link }),
         Side::Child => {
@@ -145,19 +179,25 @@ fn start_keeper(request: &HelperRequest, namespaces: UnshareFlags, around: &Host
 /// Ends everything that is left.
 fn end(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren {
     let ended = matches!(outcome, CommandOutcome::Code(_) | CommandOutcome::Signal(_));
-    let started = ended || matches!(outcome, CommandOutcome::TimedOut | CommandOutcome::Cancelled);
+    let started = ended
+        || matches!(
+            outcome,
+            CommandOutcome::TimedOut | CommandOutcome::Cancelled
+        );
     if started && !(ended && is_over(&mut keeper.link, SETTLE)) {
         tree::ask_to_end(getpid(), keeper.pid);
         is_over(&mut keeper.link, GRACE);
     }
-    // For a pid namespace this is all there is to do, and the keeper is gone when all the others are; otherwise its
-    // children come to us. Waiting for it first spares the usual command, of which nothing is left, a search.
+    // For a pid namespace this is all there is to do, and the keeper is gone when all the others
+    // are; otherwise its children come to us. Waiting for it first spares the usual command, of
+    // which nothing is left, a search.
     let _ = kill_process(keeper.pid, Signal::KILL);
     while let Err(rustix::io::Errno::INTR) = waitpid(Some(keeper.pid), WaitOptions::empty()) {}
     tree::end_all(getpid())
 }
 
-/// Whether the keeper ends within this time, which it does when the command has ended and no child is left.
+/// Whether the keeper ends within this time, which it does when the command has ended and no child
+/// is left.
 fn is_over(link: &mut UnixStream, patience: Duration) -> bool {
     let deadline = Instant::now().checked_add(patience);
     loop {

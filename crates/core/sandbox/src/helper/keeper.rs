@@ -1,7 +1,7 @@
 //! The keeper: starts the command, adopts and reaps its orphans, reports how it ended.
 //!
-//! Invariant: it outlives the command's last descendant unless it is killed, and when the guard is gone it takes all of
-//! them with it.
+//! Invariant: it outlives the command's last descendant unless it is killed, and when the guard is
+//! gone it takes all of them with it.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,8 +12,8 @@ use std::process::exit;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{
-    DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions, getpid, kill_process, set_child_subreaper,
-    set_dumpable_behavior, setsid, wait,
+    DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions, getpid, kill_process,
+    set_child_subreaper, set_dumpable_behavior, setsid, wait,
 };
 use rustix::thread::UnshareFlags;
 
@@ -22,8 +22,8 @@ use super::namespaces::{self, Side};
 use super::{command, for_reading, is_ready, poll_until, tree};
 use crate::HELPER_ARG;
 use crate::confine::{
-    self, AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, Network,
-    Restrictions,
+    self, AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep,
+    HostState, Network, Restrictions,
 };
 use crate::network;
 use crate::wire::{CommandOutcome, HelperRequest};
@@ -44,7 +44,11 @@ pub(super) fn main(
     around: &HostState,
 ) -> ! {
     let outcome = match settle(request, namespaces, ids, around) {
-        Ok(Settled { children, restrictions, forwarder }) => match start(request, restrictions) {
+        Ok(Settled {
+            children,
+            restrictions,
+            forwarder,
+        }) => match start(request, restrictions) {
             Ok(command) => {
                 keep(command, forwarder, &mut link, children, namespaces);
                 exit(0)
@@ -116,21 +120,32 @@ fn settle(
                 ConfinementMethod::Landlock => confine::lock_in(&confined.policy)?,
             }
             // Nobody inside may look into this process, which can do more.
-            set_dumpable_behavior(DumpableBehavior::NotDumpable).at(ConfinementStep::Restrictions)?;
+            set_dumpable_behavior(DumpableBehavior::NotDumpable)
+                .at(ConfinementStep::Restrictions)?;
             let restrictions = Restrictions::of(confined)?;
-            let forwarder = start_forwarder(confined, &restrictions).at(ConfinementStep::Network)?;
+            let forwarder =
+                start_forwarder(confined, &restrictions).at(ConfinementStep::Network)?;
             (Some(restrictions), forwarder)
         }
     };
     setsid().map_err(io::Error::from)?;
-    Ok(Settled { children: namespaces::child_signals()?, restrictions, forwarder })
+    Ok(Settled {
+        children: namespaces::child_signals()?,
+        restrictions,
+        forwarder,
+    })
 }
 
-/// Starts what leads from the loopback to the proxy, confined like the command itself, where there is a proxy.
-fn start_forwarder(confined: &ConfinementSpec, restrictions: &Restrictions) -> io::Result<Option<Pid>> {
+/// Starts what leads from the loopback to the proxy, confined like the command itself, where there
+/// is a proxy.
+fn start_forwarder(
+    confined: &ConfinementSpec,
+    restrictions: &Restrictions,
+) -> io::Result<Option<Pid>> {
     match (confined.method, &confined.policy.network) {
         (ConfinementMethod::Namespace, Network::Through(_)) => {}
-        (ConfinementMethod::Namespace, Network::None | Network::All) | (ConfinementMethod::Landlock, _) => {
+        (ConfinementMethod::Namespace, Network::None | Network::All)
+        | (ConfinementMethod::Landlock, _) => {
             return Ok(None);
         }
     }
@@ -152,32 +167,58 @@ fn map_ids(Ids { uid, gid }: Ids) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }
 
-/// A `/proc` that shows the pids of the new namespace. Without it programs would look up their own pid and find another
-/// process. Only this mount is made private: what a command mounts elsewhere behaves as before.
+/// A `/proc` that shows the pids of the new namespace. Without it programs would look up their own
+/// pid and find another process. Only this mount is made private: what a command mounts elsewhere
+/// behaves as before.
 fn mount_own_proc() -> io::Result<()> {
     mount_change("/proc", MountPropagationFlags::PRIVATE)?;
-    mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)?;
+    mount(
+        "proc",
+        "/proc",
+        "proc",
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        None,
+    )?;
     Ok(())
 }
 
-fn start(request: &HelperRequest, restrictions: Option<Restrictions>) -> Result<Pid, CommandOutcome> {
-    if request.argv.first().is_some_and(|program| program == HELPER_ARG) {
+fn start(
+    request: &HelperRequest,
+    restrictions: Option<Restrictions>,
+) -> Result<Pid, CommandOutcome> {
+    if request
+        .argv
+        .first()
+        .is_some_and(|program| program == HELPER_ARG)
+    {
         // Whatever the system's number: the attempt failed.
-        return start_nothing(restrictions.as_ref()).or(Err(CommandOutcome::NoProgram(libc::EAGAIN)));
+        return start_nothing(restrictions.as_ref())
+            .or(Err(CommandOutcome::NoProgram(libc::EAGAIN)));
     }
-    command::start(request, move || restrictions.as_ref().map_or(Ok(()), Restrictions::put_on))
+    command::start(request, move || {
+        restrictions.as_ref().map_or(Ok(()), Restrictions::put_on)
+    })
 }
 
-/// A process in place of the command that only puts on what confines it: to find out whether that can be done.
+/// A process in place of the command that only puts on what confines it: to find out whether that
+/// can be done.
 fn start_nothing(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
     match namespaces::fork(UnshareFlags::empty())? {
         Side::Parent(pid) => Ok(pid),
-        Side::Child => exit(i32::from(restrictions.is_some_and(|restrictions| restrictions.put_on().is_err()))),
+        Side::Child => exit(i32::from(
+            restrictions.is_some_and(|restrictions| restrictions.put_on().is_err()),
+        )),
     }
 }
 
 /// Waits for the command and then for all its orphans; ends all of them when the guard is gone.
-fn keep(command: Pid, forwarder: Option<Pid>, link: &mut UnixStream, mut children: File, namespaces: UnshareFlags) {
+fn keep(
+    command: Pid,
+    forwarder: Option<Pid>,
+    link: &mut UnixStream,
+    mut children: File,
+    namespaces: UnshareFlags,
+) {
     let mut reported = false;
     loop {
         match reap(command) {
@@ -218,7 +259,9 @@ enum Reaped {
 fn reap(command: Pid) -> Reaped {
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if pid == command => return Reaped::Command(command::outcome(status)),
+            Ok(Some((pid, status))) if pid == command => {
+                return Reaped::Command(command::outcome(status));
+            }
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
             Ok(None) => return Reaped::AllAlive,
             Err(_) => return Reaped::NobodyLeft,

@@ -1,4 +1,5 @@
-//! A fork into namespaces of its own, and word of children that have ended. The helper has one thread when either is used.
+//! A fork into namespaces of its own, and word of children that have ended. The helper has one
+//! thread when either is used.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +19,11 @@ pub(super) enum Side {
 pub(super) fn fork(namespaces: UnshareFlags) -> io::Result<Side> {
     // SAFETY: there is one thread, so the child finds no lock held and no state half-changed.
     let plain = || i64::from(unsafe { libc::fork() });
-    let pid = if namespaces.is_empty() { plain() } else { clone(namespaces) };
+    let pid = if namespaces.is_empty() {
+        plain()
+    } else {
+        clone(namespaces)
+    };
     match pid {
         0 => Ok(Side::Child),
         1.. => i32::try_from(pid)
@@ -30,14 +35,30 @@ pub(super) fn fork(namespaces: UnshareFlags) -> io::Result<Side> {
     }
 }
 
-/// A fork into new namespaces. `unshare` instead would change this process too, which then could not fork again without
-/// them when they prove useless.
+/// A fork into new namespaces. `unshare` instead would change this process too, which then could
+/// not fork again without them when they prove useless.
 fn clone(namespaces: UnshareFlags) -> libc::c_long {
-    // The first version of the kernel's `struct clone_args`: flags first, the signal at its end fifth.
-    let arguments: [u64; 8] = [namespaces.bits().into(), 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
-    // SAFETY: like `fork`: no memory is shared, no stack is given, there is one thread. The structure lives across the
-    // call and its size is its own.
-    unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments)) }
+    // The first version of the kernel's `struct clone_args`: flags first, the signal at its end
+    // fifth.
+    let arguments: [u64; 8] = [
+        namespaces.bits().into(),
+        0,
+        0,
+        0,
+        libc::SIGCHLD as u64,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: like `fork`: no memory is shared, no stack is given, there is one thread. The
+    // structure lives across the call and its size is its own.
+    unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw const arguments,
+            size_of_val(&arguments),
+        )
+    }
 }
 
 /// A descriptor that can be read when a child has ended. The signal must be blocked.

@@ -1,8 +1,9 @@
 //! The guard of systems other than Linux.
 //!
-//! The command has a session of its own; at its end everything is ended that is in this session or below it. Nothing adopts
-//! orphans here: a process that has left its session and whose parents are gone is not found. Should the guard itself be
-//! killed, nobody ends the command. Nothing is confined: a command that was to be is not run.
+//! The command has a session of its own; at its end everything is ended that is in this session or
+//! below it. Nothing adopts orphans here: a process that has left its session and whose parents are
+//! gone is not found. Should the guard itself be killed, nobody ends the command. Nothing is
+//! confined: a command that was to be is not run.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -22,9 +23,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the command to its end and the end of what is left of its session.
 pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Result<()> {
-    const NONE: ConfinementFailure = ConfinementFailure { step: ConfinementStep::Namespaces, errno: libc::ENOTSUP };
-    let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let unconfined = request.confined.as_ref().map_or(Ok(()), |_| Err(CommandOutcome::NotConfined(NONE)));
+    const NONE: ConfinementFailure = ConfinementFailure {
+        step: ConfinementStep::Namespaces,
+        errno: libc::ENOTSUP,
+    };
+    let deadline = request
+        .timeout
+        .and_then(|timeout| Instant::now().checked_add(timeout));
+    let unconfined = request
+        .confined
+        .as_ref()
+        .map_or(Ok(()), |_| Err(CommandOutcome::NotConfined(NONE)));
     let started = unconfined.and_then(|()| command::start(request, || Ok(())));
     let outcome = match started {
         Ok(leader) => wait_for_outcome(&mut control, &mut word_of_end(leader)?, deadline),
@@ -40,17 +49,22 @@ pub(super) fn guard(mut control: UnixStream, request: &HelperRequest) -> io::Res
     Ok(())
 }
 
-/// A socket that says what became of the command, so that one wait is enough for all that may happen.
+/// A socket that says what became of the command, so that one wait is enough for all that may
+/// happen.
 fn word_of_end(command: Pid) -> io::Result<UnixStream> {
     let (ours, mut theirs) = UnixStream::pair()?;
     thread::spawn(move || {
         let ended = retry_on_intr(|| waitpid(Some(command), WaitOptions::empty()));
-        ended.ok().flatten().map(|(_, status)| theirs.write_all(&command::outcome(status).encode()))
+        ended
+            .ok()
+            .flatten()
+            .map(|(_, status)| theirs.write_all(&command::outcome(status).encode()))
     });
     Ok(ours)
 }
 
-/// Ends everything in the session of this process, and says whether all of it is gone: not where processes cannot be listed.
+/// Ends everything in the session of this process, and says whether all of it is gone: not where
+/// processes cannot be listed.
 fn end(leader: Pid) -> bool {
     let Some(all) = in_session(leader) else {
         let _ = kill_process_group(leader, Signal::KILL);
@@ -76,10 +90,14 @@ fn end(leader: Pid) -> bool {
     false
 }
 
-/// All processes of the session of this one, and those below them; none where they cannot be listed.
+/// All processes of the session of this one, and those below them; none where they cannot be
+/// listed.
 fn in_session(leader: Pid) -> Option<Vec<Pid>> {
     // There is no `/proc`, and no safe library for the calls behind it.
-    let listed = Command::new("/bin/ps").args(["-axo", "pid=,ppid=,stat="]).output().ok()?;
+    let listed = Command::new("/bin/ps")
+        .args(["-axo", "pid=,ppid=,stat="])
+        .output()
+        .ok()?;
     let listed = String::from_utf8_lossy(&listed.stdout);
     let process = |line: &str| {
         let mut words = line.split_ascii_whitespace();
@@ -88,11 +106,16 @@ fn in_session(leader: Pid) -> Option<Vec<Pid>> {
         (!words.next()?.starts_with('Z')).then_some((pid, parent))
     };
     let processes: Vec<_> = listed.lines().filter_map(process).collect();
-    let of_session = processes.iter().map(|(pid, _)| *pid).filter(|pid| sys::session_of(*pid) == leader.as_raw_pid());
+    let of_session = processes
+        .iter()
+        .map(|(pid, _)| *pid)
+        .filter(|pid| sys::session_of(*pid) == leader.as_raw_pid());
     let mut found: Vec<_> = of_session.collect();
     let mut at = 0;
     while let Some(above) = found.get(at).copied() {
-        let below = processes.iter().filter(|(pid, parent)| *parent == above && !found.contains(pid));
+        let below = processes
+            .iter()
+            .filter(|(pid, parent)| *parent == above && !found.contains(pid));
         found.extend(below.map(|(pid, _)| *pid).collect::<Vec<_>>());
         at += 1;
     }

@@ -1,4 +1,5 @@
-//! The system calls that need `unsafe`, each behind a safe function. The helper has one thread when any of them is used.
+//! The system calls that need `unsafe`, each behind a safe function. The helper has one thread when
+//! any of them is used.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,14 +16,27 @@ pub(super) fn block_signals() -> io::Result<()> {
         libc::sigfillset(all.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut())
     };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
-/// Marks every descriptor but the standard three to be closed in the command: what haft inherited is not its business.
+/// Marks every descriptor but the standard three to be closed in the command: what haft inherited
+/// is not its business.
 pub(super) fn close_others_on_exec() {
-    // SAFETY: no descriptor is closed here. An old kernel that does not know the call changes nothing.
+    // SAFETY: no descriptor is closed here. An old kernel that does not know the call changes
+    // nothing.
     #[cfg(target_os = "linux")]
-    let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    let _ = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
     // SAFETY: no descriptor is closed here, and a number that is none is refused.
     #[cfg(not(target_os = "linux"))]
     (3..1024).for_each(|fd| _ = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) });
@@ -35,8 +49,8 @@ pub(super) fn session_of(process: rustix::process::Pid) -> i32 {
     unsafe { libc::getsid(process.as_raw_pid()) }
 }
 
-/// Makes the command start like one of a fresh shell: a session of its own at its own terminal, if it has one, no signal
-/// blocked or ignored, and what confines it put on.
+/// Makes the command start like one of a fresh shell: a session of its own at its own terminal, if
+/// it has one, no signal blocked or ignored, and what confines it put on.
 pub(super) fn in_own_session(
     command: &mut Command,
     console: Console,
@@ -58,7 +72,8 @@ pub(super) fn in_own_session(
 
 fn reset_signals() -> io::Result<()> {
     let mut none = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set. Signals that cannot be reset, such as `SIGKILL`, refuse and stay.
+    // SAFETY: `sigemptyset` initialises the set. Signals that cannot be reset, such as `SIGKILL`,
+    // refuse and stay.
     let failed = unsafe {
         for signal in 1..=31 {
             libc::signal(signal, libc::SIG_DFL);
@@ -66,5 +81,9 @@ fn reset_signals() -> io::Result<()> {
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
     };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

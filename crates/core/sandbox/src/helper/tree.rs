@@ -1,7 +1,8 @@
 //! Finding and ending the descendants of a process.
 //!
-//! Everything is read from `/proc` again and again until the kernel says that no child is left: a process can fork,
-//! move to another session and lose its parent, but it cannot leave its nearest subreaper.
+//! Everything is read from `/proc` again and again until the kernel says that no child is left: a
+//! process can fork, move to another session and lose its parent, but it cannot leave its nearest
+//! subreaper.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,13 +11,14 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use crate::proc::descendants;
 
-/// Rounds in which nobody could be signalled, at the longest pause, before we give up: what is left belongs to another
-/// user or cannot be seen.
+/// Rounds in which nobody could be signalled, at the longest pause, before we give up: what is left
+/// belongs to another user or cannot be seen.
 const HOPELESS: u32 = 100;
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks every descendant of `root` but `spared` to end, stopped ones too. One that was just being started would not hear of it
-/// and be waited for until the time of grace is over; what it starts from then on, to clean up, is left alone.
+/// Asks every descendant of `root` but `spared` to end, stopped ones too. One that was just being
+/// started would not hear of it and be waited for until the time of grace is over; what it starts
+/// from then on, to clean up, is left alone.
 pub(super) fn ask_to_end(root: Pid, spared: Pid) {
     for pid in stop_all(root, Some(spared)) {
         let _ = kill_process(pid, Signal::TERM);
@@ -24,12 +26,16 @@ pub(super) fn ask_to_end(root: Pid, spared: Pid) {
     }
 }
 
-/// Stops every descendant of `root` but `spared`: what is stopped cannot fork, so these are all there are.
+/// Stops every descendant of `root` but `spared`: what is stopped cannot fork, so these are all
+/// there are.
 fn stop_all(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
     let mut stopped = HashSet::new();
     loop {
         let before = stopped.len();
-        for pid in descendants(root).into_iter().filter(|pid| Some(*pid) != spared) {
+        for pid in descendants(root)
+            .into_iter()
+            .filter(|pid| Some(*pid) != spared)
+        {
             if stopped.insert(pid) {
                 let _ = kill_process(pid, Signal::STOP);
             }
@@ -40,12 +46,15 @@ fn stop_all(root: Pid, spared: Option<Pid>) -> HashSet<Pid> {
     }
 }
 
-/// Ends every descendant of `root`, the calling process, which must be a subreaper, and returns when none is left or
-/// those that are cannot be ended.
+/// Ends every descendant of `root`, the calling process, which must be a subreaper, and returns
+/// when none is left or those that are cannot be ended.
 pub(super) fn end_all(root: Pid) -> RemainingChildren {
     let (mut pause, mut hopeless) = (Duration::from_millis(1), 0);
     while reap() == RemainingChildren::Left {
-        let killed = stop_all(root, None).into_iter().filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).count();
+        let killed = stop_all(root, None)
+            .into_iter()
+            .filter(|pid| kill_process(*pid, Signal::KILL).is_ok())
+            .count();
         hopeless = if killed == 0 { hopeless + 1 } else { 0 };
         if hopeless > HOPELESS {
             return RemainingChildren::Left;

@@ -1,4 +1,5 @@
-//! The forwarder inside a command's network namespace: every connection to its loopback goes to the proxy's socket.
+//! The forwarder inside a command's network namespace: every connection to its loopback goes to the
+//! proxy's socket.
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,26 +11,38 @@ use std::time::Duration;
 /// A thread that copies needs little.
 const STACK: usize = 64 << 10;
 
-/// Copies every connection to `listener` to the Unix socket at this path, for as long as the process lives. For a process of
-/// its own: it starts threads.
-#[expect(clippy::needless_pass_by_value, reason = "nobody else is to accept its connections")]
+/// Copies every connection to `listener` to the Unix socket at this path, for as long as the
+/// process lives. For a process of its own: it starts threads.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "nobody else is to accept its connections"
+)]
 pub fn forward(listener: TcpListener, socket: &Path) -> ! {
     loop {
         let started = listener.accept().and_then(|(client, _)| {
             let socket = socket.to_owned();
-            Builder::new().stack_size(STACK).spawn(move || connect(&client, &socket)).map(drop)
+            Builder::new()
+                .stack_size(STACK)
+                .spawn(move || connect(&client, &socket))
+                .map(drop)
         });
         if started.is_err() {
-            // No descriptor or thread is free: some will be again. The connection is closed, which its client sees.
+            // No descriptor or thread is free: some will be again. The connection is closed, which
+            // its client sees.
             thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
-/// Copies in both directions. An error ends a connection like its end does, and is for its client to see.
+/// Copies in both directions. An error ends a connection like its end does, and is for its client
+/// to see.
 fn connect(client: &TcpStream, socket: &Path) {
-    let Ok(proxy) = UnixStream::connect(socket) else { return };
-    let (Ok(mut from_client), Ok(mut to_proxy)) = (client.try_clone(), proxy.try_clone()) else { return };
+    let Ok(proxy) = UnixStream::connect(socket) else {
+        return;
+    };
+    let (Ok(mut from_client), Ok(mut to_proxy)) = (client.try_clone(), proxy.try_clone()) else {
+        return;
+    };
     let sending = Builder::new().stack_size(STACK).spawn(move || {
         let _ = io::copy(&mut from_client, &mut to_proxy);
         let _ = to_proxy.shutdown(Shutdown::Write);

@@ -1,7 +1,7 @@
 //! The filtering proxy in haft, behind a Unix socket that only its user can open.
 //!
-//! Invariant: a connection is made only after [`Hosts`] listed the host, and only to an address this proxy looked up itself and
-//! found permitted; nobody looks the name up a second time.
+//! Invariant: a connection is made only after [`Hosts`] listed the host, and only to an address
+//! this proxy looked up itself and found permitted; nobody looks the name up a second time.
 
 use std::fs::Permissions;
 use std::io;
@@ -38,7 +38,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at this path, which must not exist, in a folder others cannot write. Must be called within a tokio runtime.
+    /// Listens at this path, which must not exist, in a folder others cannot write. Must be called
+    /// within a tokio runtime.
     pub fn start(socket: PathBuf, hosts: Hosts) -> io::Result<Self> {
         let listener = UnixSocket::new_stream()?;
         listener.bind(&socket)?;
@@ -78,20 +79,40 @@ async fn accept(listener: UnixListener, hosts: Arc<Hosts>) {
     }
 }
 
-/// Serves the one request of a connection. What fails between the two sides ends it; nobody else is concerned.
+/// Serves the one request of a connection. What fails between the two sides ends it; nobody else is
+/// concerned.
 async fn serve(mut client: UnixStream, hosts: Arc<Hosts>) {
     let answered = async {
         let (head, early) = timeout(HEAD_TIME, read_head(&mut client))
             .await
-            .unwrap_or_else(|_| Err(ProxyRefusal::new(408, "Request Timeout", "the request did not arrive in time")))?;
+            .unwrap_or_else(|_| {
+                Err(ProxyRefusal::new(
+                    408,
+                    "Request Timeout",
+                    "the request did not arrive in time",
+                ))
+            })?;
         let ProxyRequest { host, port, kind } = request::read(&head)?;
         let server = connect(&hosts, &host, port).await?;
         Ok((server, kind, early))
     };
     let _ended = match answered.await {
         Ok((server, ProxyRequestKind::Tunnel, early)) => tunnel(client, server, &early).await,
-        Ok((server, ProxyRequestKind::Plain { head, body, expects_continue }, early)) => {
-            if expects_continue && client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.is_err() {
+        Ok((
+            server,
+            ProxyRequestKind::Plain {
+                head,
+                body,
+                expects_continue,
+            },
+            early,
+        )) => {
+            if expects_continue
+                && client
+                    .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    .await
+                    .is_err()
+            {
                 return;
             }
             exchange(client, server, &head, body, &early).await
@@ -108,7 +129,12 @@ async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyR
         let seen = head.len();
         let mut piece = [0; 4 << 10];
         let length = client.read(&mut piece).await.map_err(|_| gone())?;
-        head.extend_from_slice(piece.get(..length).filter(|piece| !piece.is_empty()).ok_or_else(gone)?);
+        head.extend_from_slice(
+            piece
+                .get(..length)
+                .filter(|piece| !piece.is_empty())
+                .ok_or_else(gone)?,
+        );
         let from = seen.saturating_sub(3);
         if let Some(end) = head.get(from..).and_then(request::head_end) {
             let early = head.split_off(from + end);
@@ -116,35 +142,59 @@ async fn read_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>), ProxyR
         }
         if head.len() > LONGEST_HEAD {
             let text = "the head of the request is longer than 32 KiB";
-            return Err(ProxyRefusal::new(431, "Request Header Fields Too Large", text));
+            return Err(ProxyRefusal::new(
+                431,
+                "Request Header Fields Too Large",
+                text,
+            ));
         }
     }
 }
 
-async fn connect(hosts: &Hosts, host: &CanonicalHost, port: u16) -> Result<TcpStream, ProxyRefusal> {
+async fn connect(
+    hosts: &Hosts,
+    host: &CanonicalHost,
+    port: u16,
+) -> Result<TcpStream, ProxyRefusal> {
     if !hosts.list(host, port) {
         let text = format!("`{host}:{port}` is not among the hosts that commands may reach");
         return Err(forbid(&text, &format!("{host}:{port}")));
     }
-    let unreachable = |why: String| ProxyRefusal::new(502, "Bad Gateway", format!("`{host}:{port}` {why}"));
+    let unreachable =
+        |why: String| ProxyRefusal::new(502, "Bad Gateway", format!("`{host}:{port}` {why}"));
     let found: Vec<IpAddr> = match host {
         CanonicalHost::Address(address) => vec![*address],
-        CanonicalHost::Name(name) => match timeout(CONNECT_TIME, lookup_host((name.as_str(), port))).await {
-            Ok(Ok(found)) => found.map(|address| address.ip().to_canonical()).collect(),
-            Ok(Err(error)) => return Err(unreachable(format!("has no address: {error}"))),
-            Err(_elapsed) => return Err(unreachable("has no address: the name was not found in time".to_owned())),
-        },
+        CanonicalHost::Name(name) => {
+            match timeout(CONNECT_TIME, lookup_host((name.as_str(), port))).await {
+                Ok(Ok(found)) => found.map(|address| address.ip().to_canonical()).collect(),
+                Ok(Err(error)) => return Err(unreachable(format!("has no address: {error}"))),
+                Err(_elapsed) => {
+                    return Err(unreachable(
+                        "has no address: the name was not found in time".to_owned(),
+                    ));
+                }
+            }
+        }
     };
-    let permitted = |address: &IpAddr| is_public(*address) || hosts.list(&CanonicalHost::Address(*address), port);
+    let permitted = |address: &IpAddr| {
+        is_public(*address) || hosts.list(&CanonicalHost::Address(*address), port)
+    };
     let (permitted, others): (Vec<_>, Vec<_>) = found.into_iter().partition(permitted);
     if let (true, Some(address)) = (permitted.is_empty(), others.first()) {
         let address = CanonicalHost::Address(*address);
-        let text = format!("`{host}:{port}` is at `{address}`, which is not an address of the public internet");
+        let text = format!(
+            "`{host}:{port}` is at `{address}`, which is not an address of the public internet"
+        );
         return Err(forbid(&text, &format!("{address}:{port}")));
     }
     let mut last = "has no address".to_owned();
     for address in permitted {
-        match timeout(CONNECT_TIME, TcpStream::connect(SocketAddr::new(address, port))).await {
+        match timeout(
+            CONNECT_TIME,
+            TcpStream::connect(SocketAddr::new(address, port)),
+        )
+        .await
+        {
             Ok(Ok(server)) => return Ok(server),
             Ok(Err(error)) => last = format!("does not answer: {error}"),
             Err(_elapsed) => "does not answer in time".clone_into(&mut last),
@@ -154,13 +204,16 @@ async fn connect(hosts: &Hosts, host: &CanonicalHost, port: u16) -> Result<TcpSt
 }
 
 fn forbid(what: &str, missing: &str) -> ProxyRefusal {
-    let text =
-        format!("{what}. To allow it the user adds \"{missing}\" to `[sandbox] network` in haft's configuration");
+    let text = format!(
+        "{what}. To allow it the user adds \"{missing}\" to `[sandbox] network` in haft's configuration"
+    );
     ProxyRefusal::new(403, "Forbidden by [sandbox] network", text)
 }
 
 async fn tunnel(mut client: UnixStream, mut server: TcpStream, early: &[u8]) -> io::Result<()> {
-    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+    client
+        .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        .await?;
     server.write_all(early).await?;
     copy_bidirectional(&mut client, &mut server).await?;
     Ok(())
@@ -178,7 +231,9 @@ async fn exchange(
     let (mut from_server, mut to_server) = server.split();
     let send = async {
         to_server.write_all(head).await?;
-        let early = early.get(..usize::try_from(length).unwrap_or(usize::MAX)).unwrap_or(early);
+        let early = early
+            .get(..usize::try_from(length).unwrap_or(usize::MAX))
+            .unwrap_or(early);
         to_server.write_all(early).await?;
         let rest = length.saturating_sub(early.len() as u64);
         if copy(&mut (&mut from_client).take(rest), &mut to_server).await? < rest {
@@ -201,7 +256,11 @@ async fn exchange(
 }
 
 async fn refuse(mut client: UnixStream, refusal: &ProxyRefusal) -> io::Result<()> {
-    let ProxyRefusal { status, reason, text } = refusal;
+    let ProxyRefusal {
+        status,
+        reason,
+        text,
+    } = refusal;
     let body = format!("haft: {text}.\n");
     let answer = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",

@@ -1,8 +1,9 @@
 //! The one request of a connection: what it asks for, and what is sent on of it.
 //!
-//! Strict where proxies and servers are known to read differently: lines end in CR LF, there is one length or none, the host
-//! of the target is the host of the header. What is sent on is written anew from what was understood, so that the server sees
-//! the request that was checked and no other.
+//! Strict where proxies and servers are known to read differently: lines end in CR LF, there is one
+//! length or none, the host of the target is the host of the header. What is sent on is written
+//! anew from what was understood, so that the server sees the request that was checked and no
+//! other.
 
 use super::hosts::{CanonicalHost, read_port};
 
@@ -12,8 +13,18 @@ const MOST_HEADERS: usize = 100;
 
 /// Headers between two neighbours, and those that are written anew.
 const NOT_SENT_ON: &[&str] = &[
-    "connection", "content-length", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization",
-    "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
 ];
 
 /// What a client asks for.
@@ -49,7 +60,11 @@ pub(super) struct ProxyRefusal {
 
 impl ProxyRefusal {
     pub(super) fn new(status: u16, reason: &'static str, text: impl Into<String>) -> Self {
-        Self { status, reason, text: text.into() }
+        Self {
+            status,
+            reason,
+            text: text.into(),
+        }
     }
 
     fn bad(text: impl Into<String>) -> Self {
@@ -59,19 +74,28 @@ impl ProxyRefusal {
 
 /// Where the head of a request ends, if it is all there.
 pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
+    bytes
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .map(|at| at + 4)
 }
 
 /// Reads a whole head, the empty line included.
 pub(super) fn read(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
     if !lines_are_strict(head) {
-        return Err(ProxyRefusal::bad("a line of the request does not end in CR LF, or holds a NUL"));
+        return Err(ProxyRefusal::bad(
+            "a line of the request does not end in CR LF, or holds a NUL",
+        ));
     }
     let mut space = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut space);
     match parsed.parse(head) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
-        Ok(_) => return Err(ProxyRefusal::bad("the request does not end where it should")),
+        Ok(_) => {
+            return Err(ProxyRefusal::bad(
+                "the request does not end where it should",
+            ));
+        }
         Err(httparse::Error::TooManyHeaders) => {
             return Err(ProxyRefusal::new(
                 431,
@@ -79,16 +103,27 @@ pub(super) fn read(head: &[u8]) -> Result<ProxyRequest, ProxyRefusal> {
                 "the request has more than 100 headers",
             ));
         }
-        Err(error) => return Err(ProxyRefusal::bad(format!("the request cannot be read: {error}"))),
+        Err(error) => {
+            return Err(ProxyRefusal::bad(format!(
+                "the request cannot be read: {error}"
+            )));
+        }
     }
-    let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
+    let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version)
+    else {
         return Err(ProxyRefusal::bad("the request line is not complete"));
     };
     if method == "CONNECT" {
         let (host, port) = authority(target)
             .and_then(|(host, port)| Some((host, port?)))
-            .ok_or_else(|| ProxyRefusal::bad("`CONNECT` needs a host and a port, such as `example.com:443`"))?;
-        return Ok(ProxyRequest { host, port, kind: ProxyRequestKind::Tunnel });
+            .ok_or_else(|| {
+                ProxyRefusal::bad("`CONNECT` needs a host and a port, such as `example.com:443`")
+            })?;
+        return Ok(ProxyRequest {
+            host,
+            port,
+            kind: ProxyRequestKind::Tunnel,
+        });
     }
     plain(method, target, version, parsed.headers)
 }
@@ -99,27 +134,48 @@ fn plain(
     version: u8,
     headers: &[httparse::Header<'_>],
 ) -> Result<ProxyRequest, ProxyRefusal> {
-    let rest = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://")).and(target.get(7..));
+    let rest = target
+        .get(..7)
+        .filter(|scheme| scheme.eq_ignore_ascii_case("http://"))
+        .and(target.get(7..));
     let rest = rest.ok_or_else(|| {
-        ProxyRefusal::bad("this is a proxy: it takes `CONNECT` and addresses that begin with `http://`")
+        ProxyRefusal::bad(
+            "this is a proxy: it takes `CONNECT` and addresses that begin with `http://`",
+        )
     })?;
     let (name, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let no_host = || ProxyRefusal::bad("the address names no host that can be understood");
     let (host, port) = authority(name).ok_or_else(no_host)?;
     let port = port.unwrap_or(80);
     if path.contains('#') {
-        return Err(ProxyRefusal::bad("the address has a fragment, which is never sent"));
+        return Err(ProxyRefusal::bad(
+            "the address has a fragment, which is never sent",
+        ));
     }
     check_host_header(headers, &host, port)?;
     let body = body_length(headers)?;
 
-    let shown = if port == 80 { host.to_string() } else { format!("{host}:{port}") };
+    let shown = if port == 80 {
+        host.to_string()
+    } else {
+        format!("{host}:{port}")
+    };
     let slash = if path.starts_with('/') { "" } else { "/" };
-    let mut head = format!("{method} {slash}{path} HTTP/1.{version}\r\nHost: {shown}\r\n").into_bytes();
-    let nominated: Vec<_> = values(headers, "connection").flat_map(|value| value.split(|byte| *byte == b',')).collect();
+    let mut head =
+        format!("{method} {slash}{path} HTTP/1.{version}\r\nHost: {shown}\r\n").into_bytes();
+    let nominated: Vec<_> = values(headers, "connection")
+        .flat_map(|value| value.split(|byte| *byte == b','))
+        .collect();
     for header in headers {
-        let is = |name: &[u8]| header.name.as_bytes().eq_ignore_ascii_case(name.trim_ascii());
-        if NOT_SENT_ON.iter().any(|name| is(name.as_bytes())) || nominated.iter().any(|name| is(name)) {
+        let is = |name: &[u8]| {
+            header
+                .name
+                .as_bytes()
+                .eq_ignore_ascii_case(name.trim_ascii())
+        };
+        if NOT_SENT_ON.iter().any(|name| is(name.as_bytes()))
+            || nominated.iter().any(|name| is(name))
+        {
             continue;
         }
         for part in [header.name.as_bytes(), b": ", header.value, b"\r\n"] {
@@ -131,12 +187,25 @@ fn plain(
     }
     // One request per connection: the next one is looked at as this one was.
     head.extend_from_slice(b"Connection: close\r\n\r\n");
-    let expects_continue = values(headers, "expect").any(|value| value.eq_ignore_ascii_case(b"100-continue"));
-    Ok(ProxyRequest { host, port, kind: ProxyRequestKind::Plain { head, body: body.unwrap_or(0), expects_continue } })
+    let expects_continue =
+        values(headers, "expect").any(|value| value.eq_ignore_ascii_case(b"100-continue"));
+    Ok(ProxyRequest {
+        host,
+        port,
+        kind: ProxyRequestKind::Plain {
+            head,
+            body: body.unwrap_or(0),
+            expects_continue,
+        },
+    })
 }
 
 /// The header, if there is one, must name what the address names.
-fn check_host_header(headers: &[httparse::Header<'_>], host: &CanonicalHost, port: u16) -> Result<(), ProxyRefusal> {
+fn check_host_header(
+    headers: &[httparse::Header<'_>],
+    host: &CanonicalHost,
+    port: u16,
+) -> Result<(), ProxyRefusal> {
     let mut named = values(headers, "host");
     let (first, further) = (named.next(), named.next());
     if further.is_some() {
@@ -147,7 +216,13 @@ fn check_host_header(headers: &[httparse::Header<'_>], host: &CanonicalHost, por
         .ok()
         .and_then(authority)
         .is_some_and(|(named, at)| named == *host && at.unwrap_or(80) == port);
-    if same { Ok(()) } else { Err(ProxyRefusal::bad("the `Host` header and the address name different hosts")) }
+    if same {
+        Ok(())
+    } else {
+        Err(ProxyRefusal::bad(
+            "the `Host` header and the address name different hosts",
+        ))
+    }
 }
 
 /// The length of the body; a body of unknown length is not taken.
@@ -161,18 +236,30 @@ fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<u64>, ProxyRef
             "Length Required",
             "a body without `Content-Length` is not sent on over plain HTTP; use `https` or send its length",
         )),
-        (_, true) => Err(ProxyRefusal::bad("the request has both `Content-Length` and `Transfer-Encoding`")),
+        (_, true) => Err(ProxyRefusal::bad(
+            "the request has both `Content-Length` and `Transfer-Encoding`",
+        )),
         ([length], false) => {
             let digits = length.iter().all(u8::is_ascii_digit);
-            let length = std::str::from_utf8(length).ok().filter(|_| digits).and_then(|length| length.parse().ok());
-            length.map(Some).ok_or_else(|| ProxyRefusal::bad("`Content-Length` is no number"))
+            let length = std::str::from_utf8(length)
+                .ok()
+                .filter(|_| digits)
+                .and_then(|length| length.parse().ok());
+            length
+                .map(Some)
+                .ok_or_else(|| ProxyRefusal::bad("`Content-Length` is no number"))
         }
-        (_, false) => Err(ProxyRefusal::bad("the request has two `Content-Length` headers")),
+        (_, false) => Err(ProxyRefusal::bad(
+            "the request has two `Content-Length` headers",
+        )),
     }
 }
 
 fn values<'a>(headers: &'a [httparse::Header<'_>], name: &str) -> impl Iterator<Item = &'a [u8]> {
-    headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value.trim_ascii())
+    headers
+        .iter()
+        .filter(move |header| header.name.eq_ignore_ascii_case(name))
+        .map(|header| header.value.trim_ascii())
 }
 
 /// A host and the port behind it, if there is one.

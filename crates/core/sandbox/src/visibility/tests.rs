@@ -14,8 +14,16 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let below = |prefix: &str| tempfile::Builder::new().prefix(prefix).tempdir_in("/tmp").unwrap();
-        let world = Self { tmp: below("programs-"), private: below("private-") };
+        let below = |prefix: &str| {
+            tempfile::Builder::new()
+                .prefix(prefix)
+                .tempdir_in("/tmp")
+                .unwrap()
+        };
+        let world = Self {
+            tmp: below("programs-"),
+            private: below("private-"),
+        };
         world.program("bin/tool", "#!/bin/sh\n");
         world.program("with space/tool", "#!/bin/sh\n");
         world
@@ -56,8 +64,14 @@ impl World {
     /// Returns the hidden path that a line names.
     fn named(&self, line: &str, env: &[(String, String)]) -> Option<PathBuf> {
         let texts = [line.to_owned()];
-        let command = CommandPaths { texts: &texts, cwd: self.tmp.path(), env };
-        self.in_namespace().hidden_in(command, "").map(|hidden| hidden.path)
+        let command = CommandPaths {
+            texts: &texts,
+            cwd: self.tmp.path(),
+            env,
+        };
+        self.in_namespace()
+            .hidden_in(command, "")
+            .map(|hidden| hidden.path)
     }
 }
 
@@ -69,18 +83,35 @@ fn variable(name: &str, value: impl Into<PathBuf>) -> (String, String) {
 fn hides_names_programs_below_tmp_unless_a_folder_is_open() {
     let world = World::new();
     let tool = world.path("bin/tool");
-    let hidden = HiddenPath { path: tool.clone(), cause: HiddenCause::PrivateFolder("/tmp") };
+    let hidden = HiddenPath {
+        path: tool.clone(),
+        cause: HiddenCause::PrivateFolder("/tmp"),
+    };
     assert_eq!(world.in_namespace().hides(&tool), Some(hidden.clone()));
-    assert_eq!(world.in_namespace().hides(&world.path("bin/../bin/./tool")), Some(hidden));
-    assert_eq!(world.in_namespace().hides(&world.path("none")), None, "a path that does not exist is not hidden");
-    assert_eq!(world.confined(ConfinementMethod::Landlock).hides(&tool), None);
+    assert_eq!(
+        world.in_namespace().hides(&world.path("bin/../bin/./tool")),
+        Some(hidden)
+    );
+    assert_eq!(
+        world.in_namespace().hides(&world.path("none")),
+        None,
+        "a path that does not exist is not hidden"
+    );
+    assert_eq!(
+        world.confined(ConfinementMethod::Landlock).hides(&tool),
+        None
+    );
 
     let mut open = world.in_namespace();
     open.policy.readable.push(world.path("bin"));
     assert_eq!(open.hides(&tool), None);
     let mut project = world.in_namespace();
     project.policy.projects = vec!["/tmp".into()];
-    assert_eq!(project.hides(&tool), None, "a project that is `/tmp` is not replaced");
+    assert_eq!(
+        project.hides(&tool),
+        None,
+        "a project that is `/tmp` is not replaced"
+    );
 }
 
 #[test]
@@ -91,24 +122,45 @@ fn hides_finds_what_a_link_leads_to_and_what_a_script_is_run_by() {
     symlink(world.path("bin/tool"), &link).unwrap();
     let mut confined = world.in_namespace();
     confined.policy.readable.push(elsewhere.path().to_owned());
-    assert_eq!(confined.hides(&link).unwrap().path, world.path("bin/tool").canonicalize().unwrap());
+    assert_eq!(
+        confined.hides(&link).unwrap().path,
+        world.path("bin/tool").canonicalize().unwrap()
+    );
 
     let script = elsewhere.path().join("script");
-    fs::write(&script, format!("#!{} -x\n", world.path("bin/tool").display())).unwrap();
+    fs::write(
+        &script,
+        format!("#!{} -x\n", world.path("bin/tool").display()),
+    )
+    .unwrap();
     let texts = [script.display().to_string()];
-    let command = CommandPaths { texts: &texts, cwd: Path::new("/"), env: &[] };
-    assert_eq!(confined.hidden_in(command, "").unwrap().path, world.path("bin/tool"));
+    let command = CommandPaths {
+        texts: &texts,
+        cwd: Path::new("/"),
+        env: &[],
+    };
+    assert_eq!(
+        confined.hidden_in(command, "").unwrap().path,
+        world.path("bin/tool")
+    );
 }
 
 #[test]
 fn hides_tells_a_hidden_folder_from_a_private_one() {
     let world = World::new();
     let mut confined = world.in_namespace();
-    confined.policy.hidden.push(world.path("bin").canonicalize().unwrap());
+    confined
+        .policy
+        .hidden
+        .push(world.path("bin").canonicalize().unwrap());
     let hidden = confined.hides(&world.path("bin/tool")).unwrap();
     assert_eq!(hidden.cause, HiddenCause::HiddenFolder);
     let texts = [world.path("bin/tool").display().to_string()];
-    let shown = confined.showing(CommandPaths { texts: &texts, cwd: Path::new("/"), env: &[] });
+    let shown = confined.showing(CommandPaths {
+        texts: &texts,
+        cwd: Path::new("/"),
+        env: &[],
+    });
     assert_eq!(shown, confined, "a hidden folder is not opened");
 }
 
@@ -120,7 +172,12 @@ fn a_file_that_a_command_made_in_its_own_tmp_is_not_hidden() {
     fs::write(world.private.path().join(name).join("made"), "").unwrap();
     fs::write(world.path("made"), "").unwrap();
     assert_eq!(world.in_namespace().hides(&world.path("made")), None);
-    assert!(world.in_namespace().hides(&world.path("bin/tool")).is_some());
+    assert!(
+        world
+            .in_namespace()
+            .hides(&world.path("bin/tool"))
+            .is_some()
+    );
 }
 
 #[test]
@@ -140,7 +197,11 @@ fn hidden_paths_are_found_in_every_form_of_a_line() {
         ("./bin/tool".to_owned(), &[], &tool),
         ("~/bin/tool".to_owned(), &home, &tool),
         ("exec $HOME/bin/tool".to_owned(), &home, &tool),
-        ("exec \"${HOME}/with space/tool\"".to_owned(), &home, &spaced),
+        (
+            "exec \"${HOME}/with space/tool\"".to_owned(),
+            &home,
+            &spaced,
+        ),
         ("echo | tool".to_owned(), &search, &tool),
     ] {
         assert_eq!(world.named(&line, env).as_ref(), Some(found), "{line}");
@@ -154,14 +215,37 @@ fn hidden_paths_are_found_in_every_form_of_a_line() {
 fn hidden_paths_are_found_in_what_programs_print() {
     let world = World::new();
     let (tool, spaced) = (world.path("bin/tool"), world.path("with space/tool"));
-    let none = CommandPaths { texts: &[], cwd: Path::new("/"), env: &[] };
+    let none = CommandPaths {
+        texts: &[],
+        cwd: Path::new("/"),
+        env: &[],
+    };
     for (printed, found) in [
         (format!("sh: 1: {}: not found\n", tool.display()), &tool),
-        (format!("it can't run\npython3: can't open file '{}': [Errno 2]\n", spaced.display()), &spaced),
-        (format!("error: cannot run {}: No such file or directory", tool.display()), &tool),
+        (
+            format!(
+                "it can't run\npython3: can't open file '{}': [Errno 2]\n",
+                spaced.display()
+            ),
+            &spaced,
+        ),
+        (
+            format!(
+                "error: cannot run {}: No such file or directory",
+                tool.display()
+            ),
+            &tool,
+        ),
         (format!("cannot open ‘{}’", tool.display()), &tool),
     ] {
-        assert_eq!(world.in_namespace().hidden_in(none, &printed).map(|hidden| hidden.path).as_ref(), Some(found));
+        assert_eq!(
+            world
+                .in_namespace()
+                .hidden_in(none, &printed)
+                .map(|hidden| hidden.path)
+                .as_ref(),
+            Some(found)
+        );
     }
 }
 
@@ -170,17 +254,31 @@ fn showing_opens_the_entry_below_tmp_and_nothing_else() {
     let world = World::new();
     let shown = |line: &str| {
         let texts = [line.to_owned()];
-        let command = CommandPaths { texts: &texts, cwd: Path::new("/"), env: &[] };
+        let command = CommandPaths {
+            texts: &texts,
+            cwd: Path::new("/"),
+            env: &[],
+        };
         world.in_namespace().showing(command).policy.readable
     };
     let tool = world.path("bin/tool");
-    assert_eq!(shown(&format!("{} /etc/passwd", tool.display())), [world.tmp.path()]);
+    assert_eq!(
+        shown(&format!("{} /etc/passwd", tool.display())),
+        [world.tmp.path()]
+    );
     let script = world.path("script.py");
     fs::write(&script, "print()\n").unwrap();
-    assert_eq!(shown(&format!("python3 '{}'", script.display())), [world.tmp.path()]);
+    assert_eq!(
+        shown(&format!("python3 '{}'", script.display())),
+        [world.tmp.path()]
+    );
     // What is no program stays hidden: the command may make its own.
     fs::write(world.path("log"), "").unwrap();
-    let written = format!("fmt --cache {} > {}", world.path("bin").display(), world.path("log").display());
+    let written = format!(
+        "fmt --cache {} > {}",
+        world.path("bin").display(),
+        world.path("log").display()
+    );
     assert_eq!(shown(&written), Vec::<PathBuf>::new());
     let folder = world.in_namespace().showing_paths(&[world.path("bin")]);
     assert_eq!(folder.hides(&world.path("with space/tool")), None);

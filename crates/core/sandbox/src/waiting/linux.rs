@@ -12,20 +12,38 @@ use crate::proc;
 
 /// The first process below `root` that waits.
 pub(crate) fn find(root: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
-    proc::descendants(root).into_iter().find_map(|pid| of_process(pid, terminals))
+    proc::descendants(root)
+        .into_iter()
+        .find_map(|pid| of_process(pid, terminals))
 }
 
 fn of_process(pid: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let threads = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+    let threads = threads.filter_map(|entry| {
+        entry
+            .ok()?
+            .file_name()
+            .to_str()?
+            .parse()
+            .ok()
+            .and_then(Pid::from_raw)
+    });
     let waiting = |thread: Pid| {
         let what = match call_of(pid, thread) {
-            ThreadCall::Read(descriptor) => is_terminal(pid, descriptor, terminals).then(|| terminals.line())?,
+            ThreadCall::Read(descriptor) => {
+                is_terminal(pid, descriptor, terminals).then(|| terminals.line())?
+            }
             ThreadCall::Poll => terminals.takes_keys(pid).then_some(AwaitedInput::Key)?,
-            ThreadCall::Unknown => terminals.asks_for_password(pid).then_some(AwaitedInput::Hidden)?,
+            ThreadCall::Unknown => terminals
+                .asks_for_password(pid)
+                .then_some(AwaitedInput::Hidden)?,
             ThreadCall::Other => return None,
         };
-        Some(InputWait { what, thread, switches: switches(pid, thread)? })
+        Some(InputWait {
+            what,
+            thread,
+            switches: switches(pid, thread)?,
+        })
     };
     threads.into_iter().find_map(waiting)
 }
@@ -34,7 +52,9 @@ impl Terminals<'_> {
     fn modes(self) -> Option<LocalModes> {
         match self {
             Self::Any => None,
-            Self::One(own) => tcgetattr(own.master).ok().map(|settings| settings.local_modes),
+            Self::One(own) => tcgetattr(own.master)
+                .ok()
+                .map(|settings| settings.local_modes),
         }
     }
 
@@ -47,15 +67,19 @@ impl Terminals<'_> {
         }
     }
 
-    /// Whether the process reads keys from the terminal, which it would do once the poll says that there are some.
+    /// Whether the process reads keys from the terminal, which it would do once the poll says that
+    /// there are some.
     fn takes_keys(self, pid: Pid) -> bool {
-        self.modes().is_some_and(|modes| !modes.contains(LocalModes::ICANON))
+        self.modes()
+            .is_some_and(|modes| !modes.contains(LocalModes::ICANON))
             && is_terminal(pid, 0, self)
             && self.is_in_front(pid)
     }
 
     fn asks_for_password(self, pid: Pid) -> bool {
-        let hides = |modes: LocalModes| modes.contains(LocalModes::ICANON) && !modes.contains(LocalModes::ECHO);
+        let hides = |modes: LocalModes| {
+            modes.contains(LocalModes::ICANON) && !modes.contains(LocalModes::ECHO)
+        };
         self.modes().is_some_and(hides) && self.is_in_front(pid) && sleeps(pid)
     }
 
@@ -64,7 +88,8 @@ impl Terminals<'_> {
         match self {
             Self::Any => false,
             Self::One(own) => {
-                let group = |stat: Vec<u8>| proc::field(&stat, 2)?.parse().ok().and_then(Pid::from_raw);
+                let group =
+                    |stat: Vec<u8>| proc::field(&stat, 2)?.parse().ok().and_then(Pid::from_raw);
                 let its = fs::read(format!("/proc/{pid}/stat")).ok().and_then(group);
                 its.is_some() && tcgetpgrp(own.master).ok() == its
             }
@@ -90,10 +115,15 @@ fn call_of(pid: Pid, thread: Pid) -> ThreadCall {
 /// Reads `number argument argument …`; a thread that runs has no number.
 fn parse_call(line: &str) -> ThreadCall {
     let mut words = line.split_ascii_whitespace();
-    let Some(number) = words.next().and_then(|word| word.parse::<libc::c_long>().ok()) else {
+    let Some(number) = words
+        .next()
+        .and_then(|word| word.parse::<libc::c_long>().ok())
+    else {
         return ThreadCall::Other;
     };
-    let first = words.next().and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+    let first = words
+        .next()
+        .and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
     match first {
         Some(descriptor) if READS.contains(&number) => ThreadCall::Read(descriptor),
         Some(_) if POLLS.contains(&number) => ThreadCall::Poll,
@@ -114,11 +144,18 @@ const POLLS: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const POLLS: &[libc::c_long] = &[libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
+const POLLS: &[libc::c_long] = &[
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+];
 
 /// Whether the descriptor is one of the terminals, or the process's own under the name `/dev/tty`.
 fn is_terminal(pid: Pid, descriptor: u64, terminals: Terminals<'_>) -> bool {
-    let Ok(file) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else { return false };
+    let Ok(file) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else {
+        return false;
+    };
     let device = file.rdev();
     // From the kernel's list of devices.
     let is_controlling = (major(device), minor(device)) == (5, 0);
@@ -136,7 +173,13 @@ fn sleeps(pid: Pid) -> bool {
 fn switches(pid: Pid, thread: Pid) -> Option<u64> {
     let status = fs::read(format!("/proc/{pid}/task/{thread}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
-    let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:")?.1.trim().parse::<u64>().ok());
+    let counts = status.lines().filter_map(|line| {
+        line.split_once("ctxt_switches:")?
+            .1
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
     Some(counts.sum())
 }
 
@@ -147,9 +190,17 @@ mod tests {
     #[test]
     fn a_thread_says_what_it_does() {
         let read = libc::SYS_read;
-        assert_eq!(parse_call(&format!("{read} 0x3 0x7f0c 0x20000 0x0 0x0 0x0 0x7ffd 0x7f0c\n")), ThreadCall::Read(3));
         assert_eq!(
-            parse_call(&format!("{} 0x7f 0x1 0x0 0x0 0x0 0x0 0x7ffd 0x7f0c", libc::SYS_ppoll)),
+            parse_call(&format!(
+                "{read} 0x3 0x7f0c 0x20000 0x0 0x0 0x0 0x7ffd 0x7f0c\n"
+            )),
+            ThreadCall::Read(3)
+        );
+        assert_eq!(
+            parse_call(&format!(
+                "{} 0x7f 0x1 0x0 0x0 0x0 0x0 0x7ffd 0x7f0c",
+                libc::SYS_ppoll
+            )),
             ThreadCall::Poll
         );
         assert_eq!(parse_call("running\n"), ThreadCall::Other);

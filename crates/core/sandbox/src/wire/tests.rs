@@ -8,20 +8,43 @@ fn command() -> CommandSpec {
 }
 
 fn refused(command: &CommandSpec) -> String {
-    HelperRequest::new(command, PidNamespace::Never, Console::None).unwrap_err().to_string()
+    HelperRequest::new(command, PidNamespace::Never, Console::None)
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_starts() {
-    assert!(refused(&CommandSpec { argv: vec![], ..command() }).contains("names no program"));
-    assert!(refused(&CommandSpec { argv: vec!["a\0b".into()], ..command() }).contains("NUL"));
-    assert!(refused(&CommandSpec { stdin: Stdin::Text("a\0b".into()), ..command() }).contains("NUL"));
+    assert!(
+        refused(&CommandSpec {
+            argv: vec![],
+            ..command()
+        })
+        .contains("names no program")
+    );
+    assert!(
+        refused(&CommandSpec {
+            argv: vec!["a\0b".into()],
+            ..command()
+        })
+        .contains("NUL")
+    );
+    assert!(
+        refused(&CommandSpec {
+            stdin: Stdin::Text("a\0b".into()),
+            ..command()
+        })
+        .contains("NUL")
+    );
     assert!(refused(&command().env(vec![("A=B".into(), String::new())])).contains("environment"));
 }
 
 #[test]
 fn a_request_cut_short_is_an_error() {
-    let frame = HelperRequest::new(&command(), PidNamespace::Privileged, Console::Terminal).unwrap().encode().unwrap();
+    let frame = HelperRequest::new(&command(), PidNamespace::Privileged, Console::Terminal)
+        .unwrap()
+        .encode()
+        .unwrap();
     for length in 0..frame.len() {
         assert!(HelperRequest::read_from(&frame[..length]).is_err());
     }
@@ -29,10 +52,17 @@ fn a_request_cut_short_is_an_error() {
 
 #[test]
 fn an_endless_timeout_is_none() {
-    let request =
-        HelperRequest::new(&command().timeout(Duration::MAX), PidNamespace::Privileged, Console::None).unwrap();
+    let request = HelperRequest::new(
+        &command().timeout(Duration::MAX),
+        PidNamespace::Privileged,
+        Console::None,
+    )
+    .unwrap();
     assert_eq!(request.timeout, None);
-    assert_eq!(HelperRequest::read_from(request.encode().unwrap().as_slice()).unwrap(), request);
+    assert_eq!(
+        HelperRequest::read_from(request.encode().unwrap().as_slice()).unwrap(),
+        request
+    );
 }
 
 fn bytes() -> impl Strategy<Value = OsString> {
@@ -46,10 +76,25 @@ fn confined() -> impl Strategy<Value = Option<ConfinementSpec>> {
         Just(Network::All),
         bytes().prop_map(|socket| Network::Through(socket.into()))
     ];
-    let method = prop_oneof![Just(ConfinementMethod::Namespace), Just(ConfinementMethod::Landlock)];
-    let parts = (method, [paths(), paths(), paths(), paths(), paths(), paths()], [bytes(), bytes(), bytes()], network);
+    let method = prop_oneof![
+        Just(ConfinementMethod::Namespace),
+        Just(ConfinementMethod::Landlock)
+    ];
+    let parts = (
+        method,
+        [paths(), paths(), paths(), paths(), paths(), paths()],
+        [bytes(), bytes(), bytes()],
+        network,
+    );
     prop::option::of(parts.prop_map(|(method, lists, single, network)| {
-        let [projects, writable, protected, repositories, hidden, readable] = lists;
+        let [
+            projects,
+            writable,
+            protected,
+            repositories,
+            hidden,
+            readable,
+        ] = lists;
         let [tmp, notes, home] = single.map(PathBuf::from);
         let home = Some(home).filter(|home| !home.as_os_str().is_empty());
         ConfinementSpec {

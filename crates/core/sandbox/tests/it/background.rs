@@ -1,6 +1,9 @@
 //! Commands that run beside everything else.
 
-use haft_sandbox::{Aftermath, AwaitedInput, Capture, CommandExit, CommandSpec, LiveCommand, SandboxError, SpillFrom};
+use haft_sandbox::{
+    Aftermath, AwaitedInput, Capture, CommandExit, CommandSpec, LiveCommand, SandboxError,
+    SpillFrom,
+};
 use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +15,10 @@ use crate::{WAYS, block_on, path, shell, supervisor};
 fn both_streams_are_one_in_order() {
     for way in WAYS {
         block_on(async {
-            let task = supervisor(way).start(shell("echo 1; echo 2 >&2; echo 3", "/".as_ref()), Capture::default());
+            let task = supervisor(way).start(
+                shell("echo 1; echo 2 >&2; echo 3", "/".as_ref()),
+                Capture::default(),
+            );
             let ending = task.ended().await.unwrap();
             let finished = ending.as_ref().as_ref().unwrap();
             assert_eq!(
@@ -29,8 +35,10 @@ fn its_output_can_be_read_while_it_runs() {
     let folder = TempDir::new().unwrap();
     block_on(async {
         let limits = CutLimits::default();
-        let capture =
-            Capture { spill_from: SpillFrom::Start, ..Capture::spilling_to(limits, folder.path().join("task")) };
+        let capture = Capture {
+            spill_from: SpillFrom::Start,
+            ..Capture::spilling_to(limits, folder.path().join("task"))
+        };
         let line = "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo over";
         let task = supervisor(WAYS[0]).start(shell(line, folder.path()), capture);
         task.live().wrote_more_than(5).await;
@@ -41,7 +49,11 @@ fn its_output_can_be_read_while_it_runs() {
         assert_eq!(file, folder.path().join("task.log"));
         tokio::task::spawn_blocking({
             let file = file.clone();
-            move || wait_until("file", || std::fs::read(&file).is_ok_and(|bytes| bytes == b"begun\n"))
+            move || {
+                wait_until("file", || {
+                    std::fs::read(&file).is_ok_and(|bytes| bytes == b"begun\n")
+                })
+            }
         })
         .await
         .unwrap();
@@ -63,13 +75,18 @@ fn nothing_is_left_when_it_is_stopped_or_dropped() {
                 let command = command.env(vec![path(), mark(folder.path())]);
                 let task = supervisor(way).start(command, Capture::default());
                 let ready = folder.path().join("ready");
-                tokio::task::spawn_blocking(move || wait_until("daemons", || ready.exists())).await.unwrap();
+                tokio::task::spawn_blocking(move || wait_until("daemons", || ready.exists()))
+                    .await
+                    .unwrap();
                 assert_ne!(marked(folder.path()), [0; 0], "the mark works");
                 if stop {
                     task.stop();
                     let ending = task.ended().await.unwrap();
                     let finished = ending.as_ref().as_ref().unwrap();
-                    assert_eq!((finished.exit, finished.aftermath), (CommandExit::Cancelled, Aftermath::AllGone));
+                    assert_eq!(
+                        (finished.exit, finished.aftermath),
+                        (CommandExit::Cancelled, Aftermath::AllGone)
+                    );
                     assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
                 }
             });
@@ -81,8 +98,12 @@ fn nothing_is_left_when_it_is_stopped_or_dropped() {
 #[test]
 fn one_that_cannot_start_says_why() {
     block_on(async {
-        let task = supervisor(WAYS[0]).start(shell("true", "/nonexistent".as_ref()), Capture::default());
-        assert!(matches!(task.ended().await.as_deref(), Some(Err(SandboxError::Folder { .. }))));
+        let task =
+            supervisor(WAYS[0]).start(shell("true", "/nonexistent".as_ref()), Capture::default());
+        assert!(matches!(
+            task.ended().await.as_deref(),
+            Some(Err(SandboxError::Folder { .. }))
+        ));
     });
 }
 
@@ -92,9 +113,12 @@ fn a_command_that_made_its_own_terminal_and_waits_there_is_found() {
     block_on(async {
         let (live, cancel) = (LiveCommand::default(), CancellationToken::new());
         // Its parent holds the other side and never types.
-        let program = "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)";
-        let command =
-            CommandSpec { argv: vec!["python3".into(), "-c".into(), program.into()], ..shell("", folder.path()) };
+        let program =
+            "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)";
+        let command = CommandSpec {
+            argv: vec!["python3".into(), "-c".into(), program.into()],
+            ..shell("", folder.path())
+        };
         let supervisor = supervisor(WAYS[0]);
         let capture = Capture::default();
         let mut running = Box::pin(supervisor.run_watched(&command, &capture, &cancel, &live));

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, OwnProgram, SandboxError, Supervisor};
+use haft_sandbox::{
+    Aftermath, Capture, CommandExit, CommandSpec, OwnProgram, SandboxError, Supervisor,
+};
 use haft_text::CutLimits;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +15,8 @@ fn output(line: &str) -> Vec<String> {
     let folder = TempDir::new().unwrap();
     WAYS.map(|way| {
         let finished = run(way, &shell(line, folder.path()), &Capture::default()).unwrap();
-        finished.stdout.text(CutLimits::default()).text + &finished.stderr.text(CutLimits::default()).text
+        finished.stdout.text(CutLimits::default()).text
+            + &finished.stderr.text(CutLimits::default()).text
     })
     .to_vec()
 }
@@ -38,28 +41,63 @@ fn exit_codes_and_signals_are_told() {
 #[test]
 fn never_means_no_namespace() {
     let command = shell("[ $PPID = 1 ]", "/".as_ref());
-    let finished = run(haft_sandbox::PidNamespace::Never, &command, &Capture::default()).unwrap();
-    assert_eq!(finished.exit, CommandExit::Code(1), "in one the keeper is the first process");
+    let finished = run(
+        haft_sandbox::PidNamespace::Never,
+        &command,
+        &Capture::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        finished.exit,
+        CommandExit::Code(1),
+        "in one the keeper is the first process"
+    );
 }
 
 #[test]
 fn the_environment_is_exactly_the_one_given() {
     for way in WAYS {
-        let env = [("B", "2 = two"), ("A", ""), ("C", "é\n")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let command = CommandSpec { argv: vec!["/usr/bin/env".into(), "-0".into()], ..CommandSpec::shell("", "/") };
+        let env = [("B", "2 = two"), ("A", ""), ("C", "é\n")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let command = CommandSpec {
+            argv: vec!["/usr/bin/env".into(), "-0".into()],
+            ..CommandSpec::shell("", "/")
+        };
         let finished = run(way, &command.env(env.to_vec()), &Capture::default()).unwrap();
-        let mut seen: Vec<_> = finished.stdout.head.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+        let mut seen: Vec<_> = finished
+            .stdout
+            .head
+            .split(|byte| *byte == 0)
+            .map(<[u8]>::to_vec)
+            .collect();
         seen.sort();
-        assert_eq!(seen, [b"".to_vec(), b"A=".to_vec(), b"B=2 = two".to_vec(), "C=é\n".into()]);
+        assert_eq!(
+            seen,
+            [
+                b"".to_vec(),
+                b"A=".to_vec(),
+                b"B=2 = two".to_vec(),
+                "C=é\n".into()
+            ]
+        );
     }
 }
 
 #[test]
 fn the_program_is_found_in_the_given_path() {
-    let command = CommandSpec { argv: vec!["true".into()], ..shell("", "/".as_ref()) };
-    assert_eq!(run(WAYS[0], &command, &Capture::default()).unwrap().exit, CommandExit::Code(0));
+    let command = CommandSpec {
+        argv: vec!["true".into()],
+        ..shell("", "/".as_ref())
+    };
+    assert_eq!(
+        run(WAYS[0], &command, &Capture::default()).unwrap().exit,
+        CommandExit::Code(0)
+    );
     let nowhere = command.env(vec![("PATH".into(), "/nonexistent".into())]);
-    assert!(matches!(run(WAYS[0], &nowhere, &Capture::default()), Err(SandboxError::Program { .. })));
+    assert!(matches!(
+        run(WAYS[0], &nowhere, &Capture::default()),
+        Err(SandboxError::Program { .. })
+    ));
 }
 
 #[test]
@@ -67,15 +105,25 @@ fn a_command_starts_like_one_of_a_fresh_shell() {
     let line = "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd | tr '\\n' ' '; readlink /proc/self/fd/0";
     for text in output(line) {
         let lines: Vec<_> = text.lines().collect();
-        let [blocked, ignored, descriptors] = lines[..] else { panic!("{text}") };
-        let signals = |line: &str| u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
+        let [blocked, ignored, descriptors] = lines[..] else {
+            panic!("{text}")
+        };
+        let signals =
+            |line: &str| u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
         // The two above 31 belong to the C library and cannot be changed through it.
-        assert_eq!((signals(blocked), signals(ignored) & 0x7fff_ffff), (0, 0), "{text}");
-        assert_eq!(descriptors, "0 1 2 3 /dev/null", "none of ours, and nothing to read");
+        assert_eq!(
+            (signals(blocked), signals(ignored) & 0x7fff_ffff),
+            (0, 0),
+            "{text}"
+        );
+        assert_eq!(
+            descriptors, "0 1 2 3 /dev/null",
+            "none of ours, and nothing to read"
+        );
     }
-    for text in
-        output("pwd -P; if (: < /dev/tty) 2> /dev/null; then echo terminal; fi; read answer || echo end of input")
-    {
+    for text in output(
+        "pwd -P; if (: < /dev/tty) 2> /dev/null; then echo terminal; fi; read answer || echo end of input",
+    ) {
         let (folder, rest) = text.split_once('\n').unwrap();
         assert!(!folder.is_empty());
         assert_eq!(rest, "end of input\n");
@@ -98,14 +146,20 @@ fn a_missing_folder_is_a_clear_error() {
         let error = run(way, &shell("true", &missing), &Capture::default()).unwrap_err();
         assert!(matches!(error, SandboxError::Folder { .. }));
         let message = error.to_string();
-        assert!(message.contains(missing.to_str().unwrap()) && message.contains("No such file"), "{message}");
+        assert!(
+            message.contains(missing.to_str().unwrap()) && message.contains("No such file"),
+            "{message}"
+        );
     }
 }
 
 #[test]
 fn a_missing_program_is_a_clear_error() {
     for way in WAYS {
-        let command = CommandSpec { argv: vec!["/nonexistent/program".into()], ..CommandSpec::shell("", "/") };
+        let command = CommandSpec {
+            argv: vec!["/nonexistent/program".into()],
+            ..CommandSpec::shell("", "/")
+        };
         let error = run(way, &command, &Capture::default()).unwrap_err();
         assert!(matches!(error, SandboxError::Program { .. }));
         assert!(error.to_string().contains("/nonexistent/program"));
@@ -130,7 +184,9 @@ fn helper_is_the_program_that_was_opened_whatever_its_path_names_later() {
     let replace = "mv haft old && printf '#!/bin/sh\\ntouch planted\\n' > haft && chmod 700 haft";
     for line in [replace, "true", "rm old haft", "true"] {
         let command = shell(line, folder.path());
-        let finished = block_on(supervisor.run(&command, &Capture::default(), &CancellationToken::new())).unwrap();
+        let finished =
+            block_on(supervisor.run(&command, &Capture::default(), &CancellationToken::new()))
+                .unwrap();
         assert_eq!(finished.exit, CommandExit::Code(0), "{line}");
         assert!(!planted.exists(), "{line}");
     }
@@ -145,8 +201,14 @@ fn a_helper_that_is_none_is_an_error() {
             &CancellationToken::new(),
         ))
     };
-    assert!(matches!(run(OwnProgram::default()), Err(SandboxError::Helper { .. })));
-    assert!(matches!(run(OwnProgram::open("/bin/true").unwrap()), Err(SandboxError::HelperLost { .. })));
+    assert!(matches!(
+        run(OwnProgram::default()),
+        Err(SandboxError::Helper { .. })
+    ));
+    assert!(matches!(
+        run(OwnProgram::open("/bin/true").unwrap()),
+        Err(SandboxError::HelperLost { .. })
+    ));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Files in `/tmp`, which is private inside: readable where the policy names them, and named by the error where they are hidden.
+//! Files in `/tmp`, which is private inside: readable where the policy names them, and named by the
+//! error where they are hidden.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, FinishedCommand, HiddenCause, HiddenPath,
-    Network, PidNamespace, SandboxError, SandboxPolicy,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, FinishedCommand,
+    HiddenCause, HiddenPath, Network, PidNamespace, SandboxError, SandboxPolicy,
 };
 use haft_text::CutLimits;
 use tempfile::TempDir;
@@ -24,8 +25,17 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let below = |prefix: &str| tempfile::Builder::new().prefix(prefix).tempdir_in("/tmp").unwrap();
-        let world = Self { project: below("project-"), programs: below("programs-"), own: below("own-") };
+        let below = |prefix: &str| {
+            tempfile::Builder::new()
+                .prefix(prefix)
+                .tempdir_in("/tmp")
+                .unwrap()
+        };
+        let world = Self {
+            project: below("project-"),
+            programs: below("programs-"),
+            own: below("own-"),
+        };
         for folder in ["tmp", "notes"] {
             fs::create_dir(world.own.path().join(folder)).unwrap();
         }
@@ -51,7 +61,10 @@ impl World {
     }
 
     fn command(&self, policy: SandboxPolicy, line: &str) -> CommandSpec {
-        let confined = ConfinementSpec { method: ConfinementMethod::Namespace, policy };
+        let confined = ConfinementSpec {
+            method: ConfinementMethod::Namespace,
+            policy,
+        };
         shell(line, self.project.path()).confined(Some(Arc::new(confined)))
     }
 }
@@ -68,29 +81,48 @@ fn confine(command: &CommandSpec) -> Option<Result<FinishedCommand, SandboxError
 }
 
 fn printed(finished: &FinishedCommand) -> String {
-    finished.stdout.text(CutLimits::default()).text + &finished.stderr.text(CutLimits::default()).text
+    finished.stdout.text(CutLimits::default()).text
+        + &finished.stderr.text(CutLimits::default()).text
 }
 
 #[test]
 fn hidden_programs_and_folders_are_errors_of_their_own() {
     let world = World::new();
     let tool = world.programs.path().join("tool");
-    let hidden = |path: &Path| HiddenPath { path: path.to_owned(), cause: HiddenCause::PrivateFolder("/tmp") };
-    let program = CommandSpec { argv: vec![tool.clone().into()], ..world.command(world.policy(), "") };
+    let hidden = |path: &Path| HiddenPath {
+        path: path.to_owned(),
+        cause: HiddenCause::PrivateFolder("/tmp"),
+    };
+    let program = CommandSpec {
+        argv: vec![tool.clone().into()],
+        ..world.command(world.policy(), "")
+    };
     let Some(ran) = confine(&program) else { return };
     let error = ran.unwrap_err();
-    assert!(matches!(&error, SandboxError::HiddenProgram { path } if *path == hidden(&tool)), "{error:?}");
+    assert!(
+        matches!(&error, SandboxError::HiddenProgram { path } if *path == hidden(&tool)),
+        "{error:?}"
+    );
     let said = format!(
         "cannot run the program: `{}` is hidden by the sandbox, in which `/tmp` is a private folder; move it to another folder, or add that path to `[sandbox] readable`",
         tool.display()
     );
     assert_eq!(error.to_string(), said);
 
-    let elsewhere = CommandSpec { cwd: world.programs.path().to_owned(), ..world.command(world.policy(), "true") };
+    let elsewhere = CommandSpec {
+        cwd: world.programs.path().to_owned(),
+        ..world.command(world.policy(), "true")
+    };
     let error = confine(&elsewhere).unwrap().unwrap_err();
-    assert!(matches!(&error, SandboxError::HiddenFolder { .. }), "{error:?}");
+    assert!(
+        matches!(&error, SandboxError::HiddenFolder { .. }),
+        "{error:?}"
+    );
 
-    let missing = CommandSpec { argv: vec!["/tmp/there is none".into()], ..world.command(world.policy(), "") };
+    let missing = CommandSpec {
+        argv: vec!["/tmp/there is none".into()],
+        ..world.command(world.policy(), "")
+    };
     let error = confine(&missing).unwrap().unwrap_err();
     assert!(matches!(error, SandboxError::Program { .. }), "{error:?}");
 }
@@ -99,7 +131,11 @@ fn hidden_programs_and_folders_are_errors_of_their_own() {
 fn hidden_files_are_found_in_a_failed_line_and_only_there() {
     let world = World::new();
     let tool = world.programs.path().join("tool");
-    fs::write(world.project.path().join("calls.sh"), format!("exec {}\n", tool.display())).unwrap();
+    fs::write(
+        world.project.path().join("calls.sh"),
+        format!("exec {}\n", tool.display()),
+    )
+    .unwrap();
     let named = tool.display().to_string();
     for (line, is_found) in [
         (named.as_str(), true),
@@ -108,10 +144,17 @@ fn hidden_files_are_found_in_a_failed_line_and_only_there() {
         ("cat /tmp/there-is-none", false),
         (&format!("test -e {named} || true"), false),
     ] {
-        let Some(ran) = confine(&world.command(world.policy(), line)) else { return };
+        let Some(ran) = confine(&world.command(world.policy(), line)) else {
+            return;
+        };
         let finished = ran.unwrap();
         let found = finished.hidden.as_ref().map(|hidden| hidden.path.clone());
-        assert_eq!(found, is_found.then(|| tool.clone()), "{line}: {}", printed(&finished));
+        assert_eq!(
+            found,
+            is_found.then(|| tool.clone()),
+            "{line}: {}",
+            printed(&finished)
+        );
     }
 }
 
@@ -119,12 +162,24 @@ fn hidden_files_are_found_in_a_failed_line_and_only_there() {
 fn readable_paths_are_seen_and_not_written() {
     let world = World::new();
     let tool = world.programs.path().join("tool");
-    let write = format!("{0} && echo x > {0}; touch {1}/new", tool.display(), world.programs.path().display());
+    let write = format!(
+        "{0} && echo x > {0}; touch {1}/new",
+        tool.display(),
+        world.programs.path().display()
+    );
     for readable in [world.programs.path().to_owned(), tool.clone()] {
-        let policy = SandboxPolicy { readable: vec![readable], ..world.policy() };
-        let Some(ran) = confine(&world.command(policy, &write)) else { return };
+        let policy = SandboxPolicy {
+            readable: vec![readable],
+            ..world.policy()
+        };
+        let Some(ran) = confine(&world.command(policy, &write)) else {
+            return;
+        };
         assert!(printed(&ran.unwrap()).starts_with("it works\n"));
-        assert_eq!(fs::read_to_string(&tool).unwrap(), "#!/bin/sh\necho it works\n");
+        assert_eq!(
+            fs::read_to_string(&tool).unwrap(),
+            "#!/bin/sh\necho it works\n"
+        );
         assert!(!world.programs.path().join("new").exists());
     }
 }
@@ -135,10 +190,20 @@ fn readable_paths_take_nothing_from_a_writable_folder() {
     let inside = world.project.path().join("bin");
     fs::create_dir(&inside).unwrap();
     let readable = vec![world.project.path().to_owned(), inside.clone()];
-    let policy = SandboxPolicy { readable, ..world.policy() };
-    let Some(ran) = confine(&world.command(policy, "touch made bin/made")) else { return };
+    let policy = SandboxPolicy {
+        readable,
+        ..world.policy()
+    };
+    let Some(ran) = confine(&world.command(policy, "touch made bin/made")) else {
+        return;
+    };
     let finished = ran.unwrap();
-    assert_eq!(finished.exit, CommandExit::Code(0), "{}", printed(&finished));
+    assert_eq!(
+        finished.exit,
+        CommandExit::Code(0),
+        "{}",
+        printed(&finished)
+    );
     assert!(inside.join("made").exists());
 }
 
@@ -147,10 +212,19 @@ fn tmp_that_the_user_made_writable_is_the_real_one_without_its_sockets() {
     let world = World::new();
     let socket = world.programs.path().join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
-    let policy = SandboxPolicy { writable: vec!["/tmp".into()], ..world.policy() };
+    let policy = SandboxPolicy {
+        writable: vec!["/tmp".into()],
+        ..world.policy()
+    };
     let made = world.programs.path().join("made");
-    let line = format!("touch '{}'; test -S '{}' && echo reached", made.display(), socket.display());
-    let Some(ran) = confine(&world.command(policy, &line)) else { return };
+    let line = format!(
+        "touch '{}'; test -S '{}' && echo reached",
+        made.display(),
+        socket.display()
+    );
+    let Some(ran) = confine(&world.command(policy, &line)) else {
+        return;
+    };
     assert_eq!(printed(&ran.unwrap()), "");
     assert!(made.exists());
 }

@@ -1,4 +1,5 @@
-//! Confined commands: what they can do is the policy, and nothing else. As root and, through a stand-in, as nobody.
+//! Confined commands: what they can do is the policy, and nothing else. As root and, through a
+//! stand-in, as nobody.
 
 use std::fs;
 use std::io::Write;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, FinishedCommand, Hosts, Network,
-    PidNamespace, Proxy, Sandbox, SandboxError, SandboxMode, SandboxPolicy,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, FinishedCommand, Hosts,
+    Network, PidNamespace, Proxy, Sandbox, SandboxError, SandboxMode, SandboxPolicy,
 };
 use haft_text::CutLimits;
 use haft_types::SandboxLayer;
@@ -39,14 +40,28 @@ impl World {
             return Self::at(Path::new(&targets));
         }
         let beside = std::env::current_exe().unwrap();
-        Self::at(if getuid().is_root() { Path::new("/var/lib") } else { beside.parent().unwrap() })
+        Self::at(if getuid().is_root() {
+            Path::new("/var/lib")
+        } else {
+            beside.parent().unwrap()
+        })
     }
 
     fn at(parent: &Path) -> Self {
-        let root = tempfile::Builder::new().prefix("haft-test-").tempdir_in(parent).unwrap();
+        let root = tempfile::Builder::new()
+            .prefix("haft-test-")
+            .tempdir_in(parent)
+            .unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let world = Self { root };
-        for folder in ["project/.git/hooks", "project/src", "outside", "home/.ssh", "tmp", "notes"] {
+        for folder in [
+            "project/.git/hooks",
+            "project/src",
+            "outside",
+            "home/.ssh",
+            "tmp",
+            "notes",
+        ] {
             fs::create_dir_all(world.path(folder)).unwrap();
         }
         fs::write(world.path("project/.git/config"), "[core]\n").unwrap();
@@ -88,12 +103,21 @@ impl World {
 
     /// The exit code and what was written, of a command in the project.
     fn run(&self, line: &str) -> (CommandExit, String) {
-        told(&run(PidNamespace::Privileged, &self.command(line), &Capture::default()).unwrap())
+        told(
+            &run(
+                PidNamespace::Privileged,
+                &self.command(line),
+                &Capture::default(),
+            )
+            .unwrap(),
+        )
     }
 
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path("project")).unwrap();
-        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -101,18 +125,31 @@ impl World {
 
 fn confined(policy: &SandboxPolicy, method: ConfinementMethod, line: &str) -> CommandSpec {
     let cwd = policy.projects[0].clone();
-    let confined = ConfinementSpec { method, policy: policy.clone() };
-    CommandSpec::shell(line, cwd).env(vec![path()]).timeout(Duration::from_mins(5)).confined(Some(Arc::new(confined)))
+    let confined = ConfinementSpec {
+        method,
+        policy: policy.clone(),
+    };
+    CommandSpec::shell(line, cwd)
+        .env(vec![path()])
+        .timeout(Duration::from_mins(5))
+        .confined(Some(Arc::new(confined)))
 }
 
 fn told(finished: &FinishedCommand) -> (CommandExit, String) {
     let text = |stream: &haft_sandbox::CapturedOutput| stream.text(CutLimits::default()).text;
-    (finished.exit, text(&finished.stdout) + &text(&finished.stderr))
+    (
+        finished.exit,
+        text(&finished.stdout) + &text(&finished.stderr),
+    )
 }
 
 /// Whether namespaces can be made here at all.
 fn can_confine(world: &World) -> bool {
-    match run(PidNamespace::Privileged, &world.command("true"), &Capture::default()) {
+    match run(
+        PidNamespace::Privileged,
+        &world.command("true"),
+        &Capture::default(),
+    ) {
         Ok(_) => true,
         Err(error @ SandboxError::Confinement { .. }) => {
             crate::skipped(&error);
@@ -203,8 +240,14 @@ fn what_the_policy_does_not_name_is_refused() {
         assert_eq!(world.names(), before, "after the last line");
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "outside\n");
-    assert_eq!(fs::read_to_string(world.path("project/.git/config")).unwrap(), "[core]\n");
+    assert_eq!(
+        fs::read_to_string(world.path("outside/file")).unwrap(),
+        "outside\n"
+    );
+    assert_eq!(
+        fs::read_to_string(world.path("project/.git/config")).unwrap(),
+        "[core]\n"
+    );
 }
 
 #[test]
@@ -242,8 +285,14 @@ fn the_project_may_lie_where_something_is_hidden_or_made_up() {
     if !can_confine(&world) {
         return;
     }
-    let line = format!("echo x > new && rm new && ! ls {}", world.path("outside").display());
-    let policy = SandboxPolicy { readable: Vec::new(), ..world.policy() };
+    let line = format!(
+        "echo x > new && rm new && ! ls {}",
+        world.path("outside").display()
+    );
+    let policy = SandboxPolicy {
+        readable: Vec::new(),
+        ..world.policy()
+    };
     let command = confined(&policy, ConfinementMethod::Namespace, &line);
     let (exit, text) = told(&run(PidNamespace::Privileged, &command, &Capture::default()).unwrap());
     assert_eq!(exit, CommandExit::Code(0), "{text}");
@@ -251,7 +300,11 @@ fn the_project_may_lie_where_something_is_hidden_or_made_up() {
     fs::create_dir(world.path("project/keys")).unwrap();
     fs::write(world.path("project/keys/key"), "secret").unwrap();
     let hidden = vec![world.root.path().to_owned(), world.path("project/keys")];
-    let policy = SandboxPolicy { hidden, readable: vec![world.path("outside")], ..world.policy() };
+    let policy = SandboxPolicy {
+        hidden,
+        readable: vec![world.path("outside")],
+        ..world.policy()
+    };
     let lines = format!(
         "echo x > new && rm new && test -z \"$(ls -A keys)\" && cat {out}/file && ! echo x > {out}/file && ! ls {home}",
         out = world.path("outside").display(),
@@ -272,13 +325,23 @@ fn links_in_place_of_protected_files_are_sealed_too() {
     fs::write(world.path("project/shared/mcp"), "{}\n").unwrap();
     std::os::unix::fs::symlink("shared/mcp", world.path("project/.mcp.json")).unwrap();
     std::os::unix::fs::symlink("shared", world.path("project/.vscode")).unwrap();
-    assert_eq!(world.run("cat .mcp.json"), (CommandExit::Code(0), "{}\n".to_owned()));
-    for line in
-        ["echo x > .mcp.json", "rm .mcp.json", "mv .mcp.json x", "ln -sfn src .vscode", "echo x > shared/tasks.json"]
-    {
+    assert_eq!(
+        world.run("cat .mcp.json"),
+        (CommandExit::Code(0), "{}\n".to_owned())
+    );
+    for line in [
+        "echo x > .mcp.json",
+        "rm .mcp.json",
+        "mv .mcp.json x",
+        "ln -sfn src .vscode",
+        "echo x > shared/tasks.json",
+    ] {
         assert_ne!(world.run(line).0, CommandExit::Code(0), "{line}");
     }
-    assert_eq!(fs::read_link(world.path("project/.vscode")).unwrap(), Path::new("shared"));
+    assert_eq!(
+        fs::read_link(world.path("project/.vscode")).unwrap(),
+        Path::new("shared")
+    );
 }
 
 #[test]
@@ -290,7 +353,13 @@ fn there_is_no_network_and_no_socket_of_others() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let _socket = UnixListener::bind(world.path("outside/socket")).unwrap();
-    if run(PidNamespace::Privileged, &world.command("python3 -c 1"), &Capture::default()).unwrap().exit
+    if run(
+        PidNamespace::Privileged,
+        &world.command("python3 -c 1"),
+        &Capture::default(),
+    )
+    .unwrap()
+    .exit
         != CommandExit::Code(0)
     {
         return eprintln!("skipped: there is no python3");
@@ -320,7 +389,10 @@ fn with_the_whole_network_only_the_network_is_open() {
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let policy = SandboxPolicy { network: Network::All, ..world.policy() };
+    let policy = SandboxPolicy {
+        network: Network::All,
+        ..world.policy()
+    };
     let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && ! echo x > ../outside/new");
     let mut command = confined(&policy, ConfinementMethod::Namespace, &line);
     command.argv[0] = "/bin/bash".into();
@@ -340,7 +412,10 @@ fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(b"hello from outside\n").unwrap();
     });
-    let policy = SandboxPolicy { network: Network::Through(world.path("proxy")), ..world.policy() };
+    let policy = SandboxPolicy {
+        network: Network::Through(world.path("proxy")),
+        ..world.policy()
+    };
     let line = format!(
         "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n' >&3; timeout 20 cat <&3; \
          exec 4<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:1 HTTP/1.1\\r\\n\\r\\n' >&4; timeout 20 head -1 <&4; \
@@ -358,8 +433,14 @@ fn listed_hosts_are_reached_through_the_proxy_and_no_others() {
     });
     let (exit, text) = told(&finished);
     assert_eq!(exit, CommandExit::Code(0), "{text}");
-    assert!(text.contains("200") && text.contains("hello from outside"), "{text}");
-    assert!(text.contains("403") && text.contains("http://127.0.0.1:3128"), "{text}");
+    assert!(
+        text.contains("200") && text.contains("hello from outside"),
+        "{text}"
+    );
+    assert!(
+        text.contains("403") && text.contains("http://127.0.0.1:3128"),
+        "{text}"
+    );
     server.join().unwrap();
 }
 
@@ -371,14 +452,26 @@ fn covers_go_with_the_command_however_it_ends() {
     }
     let before = world.names();
     block_on(async {
-        let task =
-            supervisor(PidNamespace::Privileged).start(world.command("touch ready; sleep 1000"), Capture::default());
+        let task = supervisor(PidNamespace::Privileged)
+            .start(world.command("touch ready; sleep 1000"), Capture::default());
         let ready = world.path("project/ready");
-        tokio::task::spawn_blocking(move || wait_until("command", || ready.exists())).await.unwrap();
-        assert!(world.path("project/.mcp.json").symlink_metadata().is_ok(), "it stands meanwhile");
+        tokio::task::spawn_blocking(move || wait_until("command", || ready.exists()))
+            .await
+            .unwrap();
+        assert!(
+            world.path("project/.mcp.json").symlink_metadata().is_ok(),
+            "it stands meanwhile"
+        );
         // Another command comes and goes: the first one's covers stay.
         let other = supervisor(PidNamespace::Privileged);
-        other.run(&world.command("true"), &Capture::default(), &CancellationToken::new()).await.unwrap();
+        other
+            .run(
+                &world.command("true"),
+                &Capture::default(),
+                &CancellationToken::new(),
+            )
+            .await
+            .unwrap();
         assert!(world.path("project/.mcp.json").symlink_metadata().is_ok());
         task.stop();
         task.ended().await.unwrap();
@@ -390,7 +483,10 @@ fn covers_go_with_the_command_however_it_ends() {
 #[test]
 fn what_cannot_be_confined_does_not_run() {
     let world = World::new();
-    let policy = SandboxPolicy { tmp: world.path("nowhere"), ..world.policy() };
+    let policy = SandboxPolicy {
+        tmp: world.path("nowhere"),
+        ..world.policy()
+    };
     let command = confined(&policy, ConfinementMethod::Namespace, "touch ran");
     let error = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap_err();
     assert!(matches!(error, SandboxError::Confinement { .. }), "{error}");
@@ -407,14 +503,28 @@ fn a_terminal_works_inside() {
     block_on(async {
         let supervisor = supervisor(PidNamespace::Privileged);
         let command = world.command("tty; read -r line < /dev/tty; echo \"got $line\"");
-        let session =
-            supervisor.open_terminal(command, haft_sandbox::TerminalSize::default(), Capture::default()).unwrap();
+        let session = supervisor
+            .open_terminal(
+                command,
+                haft_sandbox::TerminalSize::default(),
+                Capture::default(),
+            )
+            .unwrap();
         let pause = session.interact(b"", Duration::from_mins(1)).await.unwrap();
-        assert_eq!(pause, haft_sandbox::Pause::Awaits(haft_sandbox::AwaitedInput::Line));
-        session.interact(b"hello\n", Duration::from_mins(1)).await.unwrap();
+        assert_eq!(
+            pause,
+            haft_sandbox::Pause::Awaits(haft_sandbox::AwaitedInput::Line)
+        );
+        session
+            .interact(b"hello\n", Duration::from_mins(1))
+            .await
+            .unwrap();
         session.ended().await.unwrap();
         let text = session.output().text(CutLimits::default()).text;
-        assert!(text.contains("got hello") && text.contains("/dev/"), "{text}");
+        assert!(
+            text.contains("got hello") && text.contains("/dev/"),
+            "{text}"
+        );
     });
 }
 
@@ -424,7 +534,11 @@ fn landlock_keeps_writes_in_the_project() {
     let world = World::new();
     let policy = world.policy();
     let told_by = |line: &str| {
-        run(PidNamespace::Privileged, &confined(&policy, ConfinementMethod::Landlock, line), &Capture::default())
+        run(
+            PidNamespace::Privileged,
+            &confined(&policy, ConfinementMethod::Landlock, line),
+            &Capture::default(),
+        )
     };
     match told_by("true") {
         Ok(finished) => assert_eq!(finished.exit, CommandExit::Code(0), "{:?}", told(&finished)),
@@ -448,7 +562,12 @@ fn landlock_keeps_writes_in_the_project() {
         &format!("cat /proc/{}/environ", std::process::id()),
     ] {
         let finished = told_by(line).unwrap();
-        assert_ne!(finished.exit, CommandExit::Code(0), "{line}: {:?}", told(&finished));
+        assert_ne!(
+            finished.exit,
+            CommandExit::Code(0),
+            "{line}: {:?}",
+            told(&finished)
+        );
     }
     for line in [
         "echo x > new && mv new src/new && rm src/new",
@@ -458,12 +577,21 @@ fn landlock_keeps_writes_in_the_project() {
         "echo x >> .git/config",
     ] {
         let finished = told_by(line).unwrap();
-        assert_eq!(finished.exit, CommandExit::Code(0), "{line}: {:?}", told(&finished));
+        assert_eq!(
+            finished.exit,
+            CommandExit::Code(0),
+            "{line}: {:?}",
+            told(&finished)
+        );
     }
-    assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "outside\n");
+    assert_eq!(
+        fs::read_to_string(world.path("outside/file")).unwrap(),
+        "outside\n"
+    );
 }
 
-/// Never silently weaker: what is taken away is told, and what was asked for is never replaced by less without a word.
+/// Never silently weaker: what is taken away is told, and what was asked for is never replaced by
+/// less without a word.
 #[test]
 fn the_status_says_what_could_not_be_had() {
     let world = World::new();
@@ -473,27 +601,55 @@ fn the_status_says_what_could_not_be_had() {
         return;
     }
     let best = set_up(world.policy(), SandboxMode::Auto);
-    assert_eq!((best.status().layer, best.status().reasons.len()), (SandboxLayer::Namespace, 0));
-    assert_eq!(best.confined().unwrap().method, ConfinementMethod::Namespace);
+    assert_eq!(
+        (best.status().layer, best.status().reasons.len()),
+        (SandboxLayer::Namespace, 0)
+    );
+    assert_eq!(
+        best.confined().unwrap().method,
+        ConfinementMethod::Namespace
+    );
 
     // Namespaces cannot be made without the private folder; Landlock does not need it.
-    let broken = SandboxPolicy { tmp: world.path("nowhere"), ..world.policy() };
+    let broken = SandboxPolicy {
+        tmp: world.path("nowhere"),
+        ..world.policy()
+    };
     let second = set_up(broken.clone(), SandboxMode::Auto);
-    assert_eq!(second.status().layer, SandboxLayer::Landlock, "{:?}", second.status());
+    assert_eq!(
+        second.status().layer,
+        SandboxLayer::Landlock,
+        "{:?}",
+        second.status()
+    );
     let reasons = second.status().reasons.join("\n");
     assert!(
-        reasons.contains("namespaces cannot be had") && reasons.contains("commands that write are asked"),
+        reasons.contains("namespaces cannot be had")
+            && reasons.contains("commands that write are asked"),
         "{reasons}"
     );
 
     let asked = set_up(broken, SandboxMode::Namespace);
-    assert_eq!((asked.status().layer, asked.confined()), (SandboxLayer::None, None));
-    assert!(asked.status().reasons[0].contains("namespaces cannot be had"), "{:?}", asked.status());
+    assert_eq!(
+        (asked.status().layer, asked.confined()),
+        (SandboxLayer::None, None)
+    );
+    assert!(
+        asked.status().reasons[0].contains("namespaces cannot be had"),
+        "{:?}",
+        asked.status()
+    );
 
     let landlock = set_up(world.policy(), SandboxMode::Landlock);
-    assert_eq!(landlock.confined().unwrap().method, ConfinementMethod::Landlock);
+    assert_eq!(
+        landlock.confined().unwrap().method,
+        ConfinementMethod::Landlock
+    );
     let off = set_up(world.policy(), SandboxMode::Off);
-    assert_eq!((off.status().layer, off.confined()), (SandboxLayer::None, None));
+    assert_eq!(
+        (off.status().layer, off.confined()),
+        (SandboxLayer::None, None)
+    );
     assert!(off.status().reasons[0].contains("switched off"));
 }
 
@@ -517,7 +673,11 @@ fn without_privilege_the_same_holds() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     eprintln!("{text}");
 }
 
@@ -528,17 +688,36 @@ fn files_that_the_policy_protects_are_neither_written_nor_moved_nor_replaced() {
         return;
     }
     fs::create_dir_all(world.path("project/tools/deep")).unwrap();
-    for name in ["run.sh", "tools/deep/server.py", "tools/deep/other.py", "real.sh"] {
+    for name in [
+        "run.sh",
+        "tools/deep/server.py",
+        "tools/deep/other.py",
+        "real.sh",
+    ] {
         fs::write(world.path("project").join(name), "as it was").unwrap();
     }
     std::os::unix::fs::symlink("real.sh", world.path("project/link.sh")).unwrap();
-    let named = ["run.sh", "tools/deep/server.py", "tools/deep/gone.py", "link.sh", "real.sh", ".git/config"];
+    let named = [
+        "run.sh",
+        "tools/deep/server.py",
+        "tools/deep/gone.py",
+        "link.sh",
+        "real.sh",
+        ".git/config",
+    ];
     let protected = named.map(|name| world.path("project").join(name)).to_vec();
-    let policy = SandboxPolicy { protected, ..world.policy() };
+    let policy = SandboxPolicy {
+        protected,
+        ..world.policy()
+    };
     let line = |line: &str| {
         told(
-            &run(PidNamespace::Privileged, &confined(&policy, ConfinementMethod::Namespace, line), &Capture::default())
-                .unwrap(),
+            &run(
+                PidNamespace::Privileged,
+                &confined(&policy, ConfinementMethod::Namespace, line),
+                &Capture::default(),
+            )
+            .unwrap(),
         )
     };
     for refused in [
@@ -564,9 +743,18 @@ fn files_that_the_policy_protects_are_neither_written_nor_moved_nor_replaced() {
         assert_ne!(exit, CommandExit::Code(0), "{refused}: {text}");
         for name in ["run.sh", "tools/deep/server.py", "link.sh", "real.sh"] {
             let path = world.path("project").join(name);
-            assert_eq!(fs::read_to_string(&path).unwrap(), "as it was", "{refused}: {name}");
+            assert_eq!(
+                fs::read_to_string(&path).unwrap(),
+                "as it was",
+                "{refused}: {name}"
+            );
         }
     }
-    let (exit, text) = line("cat run.sh link.sh && touch tools/new.py && echo y > new && mkdir tools/more");
-    assert_eq!((exit, text.as_str()), (CommandExit::Code(0), "as it wasas it was"), "everything else goes on");
+    let (exit, text) =
+        line("cat run.sh link.sh && touch tools/new.py && echo y > new && mkdir tools/more");
+    assert_eq!(
+        (exit, text.as_str()),
+        (CommandExit::Code(0), "as it wasas it was"),
+        "everything else goes on"
+    );
 }

@@ -13,11 +13,16 @@ fn it_reads_and_writes_the_socket_and_its_errors_are_kept_apart() {
     for way in WAYS {
         block_on(async {
             let line = "read one; echo \"heard $one\"; echo trouble >&2; read two || exit 7";
-            let (command, socket) = supervisor(way).connect(shell(line, "/".as_ref()), Capture::default()).unwrap();
+            let (command, socket) = supervisor(way)
+                .connect(shell(line, "/".as_ref()), Capture::default())
+                .unwrap();
             let (hear, mut say) = socket.into_split();
             say.write_all(b"hello\n").await.unwrap();
             let mut lines = BufReader::new(hear).lines();
-            assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("heard hello"));
+            assert_eq!(
+                lines.next_line().await.unwrap().as_deref(),
+                Some("heard hello")
+            );
             // The end of what we say is the end of its input.
             drop(say);
             let ending = command.ended().await.unwrap();
@@ -25,7 +30,11 @@ fn it_reads_and_writes_the_socket_and_its_errors_are_kept_apart() {
             assert_eq!(finished.exit, CommandExit::Code(7), "{way:?}");
             assert_eq!(finished.stdout.bytes, 0, "that is what the socket is for");
             assert_eq!(finished.stderr.text(CutLimits::default()).text, "trouble\n");
-            assert_eq!(lines.next_line().await.unwrap(), None, "the other end is closed with the command");
+            assert_eq!(
+                lines.next_line().await.unwrap(),
+                None,
+                "the other end is closed with the command"
+            );
         });
     }
 }
@@ -37,9 +46,13 @@ fn nothing_is_left_when_it_is_dropped() {
         block_on(async {
             let command = shell(&format!("{DAEMONS}\nsleep 1000"), folder.path());
             let command = command.env(vec![path(), mark(folder.path())]);
-            let (_command, _socket) = supervisor(way).connect(command, Capture::default()).unwrap();
+            let (_command, _socket) = supervisor(way)
+                .connect(command, Capture::default())
+                .unwrap();
             let ready = folder.path().join("ready");
-            tokio::task::spawn_blocking(move || wait_until("daemons", || ready.exists())).await.unwrap();
+            tokio::task::spawn_blocking(move || wait_until("daemons", || ready.exists()))
+                .await
+                .unwrap();
             assert_ne!(marked(folder.path()), [0; 0], "the mark works");
         });
         wait_until("nobody", || marked(folder.path()).is_empty());

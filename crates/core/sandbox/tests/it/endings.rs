@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{Aftermath, Capture, CommandExit, CommandSpec, OwnProgram, PidNamespace, SandboxError, Supervisor};
+use haft_sandbox::{
+    Aftermath, Capture, CommandExit, CommandSpec, OwnProgram, PidNamespace, SandboxError,
+    Supervisor,
+};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +24,10 @@ fn nothing_is_left_after_a_normal_exit() {
         let folder = TempDir::new().unwrap();
         let finished = run(way, &with_daemons("exit 4", &folder), &Capture::default()).unwrap();
         assert!(folder.path().join("ready").exists());
-        assert_eq!((finished.exit, finished.aftermath), (CommandExit::Code(4), Aftermath::AllGone));
+        assert_eq!(
+            (finished.exit, finished.aftermath),
+            (CommandExit::Code(4), Aftermath::AllGone)
+        );
         assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
     }
 }
@@ -30,9 +36,13 @@ fn nothing_is_left_after_a_normal_exit() {
 fn nothing_is_left_after_a_timeout() {
     for way in WAYS {
         let folder = TempDir::new().unwrap();
-        let command = with_daemons("sleep 1000; sleep 1000", &folder).timeout(Duration::from_secs(2));
+        let command =
+            with_daemons("sleep 1000; sleep 1000", &folder).timeout(Duration::from_secs(2));
         let finished = run(way, &command, &Capture::default()).unwrap();
-        assert_eq!((finished.exit, finished.aftermath), (CommandExit::TimedOut, Aftermath::AllGone));
+        assert_eq!(
+            (finished.exit, finished.aftermath),
+            (CommandExit::TimedOut, Aftermath::AllGone)
+        );
         assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
     }
 }
@@ -49,8 +59,12 @@ fn nothing_is_left_after_a_cancellation() {
                 cancel.cancel();
             });
             let command = with_daemons("sleep 1000; sleep 1000", &folder);
-            let finished = block_on(supervisor(way).run(&command, &Capture::default(), &cancel)).unwrap();
-            assert_eq!((finished.exit, finished.aftermath), (CommandExit::Cancelled, Aftermath::AllGone));
+            let finished =
+                block_on(supervisor(way).run(&command, &Capture::default(), &cancel)).unwrap();
+            assert_eq!(
+                (finished.exit, finished.aftermath),
+                (CommandExit::Cancelled, Aftermath::AllGone)
+            );
         });
         assert_eq!(marked(folder.path()), [0; 0], "{way:?}");
     }
@@ -64,7 +78,10 @@ fn nothing_is_left_when_the_future_is_dropped() {
             let folder_path = folder.path().to_owned();
             let command = with_daemons("sleep 1000", &folder);
             let running = tokio::spawn(async move {
-                supervisor(way).run(&command, &Capture::default(), &CancellationToken::new()).await.map(|_| ())
+                supervisor(way)
+                    .run(&command, &Capture::default(), &CancellationToken::new())
+                    .await
+                    .map(|_| ())
             });
             tokio::task::spawn_blocking(move || {
                 wait_until("daemons", || folder_path.join("ready").exists());
@@ -83,9 +100,12 @@ fn a_cancelled_token_starts_nothing() {
     let folder = TempDir::new().unwrap();
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let finished =
-        block_on(supervisor(WAYS[0]).run(&shell("touch started", folder.path()), &Capture::default(), &cancel))
-            .unwrap();
+    let finished = block_on(supervisor(WAYS[0]).run(
+        &shell("touch started", folder.path()),
+        &Capture::default(),
+        &cancel,
+    ))
+    .unwrap();
     assert_eq!(finished.exit, CommandExit::Cancelled);
     assert!(!folder.path().join("started").exists());
 }
@@ -102,7 +122,8 @@ fn a_polite_end_comes_first() {
                 cancel.cancel();
             });
             let command = shell(line, folder.path());
-            let finished = block_on(supervisor(way).run(&command, &Capture::default(), &cancel)).unwrap();
+            let finished =
+                block_on(supervisor(way).run(&command, &Capture::default(), &cancel)).unwrap();
             assert_eq!(finished.exit, CommandExit::Cancelled);
         });
         std::fs::remove_file(folder.path().join("asked")).unwrap();
@@ -134,7 +155,12 @@ fn killing_the_keeper_helps_nobody() {
 fn killing_the_guard_helps_nobody() {
     let folder = TempDir::new().unwrap();
     let line = r#"read -r _ _ _ guard _ < /proc/$PPID/stat; kill -9 "$guard"; sleep 1000"#;
-    let error = run(PidNamespace::Never, &with_daemons(line, &folder), &Capture::default()).unwrap_err();
+    let error = run(
+        PidNamespace::Never,
+        &with_daemons(line, &folder),
+        &Capture::default(),
+    )
+    .unwrap_err();
     assert!(matches!(error, SandboxError::HelperLost { .. }));
     assert_eq!(marked(folder.path()), [0; 0]);
 }
@@ -144,7 +170,11 @@ fn in_a_namespace_the_keeper_cannot_be_killed() {
     let folder = TempDir::new().unwrap();
     // Told apart first: without a namespace this would be about the wrong process.
     let first = shell("[ $PPID = 1 ]", folder.path());
-    if run(PidNamespace::Privileged, &first, &Capture::default()).unwrap().exit == CommandExit::Code(0) {
+    if run(PidNamespace::Privileged, &first, &Capture::default())
+        .unwrap()
+        .exit
+        == CommandExit::Code(0)
+    {
         let command = with_daemons("kill -9 $PPID; exit 5", &folder);
         let finished = run(PidNamespace::Privileged, &command, &Capture::default()).unwrap();
         assert_eq!(finished.exit, CommandExit::Code(5));
@@ -161,6 +191,10 @@ fn nobody_waits_for_the_helper_itself() {
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &program).unwrap();
     let helper = Supervisor::new(OwnProgram::open(&program).unwrap());
     let command = shell("true", folder.path());
-    let finished = block_on(helper.run(&command, &Capture::default(), &CancellationToken::new())).unwrap();
-    assert_eq!((finished.exit, finished.aftermath), (CommandExit::Code(0), Aftermath::AllGone));
+    let finished =
+        block_on(helper.run(&command, &Capture::default(), &CancellationToken::new())).unwrap();
+    assert_eq!(
+        (finished.exit, finished.aftermath),
+        (CommandExit::Code(0), Aftermath::AllGone)
+    );
 }

@@ -1,5 +1,8 @@
 //! The supervisor with real processes, in each of its ways to keep descendants together.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "the functions that tests share are tests too"
+)]
 
 mod background;
 mod basics;
@@ -34,18 +37,32 @@ fn path() -> (String, String) {
 
 /// A shell line with enough time for a busy machine.
 fn shell(line: &str, cwd: &Path) -> CommandSpec {
-    CommandSpec::shell(line, cwd).env(vec![path()]).timeout(Duration::from_mins(5))
+    CommandSpec::shell(line, cwd)
+        .env(vec![path()])
+        .timeout(Duration::from_mins(5))
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
-fn run(way: PidNamespace, command: &CommandSpec, capture: &Capture) -> Result<FinishedCommand, SandboxError> {
+fn run(
+    way: PidNamespace,
+    command: &CommandSpec,
+    capture: &Capture,
+) -> Result<FinishedCommand, SandboxError> {
     block_on(supervisor(way).run(command, capture, &CancellationToken::new()))
 }
 
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever runs the tests should know what was not tested"
+)]
 fn skipped(why: &SandboxError) {
     eprintln!("skipped: {why}");
 }

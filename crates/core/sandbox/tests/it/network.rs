@@ -35,7 +35,11 @@ impl Server {
                 std::thread::spawn(move || converse(&client, &answer, &notes));
             }
         });
-        Self { address, seen, accepted }
+        Self {
+            address,
+            seen,
+            accepted,
+        }
     }
 
     fn http() -> Self {
@@ -59,9 +63,13 @@ fn converse(mut client: &TcpStream, answer: &[u8], notes: &Mutex<Vec<String>>) {
     let (mut text, mut piece) = (Vec::new(), [0; 1024]);
     let whole = |text: &[u8]| {
         let text = String::from_utf8_lossy(text).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { return text.starts_with("raw") };
-        let length =
-            head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).map_or(0, |n| n.parse().unwrap());
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            return text.starts_with("raw");
+        };
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Content-Length: "))
+            .map_or(0, |n| n.parse().unwrap());
         body.len() >= length
     };
     while !whole(&text) {
@@ -73,7 +81,10 @@ fn converse(mut client: &TcpStream, answer: &[u8], notes: &Mutex<Vec<String>>) {
     client.write_all(answer).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     let _ = client.read_to_end(&mut text);
-    notes.lock().unwrap().push(String::from_utf8_lossy(&text).into_owned());
+    notes
+        .lock()
+        .unwrap()
+        .push(String::from_utf8_lossy(&text).into_owned());
 }
 
 /// A proxy in a folder of its own.
@@ -88,9 +99,20 @@ impl Rig {
     fn new(hosts: &[String]) -> Self {
         let folder = TempDir::new().unwrap();
         let socket = folder.path().join("proxy");
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let proxy = runtime.block_on(async { Proxy::start(socket.clone(), Hosts::parse(hosts).unwrap()) }).unwrap();
-        Self { runtime, proxy: Some(proxy), socket, _folder: folder }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let proxy = runtime
+            .block_on(async { Proxy::start(socket.clone(), Hosts::parse(hosts).unwrap()) })
+            .unwrap();
+        Self {
+            runtime,
+            proxy: Some(proxy),
+            socket,
+            _folder: folder,
+        }
     }
 
     /// Sends these bytes and gives back all that is answered.
@@ -113,10 +135,20 @@ fn a_listed_host_is_reached() {
     let server = Server::http();
     let at = server.address;
     let rig = Rig::new(&[at.to_string()]);
-    let answer = rig.send(format!("GET http://{at}/page?x HTTP/1.1\r\nHost: {at}\r\nProxy-Connection: x\r\n\r\n"));
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"), "{answer}");
+    let answer = rig.send(format!(
+        "GET http://{at}/page?x HTTP/1.1\r\nHost: {at}\r\nProxy-Connection: x\r\n\r\n"
+    ));
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"),
+        "{answer}"
+    );
     let seen = server.seen();
-    assert_eq!(seen, [format!("GET /page?x HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n")]);
+    assert_eq!(
+        seen,
+        [format!(
+            "GET /page?x HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n"
+        )]
+    );
 }
 
 #[test]
@@ -124,8 +156,14 @@ fn a_tunnel_carries_bytes_both_ways() {
     let server = Server::answering("\0\u{1}raw answer");
     let rig = Rig::new(&[server.address.to_string()]);
     // The first bytes come along with the head, as an impatient client sends them.
-    let answer = rig.send(format!("CONNECT {} HTTP/1.1\r\n\r\nraw bytes\r\n\r\n", server.address));
-    assert_eq!(answer, "HTTP/1.1 200 Connection established\r\n\r\n\0\u{1}raw answer");
+    let answer = rig.send(format!(
+        "CONNECT {} HTTP/1.1\r\n\r\nraw bytes\r\n\r\n",
+        server.address
+    ));
+    assert_eq!(
+        answer,
+        "HTTP/1.1 200 Connection established\r\n\r\n\0\u{1}raw answer"
+    );
     assert_eq!(server.seen(), ["raw bytes\r\n\r\n"]);
 }
 
@@ -140,13 +178,19 @@ fn another_host_is_refused_by_name() {
         format!("GET http://{}/ HTTP/1.1\r\n\r\n", server.address),
         format!("CONNECT {} HTTP/1.1\r\n\r\n", server.address),
         format!("CONNECT 0x7f.1:{} HTTP/1.1\r\n\r\n", server.port()),
-        format!("CONNECT [::ffff:127.0.0.1]:{} HTTP/1.1\r\n\r\n", server.port()),
+        format!(
+            "CONNECT [::ffff:127.0.0.1]:{} HTTP/1.1\r\n\r\n",
+            server.port()
+        ),
     ] {
         let answer = rig.send(&head);
         assert_eq!(status(&answer), "403", "{head} {answer}");
         assert!(answer.contains("`[sandbox] network`"), "{answer}");
     }
-    assert!(rig.send("CONNECT Example.ORG:443 HTTP/1.1\r\n\r\n").contains("`example.org:443` is not among the hosts"));
+    assert!(
+        rig.send("CONNECT Example.ORG:443 HTTP/1.1\r\n\r\n")
+            .contains("`example.org:443` is not among the hosts")
+    );
     assert!(server.seen().is_empty());
 }
 
@@ -158,10 +202,17 @@ fn a_listed_name_at_an_address_nearby_is_refused() {
     let rig = Rig::new(&[format!("localhost:{at}")]);
     let answer = rig.send(&request);
     assert_eq!(status(&answer), "403", "{answer}");
-    assert!(answer.contains("not an address of the public internet") && answer.contains("`localhost:"), "{answer}");
+    assert!(
+        answer.contains("not an address of the public internet") && answer.contains("`localhost:"),
+        "{answer}"
+    );
     assert!(server.seen().is_empty());
     // Only the address itself, at that port, lifts it.
-    let rig = Rig::new(&[format!("localhost:{at}"), "127.0.0.1".into(), "[::1]".into()]);
+    let rig = Rig::new(&[
+        format!("localhost:{at}"),
+        "127.0.0.1".into(),
+        "[::1]".into(),
+    ]);
     assert_eq!(status(&rig.send(&request)), "403");
     let rig = Rig::new(&[format!("localhost:{at}"), format!("127.0.0.1:{at}")]);
     assert_eq!(status(&rig.send(&request)), "200");
@@ -170,14 +221,23 @@ fn a_listed_name_at_an_address_nearby_is_refused() {
 #[test]
 fn a_redirect_is_for_the_client_to_follow_and_is_checked_again() {
     let other = Server::http();
-    let moved = format!("HTTP/1.1 302 Found\r\nLocation: http://{}/\r\nContent-Length: 0\r\n\r\n", other.address);
+    let moved = format!(
+        "HTTP/1.1 302 Found\r\nLocation: http://{}/\r\nContent-Length: 0\r\n\r\n",
+        other.address
+    );
     let server = Server::answering(moved);
     let rig = Rig::new(&[server.address.to_string()]);
     let answer = rig.send(format!("GET http://{}/ HTTP/1.1\r\n\r\n", server.address));
     assert_eq!(status(&answer), "302");
     assert!(other.seen().is_empty(), "the proxy follows nothing");
-    let location = answer.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap();
-    assert_eq!(status(&rig.send(format!("GET {location} HTTP/1.1\r\n\r\n"))), "403");
+    let location = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("Location: "))
+        .unwrap();
+    assert_eq!(
+        status(&rig.send(format!("GET {location} HTTP/1.1\r\n\r\n"))),
+        "403"
+    );
 }
 
 #[test]
@@ -189,8 +249,14 @@ fn nothing_is_smuggled_behind_a_request() {
     // What comes behind a request that is served is not sent on.
     let answer = rig.send(format!("GET http://{at}/ HTTP/1.1\r\n\r\n{hidden}"));
     assert_eq!(status(&answer), "200");
-    assert_eq!(answer.matches("HTTP/1.1").count(), 1, "one answer: {answer}");
-    let answer = rig.send(format!("POST http://{at}/ HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc{hidden}"));
+    assert_eq!(
+        answer.matches("HTTP/1.1").count(),
+        1,
+        "one answer: {answer}"
+    );
+    let answer = rig.send(format!(
+        "POST http://{at}/ HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc{hidden}"
+    ));
     assert_eq!(status(&answer), "200");
     for framing in [
         "Content-Length: 3\r\nContent-Length: 40",
@@ -200,14 +266,21 @@ fn nothing_is_smuggled_behind_a_request() {
         "Host: 127.0.0.1:1",
         "X: y\nHost: evil.example",
     ] {
-        let answer = rig.send(format!("POST http://{at}/ HTTP/1.1\r\n{framing}\r\n\r\nabc{hidden}"));
+        let answer = rig.send(format!(
+            "POST http://{at}/ HTTP/1.1\r\n{framing}\r\n\r\nabc{hidden}"
+        ));
         assert_eq!(status(&answer), "400", "{framing}");
     }
-    let answer = rig.send(format!("POST http://{at}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}"));
+    let answer = rig.send(format!(
+        "POST http://{at}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}"
+    ));
     assert_eq!(status(&answer), "411");
     let seen = server.seen();
     assert_eq!(seen.len(), 2, "{seen:?}");
-    assert!(seen[1].ends_with("\r\n\r\nabc") && seen.iter().all(|text| !text.contains("hidden")), "{seen:?}");
+    assert!(
+        seen[1].ends_with("\r\n\r\nabc") && seen.iter().all(|text| !text.contains("hidden")),
+        "{seen:?}"
+    );
 }
 
 #[test]
@@ -217,7 +290,10 @@ fn a_body_is_sent_whole_however_it_arrives() {
     let rig = Rig::new(&[at.to_string()]);
     let body = "x".repeat(300_000);
     let mut client = UnixStream::connect(&rig.socket).unwrap();
-    let head = format!("PUT http://{at}/ HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "PUT http://{at}/ HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     for piece in head.as_bytes().chunks(7) {
         client.write_all(piece).unwrap();
     }
@@ -234,7 +310,10 @@ fn a_body_is_sent_whole_however_it_arrives() {
 #[test]
 fn a_huge_head_is_refused() {
     let rig = Rig::new(&["crates.io".to_owned()]);
-    let answer = rig.send(format!("GET http://crates.io/ HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(64 << 10)));
+    let answer = rig.send(format!(
+        "GET http://crates.io/ HTTP/1.1\r\nX: {}\r\n\r\n",
+        "x".repeat(64 << 10)
+    ));
     assert_eq!(status(&answer), "431", "{answer}");
     let answer = rig.send("x".repeat(64 << 10));
     assert_eq!(status(&answer), "431", "{answer}");
@@ -247,7 +326,10 @@ fn a_slow_client_is_told_and_keeps_nobody_waiting() {
     let rig = Rig::new(&[at.to_string()]);
     let mut slow = UnixStream::connect(&rig.socket).unwrap();
     slow.write_all(b"GET http://").unwrap();
-    assert_eq!(status(&rig.send(format!("GET http://{at}/ HTTP/1.1\r\n\r\n"))), "200");
+    assert_eq!(
+        status(&rig.send(format!("GET http://{at}/ HTTP/1.1\r\n\r\n"))),
+        "200"
+    );
     let mut answer = String::new();
     slow.read_to_string(&mut answer).unwrap();
     assert_eq!(status(&answer), "408", "{answer}");
@@ -260,20 +342,32 @@ fn a_server_that_is_not_there_is_told() {
     drop(listener);
     let rig = Rig::new(&[at.to_string(), "no-such-name.invalid".to_owned()]);
     let answer = rig.send(format!("CONNECT {at} HTTP/1.1\r\n\r\n"));
-    assert!(status(&answer) == "502" && answer.contains(&format!("`{at}` does not answer")), "{answer}");
+    assert!(
+        status(&answer) == "502" && answer.contains(&format!("`{at}` does not answer")),
+        "{answer}"
+    );
     let answer = rig.send("CONNECT no-such-name.invalid:443 HTTP/1.1\r\n\r\n");
-    assert!(status(&answer) == "502" && answer.contains("has no address"), "{answer}");
+    assert!(
+        status(&answer) == "502" && answer.contains("has no address"),
+        "{answer}"
+    );
 }
 
 #[test]
 fn its_socket_is_private_and_goes_with_it() {
     let server = Server::answering("raw");
     let mut rig = Rig::new(&[server.address.to_string()]);
-    assert_eq!(std::fs::metadata(&rig.socket).unwrap().permissions().mode() & 0o777, 0o600);
-    let taken = rig.runtime.block_on(async { Proxy::start(rig.socket.clone(), Hosts::default()) });
+    assert_eq!(
+        std::fs::metadata(&rig.socket).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let taken = rig
+        .runtime
+        .block_on(async { Proxy::start(rig.socket.clone(), Hosts::default()) });
     assert!(taken.is_err(), "never takes the place of another");
     let mut open = UnixStream::connect(&rig.socket).unwrap();
-    open.write_all(format!("CONNECT {} HTTP/1.1\r\n\r\n", server.address).as_bytes()).unwrap();
+    open.write_all(format!("CONNECT {} HTTP/1.1\r\n\r\n", server.address).as_bytes())
+        .unwrap();
     let mut established = [0; 39];
     open.read_exact(&mut established).unwrap();
     rig.proxy = None;
@@ -305,8 +399,11 @@ fn the_forwarder_copies_both_ways_and_many_at_a_time() {
             std::thread::spawn(move || match number % 2 {
                 0 => ask(format!("GET http://{at}/ HTTP/1.1\r\n\r\n")).ends_with("hello"),
                 // The refusal arrives whole although the client sent more than was read.
-                _ => ask(format!("POST http://evil.example/ HTTP/1.1\r\n\r\n{}", "x".repeat(9000)))
-                    .contains("evil.example"),
+                _ => ask(format!(
+                    "POST http://evil.example/ HTTP/1.1\r\n\r\n{}",
+                    "x".repeat(9000)
+                ))
+                .contains("evil.example"),
             })
         })
         .collect();
@@ -315,7 +412,9 @@ fn the_forwarder_copies_both_ways_and_many_at_a_time() {
     }
     drop(rig);
     let mut client = TcpStream::connect(entrance).unwrap();
-    client.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     let mut answer = Vec::new();
     let _ = client.read_to_end(&mut answer);
     assert!(answer.is_empty(), "without a proxy a connection just ends");

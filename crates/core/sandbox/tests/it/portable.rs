@@ -1,11 +1,12 @@
-//! The guard of systems other than Linux, which is not used here: commands with this variable get it.
+//! The guard of systems other than Linux, which is not used here: commands with this variable get
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Aftermath, Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, ConfinementStep, Network,
-    PidNamespace, SandboxError, SandboxPolicy,
+    Aftermath, Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec,
+    ConfinementStep, Network, PidNamespace, SandboxError, SandboxPolicy,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -13,11 +14,17 @@ use tokio_util::sync::CancellationToken;
 use crate::processes::{mark, marked, wait_until};
 use crate::{block_on, path, run, shell, supervisor};
 
-/// One in the background, one that ignores the polite signal, one in a session of its own, then this line.
+/// One in the background, one that ignores the polite signal, one in a session of its own, then
+/// this line.
 fn with_children(line: &str, folder: &TempDir) -> CommandSpec {
-    let children = "sleep 1000 & (trap '' TERM; sleep 1000; sleep 1000) & setsid sleep 1000 & : > ready";
+    let children =
+        "sleep 1000 & (trap '' TERM; sleep 1000; sleep 1000) & setsid sleep 1000 & : > ready";
     let portable = ("HAFT_TEST_PORTABLE_GUARD".to_owned(), "1".to_owned());
-    shell(&format!("{children}\n{line}"), folder.path()).env(vec![path(), mark(folder.path()), portable])
+    shell(&format!("{children}\n{line}"), folder.path()).env(vec![
+        path(),
+        mark(folder.path()),
+        portable,
+    ])
 }
 
 #[test]
@@ -25,9 +32,15 @@ fn the_portable_guard_ends_the_session_of_a_command_that_is_over() {
     let folder = TempDir::new().unwrap();
     let command = with_children("kill $!; wait $!; echo out; echo err >&2; exit 4", &folder);
     let finished = run(PidNamespace::Never, &command, &Capture::default()).unwrap();
-    assert_eq!((finished.exit, finished.aftermath), (CommandExit::Code(4), Aftermath::AllGone));
+    assert_eq!(
+        (finished.exit, finished.aftermath),
+        (CommandExit::Code(4), Aftermath::AllGone)
+    );
     assert_eq!(finished.stdout.head, b"out\n");
-    assert!(finished.stderr.head.ends_with(b"err\n"), "some shells say before it what became of the child");
+    assert!(
+        finished.stderr.head.ends_with(b"err\n"),
+        "some shells say before it what became of the child"
+    );
     assert_eq!(marked(folder.path()), [0; 0]);
 }
 
@@ -36,8 +49,15 @@ fn the_portable_guard_ends_what_is_below_a_command_out_of_time() {
     let folder = TempDir::new().unwrap();
     let command = with_children("sleep 1000; sleep 1000", &folder).timeout(Duration::from_secs(2));
     let finished = run(PidNamespace::Never, &command, &Capture::default()).unwrap();
-    assert_eq!((finished.exit, finished.aftermath), (CommandExit::TimedOut, Aftermath::AllGone));
-    assert_eq!(marked(folder.path()), [0; 0], "also what has left the session, while its parent lives");
+    assert_eq!(
+        (finished.exit, finished.aftermath),
+        (CommandExit::TimedOut, Aftermath::AllGone)
+    );
+    assert_eq!(
+        marked(folder.path()),
+        [0; 0],
+        "also what has left the session, while its parent lives"
+    );
 }
 
 #[test]
@@ -50,8 +70,13 @@ fn the_portable_guard_ends_what_is_below_a_cancelled_command() {
             cancel.cancel();
         });
         let command = with_children("sleep 1000; sleep 1000", &folder);
-        let finished = block_on(supervisor(PidNamespace::Never).run(&command, &Capture::default(), &cancel)).unwrap();
-        assert_eq!((finished.exit, finished.aftermath), (CommandExit::Cancelled, Aftermath::AllGone));
+        let finished =
+            block_on(supervisor(PidNamespace::Never).run(&command, &Capture::default(), &cancel))
+                .unwrap();
+        assert_eq!(
+            (finished.exit, finished.aftermath),
+            (CommandExit::Cancelled, Aftermath::AllGone)
+        );
     });
     assert_eq!(marked(folder.path()), [0; 0]);
 }
@@ -71,9 +96,21 @@ fn the_portable_guard_runs_nothing_that_was_to_be_confined() {
         home: None,
         network: Network::None,
     };
-    let confined = Arc::new(ConfinementSpec { method: ConfinementMethod::Namespace, policy });
+    let confined = Arc::new(ConfinementSpec {
+        method: ConfinementMethod::Namespace,
+        policy,
+    });
     let command = with_children("true", &folder).confined(Some(confined));
     let refused = run(PidNamespace::Never, &command, &Capture::default());
-    assert!(matches!(refused, Err(SandboxError::Confinement { step: ConfinementStep::Namespaces, .. })), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Err(SandboxError::Confinement {
+                step: ConfinementStep::Namespaces,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
     assert!(!folder.path().join("ready").exists());
 }

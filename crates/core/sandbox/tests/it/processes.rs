@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Starts a process that has lost its parent, has a session of its own and ignores polite signals, and one that keeps
-/// starting others; both exist once the file `ready` does. The environment holds a mark to find them by.
+/// Starts a process that has lost its parent, has a session of its own and ignores polite signals,
+/// and one that keeps starting others; both exist once the file `ready` does. The environment holds
+/// a mark to find them by.
 pub(crate) const DAEMONS: &str = r#"
     trap "" TERM HUP INT
     (setsid sh -c 'trap "" TERM HUP INT; touch daemon; while :; do sleep 1; done' &)
@@ -27,17 +28,29 @@ pub(crate) fn marked(folder: &Path) -> Vec<i32> {
         fs::read(format!("/proc/{pid}/environ"))
             .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|e| e == entry))
     };
-    all().into_iter().filter(has_mark).filter(|pid| is_alive(*pid)).collect()
+    all()
+        .into_iter()
+        .filter(has_mark)
+        .filter(|pid| is_alive(*pid))
+        .collect()
 }
 
 /// A process with all its descendants.
 pub(crate) fn family(root: i32) -> Vec<i32> {
-    let parents: Vec<_> = all().into_iter().filter_map(|pid| Some((pid, stat(pid)?.1))).collect();
+    let parents: Vec<_> = all()
+        .into_iter()
+        .filter_map(|pid| Some((pid, stat(pid)?.1)))
+        .collect();
     let mut family = vec![root];
     let mut at = 0;
     while at < family.len() {
         let above = family[at];
-        family.extend(parents.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
+        family.extend(
+            parents
+                .iter()
+                .filter(|(_, parent)| *parent == above)
+                .map(|(pid, _)| *pid),
+        );
         at += 1;
     }
     family
@@ -52,14 +65,19 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < Duration::from_mins(2), "waited in vain: {what}");
+        assert!(
+            started.elapsed() < Duration::from_mins(2),
+            "waited in vain: {what}"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 pub(crate) fn all() -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap();
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// State and parent.

@@ -15,8 +15,14 @@ use crate::{block_on, shell};
 /// Who was started under this name and is alive.
 fn helpers(program: &Path) -> Vec<i32> {
     let name = program.as_os_str().as_encoded_bytes();
-    let is_ours = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(name));
-    processes::all().into_iter().filter(is_ours).filter(|pid| processes::is_alive(*pid)).collect()
+    let is_ours = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(name))
+    };
+    processes::all()
+        .into_iter()
+        .filter(is_ours)
+        .filter(|pid| processes::is_alive(*pid))
+        .collect()
 }
 
 #[test]
@@ -30,18 +36,36 @@ fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
         helpers(&program)[0]
     };
     block_on(async {
-        let supervisor = Supervisor::new(OwnProgram::open(&program).unwrap()).with_namespace(PidNamespace::Never);
+        let supervisor = Supervisor::new(OwnProgram::open(&program).unwrap())
+            .with_namespace(PidNamespace::Never);
         // The parent of the keeper, which is the command's parent.
         let command = shell("cut -d ' ' -f 4 /proc/$PPID/stat", folder.path());
         let run = async || {
-            let (capture, cancel, live) = (Capture::default(), CancellationToken::new(), LiveCommand::default());
-            let finished = supervisor.run_watched(&command, &capture, &cancel, &live).await.unwrap();
+            let (capture, cancel, live) = (
+                Capture::default(),
+                CancellationToken::new(),
+                LiveCommand::default(),
+            );
+            let finished = supervisor
+                .run_watched(&command, &capture, &cancel, &live)
+                .await
+                .unwrap();
             assert_eq!(finished.exit, CommandExit::Code(0));
-            finished.stdout.text(capture.limits).text.trim().parse::<i32>().unwrap()
+            finished
+                .stdout
+                .text(capture.limits)
+                .text
+                .trim()
+                .parse::<i32>()
+                .unwrap()
         };
         run().await;
         let first = waiting();
-        assert_eq!(run().await, first, "the one that waited runs the next command");
+        assert_eq!(
+            run().await,
+            first,
+            "the one that waited runs the next command"
+        );
 
         let second = waiting();
         assert_ne!(second, first);
@@ -50,5 +74,7 @@ fn a_helper_waits_for_the_next_command_and_no_longer_than_haft() {
         assert_ne!(run().await, second, "a dead one is not waited for");
         waiting();
     });
-    wait_until("the last one has gone with its supervisor", || helpers(&program).is_empty());
+    wait_until("the last one has gone with its supervisor", || {
+        helpers(&program).is_empty()
+    });
 }

@@ -30,7 +30,11 @@ const KINDS: [&str; 3] = ["plain", "background", "terminal"];
 #[test]
 #[ignore = "started by the other tests as a process of its own"]
 fn stand_in() {
-    let (Ok(way), Ok(line), Ok(folder)) = (std::env::var(WAY), std::env::var(LINE), std::env::var(FOLDER)) else {
+    let (Ok(way), Ok(line), Ok(folder)) = (
+        std::env::var(WAY),
+        std::env::var(LINE),
+        std::env::var(FOLDER),
+    ) else {
         return;
     };
     let way = match way.as_str() {
@@ -71,7 +75,9 @@ fn stand_in() {
                 task.ended().await.unwrap()
             }
             "terminal" => {
-                let session = supervisor.open_terminal(command, TerminalSize::default(), capture).unwrap();
+                let session = supervisor
+                    .open_terminal(command, TerminalSize::default(), capture)
+                    .unwrap();
                 tokio::select! {
                     ending = session.ended() => return ending.unwrap(),
                     () = told_to_stop => session.stop(),
@@ -83,13 +89,22 @@ fn stand_in() {
     });
     let finished = ending.as_ref().as_ref().unwrap();
     let text = finished.stdout.text(CutLimits::default()).text;
-    fs::write(folder.join("told"), format!("{:?} {:?}\n{text}", finished.exit, finished.aftermath)).unwrap();
+    fs::write(
+        folder.join("told"),
+        format!("{:?} {:?}\n{text}", finished.exit, finished.aftermath),
+    )
+    .unwrap();
 }
 
 fn start(program: &Path, (way, kind): (&str, &str), line: &str, folder: &Path) -> Process {
     let mut stand_in = Process::new(program);
     stand_in
-        .args(["stand_in::stand_in", "--exact", "--ignored", "--test-threads=1"])
+        .args([
+            "stand_in::stand_in",
+            "--exact",
+            "--ignored",
+            "--test-threads=1",
+        ])
         .env(WAY, way)
         .env(KIND, kind)
         .env(LINE, line)
@@ -103,7 +118,10 @@ fn kill_and_look(mut stand_in: Child, folder: &Path) {
     wait_until("daemons", || folder.join("ready").exists());
     let pid = Pid::from_child(&stand_in);
     let family = family(pid.as_raw_nonzero().get());
-    assert!(family.len() > 4, "guard, keeper, command and daemons belong to it: {family:?}");
+    assert!(
+        family.len() > 4,
+        "guard, keeper, command and daemons belong to it: {family:?}"
+    );
     kill_process(pid, Signal::KILL).unwrap();
     stand_in.wait().unwrap();
     wait_until("nobody", || marked(folder).is_empty());
@@ -117,7 +135,12 @@ fn nothing_is_left_when_haft_is_killed() {
         for kind in KINDS {
             let folder = TempDir::new().unwrap();
             let line = format!("{DAEMONS}\nsleep 1000");
-            kill_and_look(start(&program, (way, kind), &line, folder.path()).spawn().unwrap(), folder.path());
+            kill_and_look(
+                start(&program, (way, kind), &line, folder.path())
+                    .spawn()
+                    .unwrap(),
+                folder.path(),
+            );
         }
     }
 }
@@ -128,12 +151,16 @@ fn a_signal_to_hafts_group_does_not_reach_the_helper() {
     for way in ["privileged", "never"] {
         let folder = TempDir::new().unwrap();
         let line = format!("{DAEMONS}\nsleep 1000");
-        let mut stand_in = start(&program, (way, "plain"), &line, folder.path()).process_group(0).spawn().unwrap();
+        let mut stand_in = start(&program, (way, "plain"), &line, folder.path())
+            .process_group(0)
+            .spawn()
+            .unwrap();
         wait_until("daemons", || folder.path().join("ready").exists());
         let pid = Pid::from_child(&stand_in);
         let family = family(pid.as_raw_nonzero().get());
-        // As a terminal sends one: haft dies of it, and only by that the helper hears of it and does its work. Not an interrupt, which
-        // is ignored in all that a script runs in the background, such as these tests.
+        // As a terminal sends one: haft dies of it, and only by that the helper hears of it and
+        // does its work. Not an interrupt, which is ignored in all that a script runs in
+        // the background, such as these tests.
         rustix::process::kill_process_group(pid, Signal::TERM).unwrap();
         wait_until("its end", || stand_in.try_wait().unwrap().is_some());
         wait_until("nobody", || marked(folder.path()).is_empty());
@@ -141,7 +168,8 @@ fn a_signal_to_hafts_group_does_not_reach_the_helper() {
     }
 }
 
-/// As nobody, in a user namespace where that is allowed; with a copy of this program that everyone can reach.
+/// As nobody, in a user namespace where that is allowed; with a copy of this program that everyone
+/// can reach.
 #[test]
 fn without_privilege_nothing_is_left_either() {
     let shared = TempDir::new().unwrap();
@@ -149,7 +177,10 @@ fn without_privilege_nothing_is_left_either() {
     let program = shared.path().join("stand-in");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let ways = ["privileged", "never"].map(|way| (way, "plain"));
-    for (way, kind) in ways.into_iter().chain([("never", "background"), ("never", "terminal")]) {
+    for (way, kind) in ways
+        .into_iter()
+        .chain([("never", "background"), ("never", "terminal")])
+    {
         let folder = TempDir::new().unwrap();
         let nobody = |mut process: Process| {
             if getuid().is_root() {
@@ -161,19 +192,32 @@ fn without_privilege_nothing_is_left_either() {
         let line = format!("{DAEMONS}\nid -u; exit 6");
         let mut stand_in = nobody(start(&program, (way, kind), &line, folder.path()));
         assert!(stand_in.wait().unwrap().success());
-        let uid = if getuid().is_root() { NOBODY } else { getuid().as_raw() };
-        assert_eq!(fs::read_to_string(folder.path().join("told")).unwrap(), format!("Code(6) AllGone\n{uid}\n"));
+        let uid = if getuid().is_root() {
+            NOBODY
+        } else {
+            getuid().as_raw()
+        };
+        assert_eq!(
+            fs::read_to_string(folder.path().join("told")).unwrap(),
+            format!("Code(6) AllGone\n{uid}\n")
+        );
         assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
 
         // Its time is over, it is cancelled, haft is killed.
         let line = format!("{DAEMONS}\nsleep 1000");
-        let again = || ["ready", "told", "stop"].map(|name| fs::remove_file(folder.path().join(name)).is_ok());
+        let again = || {
+            ["ready", "told", "stop"].map(|name| fs::remove_file(folder.path().join(name)).is_ok())
+        };
         let told = || fs::read_to_string(folder.path().join("told")).unwrap();
         again();
         let mut late = start(&program, (way, kind), &line, folder.path());
         late.env(TIMEOUT, "2000");
         assert!(nobody(late).wait().unwrap().success());
-        assert!(told().starts_with("TimedOut AllGone"), "{way} {kind}: {}", told());
+        assert!(
+            told().starts_with("TimedOut AllGone"),
+            "{way} {kind}: {}",
+            told()
+        );
         assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
 
         again();
@@ -181,10 +225,17 @@ fn without_privilege_nothing_is_left_either() {
         wait_until("daemons", || folder.path().join("ready").exists());
         fs::write(folder.path().join("stop"), "").unwrap();
         assert!(cancelled.wait().unwrap().success());
-        assert!(told().starts_with("Cancelled AllGone"), "{way} {kind}: {}", told());
+        assert!(
+            told().starts_with("Cancelled AllGone"),
+            "{way} {kind}: {}",
+            told()
+        );
         assert_eq!(marked(folder.path()), [0; 0], "{way} {kind}");
 
         again();
-        kill_and_look(nobody(start(&program, (way, kind), &line, folder.path())), folder.path());
+        kill_and_look(
+            nobody(start(&program, (way, kind), &line, folder.path())),
+            folder.path(),
+        );
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haft_sandbox::{
-    Aftermath, AwaitedInput, Capture, CapturedOutput, CommandExit, CommandSpec, Pause, PidNamespace, SandboxError,
-    TerminalSession, TerminalSize, TypeError,
+    Aftermath, AwaitedInput, Capture, CapturedOutput, CommandExit, CommandSpec, Pause,
+    PidNamespace, SandboxError, TerminalSession, TerminalSize, TypeError,
 };
 use haft_text::CutLimits;
 use tempfile::TempDir;
@@ -16,7 +16,16 @@ use crate::{WAYS, block_on, path, shell, supervisor};
 const LONG: Duration = Duration::from_mins(2);
 
 fn open(way: PidNamespace, command: CommandSpec, capture: Capture) -> TerminalSession {
-    supervisor(way).open_terminal(command, TerminalSize { rows: 33, columns: 123 }, capture).unwrap()
+    supervisor(way)
+        .open_terminal(
+            command,
+            TerminalSize {
+                rows: 33,
+                columns: 123,
+            },
+            capture,
+        )
+        .unwrap()
 }
 
 fn text(captured: &CapturedOutput) -> String {
@@ -30,7 +39,8 @@ fn exit(session: &TerminalSession) -> CommandExit {
 
 #[test]
 fn it_is_a_real_terminal() {
-    let line = "tty; test -t 0 -a -t 1 -a -t 2 && echo terminal; stty size; echo tty > /dev/tty; exit 7";
+    let line =
+        "tty; test -t 0 -a -t 1 -a -t 2 && echo terminal; stty size; echo tty > /dev/tty; exit 7";
     for way in WAYS {
         block_on(async {
             let session = open(way, shell(line, "/".as_ref()), Capture::default());
@@ -49,16 +59,30 @@ fn a_conversation_goes_to_and_fro() {
     for way in WAYS {
         block_on(async {
             let session = open(way, shell(line, "/".as_ref()), Capture::default());
-            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line));
+            assert_eq!(
+                session.interact(b"", LONG).await.unwrap(),
+                Pause::Awaits(AwaitedInput::Line)
+            );
             assert_eq!(text(&session.take_output()), "name? ");
-            assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line), "it still waits");
+            assert_eq!(
+                session.interact(b"", LONG).await.unwrap(),
+                Pause::Awaits(AwaitedInput::Line),
+                "it still waits"
+            );
             assert_eq!(text(&session.take_output()), "");
-            assert_eq!(session.interact(b"ann\r", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Hidden));
+            assert_eq!(
+                session.interact(b"ann\r", LONG).await.unwrap(),
+                Pause::Awaits(AwaitedInput::Hidden)
+            );
             assert_eq!(text(&session.take_output()), "ann\nsecret? ");
             assert_eq!(session.interact(b"s3\r", LONG).await.unwrap(), Pause::Ended);
             assert_eq!(text(&session.take_output()), "\nann:s3\n");
             assert_eq!(exit(&session), CommandExit::Code(0));
-            assert_eq!(session.interact(b"more\r", LONG).await.unwrap(), Pause::Ended, "nobody listens any more");
+            assert_eq!(
+                session.interact(b"more\r", LONG).await.unwrap(),
+                Pause::Ended,
+                "nobody listens any more"
+            );
         });
     }
 }
@@ -66,17 +90,37 @@ fn a_conversation_goes_to_and_fro() {
 #[test]
 fn keys_reach_the_program_in_front() {
     block_on(async {
-        let session = open(WAYS[0], shell("cat; echo after", "/".as_ref()), Capture::default());
-        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line));
-        assert_eq!(session.interact(b"one\r", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line));
+        let session = open(
+            WAYS[0],
+            shell("cat; echo after", "/".as_ref()),
+            Capture::default(),
+        );
+        assert_eq!(
+            session.interact(b"", LONG).await.unwrap(),
+            Pause::Awaits(AwaitedInput::Line)
+        );
+        assert_eq!(
+            session.interact(b"one\r", LONG).await.unwrap(),
+            Pause::Awaits(AwaitedInput::Line)
+        );
         assert_eq!(text(&session.take_output()), "one\none\n");
         // The end of input.
         assert_eq!(session.interact(b"\x04", LONG).await.unwrap(), Pause::Ended);
         assert_eq!(text(&session.take_output()), "after\n");
 
-        let session = open(WAYS[0], shell("echo up; exec sleep 1000", "/".as_ref()), Capture::default());
+        let session = open(
+            WAYS[0],
+            shell("echo up; exec sleep 1000", "/".as_ref()),
+            Capture::default(),
+        );
         assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Quiet);
-        assert_eq!(session.interact(b"", Duration::from_millis(300)).await.unwrap(), Pause::Busy);
+        assert_eq!(
+            session
+                .interact(b"", Duration::from_millis(300))
+                .await
+                .unwrap(),
+            Pause::Busy
+        );
         assert_eq!(session.interact(b"\x03", LONG).await.unwrap(), Pause::Ended);
         assert_eq!(exit(&session), CommandExit::Signal(2));
     });
@@ -89,11 +133,16 @@ fn a_program_that_takes_keys_waits_for_one() {
     let read = "import os,tty; tty.setcbreak(0); print('ready'); print(os.read(0, 1))";
     for program in [poll, read] {
         block_on(async {
-            let command =
-                CommandSpec { argv: vec!["python3".into(), "-c".into(), program.into()], ..shell("", "/".as_ref()) };
+            let command = CommandSpec {
+                argv: vec!["python3".into(), "-c".into(), program.into()],
+                ..shell("", "/".as_ref())
+            };
             let session = open(WAYS[0], command, Capture::default());
             let pause = session.interact(b"", LONG).await.unwrap();
-            if matches!(session.ending().as_deref(), Some(Err(SandboxError::Program { .. }))) {
+            if matches!(
+                session.ending().as_deref(),
+                Some(Err(SandboxError::Program { .. }))
+            ) {
                 return eprintln!("skipped: there is no python3");
             }
             assert_eq!(pause, Pause::Awaits(AwaitedInput::Key));
@@ -107,21 +156,41 @@ fn a_program_that_takes_keys_waits_for_one() {
 fn one_that_is_busy_or_quiet_is_not_said_to_wait() {
     block_on(async {
         // It reads from something else than the terminal.
-        let session = open(WAYS[0], shell("echo up; sleep 1000 | cat", "/".as_ref()), Capture::default());
+        let session = open(
+            WAYS[0],
+            shell("echo up; sleep 1000 | cat", "/".as_ref()),
+            Capture::default(),
+        );
         assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Quiet);
         assert_eq!(text(&session.take_output()), "up\n");
-        assert_eq!(session.interact(b"", Duration::from_millis(300)).await.unwrap(), Pause::Busy);
+        assert_eq!(
+            session
+                .interact(b"", Duration::from_millis(300))
+                .await
+                .unwrap(),
+            Pause::Busy
+        );
     });
 }
 
 #[test]
 fn a_line_the_terminal_would_cut_is_refused() {
     block_on(async {
-        let session = open(WAYS[0], shell("read line; echo ${#line}", "/".as_ref()), Capture::default());
+        let session = open(
+            WAYS[0],
+            shell("read line; echo ${#line}", "/".as_ref()),
+            Capture::default(),
+        );
         session.interact(b"", LONG).await.unwrap();
         let long = [b"x".repeat(4_096), b"\r".to_vec()].concat();
-        assert!(matches!(session.interact(&long, LONG).await, Err(TypeError::LongLine { bytes: 4_096 })));
-        assert_eq!(session.interact(&long[1..], LONG).await.unwrap(), Pause::Ended);
+        assert!(matches!(
+            session.interact(&long, LONG).await,
+            Err(TypeError::LongLine { bytes: 4_096 })
+        ));
+        assert_eq!(
+            session.interact(&long[1..], LONG).await.unwrap(),
+            Pause::Ended
+        );
         assert!(text(&session.take_output()).ends_with("4095\n"));
     });
 }
@@ -129,7 +198,10 @@ fn a_line_the_terminal_would_cut_is_refused() {
 #[test]
 fn endless_output_is_bounded_and_whole_in_the_file() {
     let folder = TempDir::new().unwrap();
-    let limits = CutLimits { lines: 100, bytes: 4_096 };
+    let limits = CutLimits {
+        lines: 100,
+        bytes: 4_096,
+    };
     block_on(async {
         let capture = Capture::spilling_to(limits, folder.path().join("out"));
         let session = open(WAYS[0], shell("seq 1 200000", folder.path()), capture);
@@ -157,7 +229,11 @@ fn nothing_is_left_however_a_session_ends() {
     for way in WAYS {
         for end in [End::Stop, End::Drop, End::Exit, End::Timeout] {
             let folder = TempDir::new().unwrap();
-            let last = if end == End::Exit { "exit 4" } else { "read never" };
+            let last = if end == End::Exit {
+                "exit 4"
+            } else {
+                "read never"
+            };
             let command = shell(&format!("{DAEMONS}\n{last}"), folder.path());
             let mut command = command.env(vec![path(), mark(folder.path())]);
             if end == End::Timeout {
@@ -167,10 +243,15 @@ fn nothing_is_left_however_a_session_ends() {
                 let session = open(way, command, Capture::default());
                 match end {
                     End::Stop | End::Drop => {
-                        assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Awaits(AwaitedInput::Line));
+                        assert_eq!(
+                            session.interact(b"", LONG).await.unwrap(),
+                            Pause::Awaits(AwaitedInput::Line)
+                        );
                         assert_ne!(marked(folder.path()), [0; 0], "the mark works");
                     }
-                    End::Exit | End::Timeout => while session.interact(b"", LONG).await.unwrap() != Pause::Ended {},
+                    End::Exit | End::Timeout => {
+                        while session.interact(b"", LONG).await.unwrap() != Pause::Ended {}
+                    }
                 }
                 let expected = match end {
                     End::Drop => return drop(session),
@@ -184,7 +265,10 @@ fn nothing_is_left_however_a_session_ends() {
                 };
                 let ending = session.ending().unwrap();
                 let finished = ending.as_ref().as_ref().unwrap();
-                assert_eq!((finished.exit, finished.aftermath), (expected, Aftermath::AllGone));
+                assert_eq!(
+                    (finished.exit, finished.aftermath),
+                    (expected, Aftermath::AllGone)
+                );
                 assert_eq!(marked(folder.path()), [0; 0], "{way:?} {end:?}");
             });
             wait_until("nobody", || marked(folder.path()).is_empty());
@@ -195,8 +279,15 @@ fn nothing_is_left_however_a_session_ends() {
 #[test]
 fn what_cannot_start_says_why() {
     block_on(async {
-        let session = open(WAYS[0], shell("true", "/nonexistent".as_ref()), Capture::default());
+        let session = open(
+            WAYS[0],
+            shell("true", "/nonexistent".as_ref()),
+            Capture::default(),
+        );
         assert_eq!(session.interact(b"", LONG).await.unwrap(), Pause::Ended);
-        assert!(matches!(session.ending().as_deref(), Some(Err(SandboxError::Folder { .. }))));
+        assert!(matches!(
+            session.ending().as_deref(),
+            Some(Err(SandboxError::Folder { .. }))
+        ));
     });
 }

@@ -1,9 +1,10 @@
 //! A request as the difference to the one before, which keeps the log linear in what was ever sent.
 //!
-//! Invariant: applying the deltas of a conversation in order to an empty list gives, after each of them, the segments of that
-//! request. A segment is kept when message id and content hash are the same; what may change about a kept one (its layer once
-//! a new round begins, its owner, its token estimate after a change of model) is relabelled, and boundaries are listed with
-//! each request because they move.
+//! Invariant: applying the deltas of a conversation in order to an empty list gives, after each of
+//! them, the segments of that request. A segment is kept when message id and content hash are the
+//! same; what may change about a kept one (its layer once a new round begins, its owner, its token
+//! estimate after a change of model) is relabelled, and boundaries are listed with each request
+//! because they move.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -40,7 +41,12 @@ impl SegmentRef {
     /// The reference to a segment whose message is kept there.
     pub fn new(segment: &Segment, source: SegmentSource) -> Self {
         let message_id = segment.entry.message.message_id;
-        Self { message_id, hash: segment.entry.hash, source, label: Label::of(segment) }
+        Self {
+            message_id,
+            hash: segment.entry.hash,
+            source,
+            label: Label::of(segment),
+        }
     }
 
     fn is(&self, segment: &Segment) -> bool {
@@ -58,11 +64,17 @@ pub(crate) struct Label {
 
 impl Label {
     fn of(segment: &Segment) -> Self {
-        Self { layer: segment.layer, owner: Cow::Borrowed(segment.owner), tokens: segment.entry.tokens }
+        Self {
+            layer: segment.layer,
+            owner: Cow::Borrowed(segment.owner),
+            tokens: segment.entry.tokens,
+        }
     }
 
     fn is_of(&self, segment: &Segment) -> bool {
-        self.layer == segment.layer && self.owner == segment.owner && self.tokens == segment.entry.tokens
+        self.layer == segment.layer
+            && self.owner == segment.owner
+            && self.tokens == segment.entry.tokens
     }
 }
 
@@ -98,7 +110,9 @@ pub struct RequestDelta {
 
 /// The delta does not fit the list it was applied to.
 #[derive(Debug, thiserror::Error)]
-#[error("a logged request keeps {kept} of {before} segments and adds {added}, which are not {segments}")]
+#[error(
+    "a logged request keeps {kept} of {before} segments and adds {added}, which are not {segments}"
+)]
 pub(crate) struct DeltaMisfit {
     kept: usize,
     before: usize,
@@ -108,11 +122,16 @@ pub(crate) struct DeltaMisfit {
 
 /// How many leading segments of a request are those of the request before.
 pub fn kept(before: &[SegmentRef], now: &[Segment]) -> usize {
-    before.iter().zip(now).take_while(|(old, new)| old.is(new)).count()
+    before
+        .iter()
+        .zip(now)
+        .take_while(|(old, new)| old.is(new))
+        .count()
 }
 
 impl RequestDelta {
-    /// The difference of a request to the list before, of which it keeps all that [`kept`] counted and adds `added`.
+    /// The difference of a request to the list before, of which it keeps all that [`kept`] counted
+    /// and adds `added`.
     pub fn new(before: &[SegmentRef], sent: &SentRequest, added: Vec<SegmentRef>) -> Self {
         let request = &sent.request;
         let kept = request.segments.len() - added.len();
@@ -125,13 +144,21 @@ impl RequestDelta {
             cache_key: request.cache_key.clone(),
             tokens: request.tokens(),
             segments: request.segments.len(),
-            boundaries: (0..request.segments.len()).filter(|&index| request.segments[index].boundary).collect(),
+            boundaries: (0..request.segments.len())
+                .filter(|&index| request.segments[index].boundary)
+                .collect(),
             kept,
-            encoding: sent.encoding.as_ref().map(|text| ContentHash::of(text.as_bytes())),
+            encoding: sent
+                .encoding
+                .as_ref()
+                .map(|text| ContentHash::of(text.as_bytes())),
             cause: sent.cause.clone(),
             relabelled: relabelled
                 .filter(|(_, (old, new))| !old.label.is_of(new))
-                .map(|(index, (_, new))| Relabel { index, label: Label::of(new) })
+                .map(|(index, (_, new))| Relabel {
+                    index,
+                    label: Label::of(new),
+                })
                 .collect(),
             added,
         }
@@ -170,11 +197,19 @@ impl RequestDelta {
     pub(crate) fn apply(&self, list: &mut Vec<SegmentRef>) -> Result<(), DeltaMisfit> {
         let fits = self.kept <= list.len()
             && self.kept.checked_add(self.added.len()) == Some(self.segments)
-            && self.relabelled.iter().all(|relabel| relabel.index < self.kept)
+            && self
+                .relabelled
+                .iter()
+                .all(|relabel| relabel.index < self.kept)
             && self.boundaries.iter().all(|&index| index < self.segments);
         if !fits {
             let (before, added) = (list.len(), self.added.len());
-            return Err(DeltaMisfit { kept: self.kept, before, added, segments: self.segments });
+            return Err(DeltaMisfit {
+                kept: self.kept,
+                before,
+                added,
+                segments: self.segments,
+            });
         }
         list.truncate(self.kept);
         for relabel in &self.relabelled {

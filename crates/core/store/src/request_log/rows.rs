@@ -1,5 +1,6 @@
-//! The half of a request log that is the same in every store: what is remembered between two requests, and how the rows of the
-//! log become requests again. The statements are each store's own.
+//! The half of a request log that is the same in every store: what is remembered between two
+//! requests, and how the rows of the log become requests again. The statements are each store's
+//! own.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,10 +25,13 @@ struct LastRequest {
 }
 
 impl LastRequests {
-    /// The segments of the request before `number`, unless another process logged one in between. They are forgotten until
-    /// [`Self::remember`]: what is remembered must not outlive a write that fails.
+    /// The segments of the request before `number`, unless another process logged one in between.
+    /// They are forgotten until [`Self::remember`]: what is remembered must not outlive a write that fails.
     pub fn take_before(&mut self, conversation: i64, number: i64) -> Option<Vec<SegmentRef>> {
-        self.0.remove(&conversation).filter(|last| last.number == number - 1).map(|last| last.segments)
+        self.0
+            .remove(&conversation)
+            .filter(|last| last.number == number - 1)
+            .map(|last| last.segments)
     }
 
     /// Remembers a request that is in the log now.
@@ -35,7 +39,8 @@ impl LastRequests {
         if self.0.len() >= REMEMBERED {
             self.0.clear();
         }
-        self.0.insert(conversation, LastRequest { number, segments });
+        self.0
+            .insert(conversation, LastRequest { number, segments });
     }
 }
 
@@ -52,7 +57,11 @@ impl LoggedRow {
     /// Reads the columns of a row.
     pub fn decode(number: i64, sent_at: &str, body: &str) -> Result<Self, DamagedRow> {
         let delta = decode(|| format!("logged request {number}"), body)?;
-        Ok(Self { number, delta, sent_at: decode_time(sent_at)? })
+        Ok(Self {
+            number,
+            delta,
+            sent_at: decode_time(sent_at)?,
+        })
     }
 
     /// Makes the segments of the request before into those of this one.
@@ -75,9 +84,18 @@ impl LoggedRow {
     }
 
     /// The request without its texts; `segments` are its own.
-    fn outline(&self, segments: &[SegmentRef], encoding: Option<Arc<str>>) -> Result<RequestOutline, DamagedRow> {
+    fn outline(
+        &self,
+        segments: &[SegmentRef],
+        encoding: Option<Arc<str>>,
+    ) -> Result<RequestOutline, DamagedRow> {
         let summary = self.summary()?;
-        Ok(RequestOutline { summary, segments: self.delta.outline(segments), tools: self.delta.tools, encoding })
+        Ok(RequestOutline {
+            summary,
+            segments: self.delta.outline(segments),
+            tools: self.delta.tools,
+            encoding,
+        })
     }
 
     /// The whole request, from its segments with their messages and the texts it refers to.
@@ -99,7 +117,10 @@ impl LoggedRow {
         Ok(LoggedRequest {
             summary: self.summary()?,
             segments: segments.into_iter().enumerate().map(whole).collect(),
-            tools: decode(|| format!("the tools of logged request {}", self.number), tools)?,
+            tools: decode(
+                || format!("the tools of logged request {}", self.number),
+                tools,
+            )?,
             max_output_tokens: self.delta.max_output_tokens,
             cache_key: self.delta.cache_key,
             encoding: encoding.map(Into::into),
@@ -119,7 +140,9 @@ pub struct OutlineReader {
 impl OutlineReader {
     /// The text that must be given with this row.
     pub fn missing_text(&self, row: &LoggedRow) -> Option<ContentHash> {
-        row.delta.encoding().filter(|hash| !self.encodings.contains_key(hash))
+        row.delta
+            .encoding()
+            .filter(|hash| !self.encodings.contains_key(hash))
     }
 
     /// Takes the next row, with the text that was missing.
@@ -142,7 +165,9 @@ impl OutlineReader {
 
 /// Makes the segments of the request before a difference into those after it.
 pub fn apply(delta: &RequestDelta, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
-    delta.apply(segments).map_err(|misfit| DamagedRow(misfit.to_string()))
+    delta
+        .apply(segments)
+        .map_err(|misfit| DamagedRow(misfit.to_string()))
 }
 
 /// The segments and the row of the last request of a list that begins with a whole one.
@@ -162,11 +187,22 @@ pub fn replay<E: From<DamagedRow>>(
 impl SegmentRef {
     /// What a segment held, from the body it refers to and checked against its hash.
     pub fn decode_message(&self, body: Option<&str>) -> Result<Message, DamagedRow> {
-        let gone = || DamagedRow(format!("message `{}` of a logged request is gone", self.message_id));
-        let mut message: Message = decode(|| format!("message `{}`", self.message_id), body.ok_or_else(gone)?)?;
+        let gone = || {
+            DamagedRow(format!(
+                "message `{}` of a logged request is gone",
+                self.message_id
+            ))
+        };
+        let mut message: Message = decode(
+            || format!("message `{}`", self.message_id),
+            body.ok_or_else(gone)?,
+        )?;
         message.message_id = self.message_id;
         if message.content_hash() != self.hash {
-            return Err(DamagedRow(format!("message `{}` is not what was sent", self.message_id)));
+            return Err(DamagedRow(format!(
+                "message `{}` is not what was sent",
+                self.message_id
+            )));
         }
         Ok(message)
     }

@@ -24,7 +24,9 @@ impl SearchItem {
             let last = index + 1 == self.terms.len();
             *term == wanted || self.prefix && last && term.starts_with(wanted.as_str())
         };
-        terms.windows(self.terms.len().max(1)).any(|window| window.iter().zip(&self.terms).enumerate().all(same))
+        terms
+            .windows(self.terms.len().max(1))
+            .any(|window| window.iter().zip(&self.terms).enumerate().all(same))
     }
 }
 
@@ -56,13 +58,23 @@ fn item(text: &str) -> Option<SearchItem> {
         }
     }
     let runs = runs.iter().map(|run| (run.script, run.folded())).collect();
-    Some(SearchItem { runs, terms, prefix })
+    Some(SearchItem {
+        runs,
+        terms,
+        prefix,
+    })
 }
 
-/// The query in the language of FTS5. Terms hold letters and digits only, so nothing in them has a meaning there.
+/// The query in the language of FTS5. Terms hold letters and digits only, so nothing in them has a
+/// meaning there.
 pub(crate) fn fts5(items: &[SearchItem]) -> String {
-    let phrases =
-        items.iter().map(|item| format!("\"{}\"{}", item.terms.join(" "), if item.prefix { " *" } else { "" }));
+    let phrases = items.iter().map(|item| {
+        format!(
+            "\"{}\"{}",
+            item.terms.join(" "),
+            if item.prefix { " *" } else { "" }
+        )
+    });
     phrases.collect::<Vec<_>>().join(" AND ")
 }
 
@@ -77,7 +89,10 @@ mod tests {
     #[test]
     fn words_phrases_and_beginnings() {
         assert_eq!(as_fts5("login Test"), r#""login" AND "test""#);
-        assert_eq!(as_fts5(r#"the "exact words" deplo*"#), r#""the" AND "exact words" AND "deplo" *"#);
+        assert_eq!(
+            as_fts5(r#"the "exact words" deplo*"#),
+            r#""the" AND "exact words" AND "deplo" *"#
+        );
         assert_eq!(as_fts5("read_file"), r#""read file""#);
         assert_eq!(as_fts5(r#""unclosed phrase"#), r#""unclosed phrase""#);
     }

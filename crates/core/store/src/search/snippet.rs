@@ -41,7 +41,11 @@ pub(crate) fn snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
 
 /// The snippet of a conversation whose name or description hold every item.
 pub fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
-    let text = if description.is_empty() { name.to_owned() } else { format!("{name}: {description}") };
+    let text = if description.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}: {description}")
+    };
     let holds = |item: &SearchItem| match item.runs.as_slice() {
         [_] => snippet(&text, std::slice::from_ref(item)).is_some(),
         _ => item.follows_in(name) || item.follows_in(description),
@@ -52,11 +56,14 @@ pub fn in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Sn
 
 fn needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
     let last = item.runs.len() - 1;
-    item.runs.iter().enumerate().map(move |(index, (script, run))| Needle {
-        chars: run.chars().collect(),
-        script: *script,
-        prefix: item.prefix && index == last,
-    })
+    item.runs
+        .iter()
+        .enumerate()
+        .map(move |(index, (script, run))| Needle {
+            chars: run.chars().collect(),
+            script: *script,
+            prefix: item.prefix && index == last,
+        })
 }
 
 fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<SnippetMatch> {
@@ -64,7 +71,9 @@ fn places(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<Snippet
     for start in 0..folded.len() {
         for (needle, wanted) in needles.iter().enumerate() {
             let end = start + wanted.chars.len();
-            if folded.get(start..end) == Some(wanted.chars.as_slice()) && stands(wanted, original, start, end) {
+            if folded.get(start..end) == Some(wanted.chars.as_slice())
+                && stands(wanted, original, start, end)
+            {
                 places.push(SnippetMatch { start, end, needle });
             }
         }
@@ -81,13 +90,16 @@ fn stands(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool 
         return true;
     }
     let begins = start == 0 || !original[start - 1].is_alphanumeric() || is_part(original, start);
-    let ends = wanted.prefix || original.get(end).is_none_or(|c| !c.is_alphanumeric()) || is_part(original, end);
+    let ends = wanted.prefix
+        || original.get(end).is_none_or(|c| !c.is_alphanumeric())
+        || is_part(original, end);
     begins && ends
 }
 
 /// Whether a part of a name may begin here.
 fn is_part(original: &[char], at: usize) -> bool {
-    original.get(at).is_some_and(|c| c.is_uppercase()) || STYLE.script(original[at - 1]) != STYLE.script(original[at])
+    original.get(at).is_some_and(|c| c.is_uppercase())
+        || STYLE.script(original[at - 1]) != STYLE.script(original[at])
 }
 
 /// The place after which most different needles are near; the first of those.
@@ -111,7 +123,11 @@ fn best(places: &[SnippetMatch]) -> Option<SnippetMatch> {
             .copied()
             .fold((near(&first), first), |(most, best), place| {
                 let here = near(&place);
-                if here > most { (here, place) } else { (most, best) }
+                if here > most {
+                    (here, place)
+                } else {
+                    (most, best)
+                }
             })
             .1,
     )
@@ -122,7 +138,9 @@ fn cut(original: &[char], places: &[SnippetMatch], best: SnippetMatch) -> Snippe
     let to = original.len().min(from + WIDTH.max(best.end - from));
     // Not in the middle of a word, where one ends nearby.
     if from > 0
-        && let Some(space) = original[from..best.start].iter().position(|c| c.is_whitespace())
+        && let Some(space) = original[from..best.start]
+            .iter()
+            .position(|c| c.is_whitespace())
     {
         from += space + 1;
     }
@@ -132,12 +150,21 @@ fn cut(original: &[char], places: &[SnippetMatch], best: SnippetMatch) -> Snippe
         text.push('…');
         shift = 1;
     }
-    text.extend(original[from..to].iter().map(|c| if c.is_whitespace() || c.is_control() { ' ' } else { *c }));
+    text.extend(original[from..to].iter().map(|c| {
+        if c.is_whitespace() || c.is_control() {
+            ' '
+        } else {
+            *c
+        }
+    }));
     if to < original.len() {
         text.push('…');
     }
     let mut highlights: Vec<(usize, usize)> = Vec::new();
-    for place in places.iter().filter(|place| place.start >= from && place.end <= to) {
+    for place in places
+        .iter()
+        .filter(|place| place.start >= from && place.end <= to)
+    {
         let (start, end) = (place.start - from + shift, place.end - from + shift);
         match highlights.last_mut() {
             Some(last) if start < last.1 => last.1 = last.1.max(end),
@@ -158,37 +185,66 @@ mod tests {
 
     #[test]
     fn words_are_marked_whole_whatever_their_case() {
-        assert_eq!(marked("The Login test: log in, LOGIN.", "login").unwrap(), "The [Login] test: log in, [LOGIN].");
+        assert_eq!(
+            marked("The Login test: log in, LOGIN.", "login").unwrap(),
+            "The [Login] test: log in, [LOGIN]."
+        );
         assert_eq!(marked("Das ÜBER", "über").unwrap(), "Das [ÜBER]");
         assert_eq!(marked("relogin", "login"), None);
-        assert_eq!(marked("the deployment", "deplo*").unwrap(), "the [deplo]yment");
-        assert_eq!(marked("run readFile or read_file", "file read").unwrap(), "run [read][File] or [read]_[file]");
-        assert_eq!(marked("call readFile", "readfile").unwrap(), "call [readFile]");
+        assert_eq!(
+            marked("the deployment", "deplo*").unwrap(),
+            "the [deplo]yment"
+        );
+        assert_eq!(
+            marked("run readFile or read_file", "file read").unwrap(),
+            "run [read][File] or [read]_[file]"
+        );
+        assert_eq!(
+            marked("call readFile", "readfile").unwrap(),
+            "call [readFile]"
+        );
     }
 
     #[test]
     fn scripts_without_spaces_are_marked_anywhere() {
-        assert_eq!(marked("請運行測試然後提交", "測試").unwrap(), "請運行[測試]然後提交");
+        assert_eq!(
+            marked("請運行測試然後提交", "測試").unwrap(),
+            "請運行[測試]然後提交"
+        );
         assert_eq!(marked("測試ok了", "測試ok").unwrap(), "[測試][ok]了");
     }
 
     #[test]
     fn a_long_text_is_cut_around_the_best_place() {
-        let text = format!("apple {} the apple and\nthe pear {}", "filler ".repeat(100), "more ".repeat(100));
+        let text = format!(
+            "apple {} the apple and\nthe pear {}",
+            "filler ".repeat(100),
+            "more ".repeat(100)
+        );
         let marked = marked(&text, "pear apple").unwrap();
         assert!(marked.starts_with('…') && marked.ends_with('…'), "{marked}");
-        assert!(marked.contains("the [apple] and the [pear] more"), "{marked}");
+        assert!(
+            marked.contains("the [apple] and the [pear] more"),
+            "{marked}"
+        );
         assert!(marked.chars().count() < WIDTH + 10, "{marked}");
     }
 
     #[test]
     fn a_phrase_holds_in_names() {
-        let found = |name: &str, about: &str, query: &str| in_name(name, about, &parse(query)).is_some();
+        let found =
+            |name: &str, about: &str, query: &str| in_name(name, about, &parse(query)).is_some();
         assert!(found("Fix the login form", "", "\"login form\""));
-        assert!(!found("The form of a login", "", "\"login form\""), "the order counts");
+        assert!(
+            !found("The form of a login", "", "\"login form\""),
+            "the order counts"
+        );
         assert!(!found("login", "form", "\"login form\""), "not across both");
         assert!(found("The form of a login", "", "login form"));
-        assert!(found("x", "the Login  Forms", "\"login form*\"") && found("readFile now", "", "read_file"));
+        assert!(
+            found("x", "the Login  Forms", "\"login form*\"")
+                && found("readFile now", "", "read_file")
+        );
         assert!(found("請運行測試ok", "", "測試ok"));
     }
 

@@ -1,13 +1,14 @@
 //! The terms of a conversation's text, as its full-text index is given them.
 //!
-//! Invariant: a query is cut the same way as the text. Words stay beside the words they followed, so that phrases are found;
-//! names in `camelCase` are found whole and by their parts.
+//! Invariant: a query is cut the same way as the text. Words stay beside the words they followed,
+//! so that phrases are found; names in `camelCase` are found whole and by their parts.
 
 use haft_text::{TermScript, TermStyle, TextRun, fold_char};
 
 /// A word longer than this is no word but data; its beginning is enough to find it.
 const LONGEST: usize = 64;
-/// What of a text is indexed. Outputs of commands can be longer, and their end is rarely what anyone looks for.
+/// What of a text is indexed. Outputs of commands can be longer, and their end is rarely what
+/// anyone looks for.
 const MOST: usize = 256 * 1024;
 
 /// How conversations are cut into words.
@@ -21,7 +22,8 @@ pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
     }
 }
 
-/// The terms of a text, separated by spaces; the parts of names stand at the end, so that words that follow each other still do.
+/// The terms of a text, separated by spaces; the parts of names stand at the end, so that words
+/// that follow each other still do.
 pub fn terms(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MOST)];
     let (mut all, mut parts) = (String::with_capacity(text.len()), String::new());

@@ -1,5 +1,6 @@
-//! Logs that are damaged in the middle. SQLite reads a log up to the first frame that is not whole and forgets the rest, which is
-//! right after a power cut and wrong after damage. So before it does, database and log are copied to where `doctor` finds them.
+//! Logs that are damaged in the middle. SQLite reads a log up to the first frame that is not whole
+//! and forgets the rest, which is right after a power cut and wrong after damage. So before it
+//! does, database and log are copied to where `doctor` finds them.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -17,25 +18,36 @@ const DAMAGED: &str = ".damaged-";
 pub fn damaged_copies(database: &Path) -> Vec<PathBuf> {
     let mut numbers = numbers(database, "").unwrap_or_default();
     numbers.sort_unstable();
-    numbers.into_iter().map(|number| copy_of(database, number)).collect()
+    numbers
+        .into_iter()
+        .map(|number| copy_of(database, number))
+        .collect()
 }
 
-/// Puts a copy aside if the log is damaged and there is none yet. While somebody has the database open, nothing is looked at: what
-/// is being written could be taken for damage.
+/// Puts a copy aside if the log is damaged and there is none yet. While somebody has the database
+/// open, nothing is looked at: what is being written could be taken for damage.
 pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
     let log = files::beside(database, "-wal");
     if fs::metadata(&log).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(());
     }
-    let Ok(_alone) = DatabaseUse::alone(database) else { return Ok(()) };
+    let Ok(_alone) = DatabaseUse::alone(database) else {
+        return Ok(());
+    };
     let keep = || {
-        if WriteAheadLog::read(&File::open(&log)?, USUAL_PAGE)?.is_damaged() && !is_kept(database, &log)? {
+        if WriteAheadLog::read(&File::open(&log)?, USUAL_PAGE)?.is_damaged()
+            && !is_kept(database, &log)?
+        {
             put_aside(database, &log)?;
         }
         Ok(())
     };
     // Going on would lose what may still be read.
-    keep().map_err(|source| StoreError::Io { action: "put a copy aside of", path: database.to_path_buf(), source })
+    keep().map_err(|source| StoreError::Io {
+        action: "put a copy aside of",
+        path: database.to_path_buf(),
+        source,
+    })
 }
 
 fn copy_of(database: &Path, number: u32) -> PathBuf {
@@ -45,18 +57,25 @@ fn copy_of(database: &Path, number: u32) -> PathBuf {
 /// The numbers of the files that have this after it.
 fn numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
     let beginning = files::beside(database, DAMAGED);
-    let beginning = beginning.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let beginning = beginning
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let mut numbers = Vec::new();
     for entry in fs::read_dir(haft_files::folder_of(database))? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
-        let number = name.strip_prefix(&beginning).and_then(|rest| rest.strip_suffix(after)?.parse::<u32>().ok());
+        let number = name
+            .strip_prefix(&beginning)
+            .and_then(|rest| rest.strip_suffix(after)?.parse::<u32>().ok());
         numbers.extend(number);
     }
     Ok(numbers)
 }
 
-/// Whether this very log was put aside already: a process may have been killed before it wrote anything else.
+/// Whether this very log was put aside already: a process may have been killed before it wrote
+/// anything else.
 fn is_kept(database: &Path, log: &Path) -> io::Result<bool> {
     for number in numbers(database, "")? {
         let kept = files::beside(&copy_of(database, number), "-wal");
@@ -80,7 +99,10 @@ fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
 
 /// The database comes last: once it has its name, its log is there.
 fn put_aside(database: &Path, log: &Path) -> io::Result<()> {
-    let taken = numbers(database, "")?.into_iter().chain(numbers(database, "-wal")?).max();
+    let taken = numbers(database, "")?
+        .into_iter()
+        .chain(numbers(database, "-wal")?)
+        .max();
     let copy = copy_of(database, taken.unwrap_or(0) + 1);
     haft_files::copy_new(log, &files::beside(&copy, "-wal"))?;
     haft_files::copy_new(database, &copy)?;

@@ -1,8 +1,9 @@
 //! Making copies of the database while it is in use, and putting one of them in its place.
 //!
-//! Invariant: a file in the backup folder with the name of a backup is a whole, checked copy of the database at one moment. It
-//! gets its name only after it was checked and synced, so a kill leaves at most a file with another name; a database that is
-//! damaged never takes the place of a sound copy.
+//! Invariant: a file in the backup folder with the name of a backup is a whole, checked copy of the
+//! database at one moment. It gets its name only after it was checked and synced, so a kill leaves
+//! at most a file with another name; a database that is damaged never takes the place of a sound
+//! copy.
 
 use std::fs;
 use std::io;
@@ -25,8 +26,8 @@ use crate::config::StoreConfig;
 use crate::error::StoreError;
 use crate::lock::Locked;
 
-/// On opening, a backup is made only if the one before was long enough ago that both together wrote no faster than this: many
-/// short runs with a large database would write it again and again.
+/// On opening, a backup is made only if the one before was long enough ago that both together wrote
+/// no faster than this: many short runs with a large database would write it again and again.
 const BYTES_A_SECOND: u64 = 4 * 1024 * 1024;
 
 /// The copies of one database.
@@ -41,17 +42,30 @@ pub struct Backups {
 
 impl std::fmt::Debug for Backups {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Backups").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("Backups")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
     }
 }
 
 impl Backups {
     /// The copies of this database in this folder.
-    pub fn new(database: &Path, folder: &Path, config: &StoreConfig, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        database: &Path,
+        folder: &Path,
+        config: &StoreConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
             folder: folder.to_path_buf(),
-            place: DatabaseFile { path: database.to_path_buf(), lock_timeout: config.lock_timeout() },
-            keep: Keep { most: config.backups as usize, bytes: u64::from(config.backups_mb) * 1024 * 1024 },
+            place: DatabaseFile {
+                path: database.to_path_buf(),
+                lock_timeout: config.lock_timeout(),
+            },
+            keep: Keep {
+                most: config.backups as usize,
+                bytes: u64::from(config.backups_mb) * 1024 * 1024,
+            },
             every: Duration::from_secs(u64::from(config.backup_minutes.max(1)) * 60),
             clock,
         }
@@ -67,7 +81,12 @@ impl Backups {
         for entry in entries {
             let entry = entry.map_err(|source| self.failed("read the folder", source))?;
             let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
-            backups.extend(entry.file_name().to_str().and_then(|name| Backup::parse(&self.folder, name, bytes)));
+            backups.extend(
+                entry
+                    .file_name()
+                    .to_str()
+                    .and_then(|name| Backup::parse(&self.folder, name, bytes)),
+            );
         }
         backups.sort_by_key(|backup| backup.number);
         Ok(backups)
@@ -100,27 +119,36 @@ impl Backups {
 
     fn holds_anything(&self) -> Result<bool, StoreError> {
         let source = open::connect(&self.place, open::Purpose::Read)?;
-        let exists = source.query_row("SELECT EXISTS (SELECT 1 FROM conversations)", [], |row| row.get(0));
+        let exists = source.query_row("SELECT EXISTS (SELECT 1 FROM conversations)", [], |row| {
+            row.get(0)
+        });
         exists.map_err(|error| self.place.explain(error.into()))
     }
 
-    /// Copies the database under a name that is no backup's, and names the copy once it is whole. Nobody else does the same.
+    /// Copies the database under a name that is no backup's, and names the copy once it is whole.
+    /// Nobody else does the same.
     fn make(&self) -> Result<Backup, StoreError> {
-        haft_files::create_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
+        haft_files::create_folder(&self.folder)
+            .map_err(|source| self.failed("create the folder", source))?;
         let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
         let (made_at, seen) = (self.clock.now(), self.seen());
         let unfinished = self.folder.join("unfinished");
         // A killed process may have left one.
-        remove_database(&unfinished).map_err(|source| self.failed("remove an unfinished backup from", source))?;
+        remove_database(&unfinished)
+            .map_err(|source| self.failed("remove an unfinished backup from", source))?;
         if let Err(error) = self.copy(&unfinished) {
             let _ = remove_database(&unfinished);
             return Err(error);
         }
         let backup = Backup::new(&self.folder, number, made_at, &seen);
-        let named = fs::rename(&unfinished, &backup.path).and_then(|()| haft_files::sync_folder(&self.folder));
+        let named = fs::rename(&unfinished, &backup.path)
+            .and_then(|()| haft_files::sync_folder(&self.folder));
         named.map_err(|source| self.failed("name a backup in", source))?;
         self.prune()?;
-        Ok(Backup { bytes: fs::metadata(&backup.path).map_or(0, |metadata| metadata.len()), ..backup })
+        Ok(Backup {
+            bytes: fs::metadata(&backup.path).map_or(0, |metadata| metadata.len()),
+            ..backup
+        })
     }
 
     fn copy(&self, to: &Path) -> Result<(), StoreError> {
@@ -128,7 +156,8 @@ impl Backups {
         let copied = (|| {
             let source = open::connect(&self.place, open::Purpose::Read)?;
             let mut copy = Connection::open(to)?;
-            // All pages in one step are one read transaction: the source stands still, however many others write meanwhile.
+            // All pages in one step are one read transaction: the source stands still, however many
+            // others write meanwhile.
             let copying = Copying::new(&source, &mut copy)?;
             if copying.step(-1)? != StepResult::Done {
                 return Err(StoreError::LockTimeout {
@@ -149,7 +178,8 @@ impl Backups {
     /// Removes what is too much.
     fn prune(&self) -> Result<(), StoreError> {
         for backup in to_remove(self.list()?, self.keep) {
-            remove_database(&backup.path).map_err(|source| self.failed("remove a backup from", source))?;
+            remove_database(&backup.path)
+                .map_err(|source| self.failed("remove a backup from", source))?;
         }
         Ok(())
     }
@@ -162,7 +192,8 @@ impl Backups {
         // First a whole copy under another name, so that the last step is a rename.
         let new = files::beside(database, ".new");
         let _ = remove_database(&new);
-        haft_files::copy_new(backup, &new).map_err(|source| self.failed("copy a backup out of", source))?;
+        haft_files::copy_new(backup, &new)
+            .map_err(|source| self.failed("copy a backup out of", source))?;
         if database.exists() {
             self.put_aside()?;
         }
@@ -174,13 +205,18 @@ impl Backups {
             haft_files::sync_folder(haft_files::folder_of(database))?;
             index::remove(database)
         })();
-        replaced.map_err(|source| StoreError::Io { action: "replace", path: database.clone(), source })?;
+        replaced.map_err(|source| StoreError::Io {
+            action: "replace",
+            path: database.clone(),
+            source,
+        })?;
         self.prune()
     }
 
     /// Copies the database as it is, damaged or not, with its log.
     fn put_aside(&self) -> Result<(), StoreError> {
-        haft_files::create_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
+        haft_files::create_folder(&self.folder)
+            .map_err(|source| self.failed("create the folder", source))?;
         let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
         let path = Backup::new(&self.folder, number, self.clock.now(), REPLACED).path;
         let log = files::beside(&self.place.path, "-wal");
@@ -196,13 +232,19 @@ impl Backups {
 
     /// Whether a file is a sound database that this haft can read.
     fn check_file(&self, path: &Path) -> Result<(), StoreError> {
-        let place = DatabaseFile { path: path.to_path_buf(), lock_timeout: self.place.lock_timeout };
+        let place = DatabaseFile {
+            path: path.to_path_buf(),
+            lock_timeout: self.place.lock_timeout,
+        };
         let checked = (|| {
             // Its log, if it has one, belongs to it: what was put aside may not have been closed.
             let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             let (application, format) = identity(&connection)?;
             if application != APPLICATION_ID {
-                return Err(StoreError::NotADatabase { path: path.to_path_buf() }.into());
+                return Err(StoreError::NotADatabase {
+                    path: path.to_path_buf(),
+                }
+                .into());
             }
             if format > FORMAT {
                 return Err(SqliteFailure::NewerFormat(format));
@@ -213,20 +255,33 @@ impl Backups {
         checked.map_err(|failure| place.explain(failure))
     }
 
-    /// What the database looks like from outside: two looks differ if anything was written in between.
+    /// What the database looks like from outside: two looks differ if anything was written in
+    /// between.
     fn seen(&self) -> String {
         let look = |path: &Path| {
-            let metadata = fs::metadata(path).ok().filter(|metadata| metadata.len() > 0);
-            let modified = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
+            let metadata = fs::metadata(path)
+                .ok()
+                .filter(|metadata| metadata.len() > 0);
+            let modified = metadata
+                .as_ref()
+                .and_then(|metadata| metadata.modified().ok());
             let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
             format!("{:?} {:?}", metadata.map(|metadata| metadata.len()), since)
         };
-        let looks = [look(&self.place.path), look(&files::beside(&self.place.path, "-wal"))].join(" ");
+        let looks = [
+            look(&self.place.path),
+            look(&files::beside(&self.place.path, "-wal")),
+        ]
+        .join(" ");
         ContentHash::of(looks.as_bytes()).to_string()[..8].to_owned()
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> StoreError {
-        StoreError::Io { action, path: self.folder.clone(), source }
+        StoreError::Io {
+            action,
+            path: self.folder.clone(),
+            source,
+        }
     }
 }
 
@@ -239,12 +294,18 @@ enum When {
 
 fn check(connection: &Connection) -> Result<(), SqliteFailure> {
     let found: String = connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
-    if found == "ok" { Ok(()) } else { Err(SqliteFailure::Damaged(found)) }
+    if found == "ok" {
+        Ok(())
+    } else {
+        Err(SqliteFailure::Damaged(found))
+    }
 }
 
 /// Removes a database with its log.
 fn remove_database(path: &Path) -> io::Result<()> {
-    ["-wal", "-shm", "-journal", ""].iter().try_for_each(|addition| files::remove(&files::beside(path, addition)))
+    ["-wal", "-shm", "-journal", ""]
+        .iter()
+        .try_for_each(|addition| files::remove(&files::beside(path, addition)))
 }
 
 /// A thread that makes backups while a store is open. Dropping it waits for one that is being made.
@@ -262,7 +323,8 @@ impl BackupThread {
         let run = move || {
             let mut when = When::Opened;
             loop {
-                // A backup that fails is missed, not fatal: `doctor` tells how old the newest is, and the next try may succeed.
+                // A backup that fails is missed, not fatal: `doctor` tells how old the newest is,
+                // and the next try may succeed.
                 let _ = backups.create_if_changed(when);
                 when = When::Running;
                 match stopped.recv_timeout(backups.every) {
@@ -272,8 +334,14 @@ impl BackupThread {
             }
         };
         let thread = thread::Builder::new().name(NAME.to_owned()).spawn(run);
-        let thread = thread.map_err(|source| StoreError::Thread { name: NAME.to_owned(), source })?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        let thread = thread.map_err(|source| StoreError::Thread {
+            name: NAME.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 

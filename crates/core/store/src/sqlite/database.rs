@@ -1,5 +1,6 @@
-//! A database file of ours, for whoever keeps another one or checks this one: how it is made and opened, what fails in it, its log by
-//! frames, and the repairs that only the store can make. Nothing here is needed to use a store.
+//! A database file of ours, for whoever keeps another one or checks this one: how it is made and
+//! opened, what fails in it, its log by frames, and the repairs that only the store can make.
+//! Nothing here is needed to use a store.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -37,10 +38,13 @@ pub fn mend_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
     )?;
     let missing = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let missing: Vec<(i64, i64)> = missing.collect::<Result<_, _>>()?;
-    missing.into_iter().try_for_each(|(key, steps)| lineage::begin(connection, key, steps + 1))
+    missing
+        .into_iter()
+        .try_for_each(|(key, steps)| lineage::begin(connection, key, steps + 1))
 }
 
-/// Checks that every logged request of a conversation can be made whole, and says how many there are.
+/// Checks that every logged request of a conversation can be made whole, and says how many there
+/// are.
 pub fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64, SqliteFailure> {
     let outlines = requests::outlines(connection, id)?;
     let key = rows::key(connection, id)?;
@@ -49,7 +53,9 @@ pub fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64,
     for outline in &outlines {
         let number = outline.summary.number;
         if !has_text(connection, outline.tools)? {
-            return Err(SqliteFailure::Damaged(format!("the tools of request {number} are gone")));
+            return Err(SqliteFailure::Damaged(format!(
+                "the tools of request {number} are gone"
+            )));
         }
         for segment in &outline.segments {
             if seen.insert((segment.message, segment.hash))
@@ -57,7 +63,9 @@ pub fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64,
                 && !has_text(connection, segment.hash)?
             {
                 let message = segment.message;
-                return Err(SqliteFailure::Damaged(format!("message `{message}` of request {number} is gone")));
+                return Err(SqliteFailure::Damaged(format!(
+                    "message `{message}` of request {number} is gone"
+                )));
             }
         }
     }
@@ -65,10 +73,13 @@ pub fn requests(connection: &mut Connection, id: &ConversationId) -> Result<u64,
 }
 
 fn has_text(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFailure> {
-    Ok(connection.prepare_cached("SELECT 1 FROM texts WHERE hash = ?1")?.exists([&hash.0])?)
+    Ok(connection
+        .prepare_cached("SELECT 1 FROM texts WHERE hash = ?1")?
+        .exists([&hash.0])?)
 }
 
-/// Removes what killed processes left, unless one that is at work may still need it. Gives what was removed.
+/// Removes what killed processes left, unless one that is at work may still need it. Gives what was
+/// removed.
 pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     let mut remove = |path: PathBuf| -> std::io::Result<()> {
@@ -78,7 +89,8 @@ pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<
         }
         Ok(())
     };
-    // A restore has the database alone; one that was killed before its last step left the old database in place.
+    // A restore has the database alone; one that was killed before its last step left the old
+    // database in place.
     if let Ok(_nobody_restores) = DatabaseUse::together(database, Duration::ZERO) {
         remove(beside(database, ".new"))?;
     }

@@ -30,7 +30,9 @@ impl SqliteFailure {
         match self {
             Self::Sqlite(error) => error.to_string(),
             Self::Damaged(detail) => detail.clone(),
-            Self::NewerFormat(found) => format!("its format is {found}, which is newer than this haft"),
+            Self::NewerFormat(found) => {
+                format!("its format is {found}, which is newer than this haft")
+            }
             Self::Store(error) => error.to_string(),
         }
     }
@@ -68,10 +70,15 @@ impl DatabaseFile {
     pub fn explain(&self, failure: SqliteFailure) -> StoreError {
         match failure {
             SqliteFailure::Sqlite(error) => self.explain_sqlite(error),
-            SqliteFailure::Damaged(detail) => StoreError::Damaged { path: self.path.clone(), detail },
-            SqliteFailure::NewerFormat(found) => {
-                StoreError::NewerFormat { path: self.path.clone(), found, known: FORMAT }
-            }
+            SqliteFailure::Damaged(detail) => StoreError::Damaged {
+                path: self.path.clone(),
+                detail,
+            },
+            SqliteFailure::NewerFormat(found) => StoreError::NewerFormat {
+                path: self.path.clone(),
+                found,
+                known: FORMAT,
+            },
             SqliteFailure::Store(error) => error,
         }
     }
@@ -79,22 +86,37 @@ impl DatabaseFile {
     fn explain_sqlite(&self, error: rusqlite::Error) -> StoreError {
         let path = self.path.clone();
         if is_unreadable_value(&error) {
-            return StoreError::Damaged { path, detail: error.to_string() };
+            return StoreError::Damaged {
+                path,
+                detail: error.to_string(),
+            };
         }
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                StoreError::LockTimeout { what: Locked::Database(path), holder: None, waited: self.lock_timeout }
-            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::LockTimeout {
+                what: Locked::Database(path),
+                holder: None,
+                waited: self.lock_timeout,
+            },
             Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
-            Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, detail: error.to_string() },
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged {
+                path,
+                detail: error.to_string(),
+            },
             Some(
                 ErrorCode::SystemIoFailure
                 | ErrorCode::DiskFull
                 | ErrorCode::CannotOpen
                 | ErrorCode::ReadOnly
                 | ErrorCode::PermissionDenied,
-            ) => StoreError::Io { action: "use the database", path, source: io_error(error) },
-            _ => StoreError::Database { path, source: Box::new(error) },
+            ) => StoreError::Io {
+                action: "use the database",
+                path,
+                source: io_error(error),
+            },
+            _ => StoreError::Database {
+                path,
+                source: Box::new(error),
+            },
         }
     }
 }
@@ -102,9 +124,13 @@ impl DatabaseFile {
 /// What the system said, with what helps.
 fn io_error(error: rusqlite::Error) -> io::Error {
     let code = error.sqlite_error().map(|error| error.extended_code);
-    // SQLite calls it an I/O error when the file that its processes share cannot grow, for which there is hardly another reason.
+    // SQLite calls it an I/O error when the file that its processes share cannot grow, for which
+    // there is hardly another reason.
     if code == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
-        return io::Error::new(io::ErrorKind::StorageFull, format!("{error}; the disk seems to be full"));
+        return io::Error::new(
+            io::ErrorKind::StorageFull,
+            format!("{error}; the disk seems to be full"),
+        );
     }
     io::Error::other(error)
 }

@@ -1,8 +1,9 @@
-//! The full-text index: a database of its own beside the conversations, made from them and made again when it is lost.
+//! The full-text index: a database of its own beside the conversations, made from them and made
+//! again when it is lost.
 //!
-//! Invariant: the index holds the messages and revisions up to the keys it names, and nothing else. Entries are the terms of
-//! [`terms_of_body`]; the text itself stands in the conversations only. It is filled when nothing else is to be done and before a
-//! search answers, never by an append.
+//! Invariant: the index holds the messages and revisions up to the keys it names, and nothing else.
+//! Entries are the terms of [`terms_of_body`]; the text itself stands in the conversations only. It
+//! is filled when nothing else is to be done and before a search answers, never by an append.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ use crate::worker::Idle;
 
 /// Counts up when entries are made in another way: an older index is made anew.
 const VERSION: i32 = 1;
-/// Messages in one transaction: few enough that a search, or the end of the process, need not wait for it.
+/// Messages in one transaction: few enough that a search, or the end of the process, need not wait
+/// for it.
 const BATCH: i64 = 256;
 /// Candidates read at once.
 const CANDIDATES: u32 = 200;
@@ -61,7 +63,9 @@ pub fn path_of(database: &Path) -> PathBuf {
 /// Removes the index of a database; it is made again when it is needed.
 pub fn remove(database: &Path) -> std::io::Result<()> {
     let path = path_of(database);
-    ["-wal", "-shm", ""].iter().try_for_each(|addition| files::remove(&files::beside(&path, addition)))
+    ["-wal", "-shm", ""]
+        .iter()
+        .try_for_each(|addition| files::remove(&files::beside(&path, addition)))
 }
 
 impl IndexThread {
@@ -71,7 +75,9 @@ impl IndexThread {
 
     /// Indexes one batch. What goes wrong here is reported by the next search.
     pub(super) fn fill_a_little(&mut self) -> Idle {
-        self.connections().and_then(Connections::fill).unwrap_or(Idle::Done)
+        self.connections()
+            .and_then(Connections::fill)
+            .unwrap_or(Idle::Done)
     }
 
     /// Indexes what is new, then looks for the items.
@@ -109,9 +115,15 @@ impl IndexThread {
         match open_index(&self.place) {
             Err(SqliteFailure::Sqlite(error)) if is_damage(&error) => {
                 self.start_over()?;
-                Ok(Connections { conversations, index: open_index(&self.place)? })
+                Ok(Connections {
+                    conversations,
+                    index: open_index(&self.place)?,
+                })
             }
-            index => Ok(Connections { conversations, index: index? }),
+            index => Ok(Connections {
+                conversations,
+                index: index?,
+            }),
         }
     }
 
@@ -119,13 +131,21 @@ impl IndexThread {
         self.open = None;
         remove(&self.place.path).map_err(|source| {
             let path = path_of(&self.place.path);
-            StoreError::Io { action: "remove the damaged index", path, source }.into()
+            StoreError::Io {
+                action: "remove the damaged index",
+                path,
+                source,
+            }
+            .into()
         })
     }
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
@@ -150,12 +170,17 @@ fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
 }
 
 impl Connections {
-    /// Indexes at most [`BATCH`] messages and revisions. Another process may be doing the same: who comes second finds it done.
+    /// Indexes at most [`BATCH`] messages and revisions. Another process may be doing the same: who
+    /// comes second finds it done.
     fn fill(&mut self) -> Result<Idle, SqliteFailure> {
-        let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self
+            .index
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         let progress = "SELECT message, hash, revision FROM progress";
-        let (mut message, hash, mut revision): (i64, Option<[u8; 16]>, i64) =
-            transaction.query_row(progress, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let (mut message, hash, mut revision): (i64, Option<[u8; 16]>, i64) = transaction
+            .query_row(progress, [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
         if !are_the_same(&self.conversations, message, hash)? {
             transaction.execute_batch(
                 "INSERT INTO entries (entries) VALUES ('delete-all');
@@ -167,14 +192,22 @@ impl Connections {
         let mut left = BATCH;
         // Messages first: a revision is indexed after what it revises.
         let sql = "SELECT key, hash, body FROM messages WHERE key > ?1 ORDER BY key LIMIT ?2";
-        for row in self.conversations.prepare_cached(sql)?.query_and_then((message, left), read_new)? {
+        for row in self
+            .conversations
+            .prepare_cached(sql)?
+            .query_and_then((message, left), read_new)?
+        {
             let new = row?;
             add(&transaction, new.key, &new.terms)?;
             (message, last_hash) = (new.key, Some(new.hash.0));
             left -= 1;
         }
         let sql = "SELECT key, hash, body FROM revisions WHERE key > ?1 ORDER BY key LIMIT ?2";
-        for row in self.conversations.prepare_cached(sql)?.query_and_then((revision, left), read_new)? {
+        for row in self
+            .conversations
+            .prepare_cached(sql)?
+            .query_and_then((revision, left), read_new)?
+        {
             let new = row?;
             add(&transaction, -new.key, &new.terms)?;
             revision = new.key;
@@ -204,13 +237,16 @@ impl Connections {
         let mut seen = std::collections::HashSet::new();
         let mut offset = 0;
         while hits.len() < limit {
-            let rows = statement.query_map((&wanted, CANDIDATES, offset), |row| row.get::<_, i64>(0))?;
+            let rows =
+                statement.query_map((&wanted, CANDIDATES, offset), |row| row.get::<_, i64>(0))?;
             let candidates = rows.collect::<Result<Vec<_>, _>>()?;
             for candidate in &candidates {
                 if hits.len() >= limit {
                     break;
                 }
-                let Some(at) = owner(&self.conversations, *candidate)? else { continue };
+                let Some(at) = owner(&self.conversations, *candidate)? else {
+                    continue;
+                };
                 // The message and its revisions are entries of their own.
                 if seen.insert(at) {
                     hits.extend(hit(&self.conversations, at, items, place)?);
@@ -226,8 +262,14 @@ impl Connections {
 }
 
 /// Whether the last message indexed is still what it was. It is not when a backup was restored.
-fn are_the_same(conversations: &Connection, message: i64, hash: Option<[u8; 16]>) -> Result<bool, SqliteFailure> {
-    let Some(hash) = hash else { return Ok(message == 0) };
+fn are_the_same(
+    conversations: &Connection,
+    message: i64,
+    hash: Option<[u8; 16]>,
+) -> Result<bool, SqliteFailure> {
+    let Some(hash) = hash else {
+        return Ok(message == 0);
+    };
     let there = conversations
         .prepare_cached("SELECT hash FROM messages WHERE key = ?1")?
         .query_row([message], |row| row.get::<_, [u8; 16]>(0))
@@ -244,11 +286,17 @@ struct New {
 
 fn read_new(row: &rusqlite::Row<'_>) -> Result<New, SqliteFailure> {
     let (key, hash) = (row.get(0)?, ContentHash(row.get(1)?));
-    Ok(New { key, hash, terms: terms_of_body(rows::text(row, 2)?) })
+    Ok(New {
+        key,
+        hash,
+        terms: terms_of_body(rows::text(row, 2)?),
+    })
 }
 
 fn add(index: &Connection, key: i64, terms: &str) -> Result<(), SqliteFailure> {
-    index.prepare_cached("INSERT INTO entries (rowid, terms) VALUES (?1, ?2)")?.execute((key, terms))?;
+    index
+        .prepare_cached("INSERT INTO entries (rowid, terms) VALUES (?1, ?2)")?
+        .execute((key, terms))?;
     Ok(())
 }
 
@@ -259,10 +307,14 @@ fn owner(conversations: &Connection, entry: i64) -> Result<Option<(i64, i64)>, S
         0.. => "SELECT conversation, position FROM messages WHERE key = ?1",
     };
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    Ok(conversations.prepare_cached(sql)?.query_row([entry.abs()], read).optional()?)
+    Ok(conversations
+        .prepare_cached(sql)?
+        .query_row([entry.abs()], read)
+        .optional()?)
 }
 
-/// The message at this place as a conversation of the scope has it: its own one if that is in scope, else a fork of it.
+/// The message at this place as a conversation of the scope has it: its own one if that is in
+/// scope, else a fork of it.
 fn hit(
     conversations: &Connection,
     (source, position): (i64, i64),
@@ -277,9 +329,16 @@ fn hit(
     );
     let mut statement = conversations.prepare_cached(&sql)?;
     let mut rows = statement.query((place.namespace(), source, position))?;
-    let Some(row) = rows.next()? else { return Ok(None) };
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
     let (conversation, key) = (rows::listed(row)?, row.get(6)?);
-    let message = lineage::messages(conversations, (key, &conversation.id), MessageSpan::at(position))?.pop();
+    let message = lineage::messages(
+        conversations,
+        (key, &conversation.id),
+        MessageSpan::at(position),
+    )?
+    .pop();
     Ok(message.and_then(|message| SearchHit::in_message(conversation, &message, items)))
 }
 
@@ -302,7 +361,11 @@ fn named(
     {
         let (name, description) = (rows::text(row, 1)?, rows::text(row, 6)?);
         if let Some(snippet) = name_snippet(name, description, items) {
-            hits.push(SearchHit { conversation: rows::listed(row)?, message: None, snippet });
+            hits.push(SearchHit {
+                conversation: rows::listed(row)?,
+                message: None,
+                snippet,
+            });
         }
     }
     Ok(hits)

@@ -1,7 +1,9 @@
-//! The messages of a conversation, wherever their rows stand: its own, and those it shares with what it was forked from.
+//! The messages of a conversation, wherever their rows stand: its own, and those it shares with
+//! what it was forked from.
 //!
-//! Invariant: the sources of a conversation are read oldest first, each up to its last position; positions of one source end
-//! where those of the next begin, so that reading them in this order is reading the conversation in order.
+//! Invariant: the sources of a conversation are read oldest first, each up to its last position;
+//! positions of one source end where those of the next begin, so that reading them in this order is
+//! reading the conversation in order.
 
 use std::collections::HashMap;
 
@@ -14,7 +16,11 @@ use crate::error::StoreError;
 use crate::message::MessageSpan;
 
 /// Makes a new conversation the last source of itself.
-pub(super) fn begin(connection: &Connection, conversation: i64, step: i64) -> Result<(), SqliteFailure> {
+pub(super) fn begin(
+    connection: &Connection,
+    conversation: i64,
+    step: i64,
+) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO lineage (conversation, step, source, last_position, last_revision, last_fact)
@@ -25,7 +31,12 @@ pub(super) fn begin(connection: &Connection, conversation: i64, step: i64) -> Re
 }
 
 /// Gives a new conversation the sources of its parent, up to a position, as they are now.
-pub(super) fn inherit(connection: &Connection, child: i64, parent: i64, last: i64) -> Result<(), SqliteFailure> {
+pub(super) fn inherit(
+    connection: &Connection,
+    child: i64,
+    parent: i64,
+    last: i64,
+) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO lineage (conversation, step, source, last_position, last_revision, last_fact)
@@ -60,13 +71,23 @@ pub(super) fn messages(
             Some(body) => body,
             None => rows::text(row, 1)?,
         };
-        rows::decode(|| format!("message {position} of conversation `{id}`"), body)
+        rows::decode(
+            || format!("message {position} of conversation `{id}`"),
+            body,
+        )
     };
-    statement.query_and_then((key, span.first, span.last), read)?.collect()
+    statement
+        .query_and_then((key, span.first, span.last), read)?
+        .collect()
 }
 
-/// The newest revision of each message of a span that has one, by position. Those made in a fork count over those it shares.
-fn revised(connection: &Connection, key: i64, span: MessageSpan) -> Result<HashMap<i64, String>, SqliteFailure> {
+/// The newest revision of each message of a span that has one, by position. Those made in a fork
+/// count over those it shares.
+fn revised(
+    connection: &Connection,
+    key: i64,
+    span: MessageSpan,
+) -> Result<HashMap<i64, String>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT revisions.position, revisions.body FROM lineage CROSS JOIN revisions
          ON revisions.conversation = lineage.source AND revisions.position <= lineage.last_position
@@ -74,7 +95,9 @@ fn revised(connection: &Connection, key: i64, span: MessageSpan) -> Result<HashM
          WHERE lineage.conversation = ?1 AND revisions.position BETWEEN ?2 AND ?3
          ORDER BY lineage.step, revisions.key",
     )?;
-    let rows = statement.query_map((key, span.first, span.last), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows = statement.query_map((key, span.first, span.last), |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -91,7 +114,9 @@ pub(super) fn find(
                 AND messages.position <= lineage.last_position
              WHERE lineage.conversation = ?1",
         )?
-        .query_row((conversation, rows::encode_short_id(short_id)), |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row((conversation, rows::encode_short_id(short_id)), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
     let read = |(position, id): (i64, String)| Ok((position, rows::decode_message_id(&id)?));
     found.map(read).transpose()
@@ -105,7 +130,11 @@ pub(super) fn position(
 ) -> Result<i64, SqliteFailure> {
     match find(connection, key, message.short())? {
         Some((position, found)) if found == message => Ok(position),
-        Some(_) | None => Err(StoreError::UnknownMessage { conversation: id.clone(), message }.into()),
+        Some(_) | None => Err(StoreError::UnknownMessage {
+            conversation: id.clone(),
+            message,
+        }
+        .into()),
     }
 }
 
@@ -122,7 +151,9 @@ pub(super) fn first_body(
                 AND messages.position <= lineage.last_position
              WHERE lineage.conversation = ?1",
         )?
-        .query_row((conversation, rows::encode_short_id(short_id)), |row| row.get(0))
+        .query_row((conversation, rows::encode_short_id(short_id)), |row| {
+            row.get(0)
+        })
         .optional()?;
     Ok(body)
 }
@@ -141,6 +172,11 @@ pub(super) fn stored_as(
                 AND messages.position <= lineage.last_position
              WHERE lineage.conversation = ?1 AND messages.message_id = ?3 AND messages.hash = ?4",
         )?
-        .exists((conversation, rows::encode_short_id(message.short()), message.to_string(), &hash.0))?;
+        .exists((
+            conversation,
+            rows::encode_short_id(message.short()),
+            message.to_string(),
+            &hash.0,
+        ))?;
     Ok(stored)
 }

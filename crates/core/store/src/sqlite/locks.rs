@@ -1,8 +1,10 @@
-//! Who may write to a conversation, between processes: one file a conversation, locked by the system and gone when unlocked.
+//! Who may write to a conversation, between processes: one file a conversation, locked by the
+//! system and gone when unlocked.
 //!
-//! Invariant: a file that a right was taken on is the one that stands under its name, so two processes never have the right on
-//! two files of one name. The system gives a dead process's locks back, so nothing has to be cleaned up after a kill; what the
-//! file says of its holder is for people only.
+//! Invariant: a file that a right was taken on is the one that stands under its name, so two
+//! processes never have the right on two files of one name. The system gives a dead process's locks
+//! back, so nothing has to be cleaned up after a kill; what the file says of its holder is for
+//! people only.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -45,8 +47,8 @@ pub(super) struct Right {
 
 impl Drop for Right {
     fn drop(&mut self) {
-        // Removed while it is still locked: who waits for it finds that it has no name any more, and takes the next one.
-        // A file that stays is no harm, it only lies about.
+        // Removed while it is still locked: who waits for it finds that it has no name any more,
+        // and takes the next one. A file that stays is no harm, it only lies about.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -69,14 +71,19 @@ impl Drop for KeptWriteLock {
 
 impl SqliteLocks {
     pub(super) fn new(database: &Path, timeout: Duration) -> Self {
-        Self { folder: folder(database), timeout, held: Mutex::default() }
+        Self {
+            folder: folder(database),
+            timeout,
+            held: Mutex::default(),
+        }
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, HashSet<ConversationId>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right for one write: at once where this store keeps it, else as soon as nobody else has it. Blocks.
+    /// The right for one write: at once where this store keeps it, else as soon as nobody else has
+    /// it. Blocks.
     pub(super) fn for_one_write(
         &self,
         conversation: &ConversationId,
@@ -110,7 +117,11 @@ impl SqliteLocks {
                 Tried::Taken(right) => {
                     self.held().insert(conversation.clone());
                     let (locks, conversation) = (Arc::clone(self), conversation.clone());
-                    return Ok(KeptWriteLock { locks, conversation, right: Some(right) });
+                    return Ok(KeptWriteLock {
+                        locks,
+                        conversation,
+                        right: Some(right),
+                    });
                 }
                 Tried::HeldBy(holder) if started.elapsed() >= timeout => {
                     return Err(timed_out(conversation, holder, timeout));
@@ -121,14 +132,28 @@ impl SqliteLocks {
     }
 
     fn try_take(&self, conversation: &ConversationId, now: Timestamp) -> Result<Tried, StoreError> {
-        let path = self.folder.join(ContentHash::of(conversation.as_str().as_bytes()).to_string());
+        let path = self
+            .folder
+            .join(ContentHash::of(conversation.as_str().as_bytes()).to_string());
         let holder = Holder::this_process(now);
-        try_take(path.clone(), &holder).map_err(|source| StoreError::Io { action: "lock", path, source })
+        try_take(path.clone(), &holder).map_err(|source| StoreError::Io {
+            action: "lock",
+            path,
+            source,
+        })
     }
 }
 
-fn timed_out(conversation: &ConversationId, holder: Option<Holder>, waited: Duration) -> StoreError {
-    StoreError::LockTimeout { what: Locked::Conversation(conversation.clone()), holder, waited }
+fn timed_out(
+    conversation: &ConversationId,
+    holder: Option<Holder>,
+    waited: Duration,
+) -> StoreError {
+    StoreError::LockTimeout {
+        what: Locked::Conversation(conversation.clone()),
+        holder,
+        waited,
+    }
 }
 
 /// Where the locks of a database lie.
@@ -191,7 +216,8 @@ pub(super) struct DatabaseUse {
     _file: File,
 }
 
-/// The use of the database: shared by all who have it open, alone for who puts another in its place.
+/// The use of the database: shared by all who have it open, alone for who puts another in its
+/// place.
 const DATABASE: &str = "database";
 /// The making of backups.
 const BACKUP: &str = "backup";
@@ -199,12 +225,16 @@ const BACKUP: &str = "backup";
 impl DatabaseUse {
     /// The database together with others; waits while somebody has it alone.
     pub(super) fn together(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
-        wait_for(database, timeout, || take(database, DATABASE, File::try_lock_shared))
+        wait_for(database, timeout, || {
+            take(database, DATABASE, File::try_lock_shared)
+        })
     }
 
     /// The database alone, or not at all.
     pub(super) fn alone(database: &Path) -> Result<Self, StoreError> {
-        take(database, DATABASE, File::try_lock)?.ok_or_else(|| StoreError::InUse { path: database.to_path_buf() })
+        take(database, DATABASE, File::try_lock)?.ok_or_else(|| StoreError::InUse {
+            path: database.to_path_buf(),
+        })
     }
 
     /// The making of backups; waits while another process makes one.
@@ -224,7 +254,11 @@ fn wait_for(
             Some(taken) => return Ok(taken),
             None if started.elapsed() >= timeout => {
                 let what = Locked::Database(database.to_path_buf());
-                return Err(StoreError::LockTimeout { what, holder: None, waited: timeout });
+                return Err(StoreError::LockTimeout {
+                    what,
+                    holder: None,
+                    waited: timeout,
+                });
             }
             None => std::thread::sleep(PATIENCE),
         }
@@ -238,7 +272,11 @@ fn take(
 ) -> Result<Option<DatabaseUse>, StoreError> {
     let folder = folder(database);
     let path = folder.join(name);
-    let failed = |path: &Path, source| StoreError::Io { action: "lock", path: path.to_path_buf(), source };
+    let failed = |path: &Path, source| StoreError::Io {
+        action: "lock",
+        path: path.to_path_buf(),
+        source,
+    };
     haft_files::create_folder(&folder).map_err(|source| failed(&folder, source))?;
     let file = haft_files::open(&path).map_err(|source| failed(&path, source))?;
     match lock(&file) {

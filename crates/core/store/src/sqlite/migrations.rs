@@ -1,4 +1,5 @@
-//! Numbered changes of the format. A released one is never edited: the next change is the next number.
+//! Numbered changes of the format. A released one is never edited: the next change is the next
+//! number.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -35,7 +36,8 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteFailure> 
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    // A newer process may have been faster; what it wrote is refused by the next check, not turned back here.
+    // A newer process may have been faster; what it wrote is refused by the next check, not turned
+    // back here.
     transaction.pragma_update(None, "user_version", format.max(FORMAT))?;
     transaction.commit()?;
     Ok(())

@@ -1,4 +1,5 @@
-//! Finding or making the database file, and checking that it is ours before anything is changed in it.
+//! Finding or making the database file, and checking that it is ours before anything is changed in
+//! it.
 //!
 //! Invariant: a file that is not a haft database, or has a newer format, is left as it was.
 
@@ -14,11 +15,15 @@ use super::failure::{DatabaseFile, SqliteFailure};
 use super::migrations::{APPLICATION_ID, FORMAT, identity, migrate};
 use crate::error::StoreError;
 
-/// Older versions can corrupt a database in WAL mode when two connections write and checkpoint at the same moment.
-const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is needed");
+/// Older versions can corrupt a database in WAL mode when two connections write and checkpoint at
+/// the same moment.
+const _: () = assert!(
+    rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003,
+    "SQLite 3.51.3 or newer is needed"
+);
 
-/// Closing any handle of a file drops this process's locks on it, also those of another connection; so no two threads may be
-/// between creating a file and opening it.
+/// Closing any handle of a file drops this process's locks on it, also those of another connection;
+/// so no two threads may be between creating a file and opening it.
 static CREATING: Mutex<()> = Mutex::new(());
 
 /// What a connection is for.
@@ -43,16 +48,19 @@ fn open_existing(place: &DatabaseFile, purpose: Purpose) -> Result<Connection, S
     let mut connection = Connection::open_with_flags(&place.path, flags)?;
     connection.busy_timeout(place.lock_timeout)?;
     check_ours(&connection, place)?;
-    // The schema is data too: a damaged or hostile one must not run functions, and cells are checked before they are used.
+    // The schema is data too: a damaged or hostile one must not run functions, and cells are
+    // checked before they are used.
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "cell_size_check", "ON")?;
-    // A quarter of SQLite's own: the pages are in the system's cache too, and each connection has a cache.
+    // A quarter of SQLite's own: the pages are in the system's cache too, and each connection has a
+    // cache.
     connection.pragma_update(None, "cache_size", -512)?;
     match purpose {
         Purpose::Write => {
             use_wal(&connection, place)?;
             connection.pragma_update(None, "synchronous", "FULL")?;
-            // On macOS a plain sync leaves the data in the drive's cache; elsewhere this does nothing.
+            // On macOS a plain sync leaves the data in the drive's cache; elsewhere this does
+            // nothing.
             connection.pragma_update(None, "fullfsync", "ON")?;
             connection.pragma_update(None, "checkpoint_fullfsync", "ON")?;
             connection.pragma_update(None, "foreign_keys", "ON")?;
@@ -71,27 +79,44 @@ fn check_ours(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqlit
     let connection = connection.unchecked_transaction()?;
     let (application, format) = identity(&connection)?;
     if application != APPLICATION_ID {
-        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let tables: i64 =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         // An empty file is what a kill right after creating it leaves.
         if (application, format, tables) != (0, 0, 0) {
             return Err(StoreError::NotADatabase { path }.into());
         }
     } else if format > FORMAT {
-        return Err(StoreError::NewerFormat { path, found: format, known: FORMAT }.into());
+        return Err(StoreError::NewerFormat {
+            path,
+            found: format,
+            known: FORMAT,
+        }
+        .into());
     }
     Ok(())
 }
 
-/// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the waiting is here.
+/// Switches to write-ahead logging. SQLite does not wait for another process doing the same, so the
+/// waiting is here.
 pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let started = Instant::now();
     loop {
-        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0)) {
+        match connection
+            .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))
+        {
             Ok(mode) if mode == "wal" => return Ok(()),
-            // Not every file system can do it, and without it readers and writers would block each other.
+            // Not every file system can do it, and without it readers and writers would block each
+            // other.
             Ok(mode) => {
-                let source = format!("its journal mode stays `{mode}` instead of `wal`; put it on a local disk").into();
-                return Err(StoreError::Database { path: place.path.clone(), source }.into());
+                let source = format!(
+                    "its journal mode stays `{mode}` instead of `wal`; put it on a local disk"
+                )
+                .into();
+                return Err(StoreError::Database {
+                    path: place.path.clone(),
+                    source,
+                }
+                .into());
             }
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
@@ -106,18 +131,24 @@ pub fn use_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), Sqli
 
 /// Creates the file and its folders, readable by their owner only, unless they exist.
 pub fn create_file(path: &Path) -> Result<(), StoreError> {
-    let failed = |action, path: &Path, source| StoreError::Io { action, path: path.to_path_buf(), source };
+    let failed = |action, path: &Path, source| StoreError::Io {
+        action,
+        path: path.to_path_buf(),
+        source,
+    };
     let folder = haft_files::folder_of(path);
     let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
     if path.exists() {
         return Ok(());
     }
-    haft_files::create_folder(folder).map_err(|error| failed("create the folder", folder, error))?;
+    haft_files::create_folder(folder)
+        .map_err(|error| failed("create the folder", folder, error))?;
     match haft_files::create_new(path) {
         Ok(file) => {
             // The name of the file must survive a power cut as well as its content.
             drop(file);
-            haft_files::sync_folder(folder).map_err(|error| failed("save the folder", folder, error))
+            haft_files::sync_folder(folder)
+                .map_err(|error| failed("save the folder", folder, error))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("create", path, error)),

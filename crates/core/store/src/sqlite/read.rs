@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::failure::SqliteFailure;
 use super::lineage;
 use super::rows::{self, LISTED_COLUMNS};
-use crate::conversation::{Conversation, ConversationMatch, ConversationRow, Namespace, OwnedScope, namespace_name};
+use crate::conversation::{
+    Conversation, ConversationMatch, ConversationRow, Namespace, OwnedScope, namespace_name,
+};
 use crate::document::ConversationDocument;
 use crate::fact::Fact;
 use crate::message::{MessagePage, MessageSpan, PageEnd};
@@ -19,18 +21,26 @@ use crate::statistics::Totals;
 pub(super) const PARAMETER: &str = "?1";
 
 /// The conversation with this id.
-pub(super) fn get(connection: &Connection, id: &ConversationId) -> Result<Option<Conversation>, SqliteFailure> {
+pub(super) fn get(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<Option<Conversation>, SqliteFailure> {
     Ok(rows::conversation(connection, id)?.map(|(_, conversation)| conversation))
 }
 
 /// The conversations of a namespace, of all, or of the trash.
-pub(super) fn list(connection: &Connection, place: &OwnedScope) -> Result<Vec<ConversationRow>, SqliteFailure> {
+pub(super) fn list(
+    connection: &Connection,
+    place: &OwnedScope,
+) -> Result<Vec<ConversationRow>, SqliteFailure> {
     let sql = format!(
         "SELECT {LISTED_COLUMNS} FROM conversations WHERE {} ORDER BY updated_at DESC, key DESC",
         place.condition(PARAMETER)
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_and_then([place.namespace()], rows::listed)?.collect()
+    statement
+        .query_and_then([place.namespace()], rows::listed)?
+        .collect()
 }
 
 /// What a person means by this text.
@@ -45,10 +55,14 @@ pub(super) fn find(
     let transaction = connection.transaction()?;
     let exactly = |id: &ConversationId| {
         let found = match place {
-            OwnedScope::Namespace(_) | OwnedScope::Everywhere => rows::conversation(&transaction, id),
+            OwnedScope::Namespace(_) | OwnedScope::Everywhere => {
+                rows::conversation(&transaction, id)
+            }
             OwnedScope::Trash => rows::trashed(&transaction, id),
         };
-        found.map(|found| found.map(|(_, conversation)| ConversationMatch::One(Box::new(conversation))))
+        found.map(|found| {
+            found.map(|(_, conversation)| ConversationMatch::One(Box::new(conversation)))
+        })
     };
     if let Some(exact) = exactly(&ConversationId::new(text))? {
         return Ok(exact);
@@ -71,9 +85,14 @@ pub(super) fn find(
 }
 
 /// The messages of a conversation.
-pub(super) fn messages(connection: &mut Connection, id: &ConversationId) -> Result<Vec<Message>, SqliteFailure> {
+pub(super) fn messages(
+    connection: &mut Connection,
+    id: &ConversationId,
+) -> Result<Vec<Message>, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Some(key) = rows::find_key(&transaction, id)? else { return Ok(Vec::new()) };
+    let Some(key) = rows::find_key(&transaction, id)? else {
+        return Ok(Vec::new());
+    };
     lineage::messages(&transaction, (key, id), MessageSpan::ALL)
 }
 
@@ -85,25 +104,42 @@ pub(super) fn page(
     most: usize,
 ) -> Result<MessagePage, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Some((key, conversation)) = rows::conversation(&transaction, id)? else { return Ok(MessagePage::default()) };
+    let Some((key, conversation)) = rows::conversation(&transaction, id)? else {
+        return Ok(MessagePage::default());
+    };
     let (first, span) = MessageSpan::of_page(end, most, conversation.messages);
-    Ok(MessagePage { first, messages: lineage::messages(&transaction, (key, id), span)? })
+    Ok(MessagePage {
+        first,
+        messages: lineage::messages(&transaction, (key, id), span)?,
+    })
 }
 
 /// What was noted of a conversation.
-pub(super) fn facts(connection: &Connection, id: &ConversationId) -> Result<Vec<Fact>, SqliteFailure> {
+pub(super) fn facts(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<Vec<Fact>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT facts.body FROM conversations CROSS JOIN lineage ON lineage.conversation = conversations.key
          CROSS JOIN facts ON facts.conversation = lineage.source AND facts.position <= lineage.last_position
             AND facts.key <= lineage.last_fact
          WHERE conversations.id = ?1 AND deleted_at IS NULL ORDER BY lineage.step, facts.key",
     )?;
-    let read = |row: &rusqlite::Row<'_>| rows::decode(|| format!("a fact of conversation `{id}`"), rows::text(row, 0)?);
+    let read = |row: &rusqlite::Row<'_>| {
+        rows::decode(
+            || format!("a fact of conversation `{id}`"),
+            rows::text(row, 0)?,
+        )
+    };
     statement.query_and_then([id.as_str()], read)?.collect()
 }
 
 /// A document.
-pub(super) fn state(connection: &Connection, id: &ConversationId, name: &str) -> Result<Option<Value>, SqliteFailure> {
+pub(super) fn state(
+    connection: &Connection,
+    id: &ConversationId,
+    name: &str,
+) -> Result<Option<Value>, SqliteFailure> {
     let text: Option<String> = connection
         .prepare_cached(
             "SELECT value FROM states
@@ -111,7 +147,13 @@ pub(super) fn state(connection: &Connection, id: &ConversationId, name: &str) ->
         )?
         .query_row((id.as_str(), name), |row| row.get(0))
         .optional()?;
-    text.map(|text| rows::decode(|| format!("the state `{name}` of conversation `{id}`"), &text)).transpose()
+    text.map(|text| {
+        rows::decode(
+            || format!("the state `{name}` of conversation `{id}`"),
+            &text,
+        )
+    })
+    .transpose()
 }
 
 /// The documents kept under these names.
@@ -128,7 +170,10 @@ pub(super) fn states(
     for row in statement.query_map((id.as_str(),), |row| Ok((row.get(0)?, row.get(1)?)))? {
         let (name, text): (String, String) = row?;
         if names.contains(&name) {
-            let value = rows::decode(|| format!("the state `{name}` of conversation `{id}`"), &text)?;
+            let value = rows::decode(
+                || format!("the state `{name}` of conversation `{id}`"),
+                &text,
+            )?;
             found.insert(name, value);
         }
     }
@@ -145,11 +190,20 @@ pub(super) fn project_state(
         .prepare_cached("SELECT value FROM project_states WHERE namespace = ?1 AND name = ?2")?
         .query_row((namespace, name), |row| row.get(0))
         .optional()?;
-    text.map(|text| rows::decode(|| format!("the state `{name}` of namespace `{namespace}`"), &text)).transpose()
+    text.map(|text| {
+        rows::decode(
+            || format!("the state `{name}` of namespace `{namespace}`"),
+            &text,
+        )
+    })
+    .transpose()
 }
 
 /// The current conversation of a namespace.
-pub(super) fn current(connection: &Connection, namespace: &str) -> Result<Option<ConversationId>, SqliteFailure> {
+pub(super) fn current(
+    connection: &Connection,
+    namespace: &str,
+) -> Result<Option<ConversationId>, SqliteFailure> {
     let id: Option<String> = connection
         .prepare_cached(
             "SELECT id FROM current_conversations JOIN conversations ON key = conversation
@@ -174,7 +228,11 @@ pub(super) fn namespaces(connection: &mut Connection) -> Result<Vec<Namespace>, 
     let read = |row: &rusqlite::Row<'_>| {
         let namespace: String = row.get(0)?;
         let current = current(&transaction, &namespace)?;
-        Ok(Namespace { conversations: rows::decode_count(row.get(1)?)?, namespace, current })
+        Ok(Namespace {
+            conversations: rows::decode_count(row.get(1)?)?,
+            namespace,
+            current,
+        })
     };
     statement.query_and_then([], read)?.collect()
 }
@@ -185,7 +243,9 @@ pub(super) fn export(
     id: &ConversationId,
 ) -> Result<Option<ConversationDocument>, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Some((key, conversation)) = rows::conversation(&transaction, id)? else { return Ok(None) };
+    let Some((key, conversation)) = rows::conversation(&transaction, id)? else {
+        return Ok(None);
+    };
     let messages = lineage::messages(&transaction, (key, id), MessageSpan::ALL)?;
     Ok(Some(conversation.into_document(messages)))
 }
@@ -194,7 +254,11 @@ pub(super) fn export(
 pub(super) fn totals(connection: &mut Connection) -> Result<Totals, SqliteFailure> {
     let transaction = connection.transaction()?;
     let count = |sql: &str| -> Result<u64, SqliteFailure> {
-        Ok(rows::decode_count(transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?)?)
+        Ok(rows::decode_count(
+            transaction
+                .prepare_cached(sql)?
+                .query_row([], |row| row.get(0))?,
+        )?)
     };
     Ok(Totals {
         conversations: count("SELECT count(*) FROM conversations WHERE deleted_at IS NULL")?,

@@ -1,7 +1,7 @@
 //! The request log in SQLite: deltas in order, texts once each.
 //!
-//! Invariant: what a request refers to is stored in the same transaction as the request, so every logged request can be
-//! made whole again.
+//! Invariant: what a request refers to is stored in the same transaction as the request, so every
+//! logged request can be made whole again.
 
 use haft_types::{ContentHash, ConversationId, Message, Segment, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -25,7 +25,8 @@ pub(super) fn log(
     let (key, number) = count_request(&transaction, id)?;
     let mut segments = match remembered.take_before(key, number) {
         Some(segments) => segments,
-        None => segments_of(&transaction, key, number - 1)?.map_or_else(Vec::new, |(segments, _)| segments),
+        None => segments_of(&transaction, key, number - 1)?
+            .map_or_else(Vec::new, |(segments, _)| segments),
     };
 
     let request = &sent.request;
@@ -34,7 +35,9 @@ pub(super) fn log(
     for segment in &request.segments[kept..] {
         added.push(SegmentRef::new(segment, keep(&transaction, key, segment)?));
     }
-    keep_text(&transaction, request.tools.hash, || rows::encode("a list of tools", &request.tools.specs))?;
+    keep_text(&transaction, request.tools.hash, || {
+        rows::encode("a list of tools", &request.tools.specs)
+    })?;
     let delta = RequestDelta::new(&segments, sent, added);
     if let (Some(hash), Some(encoding)) = (delta.encoding(), &sent.encoding) {
         keep_text(&transaction, hash, || Ok(encoding.to_string()))?;
@@ -51,7 +54,10 @@ pub(super) fn log(
     Ok(rows::decode_count(number)?)
 }
 
-fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i64), SqliteFailure> {
+fn count_request(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<(i64, i64), SqliteFailure> {
     connection
         .prepare_cached(
             "UPDATE conversations SET requests = requests + 1 WHERE id = ?1 AND deleted_at IS NULL
@@ -63,12 +69,23 @@ fn count_request(connection: &Connection, id: &ConversationId) -> Result<(i64, i
 }
 
 /// Makes sure that what the segment holds is stored, and says where.
-fn keep(connection: &Connection, conversation: i64, segment: &Segment) -> Result<SegmentSource, SqliteFailure> {
+fn keep(
+    connection: &Connection,
+    conversation: i64,
+    segment: &Segment,
+) -> Result<SegmentSource, SqliteFailure> {
     let message = &segment.entry.message;
-    if lineage::stored_as(connection, conversation, message.message_id, segment.entry.hash)? {
+    if lineage::stored_as(
+        connection,
+        conversation,
+        message.message_id,
+        segment.entry.hash,
+    )? {
         return Ok(SegmentSource::Message);
     }
-    keep_text(connection, segment.entry.hash, || rows::encode("a message", message))?;
+    keep_text(connection, segment.entry.hash, || {
+        rows::encode("a message", message)
+    })?;
     Ok(SegmentSource::Text)
 }
 
@@ -77,8 +94,13 @@ fn keep_text(
     hash: ContentHash,
     text: impl FnOnce() -> Result<String, StoreError>,
 ) -> Result<(), SqliteFailure> {
-    if !connection.prepare_cached("SELECT 1 FROM texts WHERE hash = ?1")?.exists([&hash.0])? {
-        connection.prepare_cached("INSERT INTO texts (hash, body) VALUES (?1, ?2)")?.execute((&hash.0, text()?))?;
+    if !connection
+        .prepare_cached("SELECT 1 FROM texts WHERE hash = ?1")?
+        .exists([&hash.0])?
+    {
+        connection
+            .prepare_cached("INSERT INTO texts (hash, body) VALUES (?1, ?2)")?
+            .execute((&hash.0, text()?))?;
     }
     Ok(())
 }
@@ -100,28 +122,46 @@ fn segments_of(
 }
 
 fn logged(row: &Row<'_>) -> Result<LoggedRow, SqliteFailure> {
-    Ok(LoggedRow::decode(row.get(0)?, rows::text(row, 1)?, rows::text(row, 2)?)?)
+    Ok(LoggedRow::decode(
+        row.get(0)?,
+        rows::text(row, 1)?,
+        rows::text(row, 2)?,
+    )?)
 }
 
 /// The log of a conversation, a line each.
-pub(super) fn list(connection: &Connection, id: &ConversationId) -> Result<Vec<RequestSummary>, SqliteFailure> {
+pub(super) fn list(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<Vec<RequestSummary>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT number, sent_at, body FROM requests
          WHERE conversation = (SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL) ORDER BY number",
     )?;
-    statement.query_and_then([id.as_str()], |row| Ok(logged(row)?.summary()?))?.collect()
+    statement
+        .query_and_then([id.as_str()], |row| Ok(logged(row)?.summary()?))?
+        .collect()
 }
 
 /// The log of a conversation with the outlines of what was sent: one pass, no message is read.
-pub(super) fn outlines(connection: &mut Connection, id: &ConversationId) -> Result<Vec<RequestOutline>, SqliteFailure> {
+pub(super) fn outlines(
+    connection: &mut Connection,
+    id: &ConversationId,
+) -> Result<Vec<RequestOutline>, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Some((key, _)) = rows::conversation(&transaction, id)? else { return Ok(Vec::new()) };
-    let mut statement = transaction
-        .prepare_cached("SELECT number, sent_at, body FROM requests WHERE conversation = ?1 ORDER BY number")?;
+    let Some((key, _)) = rows::conversation(&transaction, id)? else {
+        return Ok(Vec::new());
+    };
+    let mut statement = transaction.prepare_cached(
+        "SELECT number, sent_at, body FROM requests WHERE conversation = ?1 ORDER BY number",
+    )?;
     let mut outlines = OutlineReader::default();
     for logged in statement.query_and_then([key], logged)? {
         let logged = logged?;
-        let encoding = outlines.missing_text(&logged).map(|hash| text(&transaction, hash)).transpose()?;
+        let encoding = outlines
+            .missing_text(&logged)
+            .map(|hash| text(&transaction, hash))
+            .transpose()?;
         outlines.take(&logged, encoding)?;
     }
     Ok(outlines.finish())
@@ -134,9 +174,15 @@ pub(super) fn get(
     number: u64,
 ) -> Result<Option<LoggedRequest>, SqliteFailure> {
     let transaction = connection.transaction()?;
-    let Ok(number) = i64::try_from(number) else { return Ok(None) };
-    let Some((key, _)) = rows::conversation(&transaction, id)? else { return Ok(None) };
-    let Some((segments, logged)) = segments_of(&transaction, key, number)? else { return Ok(None) };
+    let Ok(number) = i64::try_from(number) else {
+        return Ok(None);
+    };
+    let Some((key, _)) = rows::conversation(&transaction, id)? else {
+        return Ok(None);
+    };
+    let Some((segments, logged)) = segments_of(&transaction, key, number)? else {
+        return Ok(None);
+    };
     // The newest one before a number beyond the log is not that one.
     if logged.number != number {
         return Ok(None);
@@ -147,14 +193,24 @@ pub(super) fn get(
         whole.push((segment, message));
     }
     let tools = text(&transaction, logged.delta.tools())?;
-    let encoding = logged.delta.encoding().map(|hash| text(&transaction, hash)).transpose()?;
+    let encoding = logged
+        .delta
+        .encoding()
+        .map(|hash| text(&transaction, hash))
+        .transpose()?;
     Ok(Some(logged.into_request(whole, &tools, encoding)?))
 }
 
 /// What a segment held, checked against its hash.
-fn message_of(connection: &Connection, conversation: i64, segment: &SegmentRef) -> Result<Message, SqliteFailure> {
+fn message_of(
+    connection: &Connection,
+    conversation: i64,
+    segment: &SegmentRef,
+) -> Result<Message, SqliteFailure> {
     let body = match segment.source {
-        SegmentSource::Message => lineage::first_body(connection, conversation, segment.message_id.short())?,
+        SegmentSource::Message => {
+            lineage::first_body(connection, conversation, segment.message_id.short())?
+        }
         SegmentSource::Text => Some(text(connection, segment.hash)?),
     };
     Ok(segment.decode_message(body.as_deref())?)

@@ -8,18 +8,25 @@ use super::failure::SqliteFailure;
 use crate::conversation::{Conversation, ConversationRow};
 use crate::encoding;
 pub(super) use crate::encoding::{
-    LISTED_COLUMNS, ListedRow, MessageRow, decode_count, decode_message_id, encode, encode_short_id, encode_time,
+    LISTED_COLUMNS, ListedRow, MessageRow, decode_count, decode_message_id, encode,
+    encode_short_id, encode_time,
 };
 use crate::error::StoreError;
 
 /// A value from the JSON form we wrote; `what` names it in the error.
-pub(super) fn decode<T: DeserializeOwned>(what: impl FnOnce() -> String, text: &str) -> Result<T, SqliteFailure> {
+pub(super) fn decode<T: DeserializeOwned>(
+    what: impl FnOnce() -> String,
+    text: &str,
+) -> Result<T, SqliteFailure> {
     Ok(encoding::decode(what, text)?)
 }
 
 /// The text in a column, without a copy.
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, SqliteFailure> {
-    Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
+    Ok(row
+        .get_ref(column)?
+        .as_str()
+        .map_err(rusqlite::Error::from)?)
 }
 
 /// The row of a list: [`LISTED_COLUMNS`] first, whatever follows.
@@ -48,7 +55,8 @@ pub(super) fn conversation(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
-    let sql = format!("SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NULL");
+    let sql =
+        format!("SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NULL");
     read_conversation(connection, &sql, id)
 }
 
@@ -57,7 +65,9 @@ pub(super) fn trashed(
     connection: &Connection,
     id: &ConversationId,
 ) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
-    let sql = format!("SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NOT NULL");
+    let sql = format!(
+        "SELECT {CONVERSATION} FROM conversations WHERE id = ?1 AND deleted_at IS NOT NULL"
+    );
     read_conversation(connection, &sql, id)
 }
 
@@ -68,18 +78,24 @@ fn read_conversation(
 ) -> Result<Option<(i64, Conversation)>, SqliteFailure> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([id.as_str()])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
     let conversation = listed_row(row)?.decode_whole(row.get(7)?, text(row, 8)?, row.get(9)?)?;
     Ok(Some((row.get(6)?, conversation)))
 }
 
 /// The key of a conversation, which must exist.
 pub(super) fn key(connection: &Connection, id: &ConversationId) -> Result<i64, SqliteFailure> {
-    find_key(connection, id)?.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
+    find_key(connection, id)?
+        .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
 /// The key of a conversation.
-pub(super) fn find_key(connection: &Connection, id: &ConversationId) -> Result<Option<i64>, SqliteFailure> {
+pub(super) fn find_key(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<Option<i64>, SqliteFailure> {
     let key = connection
         .prepare_cached("SELECT key FROM conversations WHERE id = ?1 AND deleted_at IS NULL")?
         .query_row([id.as_str()], |row| row.get(0))

@@ -1,7 +1,8 @@
-//! Everything that changes the database but the request log. Each function is called within a transaction of its own.
+//! Everything that changes the database but the request log. Each function is called within a
+//! transaction of its own.
 //!
-//! Invariant: a message row is inserted once and never changed; a conversation's counters say how many messages it has, and are
-//! changed in the transaction that changes that.
+//! Invariant: a message row is inserted once and never changed; a conversation's counters say how
+//! many messages it has, and are changed in the transaction that changes that.
 
 use haft_types::{ConversationId, Message, MessageId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -17,7 +18,8 @@ use crate::error::StoreError;
 use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
-/// A transaction that has the right to write from its first statement, so that it cannot fail for that later.
+/// A transaction that has the right to write from its first statement, so that it cannot fail for
+/// that later.
 pub fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
@@ -25,11 +27,16 @@ pub fn immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteF
 /// A transaction on the conversations.
 pub(super) fn begin(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     let transaction = immediate(connection)?;
-    // A newer haft may have changed the format since this process opened the file; what is written the old way would be lost
-    // to it.
-    let format: u32 =
-        transaction.prepare_cached("SELECT user_version FROM pragma_user_version")?.query_row([], |row| row.get(0))?;
-    if format > FORMAT { Err(SqliteFailure::NewerFormat(format)) } else { Ok(transaction) }
+    // A newer haft may have changed the format since this process opened the file; what is written
+    // the old way would be lost to it.
+    let format: u32 = transaction
+        .prepare_cached("SELECT user_version FROM pragma_user_version")?
+        .query_row([], |row| row.get(0))?;
+    if format > FORMAT {
+        Err(SqliteFailure::NewerFormat(format))
+    } else {
+        Ok(transaction)
+    }
 }
 
 /// Does something to the conversations in one transaction.
@@ -64,7 +71,11 @@ pub(super) fn create(
     Ok(new)
 }
 
-fn insert_conversation(connection: &Connection, new: &Conversation, metadata: &str) -> Result<i64, SqliteFailure> {
+fn insert_conversation(
+    connection: &Connection,
+    new: &Conversation,
+    metadata: &str,
+) -> Result<i64, SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO conversations (id, namespace, name, description, metadata, created_at, updated_at, messages)
@@ -100,14 +111,20 @@ pub(super) fn append(
 }
 
 /// Makes room for one more message: the conversation's key and the new position.
-fn count_message(connection: &Connection, id: &ConversationId, now: Timestamp) -> Result<(i64, i64), SqliteFailure> {
+fn count_message(
+    connection: &Connection,
+    id: &ConversationId,
+    now: Timestamp,
+) -> Result<(i64, i64), SqliteFailure> {
     // A clock that was set back must not move a conversation down the list.
     connection
         .prepare_cached(
             "UPDATE conversations SET messages = messages + 1, updated_at = max(updated_at, ?2)
              WHERE id = ?1 AND deleted_at IS NULL RETURNING key, messages",
         )?
-        .query_row((id.as_str(), rows::encode_time(now)), |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row((id.as_str(), rows::encode_time(now)), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
@@ -119,7 +136,12 @@ fn insert_message(
     message: &MessageRow,
 ) -> Result<(), SqliteFailure> {
     if let Some((_, taken_by)) = lineage::find(connection, key, message.id.short())? {
-        return Err(StoreError::MessageIdTaken { conversation: id.clone(), message: message.id, taken_by }.into());
+        return Err(StoreError::MessageIdTaken {
+            conversation: id.clone(),
+            message: message.id,
+            taken_by,
+        }
+        .into());
     }
     connection
         .prepare_cached(
@@ -149,7 +171,10 @@ pub(super) fn update(
     let key = rows::key(connection, id)?;
     let position = lineage::position(connection, (key, id), message)?;
     let stored = lineage::messages(connection, (key, id), MessageSpan::at(position))?.pop();
-    let stored = stored.ok_or(StoreError::UnknownMessage { conversation: id.clone(), message })?;
+    let stored = stored.ok_or(StoreError::UnknownMessage {
+        conversation: id.clone(),
+        message,
+    })?;
     let revised = revision.of(stored);
     let row = MessageRow::new(&revised)?;
     connection
@@ -195,14 +220,24 @@ pub(super) fn fork(
 }
 
 /// Gives a conversation another name.
-pub(super) fn rename(connection: &Connection, id: &ConversationId, name: &str) -> Result<(), SqliteFailure> {
+pub(super) fn rename(
+    connection: &Connection,
+    id: &ConversationId,
+    name: &str,
+) -> Result<(), SqliteFailure> {
     let key = rows::key(connection, id)?;
-    connection.prepare_cached("UPDATE conversations SET name = ?2 WHERE key = ?1")?.execute((key, name))?;
+    connection
+        .prepare_cached("UPDATE conversations SET name = ?2 WHERE key = ?1")?
+        .execute((key, name))?;
     Ok(())
 }
 
 /// Puts a conversation into the trash.
-pub(super) fn delete(connection: &Connection, id: &ConversationId, now: Timestamp) -> Result<(), SqliteFailure> {
+pub(super) fn delete(
+    connection: &Connection,
+    id: &ConversationId,
+    now: Timestamp,
+) -> Result<(), SqliteFailure> {
     let key = rows::key(connection, id)?;
     connection
         .prepare_cached("UPDATE conversations SET deleted_at = ?2 WHERE key = ?1")?
@@ -211,8 +246,13 @@ pub(super) fn delete(connection: &Connection, id: &ConversationId, now: Timestam
 }
 
 /// Takes a conversation out of the trash; one that is not in it stays as it is.
-pub(super) fn restore(connection: &Connection, id: &ConversationId) -> Result<Conversation, SqliteFailure> {
-    connection.prepare_cached("UPDATE conversations SET deleted_at = NULL WHERE id = ?1")?.execute([id.as_str()])?;
+pub(super) fn restore(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<Conversation, SqliteFailure> {
+    connection
+        .prepare_cached("UPDATE conversations SET deleted_at = NULL WHERE id = ?1")?
+        .execute([id.as_str()])?;
     let restored = read::get(connection, id)?;
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
@@ -228,7 +268,9 @@ pub(super) fn note(
     let key = rows::key(connection, id)?;
     let position = lineage::position(connection, (key, id), about)?;
     connection
-        .prepare_cached("INSERT INTO facts (conversation, position, noted_at, body) VALUES (?1, ?2, ?3, ?4)")?
+        .prepare_cached(
+            "INSERT INTO facts (conversation, position, noted_at, body) VALUES (?1, ?2, ?3, ?4)",
+        )?
         .execute((key, position, rows::encode_time(now), fact))?;
     Ok(())
 }
@@ -282,12 +324,20 @@ pub(super) fn swap_project_state(
 }
 
 /// Makes a conversation current.
-pub(super) fn set_current(connection: &Connection, namespace: &str, id: &ConversationId) -> Result<(), SqliteFailure> {
+pub(super) fn set_current(
+    connection: &Connection,
+    namespace: &str,
+    id: &ConversationId,
+) -> Result<(), SqliteFailure> {
     let key = rows::key(connection, id)?;
     point_current_at(connection, namespace_name(namespace), key)
 }
 
-fn point_current_at(connection: &Connection, namespace: &str, key: i64) -> Result<(), SqliteFailure> {
+fn point_current_at(
+    connection: &Connection,
+    namespace: &str,
+    key: i64,
+) -> Result<(), SqliteFailure> {
     connection
         .prepare_cached(
             "INSERT INTO current_conversations (namespace, conversation) VALUES (?1, ?2)

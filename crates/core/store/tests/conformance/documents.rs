@@ -10,7 +10,10 @@ pub(crate) async fn an_export_is_the_documented_json(store: &dyn Store) {
     new.description = "why".into();
     new.metadata.insert("k".into(), json!(1));
     store.create(new).await.unwrap();
-    store.append(&conversation("a"), &user(1, "hello")).await.unwrap();
+    store
+        .append(&conversation("a"), &user(1, "hello"))
+        .await
+        .unwrap();
     let document = store.export(&conversation("a")).await.unwrap().unwrap();
     let text = serde_json::to_string(&document).unwrap();
     assert_eq!(
@@ -26,7 +29,10 @@ pub(crate) async fn an_export_is_the_documented_json(store: &dyn Store) {
             tick(1)
         )
     );
-    assert_eq!(serde_json::from_str::<ConversationDocument>(&text).unwrap(), document);
+    assert_eq!(
+        serde_json::from_str::<ConversationDocument>(&text).unwrap(),
+        document
+    );
 }
 
 pub(crate) async fn importing_an_export_gives_the_same_again(store: &dyn Store) {
@@ -36,18 +42,34 @@ pub(crate) async fn importing_an_export_gives_the_same_again(store: &dyn Store) 
     store.create(new).await.unwrap();
     let mut document = store.export(&conversation("a")).await.unwrap().unwrap();
     let same = store.import(document.clone(), "p").await.unwrap();
-    assert!(matches!(same, Imported::Same(conversation) if conversation.id.as_str() == "a"), "nothing to be done");
+    assert!(
+        matches!(same, Imported::Same(conversation) if conversation.id.as_str() == "a"),
+        "nothing to be done"
+    );
 
     document.id = conversation("b");
     let imported = store.import(document.clone(), "q").await.unwrap();
-    assert!(matches!(&imported, Imported::New(new) if new.namespace == "q" && new.messages == 2), "{imported:?}");
-    assert_eq!(store.export(&conversation("b")).await.unwrap().unwrap(), document, "with its times");
+    assert!(
+        matches!(&imported, Imported::New(new) if new.namespace == "q" && new.messages == 2),
+        "{imported:?}"
+    );
+    assert_eq!(
+        store.export(&conversation("b")).await.unwrap().unwrap(),
+        document,
+        "with its times"
+    );
 
     // Renamed and continued here, imported again: nothing is lost and nothing doubled.
     store.rename(&conversation("b"), "another").await.unwrap();
-    store.append(&conversation("b"), &user(3, "and on")).await.unwrap();
+    store
+        .append(&conversation("b"), &user(3, "and on"))
+        .await
+        .unwrap();
     let same = store.import(document.clone(), "q").await.unwrap();
-    assert!(matches!(&same, Imported::Same(found) if found.name == "another"), "{same:?}");
+    assert!(
+        matches!(&same, Imported::Same(found) if found.name == "another"),
+        "{same:?}"
+    );
     assert_eq!(store.messages(&conversation("b")).await.unwrap().len(), 3);
 }
 
@@ -56,18 +78,32 @@ pub(crate) async fn a_document_that_grew_adds_what_is_new(store: &dyn Store) {
     new.messages = vec![user(1, "one"), user(2, "two")];
     store.create(new).await.unwrap();
     let mut document = store.export(&conversation("a")).await.unwrap().unwrap();
-    document.messages.extend([user(3, "three"), user(4, "four")]);
+    document
+        .messages
+        .extend([user(3, "three"), user(4, "four")]);
     let grown = store.import(document.clone(), "p").await.unwrap();
-    assert!(matches!(&grown, Imported::Grown { conversation, added: 2 } if conversation.messages == 4), "{grown:?}");
-    assert_eq!(store.messages(&conversation("a")).await.unwrap(), document.messages);
+    assert!(
+        matches!(&grown, Imported::Grown { conversation, added: 2 } if conversation.messages == 4),
+        "{grown:?}"
+    );
+    assert_eq!(
+        store.messages(&conversation("a")).await.unwrap(),
+        document.messages
+    );
 
     // One that went another way is another conversation.
     document.messages[1] = user(2, "not two");
     let error = store.import(document.clone(), "p").await.unwrap_err();
-    assert!(matches!(&error, StoreError::IdTaken { id } if id.as_str() == "a"), "{error:?}");
+    assert!(
+        matches!(&error, StoreError::IdTaken { id } if id.as_str() == "a"),
+        "{error:?}"
+    );
     store.delete(&conversation("a")).await.unwrap();
     let error = store.import(document, "p").await.unwrap_err();
-    assert!(matches!(error, StoreError::IdTaken { .. }), "also while it is in the trash: {error:?}");
+    assert!(
+        matches!(error, StoreError::IdTaken { .. }),
+        "also while it is in the trash: {error:?}"
+    );
 }
 
 pub(crate) async fn a_document_with_one_message_twice_is_refused_whole(store: &dyn Store) {
@@ -81,6 +117,9 @@ pub(crate) async fn a_document_with_one_message_twice_is_refused_whole(store: &d
         messages: vec![user(1, "hello"), user(1, "hello")],
     };
     let error = store.import(document, "p").await.unwrap_err();
-    assert!(matches!(error, StoreError::MessageIdTaken { .. }), "{error:?}");
+    assert!(
+        matches!(error, StoreError::MessageIdTaken { .. }),
+        "{error:?}"
+    );
     assert_eq!(store.get(&conversation("a")).await.unwrap(), None);
 }

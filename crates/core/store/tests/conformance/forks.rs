@@ -17,117 +17,245 @@ async fn five(store: &dyn Store) -> Vec<Message> {
 }
 
 fn at(name: &str, n: u32) -> NewFork {
-    NewFork { at: Some(id(n)), ..NewFork::new(conversation(name)) }
+    NewFork {
+        at: Some(id(n)),
+        ..NewFork::new(conversation(name))
+    }
 }
 
 fn saying(text: &str) -> Revision {
-    Revision { content: Some(vec![Part::text(text)]), ..Revision::default() }
+    Revision {
+        content: Some(vec![Part::text(text)]),
+        ..Revision::default()
+    }
 }
 
 async fn texts(store: &dyn Store, name: &str) -> Vec<String> {
-    store.messages(&conversation(name)).await.unwrap().iter().map(Message::joined_text).collect()
+    store
+        .messages(&conversation(name))
+        .await
+        .unwrap()
+        .iter()
+        .map(Message::joined_text)
+        .collect()
 }
 
 pub(crate) async fn a_fork_has_the_messages_up_to_its_point(store: &dyn Store) {
     let messages = five(store).await;
     let fork = store.fork(&conversation("a"), at("b", 3)).await.unwrap();
-    assert_eq!((fork.name.as_str(), fork.namespace.as_str(), fork.messages), ("Conversation a (fork)", "p", 3));
-    assert_eq!(fork.metadata["forked_from"], json!({"conversation": "a", "messages": 3}));
+    assert_eq!(
+        (fork.name.as_str(), fork.namespace.as_str(), fork.messages),
+        ("Conversation a (fork)", "p", 3)
+    );
+    assert_eq!(
+        fork.metadata["forked_from"],
+        json!({"conversation": "a", "messages": 3})
+    );
     assert_eq!(store.get(&fork.id).await.unwrap(), Some(fork));
-    assert_eq!(store.messages(&conversation("b")).await.unwrap(), messages[..3], "with their ids");
+    assert_eq!(
+        store.messages(&conversation("b")).await.unwrap(),
+        messages[..3],
+        "with their ids"
+    );
 
-    store.append(&conversation("b"), &user(10, "its own")).await.unwrap();
-    store.append(&conversation("a"), &user(6, "6")).await.unwrap();
+    store
+        .append(&conversation("b"), &user(10, "its own"))
+        .await
+        .unwrap();
+    store
+        .append(&conversation("a"), &user(6, "6"))
+        .await
+        .unwrap();
     assert_eq!(texts(store, "b").await, ["1", "2", "3", "its own"]);
     assert_eq!(texts(store, "a").await, ["1", "2", "3", "4", "5", "6"]);
-    let page = store.page(&conversation("b"), PageEnd::Newest, 2).await.unwrap();
+    let page = store
+        .page(&conversation("b"), PageEnd::Newest, 2)
+        .await
+        .unwrap();
     assert_eq!((page.earlier(), page.messages.len()), (2, 2));
-    assert_eq!((page.messages[0].joined_text().as_str(), page.messages[1].joined_text().as_str()), ("3", "its own"));
-    assert_eq!(store.export(&conversation("b")).await.unwrap().unwrap().messages.len(), 4);
+    assert_eq!(
+        (
+            page.messages[0].joined_text().as_str(),
+            page.messages[1].joined_text().as_str()
+        ),
+        ("3", "its own")
+    );
+    assert_eq!(
+        store
+            .export(&conversation("b"))
+            .await
+            .unwrap()
+            .unwrap()
+            .messages
+            .len(),
+        4
+    );
 }
 
 pub(crate) async fn a_fork_of_a_fork_reads_all_it_shares(store: &dyn Store) {
     five(store).await;
     store.fork(&conversation("a"), at("b", 3)).await.unwrap();
-    store.append(&conversation("b"), &user(10, "b1")).await.unwrap();
-    store.append(&conversation("b"), &user(11, "b2")).await.unwrap();
+    store
+        .append(&conversation("b"), &user(10, "b1"))
+        .await
+        .unwrap();
+    store
+        .append(&conversation("b"), &user(11, "b2"))
+        .await
+        .unwrap();
     store.fork(&conversation("b"), at("c", 10)).await.unwrap();
-    store.append(&conversation("c"), &user(20, "c1")).await.unwrap();
+    store
+        .append(&conversation("c"), &user(20, "c1"))
+        .await
+        .unwrap();
     assert_eq!(texts(store, "c").await, ["1", "2", "3", "b1", "c1"]);
     // Before where the other one began.
     store.fork(&conversation("c"), at("d", 2)).await.unwrap();
-    store.append(&conversation("d"), &user(3, "another third")).await.unwrap();
+    store
+        .append(&conversation("d"), &user(3, "another third"))
+        .await
+        .unwrap();
     assert_eq!(texts(store, "d").await, ["1", "2", "another third"]);
     // At the end, and once more.
-    store.fork(&conversation("c"), NewFork::new(conversation("e"))).await.unwrap();
-    store.fork(&conversation("e"), NewFork::new(conversation("f"))).await.unwrap();
+    store
+        .fork(&conversation("c"), NewFork::new(conversation("e")))
+        .await
+        .unwrap();
+    store
+        .fork(&conversation("e"), NewFork::new(conversation("f")))
+        .await
+        .unwrap();
     assert_eq!(texts(store, "f").await, ["1", "2", "3", "b1", "c1"]);
 }
 
 pub(crate) async fn what_is_shared_keeps_its_ids_for_itself(store: &dyn Store) {
     five(store).await;
     store.fork(&conversation("a"), at("b", 3)).await.unwrap();
-    let taken = store.append(&conversation("b"), &user(2, "again")).await.unwrap_err();
-    assert!(matches!(taken, StoreError::MessageIdTaken { taken_by, .. } if taken_by == id(2)), "{taken:?}");
-    store.append(&conversation("b"), &user(4, "not shared")).await.unwrap();
+    let taken = store
+        .append(&conversation("b"), &user(2, "again"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(taken, StoreError::MessageIdTaken { taken_by, .. } if taken_by == id(2)),
+        "{taken:?}"
+    );
+    store
+        .append(&conversation("b"), &user(4, "not shared"))
+        .await
+        .unwrap();
     assert_eq!(texts(store, "b").await, ["1", "2", "3", "not shared"]);
 }
 
 pub(crate) async fn neither_side_of_a_fork_sees_the_others_revisions(store: &dyn Store) {
     five(store).await;
     let (a, b) = (conversation("a"), conversation("b"));
-    store.update(&a, id(1), saying("1 before the fork")).await.unwrap();
+    store
+        .update(&a, id(1), saying("1 before the fork"))
+        .await
+        .unwrap();
     store.fork(&a, at("b", 3)).await.unwrap();
     store.update(&a, id(1), saying("1 of a")).await.unwrap();
     store.update(&a, id(2), saying("2 of a")).await.unwrap();
     store.update(&b, id(2), saying("2 of b")).await.unwrap();
     store.update(&b, id(3), saying("3 of b")).await.unwrap();
     assert_eq!(texts(store, "a").await, ["1 of a", "2 of a", "3", "4", "5"]);
-    assert_eq!(texts(store, "b").await, ["1 before the fork", "2 of b", "3 of b"]);
+    assert_eq!(
+        texts(store, "b").await,
+        ["1 before the fork", "2 of b", "3 of b"]
+    );
     store.fork(&b, at("c", 2)).await.unwrap();
-    store.update(&b, id(2), saying("2 of b, later")).await.unwrap();
+    store
+        .update(&b, id(2), saying("2 of b, later"))
+        .await
+        .unwrap();
     assert_eq!(texts(store, "c").await, ["1 before the fork", "2 of b"]);
-    let unknown = store.update(&b, id(4), saying("not its own")).await.unwrap_err();
-    assert!(matches!(unknown, StoreError::UnknownMessage { .. }), "{unknown:?}");
+    let unknown = store
+        .update(&b, id(4), saying("not its own"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(unknown, StoreError::UnknownMessage { .. }),
+        "{unknown:?}"
+    );
 }
 
 pub(crate) async fn a_fork_takes_facts_and_states_of_that_moment(store: &dyn Store) {
     five(store).await;
     let (a, b) = (conversation("a"), conversation("b"));
-    let begun = |n| Fact::ToolStarted { message_id: id(n), call_id: format!("call {n}") };
+    let begun = |n| Fact::ToolStarted {
+        message_id: id(n),
+        call_id: format!("call {n}"),
+    };
     store.note(&a, begun(2)).await.unwrap();
     store.note(&a, begun(5)).await.unwrap();
-    store.set_state(&a, "todo", json!(["before"])).await.unwrap();
+    store
+        .set_state(&a, "todo", json!(["before"]))
+        .await
+        .unwrap();
     store.fork(&a, at("b", 3)).await.unwrap();
     store.note(&a, begun(3)).await.unwrap();
     store.set_state(&a, "todo", json!(["after"])).await.unwrap();
     assert_eq!(store.facts(&b).await.unwrap(), [begun(2)]);
-    assert_eq!(store.state(&b, "todo").await.unwrap(), Some(json!(["before"])));
-    let ended = Fact::TurnEnded { message_id: id(3), outcome: Outcome::Completed };
+    assert_eq!(
+        store.state(&b, "todo").await.unwrap(),
+        Some(json!(["before"]))
+    );
+    let ended = Fact::TurnEnded {
+        message_id: id(3),
+        outcome: Outcome::Completed,
+    };
     store.note(&b, ended.clone()).await.unwrap();
     store.set_state(&b, "todo", json!([])).await.unwrap();
     assert_eq!(store.facts(&b).await.unwrap(), [begun(2), ended]);
-    assert_eq!(store.facts(&a).await.unwrap(), [begun(2), begun(5), begun(3)]);
-    assert_eq!(store.state(&a, "todo").await.unwrap(), Some(json!(["after"])));
+    assert_eq!(
+        store.facts(&a).await.unwrap(),
+        [begun(2), begun(5), begun(3)]
+    );
+    assert_eq!(
+        store.state(&a, "todo").await.unwrap(),
+        Some(json!(["after"]))
+    );
 }
 
 pub(crate) async fn a_fork_outlives_what_it_came_from(store: &dyn Store) {
     five(store).await;
-    let fork = NewFork { name: Some("own name".into()), make_current: true, ..at("b", 2) };
+    let fork = NewFork {
+        name: Some("own name".into()),
+        make_current: true,
+        ..at("b", 2)
+    };
     store.fork(&conversation("a"), fork).await.unwrap();
     assert_eq!(store.current("p").await.unwrap(), Some(conversation("b")));
     store.delete(&conversation("a")).await.unwrap();
     assert_eq!(texts(store, "b").await, ["1", "2"]);
-    assert_eq!(store.get(&conversation("b")).await.unwrap().unwrap().name, "own name");
+    assert_eq!(
+        store.get(&conversation("b")).await.unwrap().unwrap().name,
+        "own name"
+    );
 }
 
 pub(crate) async fn a_fork_that_cannot_be_made_leaves_nothing(store: &dyn Store) {
     five(store).await;
-    let taken = store.fork(&conversation("a"), NewFork::new(conversation("a"))).await.unwrap_err();
+    let taken = store
+        .fork(&conversation("a"), NewFork::new(conversation("a")))
+        .await
+        .unwrap_err();
     assert!(matches!(taken, StoreError::IdTaken { .. }), "{taken:?}");
-    let unknown = store.fork(&conversation("a"), at("b", 99)).await.unwrap_err();
-    assert!(matches!(unknown, StoreError::UnknownMessage { .. }), "{unknown:?}");
-    let invalid = store.fork(&conversation("a"), NewFork::new(conversation(""))).await.unwrap_err();
-    assert!(matches!(invalid, StoreError::InvalidId { .. }), "{invalid:?}");
+    let unknown = store
+        .fork(&conversation("a"), at("b", 99))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(unknown, StoreError::UnknownMessage { .. }),
+        "{unknown:?}"
+    );
+    let invalid = store
+        .fork(&conversation("a"), NewFork::new(conversation("")))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(invalid, StoreError::InvalidId { .. }),
+        "{invalid:?}"
+    );
     assert_eq!(store.get(&conversation("b")).await.unwrap(), None);
 }

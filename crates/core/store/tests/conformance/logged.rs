@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_types::{Api, Entry, Layer, Message, Request, Segment, SentSegment, TokenCounter, ToolSet, ToolSpec};
+use haft_types::{
+    Api, Entry, Layer, Message, Request, Segment, SentSegment, TokenCounter, ToolSet, ToolSpec,
+};
 use serde_json::json;
 
 use super::values::conversation;
@@ -17,23 +19,31 @@ impl TokenCounter for ByteCounter {
     }
 }
 
-/// A request of these messages: the first is the system layer, the last the current one and a boundary.
+/// A request of these messages: the first is the system layer, the last the current one and a
+/// boundary.
 ///
 /// # Panics
 /// Without messages.
 pub fn sent(messages: &[&Message]) -> SentRequest {
     let last = messages.len() - 1;
-    let segments = messages.iter().enumerate().map(|(index, &message)| Segment {
-        layer: match index {
-            0 => Layer::System,
-            index if index == last => Layer::Current,
-            _ => Layer::History,
-        },
-        owner: if index == 0 { "system" } else { "history" },
-        entry: Entry::new(message.clone(), &ByteCounter),
-        boundary: index == last,
-    });
-    let spec = ToolSpec { name: "t".into(), description: "d".into(), parameters: json!({"z": 1, "a": 2}) };
+    let segments = messages
+        .iter()
+        .enumerate()
+        .map(|(index, &message)| Segment {
+            layer: match index {
+                0 => Layer::System,
+                index if index == last => Layer::Current,
+                _ => Layer::History,
+            },
+            owner: if index == 0 { "system" } else { "history" },
+            entry: Entry::new(message.clone(), &ByteCounter),
+            boundary: index == last,
+        });
+    let spec = ToolSpec {
+        name: "t".into(),
+        description: "d".into(),
+        parameters: json!({"z": 1, "a": 2}),
+    };
     let request = Request {
         segments: segments.collect(),
         tools: ToolSet::new(vec![spec], &ByteCounter),
@@ -49,31 +59,57 @@ pub fn sent(messages: &[&Message]) -> SentRequest {
     }
 }
 
-/// Checks that request `number` of a conversation reads back as it was sent, whole and as an outline.
+/// Checks that request `number` of a conversation reads back as it was sent, whole and as an
+/// outline.
 ///
 /// # Panics
 /// When it does not.
 pub async fn assert_logged(store: &dyn Store, name: &str, number: u64, sent: &SentRequest) {
-    let logged = store.request(&conversation(name), number).await.unwrap().unwrap();
+    let logged = store
+        .request(&conversation(name), number)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(logged.segments.len(), sent.request.segments.len());
     for (got, want) in logged.segments.iter().zip(&sent.request.segments) {
-        assert_eq!((got.layer, got.owner.as_str(), got.boundary), (want.layer, want.owner, want.boundary));
-        assert_eq!((&got.message, got.hash, got.tokens), (&want.entry.message, want.entry.hash, want.entry.tokens));
+        assert_eq!(
+            (got.layer, got.owner.as_str(), got.boundary),
+            (want.layer, want.owner, want.boundary)
+        );
+        assert_eq!(
+            (&got.message, got.hash, got.tokens),
+            (&want.entry.message, want.entry.hash, want.entry.tokens)
+        );
     }
     assert_eq!(logged.tools, sent.request.tools.specs);
     assert_eq!(logged.max_output_tokens, sent.request.max_output_tokens);
     assert_eq!(logged.cache_key, sent.request.cache_key);
-    assert_eq!((logged.summary.number, logged.summary.tokens), (number, sent.request.tokens()));
-    assert_eq!((&logged.encoding, &logged.summary.cause), (&sent.encoding, &sent.cause));
+    assert_eq!(
+        (logged.summary.number, logged.summary.tokens),
+        (number, sent.request.tokens())
+    );
+    assert_eq!(
+        (&logged.encoding, &logged.summary.cause),
+        (&sent.encoding, &sent.cause)
+    );
     assert_outlined(store, name, &logged).await;
 }
 
 /// The outline of a request says the same as the request itself.
 async fn assert_outlined(store: &dyn Store, name: &str, logged: &LoggedRequest) {
     let outlines = store.request_outlines(&conversation(name)).await.unwrap();
-    let outline = outlines.iter().find(|outline| outline.summary.number == logged.summary.number).unwrap();
-    assert_eq!((&outline.summary, &outline.encoding), (&logged.summary, &logged.encoding));
-    assert_eq!(outline.tools, ToolSet::new(logged.tools.clone(), &ByteCounter).hash);
+    let outline = outlines
+        .iter()
+        .find(|outline| outline.summary.number == logged.summary.number)
+        .unwrap();
+    assert_eq!(
+        (&outline.summary, &outline.encoding),
+        (&logged.summary, &logged.encoding)
+    );
+    assert_eq!(
+        outline.tools,
+        ToolSet::new(logged.tools.clone(), &ByteCounter).hash
+    );
     let of_logged = |segment: &LoggedSegment| SentSegment {
         layer: segment.layer,
         owner: segment.owner.clone().into(),
@@ -82,5 +118,8 @@ async fn assert_outlined(store: &dyn Store, name: &str, logged: &LoggedRequest) 
         tokens: segment.tokens,
         boundary: segment.boundary,
     };
-    assert_eq!(outline.segments, logged.segments.iter().map(of_logged).collect::<Vec<_>>());
+    assert_eq!(
+        outline.segments,
+        logged.segments.iter().map(of_logged).collect::<Vec<_>>()
+    );
 }

@@ -17,7 +17,9 @@ pub(crate) async fn requests_are_made_whole_again(store: &dyn Store) {
     for message in &messages {
         store.append(&a, message).await.unwrap();
     }
-    let [one, two, three, four] = messages.as_slice() else { unreachable!() };
+    let [one, two, three, four] = messages.as_slice() else {
+        unreachable!()
+    };
     let all = [
         sent(&[&system, one]),
         sent(&[&system, one, two, three]),
@@ -32,9 +34,18 @@ pub(crate) async fn requests_are_made_whole_again(store: &dyn Store) {
     }
     store.flush().await.unwrap();
     let log = store.requests(&a).await.unwrap();
-    assert_eq!(log.iter().map(|line| line.kept).collect::<Vec<_>>(), [0, 2, 4, 0, 2, 2]);
-    assert_eq!(log.iter().map(|line| line.segments).collect::<Vec<_>>(), [2, 4, 5, 3, 2, 2]);
-    assert_eq!(log.iter().map(|line| line.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(
+        log.iter().map(|line| line.kept).collect::<Vec<_>>(),
+        [0, 2, 4, 0, 2, 2]
+    );
+    assert_eq!(
+        log.iter().map(|line| line.segments).collect::<Vec<_>>(),
+        [2, 4, 5, 3, 2, 2]
+    );
+    assert_eq!(
+        log.iter().map(|line| line.number).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 6]
+    );
     for (number, request) in (1..).zip(&all) {
         assert_logged(store, "a", number, request).await;
         // Here none of the messages are stored: all of them came from the engine.
@@ -52,8 +63,20 @@ pub(crate) async fn a_changed_message_is_logged_as_it_was_sent(store: &dyn Store
     let cleared = user(1, "[cleared]");
     let first = sent(&[&user(9, "system"), &whole]);
     let second = sent(&[&user(9, "system"), &cleared]);
-    assert_eq!(store.log_request(&conversation("a"), first.clone()).await.unwrap(), 1);
-    assert_eq!(store.log_request(&conversation("a"), second.clone()).await.unwrap(), 2);
+    assert_eq!(
+        store
+            .log_request(&conversation("a"), first.clone())
+            .await
+            .unwrap(),
+        1
+    );
+    assert_eq!(
+        store
+            .log_request(&conversation("a"), second.clone())
+            .await
+            .unwrap(),
+        2
+    );
     assert_logged(store, "a", 1, &first).await;
     assert_logged(store, "a", 2, &second).await;
     assert_eq!(store.messages(&conversation("a")).await.unwrap(), [whole]);
@@ -63,7 +86,10 @@ pub(crate) async fn a_failed_write_nobody_waited_for_is_told_by_flush(store: &dy
     store.flush().await.unwrap();
     drop(store.log_request(&conversation("nobody"), sent(&[&user(1, "one")])));
     let error = store.flush().await.unwrap_err();
-    assert!(matches!(error, StoreError::UnknownConversation { .. }), "{error:?}");
+    assert!(
+        matches!(error, StoreError::UnknownConversation { .. }),
+        "{error:?}"
+    );
     store.flush().await.unwrap();
 }
 
@@ -73,15 +99,38 @@ pub(crate) async fn a_request_of_a_fork_is_made_whole_from_what_it_shares(store:
     for message in &messages {
         store.append(&conversation("a"), message).await.unwrap();
     }
-    let fork = NewFork { at: Some(id(2)), ..NewFork::new(conversation("b")) };
+    let fork = NewFork {
+        at: Some(id(2)),
+        ..NewFork::new(conversation("b"))
+    };
     store.fork(&conversation("a"), fork).await.unwrap();
-    store.append(&conversation("b"), &user(4, "its own")).await.unwrap();
+    store
+        .append(&conversation("b"), &user(4, "its own"))
+        .await
+        .unwrap();
     let request = sent(&[&messages[0], &messages[1], &user(4, "its own")]);
-    assert_eq!(store.log_request(&conversation("b"), request.clone()).await.unwrap(), 1, "its log is its own");
+    assert_eq!(
+        store
+            .log_request(&conversation("b"), request.clone())
+            .await
+            .unwrap(),
+        1,
+        "its log is its own"
+    );
     assert_logged(store, "b", 1, &request).await;
     // What becomes of the other one later changes nothing.
     let content = Some(vec![Part::text("revised")]);
-    store.update(&conversation("a"), id(1), Revision { content, ..Revision::default() }).await.unwrap();
+    store
+        .update(
+            &conversation("a"),
+            id(1),
+            Revision {
+                content,
+                ..Revision::default()
+            },
+        )
+        .await
+        .unwrap();
     store.delete(&conversation("a")).await.unwrap();
     assert_logged(store, "b", 1, &request).await;
 }
@@ -91,11 +140,27 @@ pub(crate) async fn a_revised_message_is_logged_as_it_was_sent(store: &dyn Store
     let before = user(1, "before");
     store.append(&conversation("a"), &before).await.unwrap();
     let first = sent(&[&before]);
-    store.log_request(&conversation("a"), first.clone()).await.unwrap();
+    store
+        .log_request(&conversation("a"), first.clone())
+        .await
+        .unwrap();
     let content = Some(vec![Part::text("after")]);
-    let after = store.update(&conversation("a"), id(1), Revision { content, ..Revision::default() }).await.unwrap();
+    let after = store
+        .update(
+            &conversation("a"),
+            id(1),
+            Revision {
+                content,
+                ..Revision::default()
+            },
+        )
+        .await
+        .unwrap();
     let second = sent(&[&after]);
-    store.log_request(&conversation("a"), second.clone()).await.unwrap();
+    store
+        .log_request(&conversation("a"), second.clone())
+        .await
+        .unwrap();
     assert_logged(store, "a", 1, &first).await;
     assert_logged(store, "a", 2, &second).await;
 }

@@ -4,14 +4,24 @@ use haft_types::{Envelope, Message, Part, Role, Thinking, ToolCall, ToolResult};
 
 use super::create;
 use super::values::{conversation, id, tick, user};
-use crate::{ConversationScope, NewConversation, NewFork, Revision, SearchHit, SearchQuery, Store, StoreError};
+use crate::{
+    ConversationScope, NewConversation, NewFork, Revision, SearchHit, SearchQuery, Store,
+    StoreError,
+};
 
 async fn search(store: &dyn Store, text: &str) -> Vec<SearchHit> {
     search_in(store, text, ConversationScope::Everywhere).await
 }
 
 async fn search_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) -> Vec<SearchHit> {
-    store.search(SearchQuery { text, scope, limit: 20 }).await.unwrap()
+    store
+        .search(SearchQuery {
+            text,
+            scope,
+            limit: 20,
+        })
+        .await
+        .unwrap()
 }
 
 /// Each hit as `conversation/message number`.
@@ -19,7 +29,10 @@ fn places(hits: &[SearchHit]) -> Vec<String> {
     let mut places: Vec<String> = hits
         .iter()
         .map(|hit| {
-            let message = hit.message.as_ref().map_or(0, |message| message.message_id.short().0);
+            let message = hit
+                .message
+                .as_ref()
+                .map_or(0, |message| message.message_id.short().0);
             format!("{}/{message}", hit.conversation.id)
         })
         .collect();
@@ -28,7 +41,10 @@ fn places(hits: &[SearchHit]) -> Vec<String> {
 }
 
 async fn say(store: &dyn Store, name: &str, n: u32, text: &str) {
-    store.append(&conversation(name), &user(n, text)).await.unwrap();
+    store
+        .append(&conversation(name), &user(n, text))
+        .await
+        .unwrap();
 }
 
 pub(crate) async fn words_are_found_in_messages(store: &dyn Store) {
@@ -36,25 +52,55 @@ pub(crate) async fn words_are_found_in_messages(store: &dyn Store) {
     create(store, "b", "q").await;
     say(store, "a", 1, "Why does the Login test fail?").await;
     say(store, "a", 2, "The password is checked twice.").await;
-    say(store, "b", 3, "Login works; see `check_password()` in auth/loginForm.ts").await;
+    say(
+        store,
+        "b",
+        3,
+        "Login works; see `check_password()` in auth/loginForm.ts",
+    )
+    .await;
     assert_eq!(places(&search(store, "login").await), ["a/1", "b/3"]);
     assert_eq!(places(&search(store, "LOGIN test").await), ["a/1"]);
-    assert_eq!(places(&search(store, "test login").await), ["a/1"], "in any order");
+    assert_eq!(
+        places(&search(store, "test login").await),
+        ["a/1"],
+        "in any order"
+    );
     assert_eq!(places(&search(store, "\"login test\"").await), ["a/1"]);
-    assert_eq!(places(&search(store, "\"test login\"").await), [""; 0], "quoted in this order only");
+    assert_eq!(
+        places(&search(store, "\"test login\"").await),
+        [""; 0],
+        "quoted in this order only"
+    );
     assert_eq!(places(&search(store, "check_password").await), ["b/3"]);
-    assert_eq!(places(&search(store, "form").await), ["b/3"], "part of a name");
+    assert_eq!(
+        places(&search(store, "form").await),
+        ["b/3"],
+        "part of a name"
+    );
     assert_eq!(places(&search(store, "pass*").await), ["a/2", "b/3"]);
     assert_eq!(places(&search(store, "pass").await), [""; 0]);
-    assert_eq!(places(&search_in(store, "login", ConversationScope::Namespace("q")).await), ["b/3"]);
+    assert_eq!(
+        places(&search_in(store, "login", ConversationScope::Namespace("q")).await),
+        ["b/3"]
+    );
     let hits = search(store, "twice").await;
-    assert_eq!(hits[0].snippet.marked("[", "]"), "The password is checked [twice].");
+    assert_eq!(
+        hits[0].snippet.marked("[", "]"),
+        "The password is checked [twice]."
+    );
     assert_eq!(hits[0].conversation.name, "Conversation a");
     // What is said later is found as well.
     say(store, "a", 4, "one more Login").await;
     assert_eq!(places(&search(store, "login").await), ["a/1", "a/4", "b/3"]);
-    let most =
-        store.search(SearchQuery { text: "login", scope: ConversationScope::Everywhere, limit: 2 }).await.unwrap();
+    let most = store
+        .search(SearchQuery {
+            text: "login",
+            scope: ConversationScope::Everywhere,
+            limit: 2,
+        })
+        .await
+        .unwrap();
     assert_eq!(most.len(), 2);
 }
 
@@ -67,11 +113,18 @@ pub(crate) async fn chinese_is_found_without_spaces(store: &dyn Store) {
     assert_eq!(places(&search(store, "提交代码").await), ["a/1"]);
     assert_eq!(places(&search(store, "运行测试").await), ["a/1"]);
     assert_eq!(places(&search(store, "测试运行").await), [""; 0]);
-    assert_eq!(places(&search(store, "码").await), ["a/1"], "one character, at the end of a sentence");
+    assert_eq!(
+        places(&search(store, "码").await),
+        ["a/1"],
+        "one character, at the end of a sentence"
+    );
     assert_eq!(places(&search(store, "败").await), ["a/2"]);
     assert_eq!(places(&search(store, "テスト").await), ["a/3"]);
     assert_eq!(places(&search(store, "테스트").await), ["a/3"]);
-    assert_eq!(search(store, "登录").await[0].snippet.marked("[", "]"), "[登录]测试失败了");
+    assert_eq!(
+        search(store, "登录").await[0].snippet.marked("[", "]"),
+        "[登录]测试失败了"
+    );
 }
 
 pub(crate) async fn calls_and_results_are_found_and_reasoning_is_not(store: &dyn Store) {
@@ -82,8 +135,15 @@ pub(crate) async fn calls_and_results_are_found_and_reasoning_is_not(store: &dyn
         arguments: r#"{"command":"cargo nextest"}"#.into(),
         signature: None,
     };
-    let thinking = Thinking { text: "secretly pondering".into(), ..Thinking::default() };
-    let parts = vec![Part::Thinking(thinking), Part::text("Running."), Part::ToolCall(call)];
+    let thinking = Thinking {
+        text: "secretly pondering".into(),
+        ..Thinking::default()
+    };
+    let parts = vec![
+        Part::Thinking(thinking),
+        Part::text("Running."),
+        Part::ToolCall(call),
+    ];
     let result = ToolResult {
         tool_call_id: "c".into(),
         name: "execute_command".into(),
@@ -91,7 +151,12 @@ pub(crate) async fn calls_and_results_are_found_and_reasoning_is_not(store: &dyn
     };
     let messages = [
         Message::new(id(1), Role::Assistant, parts, tick(1)),
-        Message::new(id(2), Role::Tool, vec![Part::ToolResult(Box::new(result))], tick(2)),
+        Message::new(
+            id(2),
+            Role::Tool,
+            vec![Part::ToolResult(Box::new(result))],
+            tick(2),
+        ),
     ];
     for message in &messages {
         store.append(&conversation("a"), message).await.unwrap();
@@ -109,8 +174,16 @@ pub(crate) async fn names_and_descriptions_are_found_first(store: &dyn Store) {
     create(store, "b", "p").await;
     say(store, "b", 1, "the release is near").await;
     let hits = search(store, "release").await;
-    assert_eq!(hits.iter().map(|hit| hit.conversation.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(hits[0].snippet.marked("[", "]"), "[Release] checklist: for 登录 builds");
+    assert_eq!(
+        hits.iter()
+            .map(|hit| hit.conversation.id.as_str())
+            .collect::<Vec<_>>(),
+        ["a", "b"]
+    );
+    assert_eq!(
+        hits[0].snippet.marked("[", "]"),
+        "[Release] checklist: for 登录 builds"
+    );
     assert_eq!(places(&search(store, "release builds").await), ["a/0"]);
     assert_eq!(places(&search(store, "登录").await), ["a/0"]);
 }
@@ -119,30 +192,81 @@ pub(crate) async fn search_follows_revisions_forks_and_the_trash(store: &dyn Sto
     create(store, "a", "p").await;
     say(store, "a", 1, "an apple").await;
     say(store, "a", 2, "a pear").await;
-    store.fork(&conversation("a"), NewFork::new(conversation("b"))).await.unwrap();
-    assert_eq!(places(&search(store, "apple").await), ["a/1"], "what is shared is found once");
+    store
+        .fork(&conversation("a"), NewFork::new(conversation("b")))
+        .await
+        .unwrap();
+    assert_eq!(
+        places(&search(store, "apple").await),
+        ["a/1"],
+        "what is shared is found once"
+    );
 
     let content = Some(vec![Part::text("a cherry")]);
-    store.update(&conversation("a"), id(2), Revision { content, ..Revision::default() }).await.unwrap();
+    store
+        .update(
+            &conversation("a"),
+            id(2),
+            Revision {
+                content,
+                ..Revision::default()
+            },
+        )
+        .await
+        .unwrap();
     assert_eq!(places(&search(store, "cherry").await), ["a/2"]);
 
     store.delete(&conversation("a")).await.unwrap();
-    assert_eq!(places(&search(store, "apple").await), ["b/1"], "the fork still has it");
+    assert_eq!(
+        places(&search(store, "apple").await),
+        ["b/1"],
+        "the fork still has it"
+    );
     assert_eq!(places(&search(store, "cherry").await), [""; 0]);
-    assert_eq!(places(&search_in(store, "cherry", ConversationScope::Trash).await), ["a/2"]);
+    assert_eq!(
+        places(&search_in(store, "cherry", ConversationScope::Trash).await),
+        ["a/2"]
+    );
     store.restore(&conversation("a")).await.unwrap();
     assert_eq!(places(&search(store, "apple").await), ["a/1"]);
 }
 
 pub(crate) async fn a_search_without_words_is_an_error(store: &dyn Store) {
     for text in ["", "  ", "!? \"\" *", "()"] {
-        let error =
-            store.search(SearchQuery { text, scope: ConversationScope::Everywhere, limit: 5 }).await.unwrap_err();
-        assert!(matches!(&error, StoreError::EmptySearch { text: told } if told == text), "{error:?}");
+        let error = store
+            .search(SearchQuery {
+                text,
+                scope: ConversationScope::Everywhere,
+                limit: 5,
+            })
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, StoreError::EmptySearch { text: told } if told == text),
+            "{error:?}"
+        );
     }
     create(store, "a", "p").await;
     say(store, "a", 1, "a AND b OR NOT c: NEAR(d)").await;
-    for text in ["AND", "NOT", "a:b", "NEAR(d)", "c*", "\"unclosed", "^a", "-b", "'quoted'", "{a b}"] {
-        store.search(SearchQuery { text, scope: ConversationScope::Everywhere, limit: 5 }).await.unwrap();
+    for text in [
+        "AND",
+        "NOT",
+        "a:b",
+        "NEAR(d)",
+        "c*",
+        "\"unclosed",
+        "^a",
+        "-b",
+        "'quoted'",
+        "{a b}",
+    ] {
+        store
+            .search(SearchQuery {
+                text,
+                scope: ConversationScope::Everywhere,
+                limit: 5,
+            })
+            .await
+            .unwrap();
     }
 }

@@ -1,7 +1,9 @@
-//! What every store promises, written against the trait: the checks that each implementation runs in its own tests.
+//! What every store promises, written against the trait: the checks that each implementation runs
+//! in its own tests.
 //!
-//! Each check gets an empty store whose clock is a [`TickingClock`]. [`for_each_conformance_check`](crate::for_each_conformance_check)
-//! gives their names, so that an implementation makes a test of each:
+//! Each check gets an empty store whose clock is a [`TickingClock`].
+//! [`for_each_conformance_check`](crate::for_each_conformance_check) gives their names, so that an
+//! implementation makes a test of each:
 //!
 //! ```ignore
 //! macro_rules! on_my_store {
@@ -15,7 +17,10 @@
 //! haft_store::for_each_conformance_check!(on_my_store);
 //! ```
 
-#![expect(clippy::unwrap_used, reason = "a check that fails panics, as a test does")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a check that fails panics, as a test does"
+)]
 
 mod conversations;
 mod documents;
@@ -104,5 +109,8 @@ macro_rules! make_run {
 for_each_conformance_check!(make_run);
 
 async fn create(store: &dyn Store, id: &str, namespace: &str) {
-    store.create(NewConversation::new(conversation(id), namespace)).await.unwrap();
+    store
+        .create(NewConversation::new(conversation(id), namespace))
+        .await
+        .unwrap();
 }

@@ -39,7 +39,9 @@ pub fn conversation(id: &str) -> ConversationId {
 /// # Panics
 /// Never: every number gives an id.
 pub fn id(n: u32) -> MessageId {
-    format!("{n:08x}-0000-4000-8000-000000000000").parse().unwrap()
+    format!("{n:08x}-0000-4000-8000-000000000000")
+        .parse()
+        .unwrap()
 }
 
 /// The user's message with [`id`] and [`tick`] of `n`.

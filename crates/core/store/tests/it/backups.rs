@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use haft_store::{
-    Backup, Backups, ConversationScope, NewConversation, SearchQuery, SqliteStore, Store, StoreConfig, StoreError,
+    Backup, Backups, ConversationScope, NewConversation, SearchQuery, SqliteStore, Store,
+    StoreConfig, StoreError,
 };
 use haft_types::{Clock, Timestamp};
 
@@ -17,7 +18,12 @@ fn folder(place: &Place) -> PathBuf {
 }
 
 fn backups(place: &Place) -> Backups {
-    Backups::new(&place.path(), &folder(place), &StoreConfig::default(), TickingClock::new())
+    Backups::new(
+        &place.path(),
+        &folder(place),
+        &StoreConfig::default(),
+        TickingClock::new(),
+    )
 }
 
 /// Opens the store as a session does, with backups, and closes it again.
@@ -26,24 +32,38 @@ async fn session(place: &Place, message: Option<u32>) {
 }
 
 async fn session_at(place: &Place, message: Option<u32>, clock: Arc<dyn Clock>) {
-    let open = || SqliteStore::open(&place.path(), &StoreConfig::default(), Arc::clone(&clock)).unwrap();
+    let open =
+        || SqliteStore::open(&place.path(), &StoreConfig::default(), Arc::clone(&clock)).unwrap();
     let mut store = open();
     store.keep_backups(&folder(place)).unwrap();
-    // Waits for the backup that opening makes beside everything else, so that the message surely comes after it.
+    // Waits for the backup that opening makes beside everything else, so that the message surely
+    // comes after it.
     drop(store);
     if let Some(n) = message {
-        open().append(&conversation("a"), &user(n, &n.to_string())).await.unwrap();
+        open()
+            .append(&conversation("a"), &user(n, &n.to_string()))
+            .await
+            .unwrap();
     }
 }
 
 async fn place_with_a() -> Place {
     let place = Place::new();
-    place.open().create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    place
+        .open()
+        .create(NewConversation::new(conversation("a"), "p"))
+        .await
+        .unwrap();
     place
 }
 
 async fn count(place: &Place) -> usize {
-    place.open().messages(&conversation("a")).await.unwrap().len()
+    place
+        .open()
+        .messages(&conversation("a"))
+        .await
+        .unwrap()
+        .len()
 }
 
 #[tokio::test]
@@ -52,10 +72,18 @@ async fn opening_makes_one_if_anything_changed() {
     session(&place, Some(1)).await;
     assert_eq!(backups(&place).list().unwrap().len(), 1);
     session(&place, None).await;
-    assert_eq!(backups(&place).list().unwrap().len(), 2, "the message came after the first");
+    assert_eq!(
+        backups(&place).list().unwrap().len(),
+        2,
+        "the message came after the first"
+    );
     session(&place, None).await;
     session(&place, None).await;
-    assert_eq!(backups(&place).list().unwrap().len(), 2, "nothing changed since");
+    assert_eq!(
+        backups(&place).list().unwrap().len(),
+        2,
+        "nothing changed since"
+    );
     session(&place, Some(2)).await;
     session(&place, None).await;
     assert_eq!(backups(&place).list().unwrap().len(), 3);
@@ -90,12 +118,25 @@ async fn a_clock_set_back_neither_stops_nor_mixes_them() {
 async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
     let place = place_with_a().await;
     let store = place.open();
-    store.append(&conversation("a"), &user(1, "the apple")).await.unwrap();
+    store
+        .append(&conversation("a"), &user(1, "the apple"))
+        .await
+        .unwrap();
     let backup: Backup = backups(&place).create().unwrap();
-    assert_eq!(backups(&place).list().unwrap(), std::slice::from_ref(&backup));
+    assert_eq!(
+        backups(&place).list().unwrap(),
+        std::slice::from_ref(&backup)
+    );
     assert!(backup.bytes > 0);
-    store.append(&conversation("a"), &user(2, "the pear")).await.unwrap();
-    let search = SearchQuery { text: "the", scope: ConversationScope::Everywhere, limit: 5 };
+    store
+        .append(&conversation("a"), &user(2, "the pear"))
+        .await
+        .unwrap();
+    let search = SearchQuery {
+        text: "the",
+        scope: ConversationScope::Everywhere,
+        limit: 5,
+    };
     assert_eq!(store.search(search).await.unwrap().len(), 2);
 
     let error = backups(&place).restore(&backup.path).unwrap_err();
@@ -105,7 +146,11 @@ async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
 
     backups(&place).restore(&backup.path).unwrap();
     assert_eq!(count(&place).await, 1);
-    assert_eq!(place.open().search(search).await.unwrap().len(), 1, "the index follows");
+    assert_eq!(
+        place.open().search(search).await.unwrap().len(),
+        1,
+        "the index follows"
+    );
     // What was replaced is there as well, and can be put back.
     let replaced = backups(&place).list().unwrap().pop().unwrap();
     assert!(replaced.name.contains("replaced"), "{replaced:?}");
@@ -117,14 +162,25 @@ async fn one_can_be_made_and_put_back_while_the_other_is_kept() {
 #[tokio::test]
 async fn a_lost_or_damaged_database_is_replaced() {
     let place = place_with_a().await;
-    place.open().append(&conversation("a"), &user(1, "one")).await.unwrap();
+    place
+        .open()
+        .append(&conversation("a"), &user(1, "one"))
+        .await
+        .unwrap();
     let backup = backups(&place).create().unwrap();
-    for damage in [None, Some(&b"no database at all, but long enough to be one"[..])] {
+    for damage in [
+        None,
+        Some(&b"no database at all, but long enough to be one"[..]),
+    ] {
         fs::remove_file(place.path()).unwrap();
         if let Some(damage) = damage {
             fs::write(place.path(), damage.repeat(50)).unwrap();
             // A log that belongs to something else must not be replayed over the restored one.
-            fs::write(place.path().with_file_name("conversations.db-wal"), damage.repeat(50)).unwrap();
+            fs::write(
+                place.path().with_file_name("conversations.db-wal"),
+                damage.repeat(50),
+            )
+            .unwrap();
         }
         backups(&place).restore(&backup.path).unwrap();
         assert_eq!(count(&place).await, 1);
@@ -137,7 +193,10 @@ async fn a_damaged_database_never_takes_the_place_of_a_sound_copy() {
     {
         let store = place.open();
         for n in 0..200 {
-            store.append(&conversation("a"), &user(n, &"x".repeat(3_000))).await.unwrap();
+            store
+                .append(&conversation("a"), &user(n, &"x".repeat(3_000)))
+                .await
+                .unwrap();
         }
     }
     let sound = backups(&place).create().unwrap();
@@ -149,7 +208,11 @@ async fn a_damaged_database_never_takes_the_place_of_a_sound_copy() {
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
     session(&place, None).await;
     assert_eq!(backups(&place).list().unwrap(), [sound]);
-    assert_eq!(fs::read_dir(folder(&place)).unwrap().count(), 1, "nothing unfinished is left");
+    assert_eq!(
+        fs::read_dir(folder(&place)).unwrap().count(),
+        1,
+        "nothing unfinished is left"
+    );
 }
 
 #[tokio::test]
@@ -158,13 +221,24 @@ async fn what_is_no_backup_is_not_put_in_place() {
     let other = place.path().with_file_name("other");
     fs::write(&other, "text ".repeat(1_000)).unwrap();
     let error = backups(&place).restore(&other).unwrap_err();
-    assert!(matches!(error, StoreError::NotADatabase { .. }), "{error:?}");
+    assert!(
+        matches!(error, StoreError::NotADatabase { .. }),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("other"), "{error}");
-    let missing = backups(&place).restore(&folder(&place).join("missing.db")).unwrap_err();
+    let missing = backups(&place)
+        .restore(&folder(&place).join("missing.db"))
+        .unwrap_err();
     assert!(missing.to_string().contains("missing.db"), "{missing}");
     let theirs = place.path().with_file_name("theirs.db");
-    rusqlite::Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
-    assert!(matches!(backups(&place).restore(&theirs), Err(StoreError::NotADatabase { .. })));
+    rusqlite::Connection::open(&theirs)
+        .unwrap()
+        .execute_batch("CREATE TABLE t (x)")
+        .unwrap();
+    assert!(matches!(
+        backups(&place).restore(&theirs),
+        Err(StoreError::NotADatabase { .. })
+    ));
     assert_eq!(count(&place).await, 0, "the database is as it was");
 }
 
@@ -173,15 +247,32 @@ async fn what_is_written_while_a_backup_is_made_is_whole_in_it() {
     let place = place_with_a().await;
     let writer = place.open();
     let backups = backups(&place);
-    let copying = std::thread::spawn(move || (0..5).map(|_| backups.create().unwrap()).collect::<Vec<_>>());
+    let copying = std::thread::spawn(move || {
+        (0..5)
+            .map(|_| backups.create().unwrap())
+            .collect::<Vec<_>>()
+    });
     for n in 0..200 {
-        writer.append(&conversation("a"), &user(n, &"x".repeat(2_000))).await.unwrap();
+        writer
+            .append(&conversation("a"), &user(n, &"x".repeat(2_000)))
+            .await
+            .unwrap();
     }
     for backup in copying.join().unwrap() {
-        let copy = SqliteStore::open(&backup.path, &StoreConfig::default(), TickingClock::new()).unwrap();
+        let copy =
+            SqliteStore::open(&backup.path, &StoreConfig::default(), TickingClock::new()).unwrap();
         let stored = copy.messages(&conversation("a")).await.unwrap();
-        let all: Vec<_> = (0..stored.len() as u32).map(|n| user(n, &"x".repeat(2_000))).collect();
+        let all: Vec<_> = (0..stored.len() as u32)
+            .map(|n| user(n, &"x".repeat(2_000)))
+            .collect();
         assert_eq!(stored, all);
-        assert_eq!(copy.get(&conversation("a")).await.unwrap().unwrap().messages, stored.len() as u64);
+        assert_eq!(
+            copy.get(&conversation("a"))
+                .await
+                .unwrap()
+                .unwrap()
+                .messages,
+            stored.len() as u64
+        );
     }
 }

@@ -13,7 +13,10 @@ fn cached(place: &Place, config: &StoreConfig) -> SqliteStore {
 
 /// Hits and misses so far.
 fn counts(store: &SqliteStore) -> (u64, u64) {
-    (store.statistics().cache_hits, store.statistics().cache_misses)
+    (
+        store.statistics().cache_hits,
+        store.statistics().cache_misses,
+    )
 }
 
 async fn fill(store: &dyn Store, name: &str, messages: u32) {
@@ -34,13 +37,32 @@ async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
     assert_eq!(counts(&store), (1, 1));
     // Another process appends.
     other.append(&a, &user(4, "4")).await.unwrap();
-    assert_eq!(store.messages(&a).await.unwrap(), other.messages(&a).await.unwrap());
-    assert_eq!(store.page(&a, PageEnd::Newest, 2).await.unwrap(), other.page(&a, PageEnd::Newest, 2).await.unwrap());
+    assert_eq!(
+        store.messages(&a).await.unwrap(),
+        other.messages(&a).await.unwrap()
+    );
+    assert_eq!(
+        store.page(&a, PageEnd::Newest, 2).await.unwrap(),
+        other.page(&a, PageEnd::Newest, 2).await.unwrap()
+    );
     assert_eq!(counts(&store), (3, 1));
     // It revises: what is in memory is void.
     let content = Some(vec![Part::text("revised")]);
-    other.update(&a, id(1), Revision { content, ..Revision::default() }).await.unwrap();
-    assert_eq!(store.messages(&a).await.unwrap()[0].joined_text(), "revised");
+    other
+        .update(
+            &a,
+            id(1),
+            Revision {
+                content,
+                ..Revision::default()
+            },
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        store.messages(&a).await.unwrap()[0].joined_text(),
+        "revised"
+    );
     assert_eq!(counts(&store), (3, 2));
     // It deletes.
     other.delete(&a).await.unwrap();
@@ -50,7 +72,13 @@ async fn what_was_read_is_read_from_memory_and_what_is_new_is_added() {
 #[tokio::test]
 async fn the_least_used_makes_room() {
     let place = Place::new();
-    let store = cached(&place, &StoreConfig { cache_conversations: 2, ..StoreConfig::default() });
+    let store = cached(
+        &place,
+        &StoreConfig {
+            cache_conversations: 2,
+            ..StoreConfig::default()
+        },
+    );
     for name in ["a", "b", "c"] {
         fill(&store, name, 1).await;
     }
@@ -63,8 +91,20 @@ async fn the_least_used_makes_room() {
 #[tokio::test]
 async fn nothing_stays_longer_than_it_may() {
     let place = Place::new();
-    let never = cached(&place, &StoreConfig { cache_seconds: 0, ..StoreConfig::default() });
-    let off = cached(&place, &StoreConfig { cache_conversations: 0, ..StoreConfig::default() });
+    let never = cached(
+        &place,
+        &StoreConfig {
+            cache_seconds: 0,
+            ..StoreConfig::default()
+        },
+    );
+    let off = cached(
+        &place,
+        &StoreConfig {
+            cache_conversations: 0,
+            ..StoreConfig::default()
+        },
+    );
     fill(&never, "a", 1).await;
     for _ in 0..2 {
         never.messages(&conversation("a")).await.unwrap();
@@ -72,7 +112,10 @@ async fn nothing_stays_longer_than_it_may() {
     }
     assert_eq!((counts(&never), counts(&off)), ((0, 2), (0, 2)));
     let default = StoreConfig::default();
-    assert_eq!((default.cache_conversations, default.cache_life()), (100, Duration::from_mins(5)));
+    assert_eq!(
+        (default.cache_conversations, default.cache_life()),
+        (100, Duration::from_mins(5))
+    );
 }
 
 #[tokio::test]

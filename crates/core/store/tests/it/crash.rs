@@ -11,19 +11,29 @@ use crate::support::{Place, TickingClock, conversation, user};
 const PATH: &str = "STORE_TEST_PATH";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Not a test by itself: the process that is killed. It appends until it dies, and says so after each append.
+/// Not a test by itself: the process that is killed. It appends until it dies, and says so after
+/// each append.
 #[tokio::test]
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {
-    let Some(path) = std::env::var_os(PATH) else { return };
-    let store = SqliteStore::open(path.as_ref(), &StoreConfig::default(), TickingClock::new()).unwrap();
+    let Some(path) = std::env::var_os(PATH) else {
+        return;
+    };
+    let store =
+        SqliteStore::open(path.as_ref(), &StoreConfig::default(), TickingClock::new()).unwrap();
     let id = conversation("a");
     let stored = store.messages(&id).await.unwrap().len() as u32;
     for n in stored.. {
-        store.append(&id, &user(n, &"x".repeat(2_000))).await.unwrap();
+        store
+            .append(&id, &user(n, &"x".repeat(2_000)))
+            .await
+            .unwrap();
         let mut out = std::io::stdout();
         // The parent may be gone; then there is nobody to tell.
-        if writeln!(out, "\n{ACKNOWLEDGED}{n}").and_then(|()| out.flush()).is_err() {
+        if writeln!(out, "\n{ACKNOWLEDGED}{n}")
+            .and_then(|()| out.flush())
+            .is_err()
+        {
             return;
         }
     }
@@ -40,36 +50,61 @@ fn start(place: &Place) -> Child {
         .unwrap()
 }
 
-/// Reads acknowledgements until there are `enough`, kills the child, and reads those it had still written.
+/// Reads acknowledgements until there are `enough`, kills the child, and reads those it had still
+/// written.
 fn kill_after(mut child: Child, enough: usize) -> Vec<u32> {
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
     while text.matches(ACKNOWLEDGED).count() < enough {
-        assert_ne!(out.read_line(&mut text).unwrap(), 0, "the child ended by itself: {text}");
+        assert_ne!(
+            out.read_line(&mut text).unwrap(),
+            0,
+            "the child ended by itself: {text}"
+        );
     }
     child.kill().unwrap();
     out.read_to_string(&mut text).unwrap();
     child.wait().unwrap();
     // The last line may be cut: then it is not an acknowledgement.
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-    whole.lines().filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.parse().ok()).collect()
+    whole
+        .lines()
+        .filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.parse().ok())
+        .collect()
 }
 
 #[tokio::test]
 async fn every_acknowledged_message_survives_a_kill_exactly_once() {
     let place = Place::new();
-    place.open().create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    place
+        .open()
+        .create(NewConversation::new(conversation("a"), "p"))
+        .await
+        .unwrap();
     let mut acknowledged = Vec::new();
     // The kill falls anywhere in the append after those counted here.
     for enough in [1, 3, 40, 2, 17, 90, 5, 61] {
         acknowledged.extend(kill_after(start(&place), enough));
         let store = place.open();
-        let stored: Vec<u32> =
-            store.messages(&conversation("a")).await.unwrap().iter().map(|m| m.message_id.short().0).collect();
+        let stored: Vec<u32> = store
+            .messages(&conversation("a"))
+            .await
+            .unwrap()
+            .iter()
+            .map(|m| m.message_id.short().0)
+            .collect();
         let all: Vec<u32> = (0..stored.len() as u32).collect();
         assert_eq!(stored, all, "no gap, no double, in order");
-        assert!(acknowledged.iter().all(|n| stored.contains(n)), "acknowledged {acknowledged:?}, stored {stored:?}");
-        let counted = store.get(&conversation("a")).await.unwrap().unwrap().messages;
+        assert!(
+            acknowledged.iter().all(|n| stored.contains(n)),
+            "acknowledged {acknowledged:?}, stored {stored:?}"
+        );
+        let counted = store
+            .get(&conversation("a"))
+            .await
+            .unwrap()
+            .unwrap()
+            .messages;
         assert_eq!(counted, stored.len() as u64);
     }
 }

@@ -1,11 +1,13 @@
-//! The database file: who may read it, what is refused, what damage does, and several users at once.
+//! The database file: who may read it, what is refused, what damage does, and several users at
+//! once.
 
 use std::fs;
 use std::path::Path;
 use std::thread;
 
 use haft_store::{
-    Backups, ConversationScope, Fact, NewConversation, NewFork, SearchQuery, Store, StoreConfig, StoreError,
+    Backups, ConversationScope, Fact, NewConversation, NewFork, SearchQuery, Store, StoreConfig,
+    StoreError,
 };
 use rusqlite::Connection;
 
@@ -13,9 +15,15 @@ use crate::support::{Place, TickingClock, conversation, id, user};
 
 async fn fill(place: &Place) {
     let store = place.open();
-    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(conversation("a"), "p"))
+        .await
+        .unwrap();
     for n in 0..40 {
-        store.append(&conversation("a"), &user(n, &format!("{n} ").repeat(300))).await.unwrap();
+        store
+            .append(&conversation("a"), &user(n, &format!("{n} ").repeat(300)))
+            .await
+            .unwrap();
     }
 }
 
@@ -29,19 +37,39 @@ async fn folder_and_files_are_for_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let store = place.open();
-    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(conversation("a"), "p"))
+        .await
+        .unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = place.path().parent().unwrap().to_path_buf();
     assert_eq!(mode(&folder), 0o700);
     // A search makes its index, a lock its file.
     let _lock = store.lock(&conversation("a")).await.unwrap();
-    store.search(SearchQuery { text: "x", scope: ConversationScope::Everywhere, limit: 1 }).await.unwrap();
-    Backups::new(&place.path(), &folder.join("backups"), &StoreConfig::default(), TickingClock::new())
-        .create()
+    store
+        .search(SearchQuery {
+            text: "x",
+            scope: ConversationScope::Everywhere,
+            limit: 1,
+        })
+        .await
         .unwrap();
-    let below =
-        |folder: &Path| -> Vec<_> { fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect() };
-    let (folders, mut files): (Vec<_>, Vec<_>) = below(&folder).into_iter().partition(|path| path.is_dir());
+    Backups::new(
+        &place.path(),
+        &folder.join("backups"),
+        &StoreConfig::default(),
+        TickingClock::new(),
+    )
+    .create()
+    .unwrap();
+    let below = |folder: &Path| -> Vec<_> {
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect()
+    };
+    let (folders, mut files): (Vec<_>, Vec<_>) =
+        below(&folder).into_iter().partition(|path| path.is_dir());
     for folder in &folders {
         assert_eq!(mode(folder), 0o700, "{}", folder.display());
         files.extend(below(folder));
@@ -57,9 +85,19 @@ async fn what_was_stored_is_there_after_opening_again() {
     let place = Place::new();
     fill(&place).await;
     let folder = fs::read_dir(place.path().parent().unwrap()).unwrap();
-    let files = folder.filter(|entry| entry.as_ref().unwrap().path().is_file()).count();
+    let files = folder
+        .filter(|entry| entry.as_ref().unwrap().path().is_file())
+        .count();
     assert_eq!(files, 1, "closing leaves one file");
-    assert_eq!(place.open().messages(&conversation("a")).await.unwrap().len(), 40);
+    assert_eq!(
+        place
+            .open()
+            .messages(&conversation("a"))
+            .await
+            .unwrap()
+            .len(),
+        40
+    );
 }
 
 #[tokio::test]
@@ -67,30 +105,60 @@ async fn the_settings_that_keep_promises_are_on() {
     let place = Place::new();
     fill(&place).await;
     let connection = Connection::open(place.path()).unwrap();
-    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
-    let mark: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap();
-    let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!((mode.as_str(), &mark.to_be_bytes(), format), ("wal", b"haft", 3));
+    let mode: String = connection
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .unwrap();
+    let mark: i32 = connection
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .unwrap();
+    let format: u32 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap();
+    assert_eq!(
+        (mode.as_str(), &mark.to_be_bytes(), format),
+        ("wal", b"haft", 3)
+    );
 }
 
 /// A database as the first format left it: two messages, and a fact about the second.
 fn make_first_format(path: &Path) {
     fs::create_dir(path.parent().unwrap()).unwrap();
-    change(path, include_str!("../../src/sqlite/migrations/0001_conversations.sql"));
+    change(
+        path,
+        include_str!("../../src/sqlite/migrations/0001_conversations.sql"),
+    );
     let old = Connection::open(path).unwrap();
-    old.execute_batch(&format!("PRAGMA user_version = 1; PRAGMA application_id = {}", i32::from_be_bytes(*b"haft")))
-        .unwrap();
+    old.execute_batch(&format!(
+        "PRAGMA user_version = 1; PRAGMA application_id = {}",
+        i32::from_be_bytes(*b"haft")
+    ))
+    .unwrap();
     let time = "2026-11-15T10:00:00.000000000Z";
-    let conversation = "INSERT INTO conversations VALUES (1, 'a', 'p', 'name', '', '{}', ?1, ?1, 2, 0)";
+    let conversation =
+        "INSERT INTO conversations VALUES (1, 'a', 'p', 'name', '', '{}', ?1, ?1, 2, 0)";
     old.execute(conversation, [time]).unwrap();
     for n in 1..=2 {
         let message = user(n, &n.to_string());
         let body = serde_json::to_string(&message).unwrap();
-        let row = (n, message.message_id.to_string(), &message.content_hash().0, body);
-        old.execute("INSERT INTO messages VALUES (?1, 1, ?1, ?1, ?2, 'user', ?3, ?4)", row).unwrap();
+        let row = (
+            n,
+            message.message_id.to_string(),
+            &message.content_hash().0,
+            body,
+        );
+        old.execute(
+            "INSERT INTO messages VALUES (?1, 1, ?1, ?1, ?2, 'user', ?3, ?4)",
+            row,
+        )
+        .unwrap();
     }
-    let fact = serde_json::to_string(&Fact::ToolStarted { message_id: id(2), call_id: "c".into() }).unwrap();
-    old.execute("INSERT INTO facts VALUES (1, 1, ?1, ?2)", (time, fact)).unwrap();
+    let fact = serde_json::to_string(&Fact::ToolStarted {
+        message_id: id(2),
+        call_id: "c".into(),
+    })
+    .unwrap();
+    old.execute("INSERT INTO facts VALUES (1, 1, ?1, ?2)", (time, fact))
+        .unwrap();
 }
 
 #[tokio::test]
@@ -99,13 +167,22 @@ async fn an_older_format_is_brought_up_to_date_with_all_it_holds() {
     make_first_format(&place.path());
     let store = place.open();
     let a = conversation("a");
-    assert_eq!(store.messages(&a).await.unwrap(), [user(1, "1"), user(2, "2")]);
+    assert_eq!(
+        store.messages(&a).await.unwrap(),
+        [user(1, "1"), user(2, "2")]
+    );
     assert_eq!(store.facts(&a).await.unwrap().len(), 1);
-    store.set_project_state("p", "notes", serde_json::json!([])).await.unwrap();
+    store
+        .set_project_state("p", "notes", serde_json::json!([]))
+        .await
+        .unwrap();
     store.append(&a, &user(3, "3")).await.unwrap();
     // The fact came with a place, so that a fork before it goes without.
     let fork = async |name: &str, n| {
-        let fork = NewFork { at: Some(id(n)), ..NewFork::new(conversation(name)) };
+        let fork = NewFork {
+            at: Some(id(n)),
+            ..NewFork::new(conversation(name))
+        };
         store.fork(&a, fork).await.unwrap();
         store.facts(&conversation(name)).await.unwrap().len()
     };
@@ -116,10 +193,19 @@ async fn an_older_format_is_brought_up_to_date_with_all_it_holds() {
 async fn a_newer_haft_that_changed_the_format_meanwhile_is_noticed() {
     let place = Place::new();
     let store = place.open();
-    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(conversation("a"), "p"))
+        .await
+        .unwrap();
     change(&place.path(), "PRAGMA user_version = 99");
-    let error = store.append(&conversation("a"), &user(1, "one")).await.unwrap_err();
-    assert!(matches!(error, StoreError::NewerFormat { found: 99, .. }), "{error:?}");
+    let error = store
+        .append(&conversation("a"), &user(1, "one"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, StoreError::NewerFormat { found: 99, .. }),
+        "{error:?}"
+    );
     assert_eq!(store.messages(&conversation("a")).await.unwrap(), []);
 }
 
@@ -130,9 +216,22 @@ fn a_newer_format_is_refused_by_name_and_left_alone() {
     change(&place.path(), "PRAGMA user_version = 7");
     let before = fs::read(place.path()).unwrap();
     let error = place.try_open().err().unwrap();
-    assert!(matches!(error, StoreError::NewerFormat { found: 7, known: 3, .. }), "{error:?}");
+    assert!(
+        matches!(
+            error,
+            StoreError::NewerFormat {
+                found: 7,
+                known: 3,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
     let message = error.to_string();
-    assert!(message.contains('7') && message.contains('3') && message.contains("conversations.db"), "{message}");
+    assert!(
+        message.contains('7') && message.contains('3') && message.contains("conversations.db"),
+        "{message}"
+    );
     assert_eq!(fs::read(place.path()).unwrap(), before);
 }
 
@@ -142,13 +241,19 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
     fs::create_dir(place.path().parent().unwrap()).unwrap();
     let text = "not a database at all, but long enough to be taken for one. ".repeat(20);
     fs::write(place.path(), &text).unwrap();
-    assert!(matches!(place.try_open(), Err(StoreError::NotADatabase { .. })));
+    assert!(matches!(
+        place.try_open(),
+        Err(StoreError::NotADatabase { .. })
+    ));
     assert_eq!(fs::read_to_string(place.path()).unwrap(), text);
 
     fs::remove_file(place.path()).unwrap();
     change(&place.path(), "CREATE TABLE theirs (x)");
     let before = fs::read(place.path()).unwrap();
-    assert!(matches!(place.try_open(), Err(StoreError::NotADatabase { .. })));
+    assert!(matches!(
+        place.try_open(),
+        Err(StoreError::NotADatabase { .. })
+    ));
     assert_eq!(fs::read(place.path()).unwrap(), before);
 }
 
@@ -163,7 +268,11 @@ fn an_empty_file_is_taken_as_a_new_one() {
 #[test]
 fn a_place_that_cannot_be_is_an_error_with_its_path() {
     let place = Place::new();
-    fs::write(place.path().parent().unwrap(), "a file where the folder should be").unwrap();
+    fs::write(
+        place.path().parent().unwrap(),
+        "a file where the folder should be",
+    )
+    .unwrap();
     let error = place.try_open().err().unwrap();
     assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
     assert!(error.to_string().contains("data"), "{error}");
@@ -199,7 +308,11 @@ async fn a_damaged_file_gives_errors_and_never_a_panic() {
         damaged[start..end].fill(0xa5);
         fs::write(place.path(), damaged).unwrap();
         match use_everything(&place).await {
-            Err(StoreError::Damaged { .. } | StoreError::NotADatabase { .. } | StoreError::Database { .. }) => {
+            Err(
+                StoreError::Damaged { .. }
+                | StoreError::NotADatabase { .. }
+                | StoreError::Database { .. },
+            ) => {
                 refused += 1;
             }
             Err(StoreError::UnknownConversation { .. }) | Ok(()) => {}
@@ -218,7 +331,10 @@ async fn a_cut_file_gives_an_error() {
         fs::write(place.path(), &sound[..length]).unwrap();
         let error = use_everything(&place).await.unwrap_err();
         assert!(
-            matches!(error, StoreError::Damaged { .. } | StoreError::NotADatabase { .. }),
+            matches!(
+                error,
+                StoreError::Damaged { .. } | StoreError::NotADatabase { .. }
+            ),
             "cut to {length}: {error:?}"
         );
     }
@@ -228,25 +344,47 @@ async fn a_cut_file_gives_an_error() {
 async fn an_unreadable_message_is_named() {
     let place = Place::new();
     fill(&place).await;
-    change(&place.path(), r#"UPDATE messages SET body = '{"role": "user"}' WHERE position = 3"#);
+    change(
+        &place.path(),
+        r#"UPDATE messages SET body = '{"role": "user"}' WHERE position = 3"#,
+    );
     let error = place.open().messages(&conversation("a")).await.unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
-    assert!(error.to_string().contains("message 3 of conversation `a`"), "{error}");
+    assert!(
+        error.to_string().contains("message 3 of conversation `a`"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn a_lock_held_by_another_is_an_error_of_its_own_and_passes() {
     let place = Place::new();
     let store = place.open_impatient();
-    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(conversation("a"), "p"))
+        .await
+        .unwrap();
     let other = Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let error = store.append(&conversation("a"), &user(1, "one")).await.unwrap_err();
+    let error = store
+        .append(&conversation("a"), &user(1, "one"))
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::LockTimeout { .. }), "{error:?}");
-    assert!(error.to_string().contains("conversations.db") && error.to_string().contains("0.2 s"), "{error}");
-    assert_eq!(store.messages(&conversation("a")).await.unwrap(), [], "reading goes on meanwhile");
+    assert!(
+        error.to_string().contains("conversations.db") && error.to_string().contains("0.2 s"),
+        "{error}"
+    );
+    assert_eq!(
+        store.messages(&conversation("a")).await.unwrap(),
+        [],
+        "reading goes on meanwhile"
+    );
     other.execute_batch("ROLLBACK").unwrap();
-    store.append(&conversation("a"), &user(1, "one")).await.unwrap();
+    store
+        .append(&conversation("a"), &user(1, "one"))
+        .await
+        .unwrap();
     assert_eq!(store.messages(&conversation("a")).await.unwrap().len(), 1);
 }
 
@@ -255,18 +393,30 @@ fn many_can_create_and_use_one_database_at_once() {
     let place = Place::new();
     let work = |who: u32| {
         let config = StoreConfig::default();
-        let store = haft_store::SqliteStore::open(&place.path(), &config, TickingClock::new()).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let store =
+            haft_store::SqliteStore::open(&place.path(), &config, TickingClock::new()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let own = conversation(&format!("own {who}"));
-            store.create(NewConversation::new(own.clone(), "p")).await.unwrap();
-            match store.create(NewConversation::new(conversation("shared"), "p")).await {
+            store
+                .create(NewConversation::new(own.clone(), "p"))
+                .await
+                .unwrap();
+            match store
+                .create(NewConversation::new(conversation("shared"), "p"))
+                .await
+            {
                 Ok(_) | Err(StoreError::IdTaken { .. }) => {}
                 Err(other) => panic!("{other:?}"),
             }
             for n in 0..20 {
                 store.append(&own, &user(n, "own")).await.unwrap();
-                store.append(&conversation("shared"), &user(who * 100 + n, "shared")).await.unwrap();
+                store
+                    .append(&conversation("shared"), &user(who * 100 + n, "shared"))
+                    .await
+                    .unwrap();
             }
             assert_eq!(store.messages(&own).await.unwrap().len(), 20);
         });
@@ -276,7 +426,11 @@ fn many_can_create_and_use_one_database_at_once() {
             scope.spawn(move || work(who));
         }
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let shared = runtime.block_on(place.open().messages(&conversation("shared"))).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let shared = runtime
+        .block_on(place.open().messages(&conversation("shared")))
+        .unwrap();
     assert_eq!(shared.len(), 120);
 }

@@ -6,12 +6,18 @@ use haft_store::{ConversationScope, NewConversation, SearchQuery, Store};
 
 use crate::support::{Place, conversation, user};
 
-const APPLE: SearchQuery<'_> = SearchQuery { text: "apple", scope: ConversationScope::Everywhere, limit: 5 };
+const APPLE: SearchQuery<'_> = SearchQuery {
+    text: "apple",
+    scope: ConversationScope::Everywhere,
+    limit: 5,
+};
 
 async fn place_with_an_apple() -> Place {
     let place = Place::new();
     let mut new = NewConversation::new(conversation("a"), "p");
-    new.messages = (0..600).map(|n| user(n, if n == 300 { "the apple" } else { "a pear" })).collect();
+    new.messages = (0..600)
+        .map(|n| user(n, if n == 300 { "the apple" } else { "a pear" }))
+        .collect();
     place.open().create(new).await.unwrap();
     place
 }
@@ -24,7 +30,12 @@ async fn a_damaged_index_is_made_again() {
     let sound = fs::read(&index).unwrap();
     let mut holes = sound.clone();
     holes[4_096..].fill(0xa5);
-    for damaged in [Vec::new(), b"not a database".repeat(500), holes, sound[..sound.len() / 2].to_vec()] {
+    for damaged in [
+        Vec::new(),
+        b"not a database".repeat(500),
+        holes,
+        sound[..sound.len() / 2].to_vec(),
+    ] {
         fs::write(&index, damaged).unwrap();
         assert_eq!(place.open().search(APPLE).await.unwrap().len(), 1);
     }
@@ -49,11 +60,18 @@ async fn it_is_filled_when_nothing_else_happens() {
     let index = place.path().with_file_name("search.db");
     assert!(!index.exists());
     let store = place.open();
-    store.append(&conversation("a"), &user(1_000, "one more")).await.unwrap();
+    store
+        .append(&conversation("a"), &user(1_000, "one more"))
+        .await
+        .unwrap();
     // Waits for it as long as it takes: the time decides nothing.
     let indexed = || {
         let index = rusqlite::Connection::open(&index).ok()?;
-        index.query_row("SELECT message FROM progress", [], |row| row.get::<_, i64>(0)).ok()
+        index
+            .query_row("SELECT message FROM progress", [], |row| {
+                row.get::<_, i64>(0)
+            })
+            .ok()
     };
     while !index.exists() || indexed() != Some(601) {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

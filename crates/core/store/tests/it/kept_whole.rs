@@ -9,7 +9,10 @@ use crate::any_message::message;
 use crate::support::{Place, conversation};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 fn messages() -> impl Strategy<Value = Vec<Message>> {
@@ -29,17 +32,29 @@ fn append_then_read_and_export_then_parse_are_the_identity() {
         let document = block_on(store.export(&id)).unwrap().unwrap();
         assert_eq!(document.messages, messages);
         let text = serde_json::to_string_pretty(&document).unwrap();
-        assert_eq!(serde_json::from_str::<ConversationDocument>(&text).unwrap(), document);
+        assert_eq!(
+            serde_json::from_str::<ConversationDocument>(&text).unwrap(),
+            document
+        );
         Ok(())
     };
     // No file of past failures: the seed of a failure is printed, and it becomes a test of its own.
-    let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: 64,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let cases = std::cell::RefCell::new(&mut check);
-    TestRunner::new(config).run(&messages(), |messages| (cases.borrow_mut())(messages)).unwrap();
+    TestRunner::new(config)
+        .run(&messages(), |messages| (cases.borrow_mut())(messages))
+        .unwrap();
 }
 
 async fn append_all(store: &SqliteStore, id: &haft_types::ConversationId, messages: &[Message]) {
-    store.create(NewConversation::new(id.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(id.clone(), "p"))
+        .await
+        .unwrap();
     for message in messages {
         store.append(id, message).await.unwrap();
     }

@@ -11,17 +11,33 @@ use crate::support::{Place, TickingClock, conversation, user};
 
 async fn place_with_a() -> Place {
     let place = Place::new();
-    place.open().create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    place
+        .open()
+        .create(NewConversation::new(conversation("a"), "p"))
+        .await
+        .unwrap();
     place
 }
 
 #[track_caller]
 fn assert_held_by(error: &StoreError, pid: u32) {
-    let StoreError::LockTimeout { what, holder: Some(holder), waited } = error else { panic!("{error:?}") };
+    let StoreError::LockTimeout {
+        what,
+        holder: Some(holder),
+        waited,
+    } = error
+    else {
+        panic!("{error:?}")
+    };
     assert_eq!(*what, Locked::Conversation(conversation("a")));
     assert_eq!((holder.pid, *waited), (pid, Duration::from_millis(200)));
     let message = error.to_string();
-    for part in ["conversation `a`", &format!("process {pid} on {}", holder.host), "since 2026-11-15T10:", "0.2 s"] {
+    for part in [
+        "conversation `a`",
+        &format!("process {pid} on {}", holder.host),
+        "since 2026-11-15T10:",
+        "0.2 s",
+    ] {
         assert!(message.contains(part), "{message} lacks {part}");
     }
 }
@@ -34,14 +50,23 @@ async fn nobody_else_writes_while_one_has_the_right() {
     let lock = one.lock(&a).await.unwrap();
     one.append(&a, &user(1, "its own")).await.unwrap();
     let us = std::process::id();
-    assert_held_by(&other.append(&a, &user(2, "another's")).await.unwrap_err(), us);
+    assert_held_by(
+        &other.append(&a, &user(2, "another's")).await.unwrap_err(),
+        us,
+    );
     assert_held_by(&other.rename(&a, "name").await.unwrap_err(), us);
     assert_held_by(&other.lock(&a).await.unwrap_err(), us);
     assert_held_by(&one.lock(&a).await.unwrap_err(), us);
     // Reading, forking and every other conversation go on.
     assert_eq!(other.messages(&a).await.unwrap().len(), 1);
-    other.fork(&a, NewFork::new(conversation("b"))).await.unwrap();
-    other.append(&conversation("b"), &user(3, "elsewhere")).await.unwrap();
+    other
+        .fork(&a, NewFork::new(conversation("b")))
+        .await
+        .unwrap();
+    other
+        .append(&conversation("b"), &user(3, "elsewhere"))
+        .await
+        .unwrap();
     drop(lock);
     other.append(&a, &user(4, "now")).await.unwrap();
     let _lock = other.lock(&a).await.unwrap();
@@ -57,12 +82,21 @@ async fn who_waits_gets_the_right_when_it_is_given_back() {
     let lock = one.lock(&a).await.unwrap();
     let waiting = tokio::spawn(async move {
         let _lock = other.lock(&conversation("a")).await.unwrap();
-        other.append(&conversation("a"), &user(2, "second")).await.unwrap();
+        other
+            .append(&conversation("a"), &user(2, "second"))
+            .await
+            .unwrap();
     });
     one.append(&a, &user(1, "first")).await.unwrap();
     drop(lock);
     waiting.await.unwrap();
-    let order: Vec<_> = one.messages(&a).await.unwrap().iter().map(|message| message.message_id.short().0).collect();
+    let order: Vec<_> = one
+        .messages(&a)
+        .await
+        .unwrap()
+        .iter()
+        .map(|message| message.message_id.short().0)
+        .collect();
     assert_eq!(order, [1, 2]);
 }
 
@@ -73,9 +107,16 @@ async fn a_right_leaves_no_file_behind() {
     let lock = store.lock(&conversation("a")).await.unwrap();
     let locks = place.path().parent().unwrap().join("locks");
     let count = || fs::read_dir(&locks).unwrap().count();
-    assert_eq!(count(), 2, "that of the database and that of the conversation");
+    assert_eq!(
+        count(),
+        2,
+        "that of the database and that of the conversation"
+    );
     drop(lock);
-    store.append(&conversation("a"), &user(1, "one")).await.unwrap();
+    store
+        .append(&conversation("a"), &user(1, "one"))
+        .await
+        .unwrap();
     assert_eq!(count(), 1);
 }
 
@@ -85,8 +126,11 @@ const PATH: &str = "LOCK_TEST_PATH";
 #[tokio::test]
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {
-    let Some(path) = std::env::var_os(PATH) else { return };
-    let store = SqliteStore::open(path.as_ref(), &StoreConfig::default(), TickingClock::new()).unwrap();
+    let Some(path) = std::env::var_os(PATH) else {
+        return;
+    };
+    let store =
+        SqliteStore::open(path.as_ref(), &StoreConfig::default(), TickingClock::new()).unwrap();
     let _lock = store.lock(&conversation("a")).await.unwrap();
     println!("\nlocked");
     std::thread::sleep(Duration::from_mins(10));
@@ -110,11 +154,23 @@ async fn another_process_is_named_and_its_death_gives_the_right_back() {
     let place = place_with_a().await;
     let mut child = start(&place);
     let store = place.open_impatient();
-    assert_held_by(&store.append(&conversation("a"), &user(1, "one")).await.unwrap_err(), child.id());
-    assert_held_by(&store.lock(&conversation("a")).await.unwrap_err(), child.id());
+    assert_held_by(
+        &store
+            .append(&conversation("a"), &user(1, "one"))
+            .await
+            .unwrap_err(),
+        child.id(),
+    );
+    assert_held_by(
+        &store.lock(&conversation("a")).await.unwrap_err(),
+        child.id(),
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     let store = place.open();
     let _lock = store.lock(&conversation("a")).await.unwrap();
-    store.append(&conversation("a"), &user(1, "one")).await.unwrap();
+    store
+        .append(&conversation("a"), &user(1, "one"))
+        .await
+        .unwrap();
 }

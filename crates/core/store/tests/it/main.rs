@@ -1,6 +1,10 @@
 //! The store seen from outside.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "in a test, a panic is the report, and a skip is told")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "in a test, a panic is the report, and a skip is told"
+)]
 
 mod any_message;
 mod backups;

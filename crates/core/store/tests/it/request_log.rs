@@ -7,7 +7,13 @@ use rusqlite::Connection;
 use crate::support::{Place, conversation, user};
 
 async fn kept(store: &dyn Store) -> Vec<usize> {
-    store.requests(&conversation("a")).await.unwrap().iter().map(|line| line.kept).collect()
+    store
+        .requests(&conversation("a"))
+        .await
+        .unwrap()
+        .iter()
+        .map(|line| line.kept)
+        .collect()
 }
 
 #[tokio::test]
@@ -15,10 +21,15 @@ async fn after_a_restart_and_beside_another_writer_requests_are_still_difference
     let place = Place::new();
     let a = conversation("a");
     let messages: Vec<_> = (0..6).map(|n| user(n, &format!("message {n}"))).collect();
-    let requests: Vec<_> = (2..=6).map(|count| sent(&messages[..count].iter().collect::<Vec<_>>())).collect();
+    let requests: Vec<_> = (2..=6)
+        .map(|count| sent(&messages[..count].iter().collect::<Vec<_>>()))
+        .collect();
     {
         let store = place.open();
-        store.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+        store
+            .create(NewConversation::new(a.clone(), "p"))
+            .await
+            .unwrap();
         // Nobody waits: dropping the store does.
         drop(store.log_request(&a, requests[0].clone()));
     }
@@ -39,16 +50,33 @@ async fn the_log_grows_with_what_is_new_only() {
     let a = conversation("a");
     let messages: Vec<_> = (0..200).map(|n| user(n, &"long ".repeat(100))).collect();
     let store = place.open();
-    store.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     for count in 1..=messages.len() {
         store.append(&a, &messages[count - 1]).await.unwrap();
-        store.log_request(&a, sent(&messages[..count].iter().collect::<Vec<_>>())).await.unwrap();
+        store
+            .log_request(&a, sent(&messages[..count].iter().collect::<Vec<_>>()))
+            .await
+            .unwrap();
     }
     let connection = Connection::open(place.path()).unwrap();
-    let size = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    let size = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
     let largest = size("SELECT max(length(body)) FROM requests");
-    assert!(largest < 1_000, "one request of the log takes {largest} bytes");
-    assert_eq!(size("SELECT count(*) FROM texts"), 2, "only tools and encoding: the messages are referred to");
+    assert!(
+        largest < 1_000,
+        "one request of the log takes {largest} bytes"
+    );
+    assert_eq!(
+        size("SELECT count(*) FROM texts"),
+        2,
+        "only tools and encoding: the messages are referred to"
+    );
 }
 
 /// A clear message of damage instead of a request that was never sent.
@@ -57,11 +85,22 @@ async fn a_changed_message_row_is_noticed() {
     let place = Place::new();
     let (a, message) = (conversation("a"), user(1, "what was sent"));
     let store = place.open();
-    store.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     store.append(&a, &message).await.unwrap();
     store.log_request(&a, sent(&[&message])).await.unwrap();
     let connection = Connection::open(place.path()).unwrap();
-    connection.execute("UPDATE messages SET body = replace(body, 'what', 'that')", []).unwrap();
+    connection
+        .execute(
+            "UPDATE messages SET body = replace(body, 'what', 'that')",
+            [],
+        )
+        .unwrap();
     let error = store.request(&a, 1).await.unwrap_err();
-    assert!(error.to_string().contains("is not what was sent"), "{error}");
+    assert!(
+        error.to_string().contains("is not what was sent"),
+        "{error}"
+    );
 }

@@ -20,11 +20,17 @@ impl Place {
 
     /// Without a cache: what is read comes from the database.
     pub(crate) fn try_open(&self) -> Result<SqliteStore, StoreError> {
-        self.try_open_with(&StoreConfig { cache_conversations: 0, ..StoreConfig::default() })
+        self.try_open_with(&StoreConfig {
+            cache_conversations: 0,
+            ..StoreConfig::default()
+        })
     }
 
     pub(crate) fn try_open_with(&self, config: &StoreConfig) -> Result<SqliteStore, StoreError> {
-        let config = StoreConfig { lock_timeout_ms: 120_000, ..config.clone() };
+        let config = StoreConfig {
+            lock_timeout_ms: 120_000,
+            ..config.clone()
+        };
         SqliteStore::open(&self.path(), &config, TickingClock::new())
     }
 
@@ -34,7 +40,11 @@ impl Place {
 
     /// Opens a store that waits 0.2 s for a lock, for tests in which the lock stays held.
     pub(crate) fn open_impatient(&self) -> SqliteStore {
-        let config = StoreConfig { lock_timeout_ms: 200, cache_conversations: 0, ..StoreConfig::default() };
+        let config = StoreConfig {
+            lock_timeout_ms: 200,
+            cache_conversations: 0,
+            ..StoreConfig::default()
+        };
         SqliteStore::open(&self.path(), &config, TickingClock::new()).unwrap()
     }
 }

@@ -6,8 +6,9 @@ fn public(text: &str) -> bool {
     is_public(text.parse().unwrap())
 }
 
-/// First and last address of every range that IANA's registries of special-purpose addresses call not globally reachable, of
-/// multicast, and of what was given to nobody; and metadata services of clouds.
+/// First and last address of every range that IANA's registries of special-purpose addresses call
+/// not globally reachable, of multicast, and of what was given to nobody; and metadata services of
+/// clouds.
 const SPECIAL: &[(&str, &str)] = &[
     ("0.0.0.0", "0.255.255.255"),
     ("10.0.0.0", "10.255.255.255"),
@@ -80,10 +81,32 @@ fn what_carries_an_address_is_no_more_public_than_it() {
 #[test]
 fn the_internet_is_public() {
     for address in [
-        "1.1.1.1", "9.255.255.255", "11.0.0.1", "93.184.216.34", "100.63.255.255", "100.128.0.1", "126.255.255.255",
-        "128.0.0.1", "168.63.129.15", "168.63.129.17", "172.15.0.1", "172.32.0.1", "192.0.1.1", "192.167.255.255",
-        "198.17.255.255", "198.20.0.1", "223.255.255.255", "::ffff:1.1.1.1", "::ffff:8.8.8.8", "64:ff9b::101:101",
-        "64:ff9b::808:808", "2001:200::1", "2001:4860:4860::8888", "2606:4700::1111", "2a00:1450::1", "3ffe::1",
+        "1.1.1.1",
+        "9.255.255.255",
+        "11.0.0.1",
+        "93.184.216.34",
+        "100.63.255.255",
+        "100.128.0.1",
+        "126.255.255.255",
+        "128.0.0.1",
+        "168.63.129.15",
+        "168.63.129.17",
+        "172.15.0.1",
+        "172.32.0.1",
+        "192.0.1.1",
+        "192.167.255.255",
+        "198.17.255.255",
+        "198.20.0.1",
+        "223.255.255.255",
+        "::ffff:1.1.1.1",
+        "::ffff:8.8.8.8",
+        "64:ff9b::101:101",
+        "64:ff9b::808:808",
+        "2001:200::1",
+        "2001:4860:4860::8888",
+        "2606:4700::1111",
+        "2a00:1450::1",
+        "3ffe::1",
     ] {
         assert!(public(address), "{address}");
     }
@@ -105,13 +128,14 @@ fn was_public_to_the_fetcher(address: IpAddr) -> bool {
             || address.is_multicast()
             || address.is_documentation())
     };
-    let inside = |high: u16, low: u16| old(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    let inside =
+        |high: u16, low: u16| old(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match address {
         IpAddr::V4(address) => old(address),
         IpAddr::V6(address) => match address.segments() {
-            [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-                inside(high, low)
-            }
+            [0, 0, 0, 0, 0, 0xffff, high, low]
+            | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+            | [0x2002, high, low, ..] => inside(high, low),
             [0x2001, 0 | 0xdb8, ..] => false,
             [first, ..] => first & 0xe000 == 0x2000,
         },
@@ -142,18 +166,33 @@ fn was_public_to_the_proxy(address: IpAddr) -> bool {
 /// Addresses of which many lie in special ranges or at their edges.
 fn addresses() -> impl Strategy<Value = IpAddr> {
     let edge = (0..SPECIAL.len(), any::<bool>(), -2_i64..=2).prop_map(|(which, last, by)| {
-        let text = if last { SPECIAL[which].1 } else { SPECIAL[which].0 };
+        let text = if last {
+            SPECIAL[which].1
+        } else {
+            SPECIAL[which].0
+        };
         match text.parse().unwrap() {
-            IpAddr::V4(one) => IpAddr::V4(Ipv4Addr::from_bits(one.to_bits().wrapping_add_signed(by as i32))),
-            IpAddr::V6(one) => IpAddr::V6(Ipv6Addr::from_bits(one.to_bits().wrapping_add_signed(i128::from(by)))),
+            IpAddr::V4(one) => IpAddr::V4(Ipv4Addr::from_bits(
+                one.to_bits().wrapping_add_signed(by as i32),
+            )),
+            IpAddr::V6(one) => IpAddr::V6(Ipv6Addr::from_bits(
+                one.to_bits().wrapping_add_signed(i128::from(by)),
+            )),
         }
     });
     let four = any::<u32>().prop_map(|bits| IpAddr::V4(Ipv4Addr::from_bits(bits)));
     let six = any::<u128>().prop_map(|bits| IpAddr::V6(Ipv6Addr::from_bits(bits)));
-    let global = any::<u128>().prop_map(|bits| IpAddr::V6(Ipv6Addr::from_bits(bits >> 3 | 1 << 125)));
-    let carriers = (prop_oneof![Just(0_u128), Just(0xffff), Just(0x64_ff9b << 64)], any::<u32>())
-        .prop_map(|(prefix, inside)| IpAddr::V6(Ipv6Addr::from_bits(prefix << 32 | u128::from(inside))));
-    let tunnels = any::<u128>().prop_map(|bits| IpAddr::V6(Ipv6Addr::from_bits(bits >> 16 | 0x2002 << 112)));
+    let global =
+        any::<u128>().prop_map(|bits| IpAddr::V6(Ipv6Addr::from_bits(bits >> 3 | 1 << 125)));
+    let carriers = (
+        prop_oneof![Just(0_u128), Just(0xffff), Just(0x64_ff9b << 64)],
+        any::<u32>(),
+    )
+        .prop_map(|(prefix, inside)| {
+            IpAddr::V6(Ipv6Addr::from_bits(prefix << 32 | u128::from(inside)))
+        });
+    let tunnels =
+        any::<u128>().prop_map(|bits| IpAddr::V6(Ipv6Addr::from_bits(bits >> 16 | 0x2002 << 112)));
     prop_oneof![edge, four, six, global, carriers, tunnels]
 }
 

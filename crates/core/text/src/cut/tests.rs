@@ -2,7 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SMALL: CutLimits = CutLimits { lines: 5, bytes: 1_000 };
+const SMALL: CutLimits = CutLimits {
+    lines: 5,
+    bytes: 1_000,
+};
 
 #[test]
 fn what_fits_is_untouched() {
@@ -18,7 +21,10 @@ fn what_fits_is_untouched() {
 fn many_lines_keep_head_and_tail() {
     let cut = cut_lines("1\n2\n3\n4\n5\n6\n7", SMALL);
     assert_eq!(cut.text, "1\n2\n[... 3 lines (6 bytes) omitted ...]\n6\n7");
-    assert_eq!((cut.total_lines, cut.omitted_lines, cut.omitted_bytes), (7, 3, 6));
+    assert_eq!(
+        (cut.total_lines, cut.omitted_lines, cut.omitted_bytes),
+        (7, 3, 6)
+    );
 }
 
 #[test]
@@ -26,7 +32,10 @@ fn one_huge_line_is_cut_inside() {
     let cut = cut_lines(&"x".repeat(50_000), SMALL);
     assert_eq!(cut.omitted_lines, 0);
     assert_eq!(cut.omitted_bytes, 50_000 - 900);
-    assert!(cut.text.contains("\n[... 49,100 bytes of a long line omitted ...]\n"));
+    assert!(
+        cut.text
+            .contains("\n[... 49,100 bytes of a long line omitted ...]\n")
+    );
 }
 
 #[test]
@@ -45,9 +54,15 @@ fn limits_too_small_for_anything_leave_the_marker() {
 
 #[test]
 fn a_gap_counts_as_omitted() {
-    let gap = Gap { newlines: 1_000, bytes: 70_000 };
+    let gap = Gap {
+        newlines: 1_000,
+        bytes: 70_000,
+    };
     let cut = cut_ends("first\npar", gap, "tial\nlast\n", SMALL);
-    assert_eq!(cut.text, "first\npar\n[... 999 lines (70,000 bytes) omitted ...]\ntial\nlast\n");
+    assert_eq!(
+        cut.text,
+        "first\npar\n[... 999 lines (70,000 bytes) omitted ...]\ntial\nlast\n"
+    );
     assert_eq!(cut.total_lines, 1_003);
 }
 

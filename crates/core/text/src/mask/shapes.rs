@@ -1,7 +1,8 @@
-//! What keys of known issuers look like: a beginning nobody else uses, then so many characters of one alphabet.
+//! What keys of known issuers look like: a beginning nobody else uses, then so many characters of
+//! one alphabet.
 //!
-//! A shape too wide would blind the model to ordinary code, so a beginning that is also a word asks for more characters and a
-//! digit among them.
+//! A shape too wide would blind the model to ordinary code, so a beginning that is also a word asks
+//! for more characters and a digit among them.
 
 use std::sync::LazyLock;
 
@@ -28,7 +29,9 @@ impl KeyAlphabet {
             Self::Alphanumeric => byte.is_ascii_alphanumeric(),
             Self::Url => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
             Self::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
-            Self::Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'='),
+            Self::Base64 => {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=')
+            }
             Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Self::Hex => byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'),
         }
@@ -48,10 +51,13 @@ pub(super) struct Shape {
 }
 
 /// All of them, from `shapes.txt`; a test holds that no line is left out.
-pub(super) static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| lines().filter_map(shape).collect());
+pub(super) static SHAPES: LazyLock<Vec<Shape>> =
+    LazyLock::new(|| lines().filter_map(shape).collect());
 
 fn lines() -> impl Iterator<Item = &'static str> {
-    include_str!("shapes.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+    include_str!("shapes.txt")
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 fn shape(line: &'static str) -> Option<Shape> {
@@ -67,7 +73,12 @@ fn shape(line: &'static str) -> Option<Shape> {
         _ => return None,
     };
     let min = columns.next()?.parse().ok()?;
-    Some(Shape { name: columns.next()?, start, alphabet, min })
+    Some(Shape {
+        name: columns.next()?,
+        start,
+        alphabet,
+        min,
+    })
 }
 
 #[cfg(test)]
@@ -76,7 +87,9 @@ mod tests {
 
     #[test]
     fn every_line_is_a_shape() {
-        let unread: Vec<_> = lines().filter(|line| shape(line).is_none_or(|shape| shape.start.is_empty())).collect();
+        let unread: Vec<_> = lines()
+            .filter(|line| shape(line).is_none_or(|shape| shape.start.is_empty()))
+            .collect();
         assert!(unread.is_empty(), "{unread:?}");
         assert_eq!(SHAPES.len(), 86);
     }

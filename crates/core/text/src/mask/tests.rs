@@ -4,8 +4,12 @@ use super::*;
 
 /// A key of the given shape, made of all of its letters in turn.
 fn made(shape: &shapes::Shape) -> String {
-    let alphabet: Vec<u8> = (b'!'..=b'~').filter(|byte| shape.alphabet.has(*byte)).collect();
-    let body: String = (0..shape.min).map(|at| alphabet[(at * 7 + 3) % alphabet.len()] as char).collect();
+    let alphabet: Vec<u8> = (b'!'..=b'~')
+        .filter(|byte| shape.alphabet.has(*byte))
+        .collect();
+    let body: String = (0..shape.min)
+        .map(|at| alphabet[(at * 7 + 3) % alphabet.len()] as char)
+        .collect();
     format!("{}{body}", shape.start)
 }
 
@@ -22,7 +26,11 @@ fn every_shape_is_found_wherever_it_stands() {
             format!("\u{fc}{key}\u{fc}"),
         ] {
             let masked = Masker::default().mask(&text).into_owned();
-            assert!(!masked.contains(&key[shape.start.len()..]), "{}: {masked}", shape.name);
+            assert!(
+                !masked.contains(&key[shape.start.len()..]),
+                "{}: {masked}",
+                shape.name
+            );
             assert_eq!(Masker::default().mask(&masked), masked, "{}", shape.name);
         }
     }
@@ -32,16 +40,31 @@ fn every_shape_is_found_wherever_it_stands() {
 fn what_surrounds_a_secret_stays() {
     let masked = |text: &str| Masker::default().mask(text).into_owned();
     let key = format!("ghp_{}", "a1B2".repeat(9));
-    assert_eq!(masked(&format!("before {key} after")), "before [masked: GitHub token] after");
-    assert_eq!(masked("postgres://me:pa55word@db.example.com/x"), "postgres://me:[masked: password]@db.example.com/x");
-    assert_eq!(masked("Authorization: Bearer abcDEF123456789012"), "Authorization: Bearer [masked: bearer token]");
-    assert_eq!(masked("export DB_PASSWORD='hunter2-and-more'\n"), "export DB_PASSWORD='[masked: secret]'\n");
+    assert_eq!(
+        masked(&format!("before {key} after")),
+        "before [masked: GitHub token] after"
+    );
+    assert_eq!(
+        masked("postgres://me:pa55word@db.example.com/x"),
+        "postgres://me:[masked: password]@db.example.com/x"
+    );
+    assert_eq!(
+        masked("Authorization: Bearer abcDEF123456789012"),
+        "Authorization: Bearer [masked: bearer token]"
+    );
+    assert_eq!(
+        masked("export DB_PASSWORD='hunter2-and-more'\n"),
+        "export DB_PASSWORD='[masked: secret]'\n"
+    );
     assert_eq!(
         masked("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
         "aws_secret_access_key = [masked: secret]"
     );
     let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabcd\n-----END RSA PRIVATE KEY-----\n";
-    assert_eq!(masked(pem), "-----BEGIN RSA PRIVATE KEY-----[masked: private key]-----END RSA PRIVATE KEY-----\n");
+    assert_eq!(
+        masked(pem),
+        "-----BEGIN RSA PRIVATE KEY-----[masked: private key]-----END RSA PRIVATE KEY-----\n"
+    );
     let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N";
     assert_eq!(masked(&format!("t={token};")), "t=[masked: web token];");
 }
@@ -68,14 +91,20 @@ fn ordinary_code_is_left_alone() {
         "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     ] {
         assert_eq!(Masker::default().mask(text), text);
-        assert!(matches!(Masker::default().mask(text), Cow::Borrowed(_)), "{text}");
+        assert!(
+            matches!(Masker::default().mask(text), Cow::Borrowed(_)),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn what_it_was_told_is_found_anywhere_even_inside_a_word() {
     let masker = Masker::knowing(["correct-horse", "short", "  padded-value \n"]);
-    assert_eq!(masker.mask("xcorrect-horsex short"), "x[masked: key]x short");
+    assert_eq!(
+        masker.mask("xcorrect-horsex short"),
+        "x[masked: key]x short"
+    );
     assert_eq!(masker.mask("padded-value"), "[masked: key]");
     assert_eq!(Masker::knowing([""; 0]).mask("a"), "a");
 }

@@ -4,7 +4,10 @@ use super::*;
 
 #[test]
 fn plain_text_is_borrowed() {
-    assert!(matches!(sanitise("plain\ttext\nñ 日本 🦀\n"), Cow::Borrowed(_)));
+    assert!(matches!(
+        sanitise("plain\ttext\nñ 日本 🦀\n"),
+        Cow::Borrowed(_)
+    ));
 }
 
 #[test]
@@ -72,7 +75,10 @@ fn a_cursor_move_cannot_make_a_long_line() {
 #[test]
 fn invisible_characters_are_spelled_out() {
     assert_eq!(sanitise("a\u{202e}b\u{2066}c"), "a<U+202E>b<U+2066>c");
-    assert_eq!(sanitise("zero\u{200b}width\u{feff}"), "zero<U+200B>width<U+FEFF>");
+    assert_eq!(
+        sanitise("zero\u{200b}width\u{feff}"),
+        "zero<U+200B>width<U+FEFF>"
+    );
     assert_eq!(sanitise("tag\u{e0041}"), "tag<U+E0041>");
     assert_eq!(sanitise("a\u{200d}b"), "a<U+200D>b");
     assert_eq!(sanitise("a\u{fe01}"), "a<U+FE01>");
@@ -80,8 +86,13 @@ fn invisible_characters_are_spelled_out() {
 
 #[test]
 fn scripts_and_emoji_keep_what_they_need() {
-    for text in ["👩\u{200d}💻", "❤\u{fe0f}\u{200d}🔥", "می\u{200c}خواهم", "1\u{fe0f}\u{20e3}", "葛\u{e0100}"]
-    {
+    for text in [
+        "👩\u{200d}💻",
+        "❤\u{fe0f}\u{200d}🔥",
+        "می\u{200c}خواهم",
+        "1\u{fe0f}\u{20e3}",
+        "葛\u{e0100}",
+    ] {
         assert_eq!(sanitise(text), text);
     }
 }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::follow_links;
 use crate::Workspace;
 
-/// What `contains` must say, component by component, written without the standard library's idea of a prefix.
+/// What `contains` must say, component by component, written without the standard library's idea of
+/// a prefix.
 fn lies_in(path: &str, root: &str) -> bool {
     fn parts(text: &str) -> Vec<&str> {
         text.split('/').filter(|part| !part.is_empty()).collect()
@@ -17,8 +18,10 @@ fn lies_in(path: &str, root: &str) -> bool {
 }
 
 /// Names that look alike, contain one another, or are special somewhere.
-const NAMES: [&str; 14] =
-    ["a", "ab", "a b", "a.", ".a", "..a", "a..", "...", "A", "é", "e\u{301}", "a\\b", "project", "project2"];
+const NAMES: [&str; 14] = [
+    "a", "ab", "a b", "a.", ".a", "..a", "a..", "...", "A", "é", "e\u{301}", "a\\b", "project",
+    "project2",
+];
 
 fn path() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(&NAMES[..]), 0..6)
@@ -40,8 +43,10 @@ const PAIRS: u32 = 20_000;
 
 #[test]
 fn containment_agrees_with_a_reference_by_components() {
-    let mut runner =
-        proptest::test_runner::TestRunner::new(ProptestConfig { cases: PAIRS, ..ProptestConfig::default() });
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: PAIRS,
+        ..ProptestConfig::default()
+    });
     let pairs = (path(), path(), 0_usize..4);
     let checked = runner.run(&pairs, |(one, other, kind)| {
         // Half of the pairs share a beginning: unrelated ones are all alike.
@@ -51,7 +56,13 @@ fn containment_agrees_with_a_reference_by_components() {
             2 => (format!("{one}x{other}"), one),
             _ => (one.clone(), format!("{}{other}", one.trim_end_matches('/'))),
         };
-        prop_assert_eq!(workspace(&root).contains(Path::new(&path)), lies_in(&path, &root), "{} in {}", path, root);
+        prop_assert_eq!(
+            workspace(&root).contains(Path::new(&path)),
+            lies_in(&path, &root),
+            "{} in {}",
+            path,
+            root
+        );
         Ok(())
     });
     checked.unwrap();
@@ -66,7 +77,11 @@ fn kernel(path: &Path) -> Option<PathBuf> {
 fn resolved_paths_agree_with_the_kernel() {
     let folder = tempfile::tempdir().unwrap();
     // So deep that no path leads to what others have in the folder for temporary files.
-    let top = folder.path().canonicalize().unwrap().join("1/2/3/4/5/6/7/8");
+    let top = folder
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("1/2/3/4/5/6/7/8");
     let root = top.join("project");
     for inside in ["a/b/c", "ab", "outside", "a/.git"] {
         fs::create_dir_all(root.join(inside)).unwrap();
@@ -86,22 +101,43 @@ fn resolved_paths_agree_with_the_kernel() {
         symlink(target, root.join(link)).unwrap();
     }
     let names = [
-        "a", "b", "c", "up", "ab", "out", "here", "far", "short", "back", "..", ".", "deep", "elsewhere", "project",
+        "a",
+        "b",
+        "c",
+        "up",
+        "ab",
+        "out",
+        "here",
+        "far",
+        "short",
+        "back",
+        "..",
+        ".",
+        "deep",
+        "elsewhere",
+        "project",
         ".git",
     ];
     let strategy = proptest::collection::vec(proptest::sample::select(names.to_vec()), 1..7);
-    let mut runner =
-        proptest::test_runner::TestRunner::new(ProptestConfig { cases: PAIRS / 10, ..ProptestConfig::default() });
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: PAIRS / 10,
+        ..ProptestConfig::default()
+    });
     let checked = runner.run(&strategy, |names| {
         let given = names.join("/");
         let resolved = follow_links(&root, &given).unwrap();
         if let Some(real) = kernel(&root.join(&given)) {
             prop_assert_eq!(&resolved, &real, "{}", given);
         }
-        prop_assert!(resolved.is_absolute() && resolved.components().all(|part| part.as_os_str() != ".."));
+        prop_assert!(
+            resolved.is_absolute() && resolved.components().all(|part| part.as_os_str() != "..")
+        );
         Ok(())
     });
     checked.unwrap();
     assert!(follow_links(&root, "loop1/x").is_err());
-    assert_eq!(follow_links(&root, "dangling/x").unwrap(), root.join("nothing/x"));
+    assert_eq!(
+        follow_links(&root, "dangling/x").unwrap(),
+        root.join("nothing/x")
+    );
 }

@@ -74,7 +74,8 @@ pub struct AgentReport {
     pub conversation: Option<String>,
     /// What it rests on.
     pub evidence: Vec<Evidence>,
-    /// What became of files it changed elsewhere, for the model; empty when it worked in the project itself.
+    /// What became of files it changed elsewhere, for the model; empty when it worked in the
+    /// project itself.
     pub merged: String,
     /// Files of the project that were changed by merging.
     pub changes: Vec<FileChange>,
@@ -102,8 +103,9 @@ pub trait SubAgents: Send + Sync {
     /// The names of the agents, in order.
     fn names(&self) -> Vec<String>;
 
-    /// Gives out work and waits for all of it. One report for each assignment, in the order given: whoever fails does not keep
-    /// the others from working. On an unknown name nothing starts. Cancelling the call cancels all of them.
+    /// Gives out work and waits for all of it. One report for each assignment, in the order given:
+    /// whoever fails does not keep the others from working. On an unknown name nothing starts.
+    /// Cancelling the call cancels all of them.
     async fn run(
         &self,
         context: &ToolContext,
@@ -111,7 +113,11 @@ pub trait SubAgents: Send + Sync {
         work: Vec<Assignment>,
     ) -> Result<Vec<AgentReport>, UnknownAgent>;
 
-    /// Gives out work and waits for none of it: what comes of each is a message of the conversation later. On an unknown name
-    /// nothing starts.
-    async fn start(&self, context: &ToolContext, work: Vec<Assignment>) -> Result<Vec<StartedAgent>, UnknownAgent>;
+    /// Gives out work and waits for none of it: what comes of each is a message of the conversation
+    /// later. On an unknown name nothing starts.
+    async fn start(
+        &self,
+        context: &ToolContext,
+        work: Vec<Assignment>,
+    ) -> Result<Vec<StartedAgent>, UnknownAgent>;
 }

@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deferred::describe_tool;
 
-/// Deferred tools: the model sees little or nothing of them until it searches. They come from sources, such as servers.
+/// Deferred tools: the model sees little or nothing of them until it searches. They come from
+/// sources, such as servers.
 #[async_trait]
 pub trait ToolCatalogue: Send + Sync {
     /// How to search in it, as a part of the description of `tool_search`.
@@ -36,13 +37,14 @@ pub trait ToolCatalogue: Send + Sync {
         cancel: &CancellationToken,
     ) -> Result<Vec<ToolSpec>, String>;
 
-    /// The tool that calls what is found here, where it can be narrowed: then the catalogue is narrowed with it.
+    /// The tool that calls what is found here, where it can be narrowed: then the catalogue is
+    /// narrowed with it.
     fn called_by(&self) -> Option<&str> {
         None
     }
 
-    /// The catalogue, limited to what these names stand for; none where one of them stands for nothing of it. It is asked only
-    /// where [`called_by`](Self::called_by) names a tool.
+    /// The catalogue, limited to what these names stand for; none where one of them stands for
+    /// nothing of it. It is asked only where [`called_by`](Self::called_by) names a tool.
     fn narrowed(&self, _names: &[String]) -> Option<Arc<dyn ToolCatalogue>> {
         None
     }

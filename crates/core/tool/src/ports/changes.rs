@@ -22,9 +22,14 @@ pub struct CallName {
 
 /// Keeps what the calls of conversations change in files.
 pub trait ChangeRecords: Send + Sync {
-    /// The record of a conversation that works in these folders. Nothing is read or made before it is needed; `private` are folders
-    /// of haft's own, in which no change counts.
-    fn open(&self, conversation: &ConversationId, workspace: &Workspace, private: &[PathBuf]) -> Arc<dyn ChangeWatch>;
+    /// The record of a conversation that works in these folders. Nothing is read or made before it
+    /// is needed; `private` are folders of haft's own, in which no change counts.
+    fn open(
+        &self,
+        conversation: &ConversationId,
+        workspace: &Workspace,
+        private: &[PathBuf],
+    ) -> Arc<dyn ChangeWatch>;
 }
 
 /// The changes of one conversation.
@@ -47,7 +52,8 @@ pub trait RecordedCall: Send + Sync {
     async fn end(self: Box<Self>, output: ToolOutput) -> ToolOutput;
 }
 
-/// Records nothing: files are changed without a copy of what they held, and nothing can be taken back.
+/// Records nothing: files are changed without a copy of what they held, and nothing can be taken
+/// back.
 #[derive(Clone, Copy, Debug)]
 pub struct Unrecorded;
 
@@ -96,6 +102,8 @@ impl FileHistory for Unrecorded {
 
 impl ChangeUndo for Unrecorded {
     fn undo(&self, _call: &str, _target: &UndoTarget) -> Result<UndoReport, PortError> {
-        Err(PortError::Store("changes of files are not recorded here".to_owned()))
+        Err(PortError::Store(
+            "changes of files are not recorded here".to_owned(),
+        ))
     }
 }

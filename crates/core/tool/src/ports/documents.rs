@@ -6,17 +6,19 @@ use tokio_util::sync::CancellationToken;
 
 /// Takes the text out of documents.
 ///
-/// What comes out is for reading: nothing of it can be written back. Both methods are given whole files that somebody else may
-/// have made to hurt, so an implementation bounds its work whatever a file says of itself.
+/// What comes out is for reading: nothing of it can be written back. Both methods are given whole
+/// files that somebody else may have made to hurt, so an implementation bounds its work whatever a
+/// file says of itself.
 pub trait DocumentReader: Send + Sync {
-    /// What kind of document a file is by its content, and where that does not tell, by its name; none if it is no document.
+    /// What kind of document a file is by its content, and where that does not tell, by its name;
+    /// none if it is no document.
     fn format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat>;
 
     /// Whether a file of this name is probably a document, for files too large to look into.
     fn is_likely(&self, path: &Path) -> bool;
 
-    /// The text of a document, without control characters but line breaks and tabs. Blocks; to be called from a thread that may,
-    /// within a runtime.
+    /// The text of a document, without control characters but line breaks and tabs. Blocks; to be
+    /// called from a thread that may, within a runtime.
     fn read(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError>;
 }
 

@@ -39,7 +39,8 @@ pub trait ProjectNotes: Send + Sync {
     /// Every note, oldest first; a changed one counts as new.
     async fn list(&self) -> Result<Vec<Note>, PortError>;
 
-    /// Adds a note; one that says the same about the same path is that note again. When it returns, it is stored.
+    /// Adds a note; one that says the same about the same path is that note again. When it returns,
+    /// it is stored.
     async fn add(&self, path: &str, note: &str) -> Result<Note, PortError>;
 
     /// Replaces the text of a note.

@@ -40,7 +40,11 @@ pub enum NotDelivered {
 }
 
 fn others(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("; running are: {}", names.join(", ")) }
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("; running are: {}", names.join(", "))
+    }
 }
 
 /// What came of a message to a group.

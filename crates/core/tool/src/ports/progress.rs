@@ -2,6 +2,7 @@
 
 /// Shows people what a call is doing; the model never reads it.
 pub trait CallProgress: Send + Sync {
-    /// Shows a short text. A caller says little and not often; what nobody can take in time is dropped.
+    /// Shows a short text. A caller says little and not often; what nobody can take in time is
+    /// dropped.
     fn show(&self, text: String);
 }

@@ -24,7 +24,8 @@ pub trait ReadLedger: Send + Sync {
     /// Notes how the file looks now.
     fn saw(&self, path: &Path, state: FileState);
 
-    /// Notes that the model has seen the name of a file, and says whether it was the first time in this conversation. Whoever tells puts
-    /// the path into the result's `context.named`, from which this is rebuilt.
+    /// Notes that the model has seen the name of a file, and says whether it was the first time in
+    /// this conversation. Whoever tells puts the path into the result's `context.named`, from
+    /// which this is rebuilt.
     fn name_once(&self, path: &Path) -> bool;
 }

@@ -26,8 +26,8 @@ pub trait ConversationMessages: Send + Sync {
     /// Every message, in order.
     async fn list(&self) -> Result<Vec<TranscriptLine>, PortError>;
 
-    /// Edits the list of messages marked for deletion. `ids` are short or full ids, separated by commas. It acts from the
-    /// next request; when this returns, it is stored.
+    /// Edits the list of messages marked for deletion. `ids` are short or full ids, separated by
+    /// commas. It acts from the next request; when this returns, it is stored.
     async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError>;
 
     /// The message with this short or full id as it was stored, whatever is sent of it now.

@@ -54,7 +54,7 @@ pub enum UndoOutcome {
 
 /// Takes back what calls of this conversation changed.
 pub trait ChangeUndo: Send + Sync {
-    /// Takes changes back on behalf of `call`. Only what haft changed is touched; a file somebody else changed since is left as
-    /// it is. Blocks on the disk; call it from a thread that may.
+    /// Takes changes back on behalf of `call`. Only what haft changed is touched; a file somebody
+    /// else changed since is left as it is. Blocks on the disk; call it from a thread that may.
     fn undo(&self, call: &str, target: &UndoTarget) -> Result<UndoReport, PortError>;
 }

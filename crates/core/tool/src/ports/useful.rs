@@ -50,7 +50,8 @@ pub trait UsefulInfo: Send + Sync {
     /// Every range, oldest first.
     async fn list(&self) -> Result<Vec<UsefulItem>, PortError>;
 
-    /// Adds a range. Ranges of one file that touch or overlap become one. When it returns, it is stored.
+    /// Adds a range. Ranges of one file that touch or overlap become one. When it returns, it is
+    /// stored.
     async fn add(&self, new: NewUseful) -> Result<Added, PortError>;
 
     /// Takes the range with this number off and gives it back.

@@ -45,14 +45,21 @@ mod tests {
     fn three_failures_in_a_row_open_it_and_one_good_call_closes_it() {
         let start = Instant::now();
         let mut breaker = Breaker::default();
-        for health in
-            [ToolHealth::Broken, ToolHealth::Broken, ToolHealth::Sound, ToolHealth::Broken, ToolHealth::Broken]
-        {
+        for health in [
+            ToolHealth::Broken,
+            ToolHealth::Broken,
+            ToolHealth::Sound,
+            ToolHealth::Broken,
+            ToolHealth::Broken,
+        ] {
             breaker.note(health, start);
             assert_eq!(breaker.rest(start), None);
         }
         breaker.note(ToolHealth::Broken, start);
-        assert_eq!(breaker.rest(start + Duration::from_secs(100)), Some(Duration::from_secs(200)));
+        assert_eq!(
+            breaker.rest(start + Duration::from_secs(100)),
+            Some(Duration::from_secs(200))
+        );
         let later = start + Duration::from_mins(5);
         assert_eq!(breaker.rest(later), None);
         breaker.note(ToolHealth::Broken, later);

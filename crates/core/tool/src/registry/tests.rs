@@ -12,7 +12,13 @@ struct Echo {
 
 impl Echo {
     fn new(name: &str) -> Self {
-        Self { spec: ToolSpec { name: name.into(), description: String::new(), parameters: json!({}) } }
+        Self {
+            spec: ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                parameters: json!({}),
+            },
+        }
     }
 }
 
@@ -73,7 +79,8 @@ fn an_alias_leads_to_its_tool_and_brings_its_parameters() {
     let registry = registry();
     let found = registry.resolve("Echo").unwrap();
     assert_eq!(found.tool.spec().name, "echo");
-    let translated = (found.alias.unwrap().translate)(json!({"words": "hi"}).as_object().unwrap().clone());
+    let translated =
+        (found.alias.unwrap().translate)(json!({"words": "hi"}).as_object().unwrap().clone());
     assert_eq!(Value::Object(translated), json!({"text": "hi"}));
     assert!(registry.resolve("echo").unwrap().alias.is_none());
     assert!(registry.resolve("ECHO").is_none());
@@ -89,7 +96,13 @@ fn a_case_is_told_while_one_of_its_tools_is_offered() {
     };
     registry.add_case(case("one", &["missing", "echo"]));
     registry.add_case(case("two", &["missing"]));
-    assert_eq!(registry.cases().map(|case| case.name.as_str()).collect::<Vec<_>>(), ["one"]);
+    assert_eq!(
+        registry
+            .cases()
+            .map(|case| case.name.as_str())
+            .collect::<Vec<_>>(),
+        ["one"]
+    );
     registry.remove("echo");
     assert_eq!(registry.cases().count(), 0);
 }
@@ -103,8 +116,16 @@ struct InParts {
 
 impl InParts {
     fn new(name: &str, tells_of: Option<&'static str>, parts: &[String]) -> Self {
-        let spec = ToolSpec { name: name.into(), description: parts.join(" "), parameters: json!({}) };
-        Self { spec, tells_of, parts: parts.to_vec() }
+        let spec = ToolSpec {
+            name: name.into(),
+            description: parts.join(" "),
+            parameters: json!({}),
+        };
+        Self {
+            spec,
+            tells_of,
+            parts: parts.to_vec(),
+        }
     }
 }
 
@@ -120,7 +141,8 @@ impl Tool for InParts {
 
     fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
         let all_there = names.iter().all(|name| self.parts.contains(name));
-        all_there.then(|| Arc::new(Self::new(&self.spec.name, self.tells_of, names)) as Arc<dyn Tool>)
+        all_there
+            .then(|| Arc::new(Self::new(&self.spec.name, self.tells_of, names)) as Arc<dyn Tool>)
     }
 
     fn narrowed_with(&self) -> Option<&str> {
@@ -145,9 +167,15 @@ fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
     let parts = ["part_1".to_owned(), "part_2".to_owned()];
     for (wanted, kept) in [
         (&["part_1"][..], &["user: part_1", "teller: part_1"][..]),
-        (&["part_2", "part_1"], &["user: part_2 part_1", "teller: part_2 part_1"]),
+        (
+            &["part_2", "part_1"],
+            &["user: part_2 part_1", "teller: part_2 part_1"],
+        ),
         (&["part_1", "teller"], &["user: part_1", "teller: part_1"]),
-        (&["read-only", "user", "part_1"], &["echo: ", "user: part_1 part_2", "teller: part_1 part_2"]),
+        (
+            &["read-only", "user", "part_1"],
+            &["echo: ", "user: part_1 part_2", "teller: part_1 part_2"],
+        ),
         (&["part_1", "user"], &["user: part_1 part_2"]),
         (&["mine"], &["echo: ", "user: part_1", "teller: part_1"]),
         (&["teller"], &["teller: part_1 part_2"]),
@@ -157,10 +185,17 @@ fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
         registry.register(Arc::new(InParts::new("user", None, &parts)));
         registry.register(Arc::new(InParts::new("teller", Some("user"), &parts)));
         let wanted: Vec<_> = wanted.iter().map(|name| (*name).to_owned()).collect();
-        let profiles = [("mine".to_owned(), vec!["Echo".to_owned(), "part_1".to_owned()])].into();
+        let profiles = [(
+            "mine".to_owned(),
+            vec!["Echo".to_owned(), "part_1".to_owned()],
+        )]
+        .into();
         registry.select(&wanted, &profiles).unwrap();
-        let found: Vec<_> =
-            registry.specs().into_iter().map(|one| format!("{}: {}", one.name, one.description)).collect();
+        let found: Vec<_> = registry
+            .specs()
+            .into_iter()
+            .map(|one| format!("{}: {}", one.name, one.description))
+            .collect();
         assert_eq!(found, kept, "{wanted:?}");
     }
 }
@@ -169,8 +204,15 @@ fn a_name_of_a_part_keeps_that_part_and_whoever_tells_of_it() {
 fn to_stand_for_a_call_is_not_to_be_chosen_whole_by_its_name() {
     let mut registry = registry();
     registry.register(Arc::new(InParts::new("user", None, &["part_1".to_owned()])));
-    assert!(registry.resolve("part_3").is_some(), "a call of it is understood");
-    assert!(registry.select(&["part_3".to_owned()], &BTreeMap::new()).is_err());
+    assert!(
+        registry.resolve("part_3").is_some(),
+        "a call of it is understood"
+    );
+    assert!(
+        registry
+            .select(&["part_3".to_owned()], &BTreeMap::new())
+            .is_err()
+    );
 }
 
 /// A tool of a set.
@@ -201,9 +243,20 @@ impl Tool for Member {
 
 fn sets() -> Registry {
     let mut registry = Registry::default();
-    let tools = [("first", Set::Default), ("native", Set::Native), ("text", Set::Text), ("further", Set::Extension)];
+    let tools = [
+        ("first", Set::Default),
+        ("native", Set::Native),
+        ("text", Set::Text),
+        ("further", Set::Extension),
+    ];
     for (name, set) in tools {
-        registry.register(Arc::new(Member(Echo::new(name), Manual { set, ..Manual::of(Group::Files) })));
+        registry.register(Arc::new(Member(
+            Echo::new(name),
+            Manual {
+                set,
+                ..Manual::of(Group::Files)
+            },
+        )));
     }
     registry.register(Arc::new(ToolSearch::new(Vec::new())));
     registry.register(Arc::new(UseTool::default()));
@@ -215,8 +268,12 @@ fn offered(choice: &[&str], protocol: ToolProtocol) -> (Registry, Vec<String>, V
     registry.set_protocol(protocol);
     let choice: Vec<_> = choice.iter().map(|name| (*name).to_owned()).collect();
     registry.select(&choice, &BTreeMap::new()).unwrap();
-    let names = |tools: Vec<&Arc<dyn Tool>>| tools.iter().map(|tool| tool.spec().name.clone()).collect();
-    let (offered, deferred) = (names(registry.offered().collect()), names(registry.deferred().collect()));
+    let names =
+        |tools: Vec<&Arc<dyn Tool>>| tools.iter().map(|tool| tool.spec().name.clone()).collect();
+    let (offered, deferred) = (
+        names(registry.offered().collect()),
+        names(registry.deferred().collect()),
+    );
     (registry, offered, deferred)
 }
 
@@ -226,25 +283,41 @@ fn the_default_set_depends_on_the_protocol_and_the_rest_is_deferred() {
     assert_eq!(direct, ["first", "native", "tool_search", "use_tool"]);
     assert_eq!(deferred, ["text", "further"]);
     let guide = &registry.get("tool_search").unwrap().spec().description;
-    assert!(guide.ends_with("`use_tool`: files: text, further."), "{guide}");
+    assert!(
+        guide.ends_with("`use_tool`: files: text, further."),
+        "{guide}"
+    );
     assert!(registry.resolve("further").is_some() && !registry.offers("further"));
     registry.set_protocol(ToolProtocol::Xml);
     let direct: Vec<_> = registry.specs().into_iter().map(|spec| spec.name).collect();
     assert_eq!(direct, ["first", "text", "tool_search", "use_tool"]);
     let guide = &registry.get("tool_search").unwrap().spec().description;
-    assert!(guide.ends_with("`use_tool`: files: native, further."), "{guide}");
+    assert!(
+        guide.ends_with("`use_tool`: files: native, further."),
+        "{guide}"
+    );
 }
 
 #[test]
 fn what_is_named_is_offered_and_nothing_else_is_deferred_for_it() {
     let (_, direct, deferred) = offered(&["default", "further"], ToolProtocol::React);
-    assert_eq!(direct, ["first", "text", "further", "tool_search", "use_tool"]);
+    assert_eq!(
+        direct,
+        ["first", "text", "further", "tool_search", "use_tool"]
+    );
     assert_eq!(deferred, ["native"]);
     let (registry, direct, deferred) = offered(&["text", "first"], ToolProtocol::Native);
-    assert_eq!((direct, deferred), (vec!["first".to_owned(), "text".to_owned()], vec![]));
+    assert_eq!(
+        (direct, deferred),
+        (vec!["first".to_owned(), "text".to_owned()], vec![])
+    );
     assert!(registry.resolve("further").is_none());
     let (_, direct, deferred) = offered(&["*"], ToolProtocol::Native);
-    assert_eq!(direct, ["first", "native", "text", "further"], "there is nothing to search for");
+    assert_eq!(
+        direct,
+        ["first", "native", "text", "further"],
+        "there is nothing to search for"
+    );
     assert!(deferred.is_empty());
 }
 
@@ -254,8 +327,15 @@ fn what_cannot_be_used_is_offered_only_by_name() {
     registry.set_unusable("first");
     let mut named = registry.clone();
     registry.select(&[], &BTreeMap::new()).unwrap();
-    assert!(!registry.offers("first") && registry.deferred().all(|tool| tool.spec().name != "first"));
-    assert!(registry.resolve("first").is_some(), "a call of it is answered");
-    named.select(&["first".to_owned()], &BTreeMap::new()).unwrap();
+    assert!(
+        !registry.offers("first") && registry.deferred().all(|tool| tool.spec().name != "first")
+    );
+    assert!(
+        registry.resolve("first").is_some(),
+        "a call of it is answered"
+    );
+    named
+        .select(&["first".to_owned()], &BTreeMap::new())
+        .unwrap();
     assert!(named.offers("first"));
 }

@@ -2,8 +2,8 @@
 
 use haft_types::ToolSpec;
 
-/// How well a tool of a source fits the terms: how many of them it has, those in its name counting more. Zero is not at
-/// all; without terms everything fits.
+/// How well a tool of a source fits the terms: how many of them it has, those in its name counting
+/// more. Zero is not at all; without terms everything fits.
 pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 {
     if terms.is_empty() {
         return 1;
@@ -36,7 +36,10 @@ pub(super) fn relevance(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 
 /// The terms of a query.
 pub(super) fn terms(query: &str) -> Vec<String> {
     let parts = query.split(|one: char| !one.is_alphanumeric() && one != '_' && one != '-');
-    parts.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    parts
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
 }
 
 #[cfg(test)]
@@ -56,6 +59,9 @@ mod tests {
         let other = relevance("github", &tool("close", "Closes an issue."), &terms);
         assert!(best > other && other > 0);
         assert_eq!(relevance("github", &tool("fork", "Forks."), &terms), 0);
-        assert!(relevance("issues", &tool("fork", "Forks."), &terms) > 0, "the source's name counts too");
+        assert!(
+            relevance("issues", &tool("fork", "Forks."), &terms) > 0,
+            "the source's name counts too"
+        );
     }
 }

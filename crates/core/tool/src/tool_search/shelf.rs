@@ -17,11 +17,17 @@ pub(super) struct DeferredTools {
 
 impl DeferredTools {
     pub(super) fn new(tools: &[Arc<dyn Tool>]) -> Self {
-        let tools: Vec<_> = tools.iter().map(|tool| (tool.manual().group, tool.spec().clone())).collect();
+        let tools: Vec<_> = tools
+            .iter()
+            .map(|tool| (tool.manual().group, tool.spec().clone()))
+            .collect();
         let mut guide = "Built in, to be called through `use_tool`:".to_owned();
         for group in Group::ALL {
-            let names: Vec<_> =
-                tools.iter().filter(|(of, _)| *of == group).map(|(_, spec)| spec.name.as_str()).collect();
+            let names: Vec<_> = tools
+                .iter()
+                .filter(|(of, _)| *of == group)
+                .map(|(_, spec)| spec.name.as_str())
+                .collect();
             if !names.is_empty() {
                 // Writing to a String cannot fail.
                 let _ = write!(guide, " {}: {};", group.name(), names.join(", "));
@@ -45,7 +51,11 @@ impl ToolCatalogue for DeferredTools {
 
     fn sources(&self) -> Vec<String> {
         let has_some = |group: &Group| self.tools.iter().any(|(of, _)| of == group);
-        Group::ALL.into_iter().filter(has_some).map(|group| group.name().to_owned()).collect()
+        Group::ALL
+            .into_iter()
+            .filter(has_some)
+            .map(|group| group.name().to_owned())
+            .collect()
     }
 
     fn heading(&self, _source: &str) -> String {
@@ -54,7 +64,12 @@ impl ToolCatalogue for DeferredTools {
 
     /// Its own tools are described by this build: nothing of them is cut.
     fn describe(&self, tool: &ToolSpec) -> String {
-        format!("- `{}`: {}\n  arguments: {}", tool.name, tool.description.trim_end(), tool.parameters)
+        format!(
+            "- `{}`: {}\n  arguments: {}",
+            tool.name,
+            tool.description.trim_end(),
+            tool.parameters
+        )
     }
 
     async fn tools(
@@ -63,6 +78,11 @@ impl ToolCatalogue for DeferredTools {
         _patience: Patience,
         _cancel: &CancellationToken,
     ) -> Result<Vec<ToolSpec>, String> {
-        Ok(self.tools.iter().filter(|(group, _)| group.name() == source).map(|(_, spec)| spec.clone()).collect())
+        Ok(self
+            .tools
+            .iter()
+            .filter(|(group, _)| group.name() == source)
+            .map(|(_, spec)| spec.clone())
+            .collect())
     }
 }

@@ -1,5 +1,5 @@
-//! A folder and a link that leads out of the project change places, over and over, while files are made, changed and removed
-//! in that folder. Nothing outside may be touched.
+//! A folder and a link that leads out of the project change places, over and over, while files are
+//! made, changed and removed in that folder. Nothing outside may be touched.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -43,7 +43,9 @@ pub(crate) fn run(count: u64, random: &mut Random) -> Findings {
             findings.take(if now == untouched {
                 Ok(format!("{tool}: {outcome}"))
             } else {
-                Err(format!("case {case}, {tool}: {outcome}; outside is now {now:?}"))
+                Err(format!(
+                    "case {case}, {tool}: {outcome}; outside is now {now:?}"
+                ))
             });
             if now != untouched {
                 break;
@@ -65,9 +67,15 @@ pub(crate) fn run(count: u64, random: &mut Random) -> Findings {
 /// Every file below a folder, and what it holds.
 fn look(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for entry in ignore::WalkBuilder::new(folder).standard_filters(false).build() {
+    for entry in ignore::WalkBuilder::new(folder)
+        .standard_filters(false)
+        .build()
+    {
         let path = entry.unwrap().into_path();
-        found.push((path.display().to_string(), fs::read_to_string(&path).unwrap_or_default()));
+        found.push((
+            path.display().to_string(),
+            fs::read_to_string(&path).unwrap_or_default(),
+        ));
     }
     found.sort();
     found
@@ -76,10 +84,19 @@ fn look(folder: &Path) -> Vec<(String, String)> {
 fn call(random: &mut Random, case: u64) -> (&'static str, Value) {
     let path = *random.one_of(&["folder/file", "folder/deep/file"]).unwrap();
     let number = random.below(3);
-    let (old, new) = (format!("mark {number}"), format!("mark {}", (number + 1) % 3));
+    let (old, new) = (
+        format!("mark {number}"),
+        format!("mark {}", (number + 1) % 3),
+    );
     match random.below(6) {
-        0 => ("write_to_file", json!({"path": format!("folder/new-{}", case % 50), "content": "x"})),
-        1 => ("write_to_file", json!({"path": format!("folder/deep/{case}/new"), "content": "x"})),
+        0 => (
+            "write_to_file",
+            json!({"path": format!("folder/new-{}", case % 50), "content": "x"}),
+        ),
+        1 => (
+            "write_to_file",
+            json!({"path": format!("folder/deep/{case}/new"), "content": "x"}),
+        ),
         2 => (
             "multi_edit",
             json!({"edits": [

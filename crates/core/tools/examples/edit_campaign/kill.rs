@@ -1,8 +1,9 @@
 //! The process dies at one of its system calls, at any of them.
 //!
-//! `strace` is attached to a process that stands before its edit, and kills it as it enters the n-th call of some name. What it
-//! leaves must be whole: each file old or new. Then the next start recovers, and everything must be old, or everything new.
-//! Some processes are killed a second time, while they recover.
+//! `strace` is attached to a process that stands before its edit, and kills it as it enters the
+//! n-th call of some name. What it leaves must be whole: each file old or new. Then the next start
+//! recovers, and everything must be old, or everything new. Some processes are killed a second
+//! time, while they recover.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -52,7 +53,12 @@ pub(crate) fn run(count: Option<u64>, random: &mut Random) -> Option<Findings> {
     for scenario in SCENARIOS {
         for renames in [Renames::Best, Renames::Plain] {
             for (call, most) in calls_of(scenario, renames)? {
-                kills.extend((1..=most).map(|nth| Kill { scenario, renames, call: call.clone(), nth }));
+                kills.extend((1..=most).map(|nth| Kill {
+                    scenario,
+                    renames,
+                    call: call.clone(),
+                    nth,
+                }));
             }
         }
     }
@@ -65,7 +71,13 @@ pub(crate) fn run(count: Option<u64>, random: &mut Random) -> Option<Findings> {
     }
     println!("{} of {all} system calls", kills.len());
     for kill in &kills {
-        let name = format!("{}, {}, {} {}", kill.scenario, kill.renames.name(), kill.call, kill.nth);
+        let name = format!(
+            "{}, {}, {} {}",
+            kill.scenario,
+            kill.renames.name(),
+            kill.call,
+            kill.nth
+        );
         findings.take(try_one(kill).map_err(|what| format!("{name}: {what}")));
     }
     Some(findings)
@@ -73,18 +85,33 @@ pub(crate) fn run(count: Option<u64>, random: &mut Random) -> Option<Findings> {
 
 fn try_one(kill: &Kill) -> Result<String, String> {
     let place = Place::new(kill.scenario);
-    let died = place.trace(kill.renames, &format!("inject={}:signal=SIGKILL:when={}", kill.call, kill.nth))?.died;
+    let died = place
+        .trace(
+            kill.renames,
+            &format!("inject={}:signal=SIGKILL:when={}", kill.call, kill.nth),
+        )?
+        .died;
     place.check_whole()?;
-    let recovered = haft_tools::recover(&place.bench.workspace().journal).map_err(|error| error.to_string())?;
-    let told: Vec<String> = recovered.iter().map(|one| format!("{:?}", one.outcome)).collect();
-    let state = place.state().ok_or_else(|| format!("a mix was left: {:?}, after {told:?}", place.tree()))?;
+    let recovered =
+        haft_tools::recover(&place.bench.workspace().journal).map_err(|error| error.to_string())?;
+    let told: Vec<String> = recovered
+        .iter()
+        .map(|one| format!("{:?}", one.outcome))
+        .collect();
+    let state = place
+        .state()
+        .ok_or_else(|| format!("a mix was left: {:?}, after {told:?}", place.tree()))?;
     let journals = fs::read_dir(&place.bench.workspace().journal).map_or(0, Iterator::count);
     if journals > 0 {
         return Err(format!("{journals} journals were left"));
     }
     let told = told.first().map_or("nothing to recover", String::as_str);
     let fate = if died { "killed" } else { "lived" };
-    Ok(format!("{}, {}: {fate}, {told}, all {state}", kill.scenario, kill.renames.name()))
+    Ok(format!(
+        "{}, {}: {fate}, {told}, all {state}",
+        kill.scenario,
+        kill.renames.name()
+    ))
 }
 
 /// The system calls of a whole run, each with the most times that one thread makes it.
@@ -95,13 +122,19 @@ fn calls_of(scenario: &'static str, renames: Renames) -> Option<BTreeMap<String,
     for line in traced.log.lines().filter(|line| !line.contains("resumed>")) {
         let (thread, rest) = line.split_once(' ')?;
         if let Some((call, _)) = rest.trim_start().split_once('(') {
-            *counts.entry((call.to_owned(), thread.to_owned())).or_default() += 1;
+            *counts
+                .entry((call.to_owned(), thread.to_owned()))
+                .or_default() += 1;
         }
     }
     let mut most = BTreeMap::new();
     for ((call, _), count) in counts {
         // These wait for other threads, as often as they happen to.
-        if call.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') && call != "futex" {
+        if call
+            .chars()
+            .all(|one| one.is_ascii_alphanumeric() || one == '_')
+            && call != "futex"
+        {
             let known = most.entry(call).or_insert(0);
             *known = count.max(*known);
         }
@@ -128,16 +161,30 @@ impl Place {
     fn new(scenario: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let bench = Bench::at(&folder.path().canonicalize().unwrap());
-        for (name, text) in [("one", "old one\n"), ("dir/two", "old two\n"), ("three", "old three\n")] {
+        for (name, text) in [
+            ("one", "old one\n"),
+            ("dir/two", "old two\n"),
+            ("three", "old three\n"),
+        ] {
             let path = bench.write(name, text);
             fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();
         }
-        let place = Self { folder, bench, scenario };
+        let place = Self {
+            folder,
+            bench,
+            scenario,
+        };
         if scenario == "recover" {
-            // What recovering has to do: a process that died after two of its four files were in place.
-            let first =
-                Self { scenario: "apply_patch", folder: TempDir::new().unwrap(), bench: Bench::at(place.base()) };
-            first.trace(Renames::Best, "inject=renameat2:signal=SIGKILL:when=3").unwrap();
+            // What recovering has to do: a process that died after two of its four files were in
+            // place.
+            let first = Self {
+                scenario: "apply_patch",
+                folder: TempDir::new().unwrap(),
+                bench: Bench::at(place.base()),
+            };
+            first
+                .trace(Renames::Best, "inject=renameat2:signal=SIGKILL:when=3")
+                .unwrap();
         }
         place
     }
@@ -164,7 +211,10 @@ impl Place {
         if renames == Renames::Plain {
             strace.args(["-e", "inject=renameat2:error=EINVAL"]);
         }
-        let strace = strace.args(["-p", &victim.id().to_string()]).stderr(Stdio::piped()).spawn();
+        let strace = strace
+            .args(["-p", &victim.id().to_string()])
+            .stderr(Stdio::piped())
+            .spawn();
         let mut strace = strace.map_err(|error| stop(&mut victim, &error.to_string()))?;
         let mut told = String::new();
         let mut listening = BufReader::new(strace.stderr.take().unwrap());
@@ -176,7 +226,10 @@ impl Place {
         let _ = victim.stdin.take().unwrap().write_all(b"\n");
         let ended = victim.wait().map_err(|error| error.to_string())?;
         let _ = strace.wait();
-        Ok(Traced { died: !ended.success(), log: fs::read_to_string(log).unwrap_or_default() })
+        Ok(Traced {
+            died: !ended.success(),
+            log: fs::read_to_string(log).unwrap_or_default(),
+        })
     }
 
     fn tree(&self) -> Tree {
@@ -186,9 +239,17 @@ impl Place {
             let path = root.join(&name);
             // What is made gets the mode every new file gets.
             let made = name.starts_with("made/");
-            let mode = if made { 0 } else { fs::metadata(&path).unwrap().permissions().mode() & 0o7777 };
+            let mode = if made {
+                0
+            } else {
+                fs::metadata(&path).unwrap().permissions().mode() & 0o7777
+            };
             // A folder is known by its name alone.
-            let entry = if path.is_dir() { (0, "folder".into()) } else { (mode, fs::read_to_string(&path).unwrap()) };
+            let entry = if path.is_dir() {
+                (0, "folder".into())
+            } else {
+                (mode, fs::read_to_string(&path).unwrap())
+            };
             tree.insert(name, entry);
         }
         tree
@@ -220,18 +281,40 @@ impl Place {
     }
 
     fn old() -> Tree {
-        tree(&[("one", "old one\n"), ("dir/two", "old two\n"), ("three", "old three\n")], &["dir"])
+        tree(
+            &[
+                ("one", "old one\n"),
+                ("dir/two", "old two\n"),
+                ("three", "old three\n"),
+            ],
+            &["dir"],
+        )
     }
 
     fn new_tree(&self) -> Tree {
         let mut new = match self.scenario {
-            "multi_edit" => {
-                tree(&[("one", "new one\n"), ("dir/two", "new two\n"), ("three", "old three\n")], &["dir", "made"])
-            }
+            "multi_edit" => tree(
+                &[
+                    ("one", "new one\n"),
+                    ("dir/two", "new two\n"),
+                    ("three", "old three\n"),
+                ],
+                &["dir", "made"],
+            ),
             "replace_in_file" => {
-                return tree(&[("one", "new one\n"), ("dir/two", "old two\n"), ("three", "old three\n")], &["dir"]);
+                return tree(
+                    &[
+                        ("one", "new one\n"),
+                        ("dir/two", "old two\n"),
+                        ("three", "old three\n"),
+                    ],
+                    &["dir"],
+                );
             }
-            _ => tree(&[("one", "new one\n"), ("moved", "new two\n")], &["dir", "made"]),
+            _ => tree(
+                &[("one", "new one\n"), ("moved", "new two\n")],
+                &["dir", "made"],
+            ),
         };
         new.insert("made/four".into(), (0, "new four\n".into()));
         new
@@ -239,8 +322,12 @@ impl Place {
 }
 
 fn tree(files: &[(&str, &str)], folders: &[&str]) -> Tree {
-    let files = files.iter().map(|(name, text)| ((*name).to_owned(), (0o640, (*text).to_owned())));
-    let folders = folders.iter().map(|name| ((*name).to_owned(), (0, "folder".to_owned())));
+    let files = files
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), (0o640, (*text).to_owned())));
+    let folders = folders
+        .iter()
+        .map(|name| ((*name).to_owned(), (0, "folder".to_owned())));
     files.chain(folders).collect()
 }
 
@@ -251,7 +338,8 @@ fn stop(victim: &mut Child, why: &str) -> String {
     why.to_owned()
 }
 
-/// The process that is killed: says that it is ready, waits until someone traces it, and does its part.
+/// The process that is killed: says that it is ready, waits until someone traces it, and does its
+/// part.
 pub(crate) fn victim(scenario: &str, base: &Path) -> ExitCode {
     let (caller, bench) = (Caller::new(), Bench::at(base));
     let mut line = String::new();
@@ -262,7 +350,11 @@ pub(crate) fn victim(scenario: &str, base: &Path) -> ExitCode {
         "recover" => haft_tools::recover(&bench.workspace().journal).is_ok(),
         tool => caller.outcome(&bench, tool, call(tool)) == "done",
     };
-    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if done {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn call(tool: &str) -> Value {

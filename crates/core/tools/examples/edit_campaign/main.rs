@@ -2,23 +2,32 @@
 //!
 //! `edit_campaign NAME [--count N] [--seed S]`, NAME being
 //!
-//! - `stale`: a file changed since it was read, in the same second, with the same size and time, is never overwritten;
+//! - `stale`: a file changed since it was read, in the same second, with the same size and time, is
+//!   never overwritten;
 //! - `swap`: someone else writes a file while it is edited, and nothing they write is lost;
-//! - `folders`: a folder and a link change places while files in it are edited, and nothing outside is touched;
-//! - `kill`: the process dies at any of its system calls, and the next start makes everything old or everything new (needs
-//!   `strace`; without `--count` every call is tried).
+//! - `folders`: a folder and a link change places while files in it are edited, and nothing outside
+//!   is touched;
+//! - `kill`: the process dies at any of its system calls, and the next start makes everything old
+//!   or everything new (needs `strace`; without `--count` every call is tried).
 //!
-//! Files lie in the folder for temporary files; with `TMPDIR=/dev/shm` nothing waits for a disk. Exit code 0 when every case held,
-//! 1 when one did not, 2 on wrong usage.
+//! Files lie in the folder for temporary files; with `TMPDIR=/dev/shm` nothing waits for a disk.
+//! Exit code 0 when every case held, 1 when one did not, 2 on wrong usage.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints what it found")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints what it found"
+)]
 #![expect(clippy::unwrap_used, reason = "in a campaign, a panic is a report")]
 
 mod folders;
 mod kill;
 mod stale;
 mod swap;
-#[expect(dead_code, reason = "what the crate's own tests use of it is not used here")]
+#[expect(
+    dead_code,
+    reason = "what the crate's own tests use of it is not used here"
+)]
 #[path = "../../src/testing.rs"]
 mod testing;
 
@@ -74,27 +83,49 @@ struct Caller {
 
 impl Caller {
     fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Self { tools: testing::builtin(), runtime }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        Self {
+            tools: testing::builtin(),
+            runtime,
+        }
     }
 
     fn call(&self, bench: &Bench, name: &str, arguments: Value) -> ToolOutput {
-        let tool = self.tools.iter().find(|tool| tool.spec().name == name).unwrap();
+        let tool = self
+            .tools
+            .iter()
+            .find(|tool| tool.spec().name == name)
+            .unwrap();
         self.runtime.block_on(bench.run(tool.as_ref(), arguments))
     }
 
     /// Calls a tool and gives the code of its error, or `done`.
     fn outcome(&self, bench: &Bench, name: &str, arguments: Value) -> String {
-        self.call(bench, name, arguments).envelope.error.map_or_else(|| "done".to_owned(), |error| error.code)
+        self.call(bench, name, arguments)
+            .envelope
+            .error
+            .map_or_else(|| "done".to_owned(), |error| error.code)
     }
 }
 
 fn arguments(mut given: impl Iterator<Item = String>) -> Result<(String, Setup), String> {
-    let (mut name, mut setup) = (None, Setup { count: None, seed: 1 });
+    let (mut name, mut setup) = (
+        None,
+        Setup {
+            count: None,
+            seed: 1,
+        },
+    );
     while let Some(argument) = given.next() {
         let mut number = || {
-            let value = given.next().ok_or_else(|| format!("`{argument}` needs a number"))?;
-            value.parse::<u64>().map_err(|_| format!("`{value}` is not a number"))
+            let value = given
+                .next()
+                .ok_or_else(|| format!("`{argument}` needs a number"))?;
+            value
+                .parse::<u64>()
+                .map_err(|_| format!("`{value}` is not a number"))
         };
         match argument.as_str() {
             "--count" => setup.count = Some(number()?),
@@ -138,11 +169,22 @@ fn main() -> ExitCode {
     for failure in findings.failures.iter().take(TOLD) {
         println!("FAILED  {failure}");
     }
-    println!("{name} seed {}: {} cases, {} failed", setup.seed, findings.tried, findings.failures.len());
-    if findings.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!(
+        "{name} seed {}: {} cases, {} failed",
+        setup.seed,
+        findings.tried,
+        findings.failures.len()
+    );
+    if findings.failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn complain(complaint: &str) -> ExitCode {
-    eprintln!("edit_campaign: {complaint}; usage: edit_campaign stale|swap|folders|kill [--count N] [--seed S]");
+    eprintln!(
+        "edit_campaign: {complaint}; usage: edit_campaign stale|swap|folders|kill [--count N] [--seed S]"
+    );
     ExitCode::from(2)
 }

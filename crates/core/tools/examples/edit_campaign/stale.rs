@@ -1,4 +1,5 @@
-//! A file that someone else changed between read and edit: same second, same size, same time, other content.
+//! A file that someone else changed between read and edit: same second, same size, same time, other
+//! content.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -24,11 +25,15 @@ pub(crate) fn run(count: u64, random: &mut Random) -> Findings {
 fn try_one(caller: &Caller, random: &mut Random) -> Result<String, String> {
     let bench = Bench::new();
     // The edited line stays what it is, so that only the ledger can tell.
-    let mut lines: Vec<String> =
-        (0..4 + random.below(20)).map(|line| format!("line {line} of {}", random.number())).collect();
+    let mut lines: Vec<String> = (0..4 + random.below(20))
+        .map(|line| format!("line {line} of {}", random.number()))
+        .collect();
     let (edited, changed) = (0, 1 + random.below(lines.len() - 1));
     let path = bench.write("file", lines.join("\n") + "\n");
-    assert_eq!(caller.outcome(&bench, "read_file", json!({"path": "file"})), "done");
+    assert_eq!(
+        caller.outcome(&bench, "read_file", json!({"path": "file"})),
+        "done"
+    );
 
     let before = fs::metadata(&path).unwrap();
     let digit = lines[changed].pop().unwrap();
@@ -37,7 +42,10 @@ fn try_one(caller: &Caller, random: &mut Random) -> Result<String, String> {
     let way = *random.one_of(&WAYS).unwrap();
     change(&path, &theirs, way, before.modified().unwrap());
     let after = fs::metadata(&path).unwrap();
-    assert_eq!((after.len(), after.modified().unwrap()), (before.len(), before.modified().unwrap()));
+    assert_eq!(
+        (after.len(), after.modified().unwrap()),
+        (before.len(), before.modified().unwrap())
+    );
 
     let (tool, call) = call(random, &lines[edited]);
     let outcome = caller.outcome(&bench, tool, call);
@@ -65,22 +73,37 @@ fn change(path: &Path, content: &str, way: &str, time: SystemTime) {
         }
         _ => fs::write(path, content).unwrap(),
     }
-    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    File::options()
+        .write(true)
+        .open(path)
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
 }
 
 /// A call of one of the tools that would change this line.
 fn call(random: &mut Random, line: &str) -> (&'static str, Value) {
     match random.below(5) {
-        0 => ("write_to_file", json!({"path": "file", "content": "everything new\n"})),
+        0 => (
+            "write_to_file",
+            json!({"path": "file", "content": "everything new\n"}),
+        ),
         1 => {
             let diff = format!("<<<<<<< SEARCH\n{line}\n=======\nnew\n>>>>>>> REPLACE");
             ("replace_in_file", json!({"path": "file", "diff": diff}))
         }
-        2 => ("multi_edit", json!({"edits": [{"path": "file", "old_string": line, "new_string": "new"}]})),
+        2 => (
+            "multi_edit",
+            json!({"edits": [{"path": "file", "old_string": line, "new_string": "new"}]}),
+        ),
         3 => {
-            let patch = format!("*** Begin Patch\n*** Update File: file\n@@\n-{line}\n+new\n*** End Patch");
+            let patch =
+                format!("*** Begin Patch\n*** Update File: file\n@@\n-{line}\n+new\n*** End Patch");
             ("apply_patch", json!({"patch": patch}))
         }
-        _ => ("apply_patch", json!({"patch": "*** Begin Patch\n*** Delete File: file\n*** End Patch"})),
+        _ => (
+            "apply_patch",
+            json!({"patch": "*** Begin Patch\n*** Delete File: file\n*** End Patch"}),
+        ),
     }
 }

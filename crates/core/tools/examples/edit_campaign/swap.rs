@@ -1,8 +1,9 @@
 //! Someone else writes a file over and over while it is edited.
 //!
-//! The file has two lines: theirs, with a number that only ever grows, and one that is edited. Whatever happens, their last number
-//! must be in the file in the end, in whichever line the edits left: as they wrote it, or carried along by an edit that had
-//! read it. And an edit that says it was made must be there unless they wrote after it.
+//! The file has two lines: theirs, with a number that only ever grows, and one that is edited.
+//! Whatever happens, their last number must be in the file in the end, in whichever line the edits
+//! left: as they wrote it, or carried along by an edit that had read it. And an edit that says it
+//! was made must be there unless they wrote after it.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +33,12 @@ fn content(theirs: u64) -> String {
     format!("theirs {theirs}\nours 0\n")
 }
 
-fn try_one(caller: &Caller, in_place: bool, random: &mut Random, findings: &mut Findings) -> Result<String, String> {
+fn try_one(
+    caller: &Caller,
+    in_place: bool,
+    random: &mut Random,
+    findings: &mut Findings,
+) -> Result<String, String> {
     let bench = Bench::new();
     let path = bench.write("file", content(0));
     let written = AtomicU64::new(0);
@@ -70,13 +76,20 @@ fn try_one(caller: &Caller, in_place: bool, random: &mut Random, findings: &mut 
     if let Some((number, _)) = made.iter().find(|(_, before)| *before == WRITES)
         && last != format!("theirs {WRITES}\nours {number}\n")
     {
-        return Err(format!("written {way}: edit {number} was said to be made: {last:?}"));
+        return Err(format!(
+            "written {way}: edit {number} was said to be made: {last:?}"
+        ));
     }
-    // Once they are quiet an edit is made, and nothing is left lying about but what a message named.
+    // Once they are quiet an edit is made, and nothing is left lying about but what a message
+    // named.
     if edit(caller, &bench, 0) == "changed_since_read" {
         return Err(format!("written {way}: refused though nobody writes"));
     }
-    let left = bench.files().iter().filter(|name| name.starts_with(".haft-")).count();
+    let left = bench
+        .files()
+        .iter()
+        .filter(|name| name.starts_with(".haft-"))
+        .count();
     if left > 0 {
         findings.count("  earlier content kept beside the file");
     }
@@ -86,9 +99,15 @@ fn try_one(caller: &Caller, in_place: bool, random: &mut Random, findings: &mut 
 fn edit(caller: &Caller, bench: &Bench, number: u64) -> String {
     caller.call(bench, "read_file", json!({"path": "file"}));
     let read = fs::read_to_string(bench.path("file")).unwrap_or_default();
-    let Some(ours) = read.lines().nth(1) else { return "read half of it".into() };
+    let Some(ours) = read.lines().nth(1) else {
+        return "read half of it".into();
+    };
     let diff = format!("<<<<<<< SEARCH\n{ours}\n=======\nours {number}\n>>>>>>> REPLACE");
-    caller.outcome(bench, "replace_in_file", json!({"path": "file", "diff": diff}))
+    caller.outcome(
+        bench,
+        "replace_in_file",
+        json!({"path": "file", "diff": diff}),
+    )
 }
 
 fn write(path: &Path, content: &str, in_place: bool) {

@@ -29,16 +29,22 @@ struct RunNamedSubagentsParameters {
     subagents: PlanText,
 }
 
-/// The tool that gives work to these agents. Starting them changes nothing, and each of their own calls is permitted for itself;
-/// but since it may do whatever they may do, it is noted before it begins, and it never begins twice.
+/// The tool that gives work to these agents. Starting them changes nothing, and each of their own
+/// calls is permitted for itself; but since it may do whatever they may do, it is noted before it
+/// begins, and it never begins twice.
 pub fn tool(agents: Arc<dyn SubAgents>) -> impl Tool {
-    ToolDefinition::new(RUN_SUBAGENTS, prompt!("run_named_subagents/prompt"), &MANUAL, Access::Write, |_| {
-        Intent::Nothing
-    })
+    ToolDefinition::new(
+        RUN_SUBAGENTS,
+        prompt!("run_named_subagents/prompt"),
+        &MANUAL,
+        Access::Write,
+        |_| Intent::Nothing,
+    )
     .runs(move |context, parameters| Box::pin(run(Arc::clone(&agents), context, parameters)))
 }
 
-/// The work a call of the tool gives out, for those who have to know after the call was interrupted.
+/// The work a call of the tool gives out, for those who have to know after the call was
+/// interrupted.
 pub fn assignments_of(arguments: &str) -> Option<(WorkOrder, Vec<Assignment>)> {
     let RunNamedSubagentsParameters { subagents } = serde_json::from_str(arguments).ok()?;
     subagents.read().ok()
@@ -49,14 +55,23 @@ async fn run(
     context: &ToolContext,
     RunNamedSubagentsParameters { subagents }: RunNamedSubagentsParameters,
 ) -> CallResult {
-    let (order, work) = subagents.read().map_err(|what| BadPlan { what, names: agents.names() })?;
+    let (order, work) = subagents.read().map_err(|what| BadPlan {
+        what,
+        names: agents.names(),
+    })?;
     if order == WorkOrder::Background {
         return Ok(report::started(&agents.start(context, work).await?, &context.tools).into());
     }
     let reports = agents.run(context, order, work).await?;
     let envelope = report::envelope(order, &reports, context.limits, &context.tools);
-    let changes = reports.into_iter().flat_map(|report| report.changes).collect();
-    Ok(ToolOutput { changes, ..envelope.into() })
+    let changes = reports
+        .into_iter()
+        .flat_map(|report| report.changes)
+        .collect();
+    Ok(ToolOutput {
+        changes,
+        ..envelope.into()
+    })
 }
 
 #[derive(Debug, thiserror::Error)]

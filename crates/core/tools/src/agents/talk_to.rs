@@ -18,7 +18,8 @@ static MANUAL: Manual = Manual::of(Group::Others);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TalkToParameters {
-    /// Its name, as listed under `AVAILABLE_AGENTS` in the system prompt or given when you started it.
+    /// Its name, as listed under `AVAILABLE_AGENTS` in the system prompt or given when you started
+    /// it.
     agent: String,
     /// What to say.
     message: String,
@@ -26,8 +27,14 @@ struct TalkToParameters {
 
 /// The tool that gives messages to this post.
 pub fn tool(post: Arc<dyn Post>) -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("talk_to/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("talk_to/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
 }
 
 impl Coded for NotDelivered {
@@ -41,11 +48,19 @@ impl Coded for NotDelivered {
     }
 }
 
-async fn run(post: Arc<dyn Post>, TalkToParameters { agent, message }: TalkToParameters) -> CallResult {
+async fn run(
+    post: Arc<dyn Post>,
+    TalkToParameters { agent, message }: TalkToParameters,
+) -> CallResult {
     if message.trim().is_empty() {
-        return Err(ToolFailure::new("invalid_arguments", "`message` is empty; nothing was sent"));
+        return Err(ToolFailure::new(
+            "invalid_arguments",
+            "`message` is empty; nothing was sent",
+        ));
     }
     post.send(agent.trim(), message.trim()).await?;
     let text = format!("Delivered to `{}`.", agent.trim());
-    Ok(Envelope::success(text).with_data(json!({ "agent": agent.trim() })).into())
+    Ok(Envelope::success(text)
+        .with_data(json!({ "agent": agent.trim() }))
+        .into())
 }

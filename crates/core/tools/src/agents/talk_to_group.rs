@@ -24,15 +24,28 @@ struct TalkToGroupParameters {
 
 /// The tool that gives messages to this post.
 pub fn tool(post: Arc<dyn Post>) -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("talk_to_group/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("talk_to_group/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(move |_, parameters| Box::pin(run(Arc::clone(&post), parameters)))
 }
 
-async fn run(post: Arc<dyn Post>, TalkToGroupParameters { group, message }: TalkToGroupParameters) -> CallResult {
+async fn run(
+    post: Arc<dyn Post>,
+    TalkToGroupParameters { group, message }: TalkToGroupParameters,
+) -> CallResult {
     if message.trim().is_empty() {
-        return Err(ToolFailure::new("invalid_arguments", "`message` is empty; nothing was sent"));
+        return Err(ToolFailure::new(
+            "invalid_arguments",
+            "`message` is empty; nothing was sent",
+        ));
     }
-    let GroupDelivery { reached, failed } = post.send_to_group(group.trim(), message.trim()).await?;
+    let GroupDelivery { reached, failed } =
+        post.send_to_group(group.trim(), message.trim()).await?;
     let mut said = Vec::new();
     if !reached.is_empty() {
         let names: Vec<_> = reached.iter().map(|name| format!("`{name}`")).collect();
@@ -50,9 +63,16 @@ async fn run(post: Arc<dyn Post>, TalkToGroupParameters { group, message }: Talk
         (false, false) => ToolStatus::Partial,
         (true, false) => ToolStatus::Error,
     };
-    let error =
-        (status == ToolStatus::Error).then(|| ToolError { code: "nobody_reached".to_owned(), message: said.join(" ") });
+    let error = (status == ToolStatus::Error).then(|| ToolError {
+        code: "nobody_reached".to_owned(),
+        message: said.join(" "),
+    });
     let failed: Vec<_> = failed.iter().map(|(name, _)| name).collect();
     let data = json!({ "group": group.trim(), "reached": reached, "failed": failed });
-    Ok(Envelope { status, error, ..Envelope::success(said.join(" ")).with_data(data) }.into())
+    Ok(Envelope {
+        status,
+        error,
+        ..Envelope::success(said.join(" ")).with_data(data)
+    }
+    .into())
 }

@@ -1,4 +1,5 @@
-//! `ask_followup_question`: hands a question to the user; the engine puts the answer in place of the result.
+//! `ask_followup_question`: hands a question to the user; the engine puts the answer in place of
+//! the result.
 
 use std::future::ready;
 
@@ -20,18 +21,32 @@ struct AskFollowupQuestionParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("ask_followup_question/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(|_, parameters| Box::pin(ready(ask(parameters))))
+    ToolDefinition::new(
+        NAME,
+        prompt!("ask_followup_question/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(|_, parameters| Box::pin(ready(ask(parameters))))
 }
 
-fn ask(AskFollowupQuestionParameters { question, options }: AskFollowupQuestionParameters) -> CallResult {
+fn ask(
+    AskFollowupQuestionParameters { question, options }: AskFollowupQuestionParameters,
+) -> CallResult {
     if question.trim().is_empty() {
-        return Err(ToolFailure::new("invalid_arguments", "`question` is empty; say what you need to know"));
+        return Err(ToolFailure::new(
+            "invalid_arguments",
+            "`question` is empty; say what you need to know",
+        ));
     }
     let options = options.unwrap_or_default();
-    let envelope =
-        Envelope::success("The user was asked.").with_data(json!({ "question": question, "options": options }));
-    Ok(ToolOutput { flow: TurnFlow::Ask { question, options }, ..envelope.into() })
+    let envelope = Envelope::success("The user was asked.")
+        .with_data(json!({ "question": question, "options": options }));
+    Ok(ToolOutput {
+        flow: TurnFlow::Ask { question, options },
+        ..envelope.into()
+    })
 }
 
 #[cfg(test)]

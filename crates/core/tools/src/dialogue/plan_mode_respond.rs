@@ -1,4 +1,5 @@
-//! `plan_mode_respond`: puts a plan before the user; the engine puts their word in place of the result.
+//! `plan_mode_respond`: puts a plan before the user; the engine puts their word in place of the
+//! result.
 
 use std::future::ready;
 
@@ -13,7 +14,8 @@ static MANUAL: Manual = Manual::of(Group::Dialogue);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanModeRespondParameters {
-    /// The plan, whole and in Markdown: what will be changed in which files and why, in the order it will be done; how it will be checked; what is still open.
+    /// The plan, whole and in Markdown: what will be changed in which files and why, in the order
+    /// it will be done; how it will be checked; what is still open.
     response: String,
     /// Short answers to choose from, such as two ways to do it.
     options: Option<Vec<String>>,
@@ -21,18 +23,32 @@ struct PlanModeRespondParameters {
 
 /// The tool. It belongs to plan mode, so it is not among those that are always there.
 pub fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("plan_mode_respond/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(|_, parameters| Box::pin(ready(present(parameters))))
+    ToolDefinition::new(
+        NAME,
+        prompt!("plan_mode_respond/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(|_, parameters| Box::pin(ready(present(parameters))))
 }
 
-fn present(PlanModeRespondParameters { response, options }: PlanModeRespondParameters) -> CallResult {
+fn present(
+    PlanModeRespondParameters { response, options }: PlanModeRespondParameters,
+) -> CallResult {
     if response.trim().is_empty() {
-        return Err(ToolFailure::new("invalid_arguments", "`response` is empty; say what you plan to do"));
+        return Err(ToolFailure::new(
+            "invalid_arguments",
+            "`response` is empty; say what you plan to do",
+        ));
     }
     let options = options.unwrap_or_default();
-    let envelope =
-        Envelope::success("The plan was presented.").with_data(json!({ "response": response, "options": options }));
-    Ok(ToolOutput { flow: TurnFlow::Plan { response, options }, ..envelope.into() })
+    let envelope = Envelope::success("The plan was presented.")
+        .with_data(json!({ "response": response, "options": options }));
+    Ok(ToolOutput {
+        flow: TurnFlow::Plan { response, options },
+        ..envelope.into()
+    })
 }
 
 #[cfg(test)]
@@ -43,8 +59,16 @@ mod tests {
     #[tokio::test]
     async fn a_plan_is_put_before_the_user() {
         let bench = Bench::new();
-        let output = bench.ok(&tool(), json!({"response": "1. a", "options": ["yes"]})).await;
-        assert_eq!(output.flow, TurnFlow::Plan { response: "1. a".into(), options: vec!["yes".into()] });
+        let output = bench
+            .ok(&tool(), json!({"response": "1. a", "options": ["yes"]}))
+            .await;
+        assert_eq!(
+            output.flow,
+            TurnFlow::Plan {
+                response: "1. a".into(),
+                options: vec!["yes".into()]
+            }
+        );
         let empty = bench.run(&tool(), json!({"response": " "})).await;
         assert_eq!(
             (empty.flow, empty.envelope.error.unwrap().code.as_str()),

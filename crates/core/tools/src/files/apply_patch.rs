@@ -59,9 +59,16 @@ pub type PatchParser = fn(&str) -> Result<ParsedPatch, String>;
 
 const NAME: &str = "apply_patch";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Files)
+};
 
-const WORDS: EditTerms = EditTerms { old: "the patch", new: "What the chunk makes of it", next: "" };
+const WORDS: EditTerms = EditTerms {
+    old: "the patch",
+    new: "What the chunk makes of it",
+    next: "",
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -75,45 +82,80 @@ pub fn tool(parse: PatchParser) -> impl Tool {
     let read = move |parameters: &ApplyPatchParameters| {
         parse(&parameters.patch).map_err(|message| ToolFailure::new("invalid_patch", message))
     };
-    ToolDefinition::new(NAME, prompt!("apply_patch/prompt"), &MANUAL, Access::Write, move |arguments| {
-        intent(arguments, parse)
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("apply_patch/prompt"),
+        &MANUAL,
+        Access::Write,
+        move |arguments| intent(arguments, parse),
+    )
     .on_files(move |scope, parameters| apply(scope, read(parameters)?))
-    .previews_files(move |scope, parameters| drafts::foresee(&drafts(scope, read(parameters)?.sections)?))
+    .previews_files(move |scope, parameters| {
+        drafts::foresee(&drafts(scope, read(parameters)?.sections)?)
+    })
 }
 
 fn intent(arguments: &Value, parse: PatchParser) -> Intent {
     let patch = arguments.get("patch").and_then(Value::as_str).map(parse);
     // What is no patch changes nothing, and the call says what is wrong with it.
-    let Some(Ok(patch)) = patch else { return Intent::Nothing };
-    let files = patch.sections.into_iter().flat_map(|section| match section.action {
-        PatchAction::Update { move_to: Some(target), .. } => vec![section.path, target],
-        PatchAction::Update { move_to: None, .. } | PatchAction::Add { .. } | PatchAction::Delete => vec![section.path],
-    });
+    let Some(Ok(patch)) = patch else {
+        return Intent::Nothing;
+    };
+    let files = patch
+        .sections
+        .into_iter()
+        .flat_map(|section| match section.action {
+            PatchAction::Update {
+                move_to: Some(target),
+                ..
+            } => vec![section.path, target],
+            PatchAction::Update { move_to: None, .. }
+            | PatchAction::Add { .. }
+            | PatchAction::Delete => vec![section.path],
+        });
     Intent::Files(files.map(FileUse::Write).collect())
 }
 
 /// A section that does not fit. Nothing is changed then; chunks count from 1 within their section.
 #[derive(Debug, thiserror::Error)]
 enum ApplyError {
-    #[error("the patch names `{name}` twice; nothing was changed. Give each file one section with all its chunks")]
+    #[error(
+        "the patch names `{name}` twice; nothing was changed. Give each file one section with all its chunks"
+    )]
     Twice { name: String },
     #[error("chunk {chunk} of `{name}` is not {place}; nothing was changed.{hint}")]
-    NotFound { name: String, chunk: usize, place: &'static str, hint: String },
+    NotFound {
+        name: String,
+        chunk: usize,
+        place: &'static str,
+        hint: String,
+    },
     #[error(
         "there is no line `{heading}` in `{name}` as the `@@` of chunk {chunk} says; nothing was changed. Copy a whole line that stands above the chunk, or leave it out"
     )]
-    NoHeading { name: String, chunk: usize, heading: String },
+    NoHeading {
+        name: String,
+        chunk: usize,
+        heading: String,
+    },
     #[error(
         "chunk {chunk} of `{name}` fits only at line {line}, which another chunk changes too; nothing was changed. Make one chunk of both"
     )]
-    Overlap { name: String, chunk: usize, line: usize },
+    Overlap {
+        name: String,
+        chunk: usize,
+        line: usize,
+    },
     #[error(
         "chunk {chunk} of `{name}` fits {} places, at lines {}; nothing was changed. Add unchanged lines until it fits only one, or an `@@` line that stands above the right one",
         .lines.len(),
         report::list(.lines)
     )]
-    Ambiguous { name: String, chunk: usize, lines: Vec<usize> },
+    Ambiguous {
+        name: String,
+        chunk: usize,
+        lines: Vec<usize>,
+    },
 }
 
 impl Coded for ApplyError {
@@ -130,9 +172,13 @@ impl Coded for ApplyError {
 fn apply(scope: &FileScope, ParsedPatch { sections, padded }: ParsedPatch) -> CallResult {
     let drafts = drafts(scope, sections)?;
     let files = Count(drafts.len(), "file");
-    let remark =
-        if padded { " Blanks before its markers were passed over; begin them at the start of the line." } else { "" };
-    Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("Patch applied to {files}.{remark}"), Map::new()))
+    let remark = if padded {
+        " Blanks before its markers were passed over; begin them at the start of the line."
+    } else {
+        ""
+    };
+    Ok(drafts::carry_out(scope, &drafts)?
+        .into_output(&format!("Patch applied to {files}.{remark}"), Map::new()))
 }
 
 fn drafts(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<FileDraft>, ToolFailure> {
@@ -142,7 +188,10 @@ fn drafts(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<FileDraf
         let draft = draft(scope, section)?;
         for path in paths_of(&draft) {
             if drafts.iter().flat_map(paths_of).any(|known| known == path) {
-                return Err(ApplyError::Twice { name: paths::shown(&scope.workspace, path) }.into());
+                return Err(ApplyError::Twice {
+                    name: paths::shown(&scope.workspace, path),
+                }
+                .into());
             }
         }
         drafts.push(draft);
@@ -151,16 +200,34 @@ fn drafts(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<FileDraf
 }
 
 /// Sections that update the same file become one.
-fn joined(scope: &FileScope, sections: Vec<PatchSection>) -> Result<Vec<PatchSection>, ToolFailure> {
+fn joined(
+    scope: &FileScope,
+    sections: Vec<PatchSection>,
+) -> Result<Vec<PatchSection>, ToolFailure> {
     let mut joined: Vec<(PathBuf, PatchSection)> = Vec::with_capacity(sections.len());
     for section in sections {
         let path = paths::resolve(&scope.workspace, &section.path)?;
-        let earlier = joined.iter_mut().find(|(known, _)| *known == path).map(|(_, section)| &mut section.action);
+        let earlier = joined
+            .iter_mut()
+            .find(|(known, _)| *known == path)
+            .map(|(_, section)| &mut section.action);
         match (earlier, section.action) {
-            (Some(PatchAction::Update { chunks, .. }), PatchAction::Update { move_to: None, chunks: more }) => {
+            (
+                Some(PatchAction::Update { chunks, .. }),
+                PatchAction::Update {
+                    move_to: None,
+                    chunks: more,
+                },
+            ) => {
                 chunks.extend(more);
             }
-            (_, action) => joined.push((path, PatchSection { action, path: section.path })),
+            (_, action) => joined.push((
+                path,
+                PatchSection {
+                    action,
+                    path: section.path,
+                },
+            )),
         }
     }
     Ok(joined.into_iter().map(|(_, section)| section).collect())
@@ -177,16 +244,29 @@ fn paths_of(draft: &FileDraft) -> Vec<&Path> {
     }
 }
 
-fn draft(scope: &FileScope, PatchSection { path, action }: PatchSection) -> Result<FileDraft, ToolFailure> {
+fn draft(
+    scope: &FileScope,
+    PatchSection { path, action }: PatchSection,
+) -> Result<FileDraft, ToolFailure> {
     Ok(match action {
         PatchAction::Add { text } => FileDraft::Add {
-            place: Free::find(scope, &path, "Change it with `*** Update File:`, or read it and replace it whole.")?,
+            place: Free::find(
+                scope,
+                &path,
+                "Change it with `*** Update File:`, or read it and replace it whole.",
+            )?,
             text,
         },
-        PatchAction::Delete => FileDraft::Delete { old: Box::new(EditSource::load(scope, &path)?) },
-        PatchAction::Update { move_to: Some(to), chunks } if chunks.is_empty() => {
-            FileDraft::Rename { old: Box::new(EditSource::load(scope, &path)?), to: free(scope, &to)? }
-        }
+        PatchAction::Delete => FileDraft::Delete {
+            old: Box::new(EditSource::load(scope, &path)?),
+        },
+        PatchAction::Update {
+            move_to: Some(to),
+            chunks,
+        } if chunks.is_empty() => FileDraft::Rename {
+            old: Box::new(EditSource::load(scope, &path)?),
+            to: free(scope, &to)?,
+        },
         PatchAction::Update { move_to, chunks } => {
             let old = Box::new(EditSource::load(scope, &path)?.text(scope)?);
             let fitted = blocks::apply(old.as_str(), &chunks, MatchPolicy::Unique, WORDS);
@@ -194,8 +274,19 @@ fn draft(scope: &FileScope, PatchSection { path, action }: PatchSection) -> Resu
             let (text, applied) = (fitted.text, Count(chunks.len(), "chunk"));
             let remarks = report::tolerance("Chunk", &fitted.tolerant);
             match move_to {
-                None => FileDraft::Edit { old, text, applied, remarks },
-                Some(to) => FileDraft::Move { old, to: free(scope, &to)?, text, applied, remarks },
+                None => FileDraft::Edit {
+                    old,
+                    text,
+                    applied,
+                    remarks,
+                },
+                Some(to) => FileDraft::Move {
+                    old,
+                    to: free(scope, &to)?,
+                    text,
+                    applied,
+                    remarks,
+                },
             }
         }
     })
@@ -206,17 +297,34 @@ fn free(scope: &FileScope, to: &str) -> Result<Free, ToolFailure> {
     Free::find(scope, to, "Choose another name, or delete it first.")
 }
 
-fn described(BlockMisfit { block: chunk, why }: BlockMisfit, chunks: &[EditBlock], name: &str) -> ApplyError {
+fn described(
+    BlockMisfit { block: chunk, why }: BlockMisfit,
+    chunks: &[EditBlock],
+    name: &str,
+) -> ApplyError {
     let name = name.to_owned();
     match why {
         Why::NotFound { hint } => {
-            let at_end = chunks.get(chunk - 1).is_some_and(|block| block.place == BlockAnchor::AtEnd);
-            let place = if at_end { "at the end of the file" } else { "in the file" };
-            ApplyError::NotFound { name, chunk, place, hint }
+            let at_end = chunks
+                .get(chunk - 1)
+                .is_some_and(|block| block.place == BlockAnchor::AtEnd);
+            let place = if at_end {
+                "at the end of the file"
+            } else {
+                "in the file"
+            };
+            ApplyError::NotFound {
+                name,
+                chunk,
+                place,
+                hint,
+            }
         }
-        Why::NoHeading { heading } => {
-            ApplyError::NoHeading { name, chunk, heading: visible::prefix(&visible::line(&heading), 160).to_owned() }
-        }
+        Why::NoHeading { heading } => ApplyError::NoHeading {
+            name,
+            chunk,
+            heading: visible::prefix(&visible::line(&heading), 160).to_owned(),
+        },
         Why::Overlap { line } => ApplyError::Overlap { name, chunk, line },
         Why::Ambiguous { lines } => ApplyError::Ambiguous { name, chunk, lines },
     }

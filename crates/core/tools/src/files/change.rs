@@ -2,15 +2,15 @@
 //!
 //! Every tool that writes goes through [`apply`]. Invariants:
 //!
-//! - At every moment a path holds either the whole old content or the whole new one, and a failure leaves all files as they
-//!   were: no temporary file, no empty folder.
+//! - At every moment a path holds either the whole old content or the whole new one, and a failure
+//!   leaves all files as they were: no temporary file, no empty folder.
 //! - No link is followed after a path was resolved ([`folder`]).
-//! - A file that someone else changed since it was read is never overwritten: what a step takes out of its place is compared
-//!   with what was read, and put back if it differs ([`place`]).
-//! - A process that dies in the middle leaves a journal ([`journal`]), and the next start takes back what was done
-//!   ([`recover`]).
-//! - Mode, owner and extended attributes are those of the old file ([`keep`]). A file with several hard links becomes one of its
-//!   own; that is said.
+//! - A file that someone else changed since it was read is never overwritten: what a step takes out
+//!   of its place is compared with what was read, and put back if it differs ([`place`]).
+//! - A process that dies in the middle leaves a journal ([`journal`]), and the next start takes
+//!   back what was done ([`recover`]).
+//! - Mode, owner and extended attributes are those of the old file ([`keep`]). A file with several
+//!   hard links becomes one of its own; that is said.
 
 mod commit;
 mod folder;
@@ -64,22 +64,44 @@ pub(crate) enum ChangeAction<'a> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
     #[error("cannot {doing} `{name}`: {source}; nothing was changed")]
-    Io { doing: &'static str, name: String, source: io::Error },
-    #[error("a symbolic link was put in the way of `{name}` just now; it is not followed, nothing was changed")]
+    Io {
+        doing: &'static str,
+        name: String,
+        source: io::Error,
+    },
+    #[error(
+        "a symbolic link was put in the way of `{name}` just now; it is not followed, nothing was changed"
+    )]
     Link { name: String },
     #[error("cannot keep a note of the change in `{}`: {source}; nothing was changed", .at.display())]
     Journal { at: PathBuf, source: io::Error },
-    #[error("`{name}` was changed by someone else while it was being written; nothing was changed, read it again")]
+    #[error(
+        "`{name}` was changed by someone else while it was being written; nothing was changed, read it again"
+    )]
     Overtaken { name: String },
-    #[error("cannot keep the owner (user {uid}, group {gid}) of `{name}`: {source}; nothing was changed")]
-    Owner { name: String, uid: u32, gid: u32, source: io::Error },
+    #[error(
+        "cannot keep the owner (user {uid}, group {gid}) of `{name}`: {source}; nothing was changed"
+    )]
+    Owner {
+        name: String,
+        uid: u32,
+        gid: u32,
+        source: io::Error,
+    },
     #[error("{cause}, but what someone else changed at the same moment was left: {}", list(.left))]
-    Left { cause: Box<ChangeError>, left: Vec<Left> },
+    Left {
+        cause: Box<ChangeError>,
+        left: Vec<Left>,
+    },
     #[error(
         "{cause}, or would have been: taking the change back failed too ({source}). What was under way is noted in `{}`; look at these files before anything else",
         .journal.display()
     )]
-    Stuck { cause: Box<ChangeError>, source: io::Error, journal: PathBuf },
+    Stuck {
+        cause: Box<ChangeError>,
+        source: io::Error,
+        journal: PathBuf,
+    },
 }
 
 impl Coded for ChangeError {
@@ -97,7 +119,14 @@ impl Coded for ChangeError {
 
 impl ChangeError {
     fn with_left(self, left: Vec<Left>) -> Self {
-        if left.is_empty() { self } else { Self::Left { cause: Box::new(self), left } }
+        if left.is_empty() {
+            self
+        } else {
+            Self::Left {
+                cause: Box::new(self),
+                left,
+            }
+        }
     }
 }
 
@@ -110,7 +139,11 @@ fn list(left: &[Left]) -> String {
         }
         let _ = write!(text, "`{}`", one.path.display());
         if let Some(earlier) = &one.earlier {
-            let _ = write!(text, " (its earlier content is kept in `{}`)", earlier.display());
+            let _ = write!(
+                text,
+                " (its earlier content is kept in `{}`)",
+                earlier.display()
+            );
         }
     }
     text
@@ -127,8 +160,11 @@ pub(crate) struct ChangeOutcome {
 impl ChangeOutcome {
     /// What a result carries so that the ledger can be rebuilt from it.
     pub(crate) fn context(&self, changes: &[PlannedChange<'_>]) -> Value {
-        let files: Vec<Value> =
-            changes.iter().zip(&self.states).filter_map(|(change, state)| Some(seen(change.path, (*state)?))).collect();
+        let files: Vec<Value> = changes
+            .iter()
+            .zip(&self.states)
+            .filter_map(|(change, state)| Some(seen(change.path, (*state)?)))
+            .collect();
         match <[Value; 1]>::try_from(files) {
             Ok([file]) => json!({ "file": file }),
             Err(files) if files.is_empty() => Value::Null,
@@ -137,12 +173,20 @@ impl ChangeOutcome {
     }
 
     /// The result of a call that made these changes, with what there is to note.
-    pub(crate) fn envelope(&self, mut text: String, mut data: Value, changes: &[PlannedChange<'_>]) -> Envelope {
+    pub(crate) fn envelope(
+        &self,
+        mut text: String,
+        mut data: Value,
+        changes: &[PlannedChange<'_>],
+    ) -> Envelope {
         if let Some(note) = self.note() {
             text.extend(["\n", &note]);
             data["note"] = note.into();
         }
-        Envelope { context: self.context(changes), ..Envelope::success(text).with_data(data) }
+        Envelope {
+            context: self.context(changes),
+            ..Envelope::success(text).with_data(data)
+        }
     }
 
     /// All sentences, one a line.
@@ -157,17 +201,22 @@ pub(crate) fn seen(path: &Path, state: FileState) -> Value {
     json!({ "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash })
 }
 
-/// Carries out a change over any number of files, all or none, each named once: saves what they are for undo, changes them, and
-/// notes what they are now.
-pub(crate) fn apply(scope: &FileScope, changes: &[PlannedChange<'_>]) -> Result<ChangeOutcome, ToolFailure> {
+/// Carries out a change over any number of files, all or none, each named once: saves what they are
+/// for undo, changes them, and notes what they are now.
+pub(crate) fn apply(
+    scope: &FileScope,
+    changes: &[PlannedChange<'_>],
+) -> Result<ChangeOutcome, ToolFailure> {
     let paths: Vec<&Path> = changes.iter().map(|change| change.path).collect();
     scope.history.save(&scope.call_id, &paths)?;
     let written = commit::commit(&scope.workspace.journal, changes)?;
     // The files have changed: whatever happens now, that is what the model must read.
     let unrecorded = scope.history.changed(&scope.call_id, &paths).err();
 
-    let mut done =
-        ChangeOutcome { states: Vec::with_capacity(changes.len()), notes: Vec::with_capacity(changes.len()) };
+    let mut done = ChangeOutcome {
+        states: Vec::with_capacity(changes.len()),
+        notes: Vec::with_capacity(changes.len()),
+    };
     for (change, WrittenFile { state, mut notes }) in changes.iter().zip(written) {
         if let Some(state) = state {
             scope.reads.saw(change.path, state);
@@ -177,18 +226,32 @@ pub(crate) fn apply(scope: &FileScope, changes: &[PlannedChange<'_>]) -> Result<
         done.notes.push(notes);
     }
     if let (Some(error), Some(last)) = (unrecorded, done.notes.last_mut()) {
-        last.push(format!("The change is made, but could not be noted for undo: {error}."));
+        last.push(format!(
+            "The change is made, but could not be noted for undo: {error}."
+        ));
     }
     Ok(done)
 }
 
 /// What a rename does to a file with several names.
 fn broken_links(change: &PlannedChange<'_>) -> Option<String> {
-    let ChangeAction::Replace { old, .. } = &change.step else { return None };
-    let others = old.metadata.nlink().checked_sub(1).filter(|others| *others > 0)?;
-    let names =
-        if others == 1 { "1 other name (hard link)".into() } else { format!("{others} other names (hard links)") };
-    Some(format!("`{}` had {names}; what they name keeps the old content.", change.name))
+    let ChangeAction::Replace { old, .. } = &change.step else {
+        return None;
+    };
+    let others = old
+        .metadata
+        .nlink()
+        .checked_sub(1)
+        .filter(|others| *others > 0)?;
+    let names = if others == 1 {
+        "1 other name (hard link)".into()
+    } else {
+        format!("{others} other names (hard links)")
+    };
+    Some(format!(
+        "`{}` had {names}; what they name keeps the old content.",
+        change.name
+    ))
 }
 
 #[cfg(test)]

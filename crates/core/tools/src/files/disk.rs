@@ -25,14 +25,20 @@ pub(crate) enum DiskError {
     Folder { name: String },
     #[error("`{name}` is not a regular file (a pipe, socket or device) and is never opened")]
     Special { name: String },
-    #[error("a symbolic link was put in the way of `{name}` just now; it is not followed, look again")]
+    #[error(
+        "a symbolic link was put in the way of `{name}` just now; it is not followed, look again"
+    )]
     Link { name: String },
     #[error(
         "`{name}` has {size} bytes; files of more than {MAX_LOADED} bytes cannot be edited or overwritten here; change it with a program"
     )]
     TooLarge { name: String, size: u64 },
     #[error("cannot {doing} `{name}`: {source}")]
-    Io { doing: &'static str, name: String, source: io::Error },
+    Io {
+        doing: &'static str,
+        name: String,
+        source: io::Error,
+    },
 }
 
 impl Coded for DiskError {
@@ -48,7 +54,11 @@ impl Coded for DiskError {
     }
 
     fn missing(&self) -> Option<&str> {
-        if let Self::NotFound { name } = self { Some(name) } else { None }
+        if let Self::NotFound { name } = self {
+            Some(name)
+        } else {
+            None
+        }
     }
 }
 
@@ -61,12 +71,21 @@ pub(crate) struct Loaded {
     pub(crate) file: File,
 }
 
-/// Opens a resolved path if it is a regular file. No link is followed: the path was resolved already.
+/// Opens a resolved path if it is a regular file. No link is followed: the path was resolved
+/// already.
 pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskError> {
     let fail = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => DiskError::NotFound { name: name.to_owned() },
-        _ if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => DiskError::Link { name: name.to_owned() },
-        _ => DiskError::Io { doing: "open", name: name.to_owned(), source },
+        io::ErrorKind::NotFound => DiskError::NotFound {
+            name: name.to_owned(),
+        },
+        _ if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => DiskError::Link {
+            name: name.to_owned(),
+        },
+        _ => DiskError::Io {
+            doing: "open",
+            name: name.to_owned(),
+            source,
+        },
     };
     // Looked at before it is opened: opening a device can have effects of its own.
     check_kind(&path.symlink_metadata().map_err(fail)?, name)?;
@@ -80,18 +99,28 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<(File, Metadata), DiskErro
 /// Opens what a walk said is a regular file, with as few calls as that takes.
 pub(crate) fn open_walked(path: &Path) -> io::Result<File> {
     let file = File::from(reach(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("not a regular file"))
+    }
 }
 
 fn check_kind(metadata: &Metadata, name: &str) -> Result<(), DiskError> {
     if metadata.is_dir() {
-        Err(DiskError::Folder { name: name.to_owned() })
+        Err(DiskError::Folder {
+            name: name.to_owned(),
+        })
     } else if metadata.is_symlink() {
-        Err(DiskError::Link { name: name.to_owned() })
+        Err(DiskError::Link {
+            name: name.to_owned(),
+        })
     } else if metadata.is_file() {
         Ok(())
     } else {
-        Err(DiskError::Special { name: name.to_owned() })
+        Err(DiskError::Special {
+            name: name.to_owned(),
+        })
     }
 }
 
@@ -103,29 +132,50 @@ pub(crate) fn load(path: &Path, name: &str) -> Result<Loaded, DiskError> {
 
 /// Loads a file that [`open`] opened.
 pub(crate) fn load_open(file: File, metadata: &Metadata, name: &str) -> Result<Loaded, DiskError> {
-    let fail = |source| DiskError::Io { doing: "read", name: name.to_owned(), source };
+    let fail = |source| DiskError::Io {
+        doing: "read",
+        name: name.to_owned(),
+        source,
+    };
     let mut bytes = Vec::with_capacity(metadata.len().min(MAX_LOADED) as usize);
     let mut reader = file.take(MAX_LOADED + 1);
     reader.read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > MAX_LOADED {
-        return Err(DiskError::TooLarge { name: name.to_owned(), size: metadata.len() });
+        return Err(DiskError::TooLarge {
+            name: name.to_owned(),
+            size: metadata.len(),
+        });
     }
     // Taken after reading, so that the time is never older than the content.
     let metadata = reader.get_ref().metadata().map_err(fail)?;
-    Ok(Loaded { state: state_of(&bytes, &metadata), bytes, metadata, file: reader.into_inner() })
+    Ok(Loaded {
+        state: state_of(&bytes, &metadata),
+        bytes,
+        metadata,
+        file: reader.into_inner(),
+    })
 }
 
 /// What is remembered of a file with this content.
 pub(crate) fn state_of(bytes: &[u8], metadata: &Metadata) -> FileState {
-    FileState { size: bytes.len() as u64, mtime_ns: mtime_ns(metadata), hash: ContentHash::of(bytes) }
+    FileState {
+        size: bytes.len() as u64,
+        mtime_ns: mtime_ns(metadata),
+        hash: ContentHash::of(bytes),
+    }
 }
 
 /// A file's modification time in nanoseconds since 1970.
 pub(crate) fn mtime_ns(metadata: &Metadata) -> i64 {
-    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+    metadata
+        .mtime()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(metadata.mtime_nsec())
 }
 
 /// A modification time for people and models.
 pub(crate) fn show_mtime(mtime_ns: i64) -> Option<String> {
-    Timestamp::from_nanosecond(i128::from(mtime_ns)).ok().map(|time| time.to_string())
+    Timestamp::from_nanosecond(i128::from(mtime_ns))
+        .ok()
+        .map(|time| time.to_string())
 }

@@ -1,6 +1,8 @@
-//! What the tools that edit text share: finding places in a text, files as a call wants them, and how a change is shown.
+//! What the tools that edit text share: finding places in a text, files as a call wants them, and
+//! how a change is shown.
 //!
-//! `blocks`, `strings` and `nearest` are pure; `source` reads files, `drafts` carries out the change.
+//! `blocks`, `strings` and `nearest` are pure; `source` reads files, `drafts` carries out the
+//! change.
 
 pub(crate) mod blocks;
 pub(crate) mod drafts;

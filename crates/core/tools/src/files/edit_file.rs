@@ -15,12 +15,28 @@ const NAME: &str = "edit_file";
 
 /// What errors call the two texts, and what they advise where the whole file is short.
 fn terms(tools: &ToolNames) -> EditTerms {
-    let next = tools.hint("write_to_file", "\nSend the whole corrected file with `write_to_file`.");
-    EditTerms { old: "`old_text`", new: "`new_text`", next }
+    let next = tools.hint(
+        "write_to_file",
+        "\nSend the whole corrected file with `write_to_file`.",
+    );
+    EditTerms {
+        old: "`old_text`",
+        new: "`new_text`",
+        next,
+    }
 }
 
 static MANUAL: Manual = Manual {
-    aliases: &[Alias { name: "Edit", translate: classic }, Alias { name: "str_replace", translate: classic }],
+    aliases: &[
+        Alias {
+            name: "Edit",
+            translate: classic,
+        },
+        Alias {
+            name: "str_replace",
+            translate: classic,
+        },
+    ],
     set: Set::Native,
     ..Manual::of(Group::Files)
 };
@@ -44,7 +60,8 @@ fn classic(mut arguments: Arguments) -> Arguments {
 struct EditFileParameters {
     /// The file to change.
     path: String,
-    /// The text to replace, exactly as it is in the file, white space included: part of a line or several lines.
+    /// The text to replace, exactly as it is in the file, white space included: part of a line or
+    /// several lines.
     old_text: String,
     /// The text to put in its place; empty to delete.
     new_text: String,
@@ -53,9 +70,13 @@ struct EditFileParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("edit_file/prompt"), &MANUAL, Access::Write, |arguments| {
-        Intent::writes(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("edit_file/prompt"),
+        &MANUAL,
+        Access::Write,
+        |arguments| Intent::writes(arguments, "path"),
+    )
     .on_files(|scope, parameters: &EditFileParameters| {
         Ok(drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single())
     })
@@ -64,19 +85,39 @@ pub(crate) fn tool() -> impl Tool {
 
 fn draft(scope: &FileScope, parameters: &EditFileParameters) -> Result<FileDraft, ToolFailure> {
     let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
-    let (text, places) = replaced(old.as_str(), &old.source.name, parameters, terms(&scope.tools))?;
-    Ok(FileDraft::Edit { old: Box::new(old), text, applied: Count(places, "edit"), remarks: Vec::new() })
+    let (text, places) = replaced(
+        old.as_str(),
+        &old.source.name,
+        parameters,
+        terms(&scope.tools),
+    )?;
+    Ok(FileDraft::Edit {
+        old: Box::new(old),
+        text,
+        applied: Count(places, "edit"),
+        remarks: Vec::new(),
+    })
 }
 
-/// What the edit makes of a text and how many places it changes, or why it does not fit. Nothing is changed then.
+/// What the edit makes of a text and how many places it changes, or why it does not fit. Nothing is
+/// changed then.
 fn replaced(
     text: &str,
     name: &str,
     parameters: &EditFileParameters,
     terms: EditTerms,
 ) -> Result<(String, usize), ToolFailure> {
-    let EditFileParameters { old_text, new_text, replace_all, .. } = parameters;
-    let which = if *replace_all == Some(true) { Occurrences::All } else { Occurrences::Only };
+    let EditFileParameters {
+        old_text,
+        new_text,
+        replace_all,
+        ..
+    } = parameters;
+    let which = if *replace_all == Some(true) {
+        Occurrences::All
+    } else {
+        Occurrences::Only
+    };
     let (code, message) = match (old_text.is_empty(), text.is_empty()) {
         (true, true) => return Ok((new_text.clone(), 1)),
         (true, false) => (
@@ -85,14 +126,16 @@ fn replaced(
                 "`old_text` is empty, but `{name}` has content; nothing was changed. Give the text to replace, or write the whole file anew"
             ),
         ),
-        (false, _) if old_text == new_text => {
-            ("no_change", format!("nothing would change in `{name}`: `old_text` and `new_text` are the same"))
-        }
+        (false, _) if old_text == new_text => (
+            "no_change",
+            format!("nothing would change in `{name}`: `old_text` and `new_text` are the same"),
+        ),
         (false, _) => match strings::replace(text, (old_text, new_text), which, terms) {
             Ok(done) => return Ok(done),
-            Err(NoFit::NotFound { hint }) => {
-                ("no_match", format!("`old_text` is not in `{name}`; nothing was changed.{hint}"))
-            }
+            Err(NoFit::NotFound { hint }) => (
+                "no_match",
+                format!("`old_text` is not in `{name}`; nothing was changed.{hint}"),
+            ),
             Err(NoFit::Ambiguous { lines }) => (
                 "ambiguous_match",
                 format!(

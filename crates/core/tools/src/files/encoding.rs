@@ -1,8 +1,8 @@
 //! Which bytes are text, and how to get the same bytes back.
 //!
-//! Invariant: for every input that [`decode`] accepts, [`encode`] of the unchanged text gives exactly the input. An edit can
-//! therefore change some lines of a file and leave every other byte alone. Where that can't be promised, the file counts as
-//! binary.
+//! Invariant: for every input that [`decode`] accepts, [`encode`] of the unchanged text gives
+//! exactly the input. An edit can therefore change some lines of a file and leave every other byte
+//! alone. Where that can't be promised, the file counts as binary.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::WINDOWS_1252;
@@ -13,7 +13,8 @@ pub(crate) enum TextEncoding {
     Utf8,
     Utf16Le,
     Utf16Be,
-    /// One from before Unicode, guessed from the text: Latin-1 and its relatives, Shift-JIS, GBK and so on.
+    /// One from before Unicode, guessed from the text: Latin-1 and its relatives, Shift-JIS, GBK
+    /// and so on.
     Legacy(&'static encoding_rs::Encoding),
 }
 
@@ -55,26 +56,49 @@ pub(crate) struct DecodedText {
 
 /// The text of a file; `None` when it is no text that could be written back unchanged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<DecodedText> {
-    for encoding in [TextEncoding::Utf8, TextEncoding::Utf16Le, TextEncoding::Utf16Be] {
+    for encoding in [
+        TextEncoding::Utf8,
+        TextEncoding::Utf16Le,
+        TextEncoding::Utf16Be,
+    ] {
         if let Some(rest) = bytes.strip_prefix(encoding.mark()) {
-            return decode_as(rest, encoding).map(|text| DecodedText { text, encoding, mark: ByteOrderMark::Present });
+            return decode_as(rest, encoding).map(|text| DecodedText {
+                text,
+                encoding,
+                mark: ByteOrderMark::Present,
+            });
         }
     }
     let encoding = guess(bytes)?;
     if let TextEncoding::Legacy(_) = encoding {
         let decoded = |encoding| {
             let text = decode_as(bytes, encoding)?;
-            (encode(&text, encoding, ByteOrderMark::Absent).as_deref() == Ok(bytes)).then_some((text, encoding))
+            (encode(&text, encoding, ByteOrderMark::Absent).as_deref() == Ok(bytes))
+                .then_some((text, encoding))
         };
-        // Every byte has a character in this one, so it is what text that is nothing else is read as.
-        let (text, encoding) = decoded(encoding).or_else(|| decoded(TextEncoding::Legacy(WINDOWS_1252)))?;
-        return Some(DecodedText { text, encoding, mark: ByteOrderMark::Absent });
+        // Every byte has a character in this one, so it is what text that is nothing else is read
+        // as.
+        let (text, encoding) =
+            decoded(encoding).or_else(|| decoded(TextEncoding::Legacy(WINDOWS_1252)))?;
+        return Some(DecodedText {
+            text,
+            encoding,
+            mark: ByteOrderMark::Absent,
+        });
     }
-    decode_as(bytes, encoding).map(|text| DecodedText { text, encoding, mark: ByteOrderMark::Absent })
+    decode_as(bytes, encoding).map(|text| DecodedText {
+        text,
+        encoding,
+        mark: ByteOrderMark::Absent,
+    })
 }
 
 /// The bytes of a text in an encoding, or the first character it can't hold.
-pub(crate) fn encode(text: &str, encoding: TextEncoding, mark: ByteOrderMark) -> Result<Vec<u8>, char> {
+pub(crate) fn encode(
+    text: &str,
+    encoding: TextEncoding,
+    mark: ByteOrderMark,
+) -> Result<Vec<u8>, char> {
     let mut bytes = match mark {
         ByteOrderMark::Present => encoding.mark().to_vec(),
         ByteOrderMark::Absent => Vec::new(),
@@ -86,7 +110,10 @@ pub(crate) fn encode(text: &str, encoding: TextEncoding, mark: ByteOrderMark) ->
         TextEncoding::Legacy(legacy) => {
             let (encoded, _, unmappable) = legacy.encode(text);
             if unmappable {
-                return Err(text.chars().find(|one| legacy.encode(&one.to_string()).2).unwrap_or('\u{FFFD}'));
+                return Err(text
+                    .chars()
+                    .find(|one| legacy.encode(&one.to_string()).2)
+                    .unwrap_or('\u{FFFD}'));
             }
             bytes.extend_from_slice(&encoded);
         }
@@ -101,21 +128,33 @@ fn guess(bytes: &[u8]) -> Option<TextEncoding> {
     if std::str::from_utf8(bytes).is_ok() {
         return Some(TextEncoding::Utf8);
     }
-    // Text in a legacy encoding has no control characters but these; compressed or compiled data has plenty.
-    let is_text =
-        bytes.iter().all(|byte| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B));
+    // Text in a legacy encoding has no control characters but these; compressed or compiled data
+    // has plenty.
+    let is_text = bytes.iter().all(|byte| {
+        !byte.is_ascii_control() || matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B)
+    });
     if !is_text {
         return None;
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
-    Some(TextEncoding::Legacy(detector.guess(None, Utf8Detection::Deny)))
+    Some(TextEncoding::Legacy(
+        detector.guess(None, Utf8Detection::Deny),
+    ))
 }
 
-/// UTF-16 without a mark shows itself by its zero bytes: mostly Latin text has one in nearly every unit, all on one side.
+/// UTF-16 without a mark shows itself by its zero bytes: mostly Latin text has one in nearly every
+/// unit, all on one side.
 fn guess_utf16(bytes: &[u8]) -> Option<TextEncoding> {
     let sample = bytes.get(..4096).unwrap_or(bytes);
-    let zeros_at = |side: usize| sample.iter().skip(side).step_by(2).filter(|byte| **byte == 0).count();
+    let zeros_at = |side: usize| {
+        sample
+            .iter()
+            .skip(side)
+            .step_by(2)
+            .filter(|byte| **byte == 0)
+            .count()
+    };
     let (first, second, units) = (zeros_at(0), zeros_at(1), sample.len() / 2);
     match (first, second) {
         (0, high) if high * 2 > units => Some(TextEncoding::Utf16Le),
@@ -126,16 +165,26 @@ fn guess_utf16(bytes: &[u8]) -> Option<TextEncoding> {
 
 fn decode_as(bytes: &[u8], encoding: TextEncoding) -> Option<String> {
     let unit: fn([u8; 2]) -> u16 = match encoding {
-        TextEncoding::Utf8 => return String::from_utf8(bytes.to_vec()).ok().filter(|text| !text.contains('\0')),
+        TextEncoding::Utf8 => {
+            return String::from_utf8(bytes.to_vec())
+                .ok()
+                .filter(|text| !text.contains('\0'));
+        }
         TextEncoding::Legacy(legacy) => {
-            return legacy.decode_without_bom_handling_and_without_replacement(bytes).map(Into::into);
+            return legacy
+                .decode_without_bom_handling_and_without_replacement(bytes)
+                .map(Into::into);
         }
         TextEncoding::Utf16Le => u16::from_le_bytes,
         TextEncoding::Utf16Be => u16::from_be_bytes,
     };
-    let (units, []) = bytes.as_chunks::<2>() else { return None };
+    let (units, []) = bytes.as_chunks::<2>() else {
+        return None;
+    };
     // A lone surrogate could not be written back, and a zero is no text.
-    char::decode_utf16(units.iter().copied().map(unit)).map(|decoded| decoded.ok().filter(|one| *one != '\0')).collect()
+    char::decode_utf16(units.iter().copied().map(unit))
+        .map(|decoded| decoded.ok().filter(|one| *one != '\0'))
+        .collect()
 }
 
 /// What binary data is, by its first bytes.
@@ -154,7 +203,10 @@ pub(crate) fn describe_binary(bytes: &[u8]) -> &'static str {
         (b"OggS", "Ogg media"),
         (b"ID3", "an MP3 file"),
     ];
-    KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)).map_or("binary data", |(_, name)| name)
+    KNOWN
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map_or("binary data", |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -169,44 +221,99 @@ mod tests {
 
     #[test]
     fn encodings_are_told_apart() {
-        let utf16: Vec<u8> = "hello wörld\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        assert_eq!(encoding_of(b""), Some((TextEncoding::Utf8, ByteOrderMark::Absent)));
-        assert_eq!(encoding_of("é\n".as_bytes()), Some((TextEncoding::Utf8, ByteOrderMark::Absent)));
-        assert_eq!(encoding_of(b"\xEF\xBB\xBFa"), Some((TextEncoding::Utf8, ByteOrderMark::Present)));
-        assert_eq!(encoding_of(b"\xFF\xFEa\0"), Some((TextEncoding::Utf16Le, ByteOrderMark::Present)));
-        assert_eq!(encoding_of(b"\xFE\xFF\0a"), Some((TextEncoding::Utf16Be, ByteOrderMark::Present)));
-        assert_eq!(encoding_of(&utf16), Some((TextEncoding::Utf16Le, ByteOrderMark::Absent)));
-        assert_eq!(encoding_of(b"caf\xE9\n"), Some((TextEncoding::Legacy(WINDOWS_1252), ByteOrderMark::Absent)));
+        let utf16: Vec<u8> = "hello wörld\n"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        assert_eq!(
+            encoding_of(b""),
+            Some((TextEncoding::Utf8, ByteOrderMark::Absent))
+        );
+        assert_eq!(
+            encoding_of("é\n".as_bytes()),
+            Some((TextEncoding::Utf8, ByteOrderMark::Absent))
+        );
+        assert_eq!(
+            encoding_of(b"\xEF\xBB\xBFa"),
+            Some((TextEncoding::Utf8, ByteOrderMark::Present))
+        );
+        assert_eq!(
+            encoding_of(b"\xFF\xFEa\0"),
+            Some((TextEncoding::Utf16Le, ByteOrderMark::Present))
+        );
+        assert_eq!(
+            encoding_of(b"\xFE\xFF\0a"),
+            Some((TextEncoding::Utf16Be, ByteOrderMark::Present))
+        );
+        assert_eq!(
+            encoding_of(&utf16),
+            Some((TextEncoding::Utf16Le, ByteOrderMark::Absent))
+        );
+        assert_eq!(
+            encoding_of(b"caf\xE9\n"),
+            Some((TextEncoding::Legacy(WINDOWS_1252), ByteOrderMark::Absent))
+        );
         assert_eq!(decode(b"caf\xE9\n").unwrap().text, "café\n");
     }
 
     #[test]
     fn legacy_encodings_are_guessed_and_written_back() {
         let cases = [
-            (encoding_rs::SHIFT_JIS, "// これは設定ファイルです。変更しないでください。\nname = 値\n"),
-            (encoding_rs::EUC_KR, "// 이것은 설정 파일입니다\nname = 값\n"),
-            (encoding_rs::GBK, "// 这是一个配置文件，请不要修改\nname = 值\n"),
-            (encoding_rs::WINDOWS_1251, "// Это файл настроек, не изменяйте его\n"),
+            (
+                encoding_rs::SHIFT_JIS,
+                "// これは設定ファイルです。変更しないでください。\nname = 値\n",
+            ),
+            (
+                encoding_rs::EUC_KR,
+                "// 이것은 설정 파일입니다\nname = 값\n",
+            ),
+            (
+                encoding_rs::GBK,
+                "// 这是一个配置文件，请不要修改\nname = 值\n",
+            ),
+            (
+                encoding_rs::WINDOWS_1251,
+                "// Это файл настроек, не изменяйте его\n",
+            ),
             (WINDOWS_1252, "// Größe und Länge, naïve Prüfung für Käse\n"),
         ];
         for (encoding, text) in cases {
             let bytes = encoding.encode(text).0.into_owned();
             let decoded = decode(&bytes).unwrap();
-            assert_eq!((decoded.encoding, decoded.text.as_str()), (TextEncoding::Legacy(encoding), text));
-            assert_eq!(encode(&decoded.text, decoded.encoding, decoded.mark), Ok(bytes));
+            assert_eq!(
+                (decoded.encoding, decoded.text.as_str()),
+                (TextEncoding::Legacy(encoding), text)
+            );
+            assert_eq!(
+                encode(&decoded.text, decoded.encoding, decoded.mark),
+                Ok(bytes)
+            );
         }
     }
 
     #[test]
     fn what_cannot_be_written_back_is_binary() {
-        for bytes in [&b"a\0b"[..], b"\x7FELF\x02\x01\xFF", b"\xFF\xFEa", b"\xFF\xFE\x00\xD8", b"\xEF\xBB\xBF\xFF"] {
+        for bytes in [
+            &b"a\0b"[..],
+            b"\x7FELF\x02\x01\xFF",
+            b"\xFF\xFEa",
+            b"\xFF\xFE\x00\xD8",
+            b"\xEF\xBB\xBF\xFF",
+        ] {
             assert_eq!(decode(bytes), None, "{bytes:?}");
         }
     }
 
     #[test]
     fn a_character_the_encoding_lacks_is_named() {
-        assert_eq!(encode("naïve → plain", TextEncoding::Legacy(WINDOWS_1252), ByteOrderMark::Absent), Err('→'));
+        assert_eq!(
+            encode(
+                "naïve → plain",
+                TextEncoding::Legacy(WINDOWS_1252),
+                ByteOrderMark::Absent
+            ),
+            Err('→')
+        );
     }
 
     proptest! {

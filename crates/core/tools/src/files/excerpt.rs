@@ -50,10 +50,16 @@ impl Coded for ExcerptError {
     }
 }
 
-/// The lines of this range that the file has now, with control characters made visible. `path` must be absolute and free of
-/// links. Lines that do not fit the limits are an error, not cut: half a range misleads.
-pub fn excerpt(path: &Path, lines: RangeInclusive<usize>, limits: OutputLimits) -> Result<String, ExcerptError> {
-    // The path was free of links when it was noted; one put there since could lead out of the project.
+/// The lines of this range that the file has now, with control characters made visible. `path` must
+/// be absolute and free of links. Lines that do not fit the limits are an error, not cut: half a
+/// range misleads.
+pub fn excerpt(
+    path: &Path,
+    lines: RangeInclusive<usize>,
+    limits: OutputLimits,
+) -> Result<String, ExcerptError> {
+    // The path was free of links when it was noted; one put there since could lead out of the
+    // project.
     match path.canonicalize() {
         Ok(resolved) if resolved == path => {}
         Ok(_) => return Err(ExcerptError::Link),
@@ -63,11 +69,13 @@ pub fn excerpt(path: &Path, lines: RangeInclusive<usize>, limits: OutputLimits) 
     let loaded = disk::load(path, &path.display().to_string()).map_err(|error| match error {
         DiskError::NotFound { .. } => ExcerptError::Missing,
         DiskError::Link { .. } => ExcerptError::Link,
-        DiskError::Folder { .. } | DiskError::Special { .. } | DiskError::TooLarge { .. } | DiskError::Io { .. } => {
-            ExcerptError::Unreadable(error.to_string())
-        }
+        DiskError::Folder { .. }
+        | DiskError::Special { .. }
+        | DiskError::TooLarge { .. }
+        | DiskError::Io { .. } => ExcerptError::Unreadable(error.to_string()),
     })?;
-    let decoded = decode(&loaded.bytes).ok_or_else(|| ExcerptError::Binary(describe_binary(&loaded.bytes)))?;
+    let decoded = decode(&loaded.bytes)
+        .ok_or_else(|| ExcerptError::Binary(describe_binary(&loaded.bytes)))?;
     let mut text = String::new();
     let (mut total, mut shown) = (0, 0);
     for line in lines::split(&decoded.text) {
@@ -83,7 +91,11 @@ pub fn excerpt(path: &Path, lines: RangeInclusive<usize>, limits: OutputLimits) 
         text.push_str(&line);
         text.push('\n');
     }
-    if shown == 0 { Err(ExcerptError::Beyond { total }) } else { Ok(text) }
+    if shown == 0 {
+        Err(ExcerptError::Beyond { total })
+    } else {
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -111,12 +123,30 @@ mod tests {
     fn what_does_not_fit_or_is_no_text_is_refused_whole() {
         let bench = Bench::new();
         let path = bench.write("a", "one\ntwo\nthree\n");
-        for limits in [OutputLimits { lines: 2, bytes: 100 }, OutputLimits { lines: 9, bytes: 10 }] {
-            assert!(matches!(excerpt(&path, 1..=3, limits), Err(ExcerptError::TooLong)));
+        for limits in [
+            OutputLimits {
+                lines: 2,
+                bytes: 100,
+            },
+            OutputLimits {
+                lines: 9,
+                bytes: 10,
+            },
+        ] {
+            assert!(matches!(
+                excerpt(&path, 1..=3, limits),
+                Err(ExcerptError::TooLong)
+            ));
         }
         let program = bench.write("program", b"\x7FELF\0\0\0");
-        assert!(matches!(excerpt(&program, 1..=1, OutputLimits::default()), Err(ExcerptError::Binary(_))));
-        assert!(matches!(excerpt(&bench.path(""), 1..=1, OutputLimits::default()), Err(ExcerptError::Unreadable(_))));
+        assert!(matches!(
+            excerpt(&program, 1..=1, OutputLimits::default()),
+            Err(ExcerptError::Binary(_))
+        ));
+        assert!(matches!(
+            excerpt(&bench.path(""), 1..=1, OutputLimits::default()),
+            Err(ExcerptError::Unreadable(_))
+        ));
     }
 
     #[test]
@@ -124,6 +154,9 @@ mod tests {
         let bench = Bench::new();
         bench.write("real/a", "one\n");
         std::os::unix::fs::symlink(bench.path("real"), bench.path("way")).unwrap();
-        assert!(matches!(excerpt(&bench.path("way/a"), 1..=1, OutputLimits::default()), Err(ExcerptError::Link)));
+        assert!(matches!(
+            excerpt(&bench.path("way/a"), 1..=1, OutputLimits::default()),
+            Err(ExcerptError::Link)
+        ));
     }
 }

@@ -14,32 +14,44 @@ use crate::scope::FileScope;
 
 const NAME: &str = "extract_to_text";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ExtractToTextParameters {
-    /// The document: PDF, Word (`.docx`), Excel (`.xlsx`), PowerPoint (`.pptx`), OpenDocument (`.odt`, `.ods`, `.odp`) or a Jupyter notebook.
+    /// The document: PDF, Word (`.docx`), Excel (`.xlsx`), PowerPoint (`.pptx`), OpenDocument
+    /// (`.odt`, `.ods`, `.odp`) or a Jupyter notebook.
     path: String,
     /// The text file to write; default beside the document, with `.txt` added to its name.
     output: Option<String>,
 }
 
 impl ExtractToTextParameters {
-    /// The file the text goes to, by its path as it is declared and as it is written: beside the path that was given, not
-    /// beside what a link there leads to.
+    /// The file the text goes to, by its path as it is declared and as it is written: beside the
+    /// path that was given, not beside what a link there leads to.
     fn target(&self) -> String {
-        self.output.clone().unwrap_or_else(|| format!("{}.txt", self.path))
+        self.output
+            .clone()
+            .unwrap_or_else(|| format!("{}.txt", self.path))
     }
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("extract_to_text/prompt"), &MANUAL, Access::Write, |arguments| {
-        Intent::parsed(arguments, |parameters: ExtractToTextParameters| {
-            let target = parameters.target();
-            Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
-        })
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("extract_to_text/prompt"),
+        &MANUAL,
+        Access::Write,
+        |arguments| {
+            Intent::parsed(arguments, |parameters: ExtractToTextParameters| {
+                let target = parameters.target();
+                Intent::Files(vec![FileUse::Read(parameters.path), FileUse::Write(target)])
+            })
+        },
+    )
     .on_files(run)
 }
 
@@ -53,7 +65,9 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
     }
     let document = disk::load_open(file, &metadata, &name)?;
     let Some(format) = documents::format_of(scope, &path, &document.bytes) else {
-        let message = format!("`{name}` is no document that is understood here; if it is text, read it as text");
+        let message = format!(
+            "`{name}` is no document that is understood here; if it is text, read it as text"
+        );
         return Err(ToolFailure::new("unknown_format", message));
     };
     // Asked before the work: a refusal should not take a minute.
@@ -64,20 +78,43 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
         Err(error) => return Err(error.into()),
     };
     if let Some(old) = &old {
-        guard::check(scope, &target, &target_name, old, ReadRequirement::MustBeRead)?;
+        guard::check(
+            scope,
+            &target,
+            &target_name,
+            old,
+            ReadRequirement::MustBeRead,
+        )?;
     }
-    let extracted =
-        documents::extract(scope, &DocumentFile { path: &path, name: &name, bytes: &document.bytes, format })?;
+    let extracted = documents::extract(
+        scope,
+        &DocumentFile {
+            path: &path,
+            name: &name,
+            bytes: &document.bytes,
+            format,
+        },
+    )?;
     let bytes = extracted.text.as_bytes();
     let (step, kind, verb) = match &old {
         None => (ChangeAction::Create { bytes }, ChangeKind::Added, "created"),
-        Some(old) => (ChangeAction::Replace { old, bytes }, ChangeKind::Modified, "overwritten"),
+        Some(old) => (
+            ChangeAction::Replace { old, bytes },
+            ChangeKind::Modified,
+            "overwritten",
+        ),
     };
-    let changes = [PlannedChange { path: &target, name: &target_name, step }];
+    let changes = [PlannedChange {
+        path: &target,
+        name: &target_name,
+        step,
+    }];
     let done = change::apply(scope, &changes)?;
 
     let (lines, size, what) = (extracted.text.lines().count(), bytes.len(), format.name);
-    let mut text = format!("Wrote the text of `{name}`, {what}, to `{target_name}`: {lines} lines, {size} bytes.");
+    let mut text = format!(
+        "Wrote the text of `{name}`, {what}, to `{target_name}`: {lines} lines, {size} bytes."
+    );
     let mut data = json!({
         "path": target_name, "change": verb, "from": name, "document": format.id, "lines": lines, "bytes": size,
     });
@@ -86,7 +123,10 @@ fn run(scope: &FileScope, parameters: &ExtractToTextParameters) -> CallResult {
         data["truncated"] = true.into();
     }
     let envelope = done.envelope(text, data, &changes);
-    Ok(ToolOutput { changes: vec![FileChange { path: target, kind }], ..envelope.into() })
+    Ok(ToolOutput {
+        changes: vec![FileChange { path: target, kind }],
+        ..envelope.into()
+    })
 }
 
 #[cfg(test)]

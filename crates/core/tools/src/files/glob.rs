@@ -19,22 +19,33 @@ use crate::{paths, visible};
 
 const NAME: &str = "glob";
 
-static MANUAL: Manual =
-    Manual { aliases: &[Alias { name: "Glob", translate: |arguments| arguments }], ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    aliases: &[Alias {
+        name: "Glob",
+        translate: |arguments| arguments,
+    }],
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GlobParameters {
-    /// A glob of `*`, `**`, `?`, `{a,b}` and `[a-z]`: with a slash, such as `folder/**/*.ts`, it is matched against the path below `path`; without, such as `*.toml`, against every file's name.
+    /// A glob of `*`, `**`, `?`, `{a,b}` and `[a-z]`: with a slash, such as `folder/**/*.ts`, it
+    /// is matched against the path below `path`; without, such as `*.toml`, against every file's
+    /// name.
     pattern: String,
     /// The folder to look in; default the working directory.
     path: Option<String>,
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("glob/prompt"), &MANUAL, Access::Read, |arguments| {
-        Intent::reads_or(arguments, "path", ".")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("glob/prompt"),
+        &MANUAL,
+        Access::Read,
+        |arguments| Intent::reads_or(arguments, "path", "."),
+    )
     .on_files(find)
 }
 
@@ -44,7 +55,8 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
     let pattern = compile(&root, &parameters.pattern)?;
     if !root.is_dir() {
         return Err(if root.exists() {
-            let message = format!("`{name}` is a file, not a folder; `path` is the folder to look in");
+            let message =
+                format!("`{name}` is a file, not a folder; `path` is the folder to look in");
             ToolFailure::new("not_a_folder", message)
         } else {
             DiskError::NotFound { name }.into()
@@ -55,11 +67,15 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
     builder.hidden(false);
     walk::in_parallel(&mut builder, || {
         Box::new(|found| {
-            let take = |act: &dyn Fn(&mut Newest)| act(&mut newest.lock().unwrap_or_else(PoisonError::into_inner));
+            let take = |act: &dyn Fn(&mut Newest)| {
+                act(&mut newest.lock().unwrap_or_else(PoisonError::into_inner))
+            };
             match found {
                 _ if scope.cancel.is_cancelled() => return WalkState::Quit,
                 Ok(entry) if is_file(&entry) && pattern.matches(&root, entry.path()) => {
-                    let mtime = entry.metadata().map_or(i64::MIN, |metadata| mtime_ns(&metadata));
+                    let mtime = entry
+                        .metadata()
+                        .map_or(i64::MIN, |metadata| mtime_ns(&metadata));
                     take(&|newest| newest.add(mtime, entry.path()));
                 }
                 Ok(_) => {}
@@ -70,7 +86,10 @@ fn find(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
         })
     });
     if scope.cancel.is_cancelled() {
-        return Err(ToolFailure::new("cancelled", format!("looking for files in `{name}` was cancelled")));
+        return Err(ToolFailure::new(
+            "cancelled",
+            format!("looking for files in `{name}` was cancelled"),
+        ));
     }
     let newest = newest.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(newest.show(scope, &name, &parameters.pattern).into())
@@ -84,14 +103,19 @@ fn compile(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailure> {
         Err(_) if pattern.starts_with('/') => {
             let root = root.display();
             let hint = "give the folder as `path` and the pattern relative to it";
-            return Err(invalid(format!("`{pattern}` is not below `{root}`; {hint}")));
+            return Err(invalid(format!(
+                "`{pattern}` is not below `{root}`; {hint}"
+            )));
         }
         Err(_) => pattern.to_owned(),
     };
     if below.trim_start_matches("./").is_empty() {
-        return Err(invalid("`pattern` is empty; `**` stands for every file".to_owned()));
+        return Err(invalid(
+            "`pattern` is empty; `**` stands for every file".to_owned(),
+        ));
     }
-    FilePattern::new(&below).map_err(|error| invalid(format!("`pattern` is not a valid glob: {error}")))
+    FilePattern::new(&below)
+        .map_err(|error| invalid(format!("`pattern` is not a valid glob: {error}")))
 }
 
 /// Files, and links, which are shown and not followed.
@@ -102,7 +126,8 @@ fn is_file(entry: &DirEntry) -> bool {
 /// The newest files found so far, and the count of all.
 struct Newest {
     most: usize,
-    /// The oldest on top, so that it can go when a newer one comes. Of the same age, the first by name counts as newer.
+    /// The oldest on top, so that it can go when a newer one comes. Of the same age, the first by
+    /// name counts as newer.
     heap: BinaryHeap<(Reverse<i64>, PathBuf)>,
     total: usize,
     unreadable: usize,
@@ -110,7 +135,12 @@ struct Newest {
 
 impl Newest {
     fn new(most: usize) -> Self {
-        Self { most, heap: BinaryHeap::new(), total: 0, unreadable: 0 }
+        Self {
+            most,
+            heap: BinaryHeap::new(),
+            total: 0,
+            unreadable: 0,
+        }
     }
 
     fn add(&mut self, mtime: i64, path: &Path) {
@@ -137,12 +167,17 @@ impl Newest {
         if self.total == 0 {
             text = format!("No files in `{name}` match `{pattern}`.");
         } else if more > 0 {
-            let _ = write!(text, "\n[{more} more of {} files, all older. Use a narrower pattern.]", self.total);
+            let _ = write!(
+                text,
+                "\n[{more} more of {} files, all older. Use a narrower pattern.]",
+                self.total
+            );
         }
         if self.unreadable > 0 {
             let _ = write!(text, "\n[{} folders could not be read.]", self.unreadable);
         }
-        let mut data = json!({ "path": name, "pattern": pattern, "total": self.total, "entries": entries });
+        let mut data =
+            json!({ "path": name, "pattern": pattern, "total": self.total, "entries": entries });
         if more > 0 {
             data["truncated"] = true.into();
         }

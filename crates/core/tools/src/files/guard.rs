@@ -15,7 +15,9 @@ use crate::scope::FileScope;
 pub(crate) enum ChangeRefusal {
     #[error("`{name}` exists and was not read in this conversation; read it first, then write it")]
     Unread { name: String },
-    #[error("`{name}` was changed by someone else since it was read ({change}); read it again, then repeat the change")]
+    #[error(
+        "`{name}` was changed by someone else since it was read ({change}); read it again, then repeat the change"
+    )]
     Changed { name: String, change: String },
     #[error(
         "`{name}` has no write permission for its owner (mode {mode:o}) and is left alone; ask the user if it should be changed"
@@ -58,7 +60,10 @@ pub(crate) fn check(
     let mode = now.metadata.mode() & 0o7777;
     // Asked of the mode and not of the kernel: root may write everything, and still should not.
     if mode & 0o200 == 0 {
-        return Err(ChangeRefusal::ReadOnly { name: name.to_owned(), mode });
+        return Err(ChangeRefusal::ReadOnly {
+            name: name.to_owned(),
+            mode,
+        });
     }
     match knowledge {
         ReadRequirement::MustBeRead => check_is_no_document(scope, path, name, now)?,
@@ -67,8 +72,13 @@ pub(crate) fn check(
     }
     match (scope.reads.last_seen(path), knowledge) {
         (Some(seen), _) if seen.hash == now.state.hash => Ok(()),
-        (Some(seen), _) => Err(ChangeRefusal::Changed { name: name.to_owned(), change: describe(seen, now.state) }),
-        (None, ReadRequirement::MustBeRead) => Err(ChangeRefusal::Unread { name: name.to_owned() }),
+        (Some(seen), _) => Err(ChangeRefusal::Changed {
+            name: name.to_owned(),
+            change: describe(seen, now.state),
+        }),
+        (None, ReadRequirement::MustBeRead) => Err(ChangeRefusal::Unread {
+            name: name.to_owned(),
+        }),
         (None, ReadRequirement::Proven) => Ok(()),
     }
 }
@@ -81,7 +91,10 @@ pub(crate) fn check_is_no_document(
     now: &Loaded,
 ) -> Result<(), ChangeRefusal> {
     match documents::format_of(scope, path, &now.bytes) {
-        Some(format) => Err(ChangeRefusal::Document { name: name.to_owned(), kind: format.name }),
+        Some(format) => Err(ChangeRefusal::Document {
+            name: name.to_owned(),
+            kind: format.name,
+        }),
         None => Ok(()),
     }
 }

@@ -15,7 +15,13 @@ use crate::{paths, visible};
 
 const NAME: &str = "list_files";
 
-static MANUAL: Manual = Manual { aliases: &[Alias { name: "LS", translate: classic }], ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    aliases: &[Alias {
+        name: "LS",
+        translate: classic,
+    }],
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,9 +33,13 @@ struct ListFilesParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("list_files/prompt"), &MANUAL, Access::Read, |arguments| {
-        Intent::reads(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("list_files/prompt"),
+        &MANUAL,
+        Access::Read,
+        |arguments| Intent::reads(arguments, "path"),
+    )
     .on_files(list)
 }
 
@@ -48,21 +58,33 @@ fn list(scope: &FileScope, parameters: &ListFilesParameters) -> CallResult {
     let mut listing = FileListing::default();
     for found in walker(scope, &folder, recursive).build() {
         if scope.cancel.is_cancelled() {
-            return Err(ToolFailure::new("cancelled", format!("listing `{name}` was cancelled")));
+            return Err(ToolFailure::new(
+                "cancelled",
+                format!("listing `{name}` was cancelled"),
+            ));
         }
         match found {
             Ok(entry) if entry.depth() == 0 => {}
             Ok(entry) => listing.add(scope, &entry),
             // An unreadable folder further down must not hide the rest.
             Err(error) if error.depth().is_some_and(|depth| depth > 0) => listing.unreadable += 1,
-            Err(error) => return Err(ToolFailure::new("io", format!("cannot list `{name}`: {error}"))),
+            Err(error) => {
+                return Err(ToolFailure::new(
+                    "io",
+                    format!("cannot list `{name}`: {error}"),
+                ));
+            }
         }
     }
     Ok(listing.show(&name, recursive).into())
 }
 
 fn walker(scope: &FileScope, folder: &Path, recursive: bool) -> WalkBuilder {
-    let git = if recursive { GitFolder::Skipped } else { GitFolder::Entered };
+    let git = if recursive {
+        GitFolder::Skipped
+    } else {
+        GitFolder::Entered
+    };
     let mut builder = walk::builder(scope, folder, git);
     builder.hidden(false).sort_by_file_name(Ord::cmp);
     if !recursive {
@@ -97,7 +119,8 @@ impl FileListing {
                 let _ = write!(line, " -> {}", visible::line(&target.display().to_string()));
             }
         }
-        self.full |= self.entries.len() >= scope.limits.lines || self.bytes + line.len() + 1 > scope.limits.bytes;
+        self.full |= self.entries.len() >= scope.limits.lines
+            || self.bytes + line.len() + 1 > scope.limits.bytes;
         if !self.full {
             self.bytes += line.len() + 1;
             self.entries.push(line);
@@ -112,8 +135,10 @@ impl FileListing {
         }
         if self.full {
             let more = total - self.entries.len();
-            let _ =
-                write!(text, "\n[{more} more of {total} entries in `{name}`. List a folder further down to see them.]");
+            let _ = write!(
+                text,
+                "\n[{more} more of {total} entries in `{name}`. List a folder further down to see them.]"
+            );
         }
         if self.unreadable > 0 {
             let _ = write!(text, "\n[{} folders could not be read.]", self.unreadable);

@@ -18,10 +18,17 @@ use crate::prelude::*;
 use crate::scope::FileScope;
 
 const NAME: &str = "multi_edit";
-const WORDS: EditTerms = EditTerms { old: "`old_string`", new: "`new_string`", next: "" };
+const WORDS: EditTerms = EditTerms {
+    old: "`old_string`",
+    new: "`new_string`",
+    next: "",
+};
 
 static MANUAL: Manual = Manual {
-    aliases: &[Alias { name: "MultiEdit", translate: classic }],
+    aliases: &[Alias {
+        name: "MultiEdit",
+        translate: classic,
+    }],
     set: Set::Extension,
     ..Manual::of(Group::Files)
 };
@@ -62,19 +69,34 @@ struct StringEdit {
 
 impl StringEdit {
     fn which(&self) -> Occurrences {
-        if self.replace_all == Some(true) { Occurrences::All } else { Occurrences::Only }
+        if self.replace_all == Some(true) {
+            Occurrences::All
+        } else {
+            Occurrences::Only
+        }
     }
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("multi_edit/prompt"), &MANUAL, Access::Write, intent)
-        .on_files(|scope, parameters: &MultiEditParameters| edit(scope, &parameters.edits))
-        .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.edits)?))
+    ToolDefinition::new(
+        NAME,
+        prompt!("multi_edit/prompt"),
+        &MANUAL,
+        Access::Write,
+        intent,
+    )
+    .on_files(|scope, parameters: &MultiEditParameters| edit(scope, &parameters.edits))
+    .previews_files(|scope, parameters| drafts::foresee(&drafts(scope, &parameters.edits)?))
 }
 
 fn intent(arguments: &Value) -> Intent {
     Intent::parsed(arguments, |MultiEditParameters { edits }| {
-        Intent::Files(edits.into_iter().map(|edit| FileUse::Write(edit.path)).collect())
+        Intent::Files(
+            edits
+                .into_iter()
+                .map(|edit| FileUse::Write(edit.path))
+                .collect(),
+        )
     })
 }
 
@@ -83,12 +105,16 @@ fn edit(scope: &FileScope, edits: &[StringEdit]) -> CallResult {
     let (applied, files) = (Count(edits.len(), "edit"), Count(drafts.len(), "file"));
     let mut data = Map::new();
     data.insert("applied".into(), edits.len().into());
-    Ok(drafts::carry_out(scope, &drafts)?.into_output(&format!("{applied} applied in {files}."), data))
+    Ok(drafts::carry_out(scope, &drafts)?
+        .into_output(&format!("{applied} applied in {files}."), data))
 }
 
 fn drafts(scope: &FileScope, edits: &[StringEdit]) -> Result<Vec<FileDraft>, ToolFailure> {
     if edits.is_empty() {
-        return Err(ToolFailure::new("invalid_arguments", "`edits` is empty: give at least one edit"));
+        return Err(ToolFailure::new(
+            "invalid_arguments",
+            "`edits` is empty: give at least one edit",
+        ));
     }
     let mut drafts: Vec<FileDraft> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
@@ -111,21 +137,39 @@ fn path_of(draft: &FileDraft) -> &Path {
 }
 
 /// The first edit of a file in a call.
-fn first_edit(scope: &FileScope, path: &Path, edit: &StringEdit, number: usize) -> Result<FileDraft, ToolFailure> {
+fn first_edit(
+    scope: &FileScope,
+    path: &Path,
+    edit: &StringEdit,
+    number: usize,
+) -> Result<FileDraft, ToolFailure> {
     if edit.old_string.is_empty() && !path.exists() {
         let place = Free::find(scope, &edit.path, "Read it again.")?;
-        return Ok(FileDraft::Add { place, text: edit.new_string.clone() });
+        return Ok(FileDraft::Add {
+            place,
+            text: edit.new_string.clone(),
+        });
     }
     let old = EditSource::load(scope, &edit.path)?.text(scope)?;
     let text = replaced(old.as_str(), &old.source.name, edit, number, "")?;
-    Ok(FileDraft::Edit { old: Box::new(old), text, applied: Count(1, "edit"), remarks: Vec::new() })
+    Ok(FileDraft::Edit {
+        old: Box::new(old),
+        text,
+        applied: Count(1, "edit"),
+        remarks: Vec::new(),
+    })
 }
 
 /// A further edit of a file, on what the ones before made of it.
 fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result<(), ToolFailure> {
     let (name, text) = match draft {
         FileDraft::Add { place, text } => (&place.name, text),
-        FileDraft::Edit { old, text, applied, .. } | FileDraft::Move { old, text, applied, .. } => {
+        FileDraft::Edit {
+            old, text, applied, ..
+        }
+        | FileDraft::Move {
+            old, text, applied, ..
+        } => {
             applied.0 += 1;
             (&old.source.name, text)
         }
@@ -136,8 +180,15 @@ fn edit_again(draft: &mut FileDraft, edit: &StringEdit, number: usize) -> Result
     Ok(())
 }
 
-/// What an edit makes of a text, or why it does not fit. Nothing is changed then; edits count from 1.
-fn replaced(text: &str, name: &str, edit: &StringEdit, number: usize, after: &str) -> Result<String, ToolFailure> {
+/// What an edit makes of a text, or why it does not fit. Nothing is changed then; edits count from
+/// 1.
+fn replaced(
+    text: &str,
+    name: &str,
+    edit: &StringEdit,
+    number: usize,
+    after: &str,
+) -> Result<String, ToolFailure> {
     let old = format!("`old_string` of edit {number}");
     let (code, message) = match (edit.old_string.is_empty(), text.is_empty()) {
         (true, true) => return Ok(edit.new_string.clone()),
@@ -149,13 +200,21 @@ fn replaced(text: &str, name: &str, edit: &StringEdit, number: usize, after: &st
         ),
         (false, _) if edit.old_string == edit.new_string => (
             "no_change",
-            format!("edit {number} changes nothing in `{name}`: `old_string` and `new_string` are the same"),
+            format!(
+                "edit {number} changes nothing in `{name}`: `old_string` and `new_string` are the same"
+            ),
         ),
-        (false, _) => match strings::replace(text, (&edit.old_string, &edit.new_string), edit.which(), WORDS) {
+        (false, _) => match strings::replace(
+            text,
+            (&edit.old_string, &edit.new_string),
+            edit.which(),
+            WORDS,
+        ) {
             Ok((text, _)) => return Ok(text),
-            Err(NoFit::NotFound { hint }) => {
-                ("no_match", format!("{old} is not in `{name}`{after}; nothing was changed.{hint}"))
-            }
+            Err(NoFit::NotFound { hint }) => (
+                "no_match",
+                format!("{old} is not in `{name}`{after}; nothing was changed.{hint}"),
+            ),
             Err(NoFit::Ambiguous { lines }) => (
                 "ambiguous_match",
                 format!(

@@ -1,5 +1,6 @@
-//! What to tell a model whose path leads nowhere: which paths are near it, or else what the nearest folder holds. It is never
-//! told to look with a tool, for that may be the call that has just failed.
+//! What to tell a model whose path leads nowhere: which paths are near it, or else what the nearest
+//! folder holds. It is never told to look with a tool, for that may be the call that has just
+//! failed.
 
 use std::path::Path;
 
@@ -19,7 +20,8 @@ const LISTED: usize = 20;
 /// How alike two names must be to be worth naming.
 const ALIKE: f32 = 0.7;
 
-/// The sentence after "does not exist". What is ignored, or what a rule keeps from being read, is not named.
+/// The sentence after "does not exist". What is ignored, or what a rule keeps from being read, is
+/// not named.
 pub(crate) fn hint(scope: &FileScope, missing: &str) -> String {
     let path = scope.workspace.cwd.join(missing);
     let near = near(scope, &path);
@@ -27,8 +29,14 @@ pub(crate) fn hint(scope: &FileScope, missing: &str) -> String {
         return format!("; near it there is {}", near.join(", "));
     }
     let exists = |folder: &&Path| folder.is_dir() && scope.workspace.contains(folder);
-    let Some(folder) = path.ancestors().skip(1).find(exists) else { return String::new() };
-    if !scope.readable.as_ref().is_none_or(|readable| readable(folder)) {
+    let Some(folder) = path.ancestors().skip(1).find(exists) else {
+        return String::new();
+    };
+    if !scope
+        .readable
+        .as_ref()
+        .is_none_or(|readable| readable(folder))
+    {
         return String::new();
     }
     let (entries, more) = entries(scope, folder, 1, LISTED);
@@ -36,19 +44,42 @@ pub(crate) fn hint(scope: &FileScope, missing: &str) -> String {
     if entries.is_empty() {
         return format!("; `{shown}` is empty");
     }
-    format!("; `{shown}` holds {}{}", entries.join(", "), if more { ", …" } else { "" })
+    format!(
+        "; `{shown}` holds {}{}",
+        entries.join(", "),
+        if more { ", …" } else { "" }
+    )
 }
 
-/// The paths most like this one: those of the same name first, then those that are called nearly so.
+/// The paths most like this one: those of the same name first, then those that are called nearly
+/// so.
 fn near(scope: &FileScope, missing: &Path) -> Vec<String> {
-    let name_of = |path: &str| path.trim_matches(['`', '/']).rsplit('/').next().unwrap_or_default().to_lowercase();
-    let Some(wanted) = missing.file_name().map(|name| name.to_string_lossy().to_lowercase()) else {
+    let name_of = |path: &str| {
+        path.trim_matches(['`', '/'])
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_lowercase()
+    };
+    let Some(wanted) = missing
+        .file_name()
+        .map(|name| name.to_string_lossy().to_lowercase())
+    else {
         return Vec::new();
     };
     let (paths, _) = entries(scope, &scope.workspace.cwd, usize::MAX, LOOKED_AT);
     let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
-    let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
-    let alike = get_close_matches(wanted.as_str(), &names.iter().map(String::as_str).collect::<Vec<_>>(), NAMED, ALIKE);
+    let stem = |name: &str| {
+        name.rsplit_once('.')
+            .map_or(name, |(stem, _)| stem)
+            .to_owned()
+    };
+    let alike = get_close_matches(
+        wanted.as_str(),
+        &names.iter().map(String::as_str).collect::<Vec<_>>(),
+        NAMED,
+        ALIKE,
+    );
     let mut ranked: Vec<_> = (paths.iter().zip(&names))
         .filter_map(|(path, name)| {
             let rank = if *name == wanted {
@@ -64,17 +95,34 @@ fn near(scope: &FileScope, missing: &Path) -> Vec<String> {
         })
         .collect();
     ranked.sort_unstable();
-    ranked.into_iter().take(NAMED).map(|(_, _, path)| path.clone()).collect()
+    ranked
+        .into_iter()
+        .take(NAMED)
+        .map(|(_, _, path)| path.clone())
+        .collect()
 }
 
 /// What lies in a folder so deep, as it is named in a sentence, and whether there is more.
 fn entries(scope: &FileScope, folder: &Path, depth: usize, most: usize) -> (Vec<String>, bool) {
     let mut builder = walk::builder(scope, folder, GitFolder::Skipped);
-    let walk = builder.max_depth(Some(depth)).sort_by_file_name(Ord::cmp).build();
-    let mut entries = walk.flatten().filter(|entry| entry.depth() > 0).map(|entry| {
-        let slash = if entry.file_type().is_some_and(|kind| kind.is_dir()) { "/" } else { "" };
-        format!("`{}{slash}`", visible::line(&paths::shown(&scope.workspace, entry.path())))
-    });
+    let walk = builder
+        .max_depth(Some(depth))
+        .sort_by_file_name(Ord::cmp)
+        .build();
+    let mut entries = walk
+        .flatten()
+        .filter(|entry| entry.depth() > 0)
+        .map(|entry| {
+            let slash = if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                "/"
+            } else {
+                ""
+            };
+            format!(
+                "`{}{slash}`",
+                visible::line(&paths::shown(&scope.workspace, entry.path()))
+            )
+        });
     let found = entries.by_ref().take(most).collect();
     (found, entries.next().is_some())
 }

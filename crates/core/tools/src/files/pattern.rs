@@ -14,16 +14,24 @@ pub(crate) struct FilePattern {
 impl FilePattern {
     pub(crate) fn new(pattern: &str) -> Result<Self, globset::Error> {
         let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-        let glob = GlobBuilder::new(pattern).literal_separator(true).build()?.compile_matcher();
-        Ok(Self { glob, on_path: pattern.contains('/') })
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .build()?
+            .compile_matcher();
+        Ok(Self {
+            glob,
+            on_path: pattern.contains('/'),
+        })
     }
 
     /// Whether a path in `root` is meant.
     pub(crate) fn matches(&self, root: &Path, path: &Path) -> bool {
         if self.on_path {
-            path.strip_prefix(root).is_ok_and(|below| self.glob.is_match(below))
+            path.strip_prefix(root)
+                .is_ok_and(|below| self.glob.is_match(below))
         } else {
-            path.file_name().is_some_and(|name| self.glob.is_match(name))
+            path.file_name()
+                .is_some_and(|name| self.glob.is_match(name))
         }
     }
 }

@@ -1,7 +1,8 @@
-//! `read_file`: a range of lines with their numbers, of a text file or of the text of a document, or a picture.
+//! `read_file`: a range of lines with their numbers, of a text file or of the text of a document,
+//! or a picture.
 //!
-//! Every whole read is noted in the ledger with the hash of the file's bytes; that is what later protects the file from being
-//! overwritten unseen.
+//! Every whole read is noted in the ledger with the hash of the file's bytes; that is what later
+//! protects the file from being overwritten unseen.
 
 mod document;
 mod module;
@@ -25,7 +26,13 @@ use page::{FilePage, Range};
 
 const NAME: &str = "read_file";
 
-static MANUAL: Manual = Manual { aliases: &[Alias { name: "Read", translate: classic }], ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    aliases: &[Alias {
+        name: "Read",
+        translate: classic,
+    }],
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,9 +48,13 @@ struct ReadFileParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("read_file/prompt"), &MANUAL, Access::Read, |arguments| {
-        Intent::reads(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("read_file/prompt"),
+        &MANUAL,
+        Access::Read,
+        |arguments| Intent::reads(arguments, "path"),
+    )
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
@@ -61,15 +72,29 @@ async fn run(context: &ToolContext, parameters: ReadFileParameters) -> CallResul
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("`{name}` is {kind} of {size} bytes, not text; use a program that reads it")]
-    Binary { name: String, kind: &'static str, size: u64 },
+    Binary {
+        name: String,
+        kind: &'static str,
+        size: u64,
+    },
     #[error(
         "`{name}` is a picture of {size} bytes; at most {limit} bytes are sent to the model, make it smaller first"
     )]
-    LargePicture { name: String, size: u64, limit: usize },
-    #[error("`start_line` and `end_line` count from 1, with `start_line` not after `end_line` (got {start} and {end})")]
+    LargePicture {
+        name: String,
+        size: u64,
+        limit: usize,
+    },
+    #[error(
+        "`start_line` and `end_line` count from 1, with `start_line` not after `end_line` (got {start} and {end})"
+    )]
     Range { start: usize, end: String },
     #[error("`{name}` has {total} lines; `start_line` {start} is beyond its end")]
-    Beyond { name: String, total: usize, start: usize },
+    Beyond {
+        name: String,
+        total: usize,
+        start: usize,
+    },
 }
 
 impl Coded for ReadError {
@@ -85,7 +110,14 @@ impl Coded for ReadError {
 
 /// Reads a file from its first line on, for another tool.
 pub(crate) fn read_whole(scope: &FileScope, path: &str) -> CallResult {
-    read(scope, &ReadFileParameters { path: path.to_owned(), start_line: None, end_line: None })
+    read(
+        scope,
+        &ReadFileParameters {
+            path: path.to_owned(),
+            start_line: None,
+            end_line: None,
+        },
+    )
 }
 
 fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
@@ -95,13 +127,19 @@ fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
     let (file, metadata) = disk::open(&path, &name)?;
     if metadata.len() > MAX_LOADED {
         documents::check_size(scope, &path, &name, metadata.len())?;
-        // Too large to hold or hash: shown by range, but not noted as read, so it can't be overwritten.
+        // Too large to hold or hash: shown by range, but not noted as read, so it can't be
+        // overwritten.
         let (page, total) = stream::page(file, &name, range, scope)?;
         return Ok(show(&name, &page, total, mtime_ns(&metadata))?.into());
     }
     let loaded = scope.as_open(&path, disk::load_open(file, &metadata, &name)?);
     if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
-        let document = DocumentFile { path: &path, name: &name, bytes: &loaded.bytes, format };
+        let document = DocumentFile {
+            path: &path,
+            name: &name,
+            bytes: &loaded.bytes,
+            format,
+        };
         return document::read(scope, &document, range, loaded.state.mtime_ns);
     }
     documents::check_reader(scope, &path, &name, &loaded.bytes)?;
@@ -110,7 +148,12 @@ fn read(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
     }
     let Some(decoded) = decode(&loaded.bytes) else {
         let kind = describe_binary(&loaded.bytes);
-        return Err(ReadError::Binary { name, kind, size: loaded.state.size }.into());
+        return Err(ReadError::Binary {
+            name,
+            kind,
+            size: loaded.state.size,
+        }
+        .into());
     };
     let mut page = FilePage::new(range, scope.limits);
     let mut total = 0;
@@ -139,14 +182,24 @@ fn show(name: &str, page: &FilePage, total: usize, mtime: i64) -> Result<Envelop
         return Ok(Envelope::success(format!("`{name}` is empty.")).with_data(data));
     }
     let Some(last) = page.last() else {
-        return Err(ReadError::Beyond { name: name.to_owned(), total, start });
+        return Err(ReadError::Beyond {
+            name: name.to_owned(),
+            total,
+            start,
+        });
     };
     let mut text = page.numbered().to_owned();
     for remark in page.remarks() {
         add_line(&mut text, &remark);
     }
     if page.is_full() {
-        add_line(&mut text, &format!("[Lines {start}-{last} of {total}. Read on with start_line {}.]", last + 1));
+        add_line(
+            &mut text,
+            &format!(
+                "[Lines {start}-{last} of {total}. Read on with start_line {}.]",
+                last + 1
+            ),
+        );
     } else if (start, last) != (1, total) {
         add_line(&mut text, &format!("[Lines {start}-{last} of {total}.]"));
     }
@@ -161,8 +214,18 @@ fn show(name: &str, page: &FilePage, total: usize, mtime: i64) -> Result<Envelop
 }
 
 /// Notes the read, and says so when the file is not what it was when haft last saw it.
-fn note_state(scope: &FileScope, path: &Path, name: &str, loaded: &Loaded, envelope: &mut Envelope) {
-    if scope.reads.last_seen(path).is_some_and(|seen| seen.hash != loaded.state.hash) {
+fn note_state(
+    scope: &FileScope,
+    path: &Path,
+    name: &str,
+    loaded: &Loaded,
+    envelope: &mut Envelope,
+) {
+    if scope
+        .reads
+        .last_seen(path)
+        .is_some_and(|seen| seen.hash != loaded.state.hash)
+    {
         let note = format!("Note: {name} was modified externally.");
         add_line(&mut envelope.text, &note);
         envelope.data["note"] = note.into();
@@ -181,9 +244,19 @@ fn add_line(text: &mut String, line: &str) {
 fn classic(mut arguments: Arguments) -> Arguments {
     rename(&mut arguments, "file_path", "path");
     rename(&mut arguments, "offset", "start_line");
-    let start = arguments.get("start_line").and_then(Value::as_u64).unwrap_or(1).max(1);
-    if let Some(limit) = arguments.shift_remove("limit").as_ref().and_then(Value::as_u64) {
-        arguments.entry("end_line").or_insert_with(|| start.saturating_add(limit.max(1) - 1).into());
+    let start = arguments
+        .get("start_line")
+        .and_then(Value::as_u64)
+        .unwrap_or(1)
+        .max(1);
+    if let Some(limit) = arguments
+        .shift_remove("limit")
+        .as_ref()
+        .and_then(Value::as_u64)
+    {
+        arguments
+            .entry("end_line")
+            .or_insert_with(|| start.saturating_add(limit.max(1) - 1).into());
     }
     arguments
 }

@@ -1,6 +1,7 @@
 //! `replace_in_file`: SEARCH/REPLACE blocks on an existing file.
 //!
-//! The file needs not have been read before: a SEARCH text that fits proves that its content is known.
+//! The file needs not have been read before: a SEARCH text that fits proves that its content is
+//! known.
 
 mod parse;
 
@@ -15,9 +16,16 @@ use crate::scope::FileScope;
 
 const NAME: &str = "replace_in_file";
 
-static MANUAL: Manual = Manual { set: Set::Text, ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    set: Set::Text,
+    ..Manual::of(Group::Files)
+};
 
-const WORDS: EditTerms = EditTerms { old: "SEARCH", new: "The REPLACE part", next: "" };
+const WORDS: EditTerms = EditTerms {
+    old: "SEARCH",
+    new: "The REPLACE part",
+    next: "",
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,14 +34,19 @@ struct ReplaceInFileParameters {
     path: String,
     /// The blocks.
     diff: String,
-    /// Whether a SEARCH that fits several places is refused (`unique`, the default) or taken at the first.
+    /// Whether a SEARCH that fits several places is refused (`unique`, the default) or taken at
+    /// the first.
     r#match: Option<MatchPolicy>,
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("replace_in_file/prompt"), &MANUAL, Access::Write, |arguments| {
-        Intent::writes(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("replace_in_file/prompt"),
+        &MANUAL,
+        Access::Write,
+        |arguments| Intent::writes(arguments, "path"),
+    )
     .on_files(replace)
     .previews_files(|scope, parameters| drafts::foresee(&[draft(scope, parameters)?]))
 }
@@ -41,7 +54,12 @@ pub(crate) fn tool() -> impl Tool {
 /// A block that does not fit, as this tool describes it.
 fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
     let part = format!("the SEARCH part of block {block}");
-    let missing = |hint: String| ("no_match", format!("{part} is not in the file; nothing was changed.{hint}"));
+    let missing = |hint: String| {
+        (
+            "no_match",
+            format!("{part} is not in the file; nothing was changed.{hint}"),
+        )
+    };
     let (code, message) = match why {
         Why::NotFound { hint } => missing(hint),
         // Blocks of this tool have no headings.
@@ -67,15 +85,25 @@ fn misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
 fn replace(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResult {
     let mut output = drafts::carry_out(scope, &[draft(scope, parameters)?])?.into_single();
     if parse::parse(&parameters.diff)?.1 {
-        output.envelope.text.push_str("\n[The labels of the markers were read as `SEARCH` and `REPLACE`.]");
+        output
+            .envelope
+            .text
+            .push_str("\n[The labels of the markers were read as `SEARCH` and `REPLACE`.]");
     }
     Ok(output)
 }
 
-fn draft(scope: &FileScope, parameters: &ReplaceInFileParameters) -> Result<FileDraft, ToolFailure> {
+fn draft(
+    scope: &FileScope,
+    parameters: &ReplaceInFileParameters,
+) -> Result<FileDraft, ToolFailure> {
     let (blocks, _) = parse::parse(&parameters.diff)?;
     let old = EditSource::load(scope, &parameters.path)?.text(scope)?;
-    let applied = apply(old.as_str(), &blocks, parameters.r#match.unwrap_or_default())?;
+    let applied = apply(
+        old.as_str(),
+        &blocks,
+        parameters.r#match.unwrap_or_default(),
+    )?;
     Ok(FileDraft::Edit {
         old: Box::new(old),
         text: applied.text,
@@ -84,7 +112,11 @@ fn draft(scope: &FileScope, parameters: &ReplaceInFileParameters) -> Result<File
     })
 }
 
-fn apply(text: &str, blocks: &[parse::SearchReplaceBlock], matching: MatchPolicy) -> Result<Applied, ToolFailure> {
+fn apply(
+    text: &str,
+    blocks: &[parse::SearchReplaceBlock],
+    matching: MatchPolicy,
+) -> Result<Applied, ToolFailure> {
     // An empty text is the only one in which nothing can be found.
     if let Some(empty) = blocks.iter().position(|block| block.search.is_empty())
         && (!text.is_empty() || blocks.len() > 1)
@@ -95,7 +127,10 @@ fn apply(text: &str, blocks: &[parse::SearchReplaceBlock], matching: MatchPolicy
         );
         return Err(ToolFailure::new("invalid_diff", message));
     }
-    let blocks: Vec<_> = blocks.iter().map(|block| EditBlock::replacing(&block.search, &block.replace)).collect();
+    let blocks: Vec<_> = blocks
+        .iter()
+        .map(|block| EditBlock::replacing(&block.search, &block.replace))
+        .collect();
     blocks::apply(text, &blocks, matching, WORDS).map_err(misfit)
 }
 

@@ -28,23 +28,34 @@ use sink::{FileContentKind, FileMatches, Sink};
 
 const NAME: &str = "search_files";
 
-static MANUAL: Manual = Manual { aliases: &[Alias { name: "Grep", translate: classic }], ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    aliases: &[Alias {
+        name: "Grep",
+        translate: classic,
+    }],
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchFilesParameters {
     /// The folder, with everything below it, or the file.
     path: String,
-    /// Rust syntax, without look-around and back-references; case-sensitive unless it begins with `(?i)`.
+    /// Rust syntax, without look-around and back-references; case-sensitive unless it begins with
+    /// `(?i)`.
     regex: String,
     /// A glob that limits the files, such as `*.{ts,tsx}` or `folder/**/*.py`.
     file_pattern: Option<String>,
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("search_files/prompt"), &MANUAL, Access::Read, |arguments| {
-        Intent::reads(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("search_files/prompt"),
+        &MANUAL,
+        Access::Read,
+        |arguments| Intent::reads(arguments, "path"),
+    )
     .on_files(search)
 }
 
@@ -52,9 +63,17 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
     let root = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &root);
     let matcher = matcher(&parameters.regex)?;
-    let pattern = parameters.file_pattern.as_deref().map(FilePattern::new).transpose();
-    let pattern = pattern
-        .map_err(|error| ToolFailure::new("invalid_pattern", format!("`file_pattern` is not a valid glob: {error}")))?;
+    let pattern = parameters
+        .file_pattern
+        .as_deref()
+        .map(FilePattern::new)
+        .transpose();
+    let pattern = pattern.map_err(|error| {
+        ToolFailure::new(
+            "invalid_pattern",
+            format!("`file_pattern` is not a valid glob: {error}"),
+        )
+    })?;
     if !root.exists() {
         return Err(DiskError::NotFound { name }.into());
     }
@@ -64,18 +83,36 @@ fn search(scope: &FileScope, parameters: &SearchFilesParameters) -> CallResult {
         search_one(scope, &root, &name, &matcher)?
     };
     if scope.cancel.is_cancelled() {
-        return Err(ToolFailure::new("cancelled", format!("searching `{name}` was cancelled")));
+        return Err(ToolFailure::new(
+            "cancelled",
+            format!("searching `{name}` was cancelled"),
+        ));
     }
-    let question =
-        SearchRequest { name: &name, regex: &parameters.regex, file_pattern: parameters.file_pattern.as_deref() };
-    Ok(report::show(&collected.finish(), &scope.workspace, scope.limits, &question).into())
+    let question = SearchRequest {
+        name: &name,
+        regex: &parameters.regex,
+        file_pattern: parameters.file_pattern.as_deref(),
+    };
+    Ok(report::show(
+        &collected.finish(),
+        &scope.workspace,
+        scope.limits,
+        &question,
+    )
+    .into())
 }
 
 /// Searches a file that was named.
-fn search_one(scope: &FileScope, path: &Path, name: &str, matcher: &RegexMatcher) -> Result<Collected, ToolFailure> {
+fn search_one(
+    scope: &FileScope,
+    path: &Path,
+    name: &str,
+    matcher: &RegexMatcher,
+) -> Result<Collected, ToolFailure> {
     let (file, _) = disk::open(path, name)?;
     let searched = search_file(scope, &mut searcher(), matcher, file);
-    let searched = searched.map_err(|error| ToolFailure::new("io", format!("cannot search `{name}`: {error}")))?;
+    let searched = searched
+        .map_err(|error| ToolFailure::new("io", format!("cannot search `{name}`: {error}")))?;
     match searched.kind {
         FileContentKind::Binary => {
             let hint = "use a program that reads it";
@@ -103,11 +140,19 @@ fn searcher() -> Searcher {
 
 fn matcher(regex: &str) -> Result<RegexMatcher, ToolFailure> {
     let fail = |reason: String| {
-        ToolFailure::new("invalid_regex", format!("`regex` is not a valid Rust regular expression: {reason}"))
+        ToolFailure::new(
+            "invalid_regex",
+            format!("`regex` is not a valid Rust regular expression: {reason}"),
+        )
     };
-    // Compiled alone first: the matcher wraps the expression, and its error would point into the wrapping.
+    // Compiled alone first: the matcher wraps the expression, and its error would point into the
+    // wrapping.
     regex::Regex::new(regex).map_err(|error| fail(error.to_string()))?;
-    RegexMatcherBuilder::new().multi_line(true).crlf(true).build(regex).map_err(|error| fail(error.to_string()))
+    RegexMatcherBuilder::new()
+        .multi_line(true)
+        .crlf(true)
+        .build(regex)
+        .map_err(|error| fail(error.to_string()))
 }
 
 /// What became of a file.
@@ -117,15 +162,25 @@ struct Searched {
     trouble: Option<Trouble>,
 }
 
-fn search_file(scope: &FileScope, searcher: &mut Searcher, matcher: &RegexMatcher, file: File) -> io::Result<Searched> {
+fn search_file(
+    scope: &FileScope,
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    file: File,
+) -> io::Result<Searched> {
     let mut source = SearchedFile::new(file, &scope.cancel);
     let mut sink = Sink::new(matcher, scope.limits);
     searcher.search_reader(matcher, &mut source, &mut sink)?;
     let trouble = source.cut.then_some(Trouble::LongLines);
-    Ok(Searched { found: sink.found, kind: sink.kind, trouble })
+    Ok(Searched {
+        found: sink.found,
+        kind: sink.kind,
+        trouble,
+    })
 }
 
-/// `pattern`, `glob` and `-i`. Context lines and line numbers always come, and matches are always shown as lines.
+/// `pattern`, `glob` and `-i`. Context lines and line numbers always come, and matches are always
+/// shown as lines.
 fn classic(mut arguments: Arguments) -> Arguments {
     rename(&mut arguments, "pattern", "regex");
     rename(&mut arguments, "glob", "file_pattern");
@@ -134,7 +189,10 @@ fn classic(mut arguments: Arguments) -> Arguments {
     if let (true, Some(Value::String(regex))) = (insensitive, arguments.get_mut("regex")) {
         regex.insert_str(0, "(?i)");
     }
-    forget(&mut arguments, &["output_mode", "-n", "-A", "-B", "-C", "head_limit"]);
+    forget(
+        &mut arguments,
+        &["output_mode", "-n", "-A", "-B", "-C", "head_limit"],
+    );
     arguments
 }
 

@@ -18,7 +18,13 @@ use crate::scope::FileScope;
 
 const NAME: &str = "write_to_file";
 
-static MANUAL: Manual = Manual { aliases: &[Alias { name: "Write", translate: classic }], ..Manual::of(Group::Files) };
+static MANUAL: Manual = Manual {
+    aliases: &[Alias {
+        name: "Write",
+        translate: classic,
+    }],
+    ..Manual::of(Group::Files)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,16 +36,26 @@ struct WriteToFileParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("write_to_file/prompt"), &MANUAL, Access::Write, |arguments| {
-        Intent::writes(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("write_to_file/prompt"),
+        &MANUAL,
+        Access::Write,
+        |arguments| Intent::writes(arguments, "path"),
+    )
     .on_files(write)
     .previews_files(foresee)
 }
 
 /// Writes a file whole, for another tool.
 pub(crate) fn write_whole(scope: &FileScope, path: &str, content: &str) -> CallResult {
-    write(scope, &WriteToFileParameters { path: path.to_owned(), content: content.to_owned() })
+    write(
+        scope,
+        &WriteToFileParameters {
+            path: path.to_owned(),
+            content: content.to_owned(),
+        },
+    )
 }
 
 /// The file as it is, if there is one and it may be replaced.
@@ -58,9 +74,15 @@ fn foresee(scope: &FileScope, parameters: &WriteToFileParameters) -> Result<Stri
     let path = paths::resolve(&scope.workspace, &parameters.path)?;
     let name = paths::shown(&scope.workspace, &path);
     let old = replaceable(scope, &path, &name)?;
-    let from = if old.is_some() { name.as_str() } else { NOWHERE };
+    let from = if old.is_some() {
+        name.as_str()
+    } else {
+        NOWHERE
+    };
     // What is no text is gone as a whole.
-    let text = old.and_then(|old| decode(&old.bytes)).map_or_else(String::new, |decoded| decoded.text);
+    let text = old
+        .and_then(|old| decode(&old.bytes))
+        .map_or_else(String::new, |decoded| decoded.text);
     Ok(whole_diff((from, &name), &text, &parameters.content))
 }
 
@@ -71,23 +93,46 @@ fn write(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResult {
     let bytes = parameters.content.as_bytes();
     if old.as_ref().is_some_and(|old| old.bytes == bytes) {
         let text = format!("`{name}` holds exactly this already: nothing was changed.");
-        return Ok(Envelope::success(text).with_data(json!({ "path": name, "change": haft_tool::UNCHANGED })).into());
+        return Ok(Envelope::success(text)
+            .with_data(json!({ "path": name, "change": haft_tool::UNCHANGED }))
+            .into());
     }
     let (step, kind, change, verb) = match &old {
-        None => (ChangeAction::Create { bytes }, ChangeKind::Added, "created", "Created"),
-        Some(old) => (ChangeAction::Replace { old, bytes }, ChangeKind::Modified, "overwritten", "Overwrote"),
+        None => (
+            ChangeAction::Create { bytes },
+            ChangeKind::Added,
+            "created",
+            "Created",
+        ),
+        Some(old) => (
+            ChangeAction::Replace { old, bytes },
+            ChangeKind::Modified,
+            "overwritten",
+            "Overwrote",
+        ),
     };
-    let changes = [PlannedChange { path: &path, name: &name, step }];
+    let changes = [PlannedChange {
+        path: &path,
+        name: &name,
+        step,
+    }];
     let done = change::apply(scope, &changes)?;
 
     let lines = parameters.content.lines().count();
-    let text = format!("{verb} `{name}`: {}, {}.", Count(lines, "line"), Count(bytes.len(), "byte"));
+    let text = format!(
+        "{verb} `{name}`: {}, {}.",
+        Count(lines, "line"),
+        Count(bytes.len(), "byte")
+    );
     let mut data = json!({ "path": name, "change": change, "lines": lines, "bytes": bytes.len() });
     if old.is_none() && lines > 0 {
         data["diff"] = report::beginning(&parameters.content).into();
     }
     let envelope = done.envelope(text, data, &changes);
-    Ok(ToolOutput { changes: vec![FileChange { path, kind }], ..envelope.into() })
+    Ok(ToolOutput {
+        changes: vec![FileChange { path, kind }],
+        ..envelope.into()
+    })
 }
 
 /// `file_path`.

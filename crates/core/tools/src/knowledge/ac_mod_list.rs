@@ -12,7 +12,10 @@ use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_list";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +25,14 @@ struct AcModListParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("ac_mod_list/prompt"), &MANUAL, Access::Read, intent).on_files(list)
+    ToolDefinition::new(
+        NAME,
+        prompt!("ac_mod_list/prompt"),
+        &MANUAL,
+        Access::Read,
+        intent,
+    )
+    .on_files(list)
 }
 
 fn intent(arguments: &Value) -> Intent {
@@ -41,11 +51,17 @@ fn list(scope: &FileScope, parameters: &AcModListParameters) -> CallResult {
     let mut found = Vec::new();
     for entry in builder.build().flatten() {
         if scope.cancel.is_cancelled() {
-            return Err(ToolFailure::new("cancelled", "looking for modules was cancelled".to_owned()));
+            return Err(ToolFailure::new(
+                "cancelled",
+                "looking for modules was cancelled".to_owned(),
+            ));
         }
         if entry.file_name() == modules::DOCUMENT && entry.path().is_file() {
             let module = entry.path().parent().unwrap_or(entry.path());
-            found.push((paths::shown(&scope.workspace, module), modules::about(entry.path())));
+            found.push((
+                paths::shown(&scope.workspace, module),
+                modules::about(entry.path()),
+            ));
         }
     }
     let data = json!({
@@ -54,14 +70,22 @@ fn list(scope: &FileScope, parameters: &AcModListParameters) -> CallResult {
         "modules": found.iter().map(|(path, about)| json!({ "path": path, "about": about })).collect::<Vec<_>>(),
     });
     if found.is_empty() {
-        return Ok(Envelope::success(format!("There are no module documents below `{name}`.")).with_data(data).into());
+        return Ok(
+            Envelope::success(format!("There are no module documents below `{name}`."))
+                .with_data(data)
+                .into(),
+        );
     }
     let line = |(path, about): &(String, Option<String>)| match about {
         Some(about) => format!("- `{path}`: {about}"),
         None => format!("- `{path}`"),
     };
     let lines: Vec<_> = found.iter().map(line).collect();
-    Ok(Envelope::success(cut_lines(&lines.join("\n"), scope.limits.into()).text).with_data(data).into())
+    Ok(
+        Envelope::success(cut_lines(&lines.join("\n"), scope.limits.into()).text)
+            .with_data(data)
+            .into(),
+    )
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_read";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,7 +24,14 @@ struct AcModReadParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("ac_mod_read/prompt"), &MANUAL, Access::Read, intent).on_files(read)
+    ToolDefinition::new(
+        NAME,
+        prompt!("ac_mod_read/prompt"),
+        &MANUAL,
+        Access::Read,
+        intent,
+    )
+    .on_files(read)
 }
 
 /// It is the document that is read.
@@ -39,12 +49,20 @@ fn read(scope: &FileScope, parameters: &AcModReadParameters) -> CallResult {
     let nearest = match modules::around(&scope.workspace, &document.with_file_name("any")) {
         Some(above) => {
             let above = above.parent().unwrap_or(&above);
-            format!("the nearest module above it is `{}`", paths::shown(&scope.workspace, above))
+            format!(
+                "the nearest module above it is `{}`",
+                paths::shown(&scope.workspace, above)
+            )
         }
         None => "there is none above it either".to_owned(),
     };
-    let hint = scope.tools.hint("ac_mod_list", ", and `ac_mod_list` shows all");
-    Err(ToolFailure::new("not_found", format!("`{name}` has no module document; {nearest}{hint}")))
+    let hint = scope
+        .tools
+        .hint("ac_mod_list", ", and `ac_mod_list` shows all");
+    Err(ToolFailure::new(
+        "not_found",
+        format!("`{name}` has no module document; {nearest}{hint}"),
+    ))
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use crate::scope::FileScope;
 
 const NAME: &str = "ac_mod_write";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +25,14 @@ struct AcModWriteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("ac_mod_write/prompt"), &MANUAL, Access::Write, intent).on_files(write)
+    ToolDefinition::new(
+        NAME,
+        prompt!("ac_mod_write/prompt"),
+        &MANUAL,
+        Access::Write,
+        intent,
+    )
+    .on_files(write)
 }
 
 /// It is the document that is written.
@@ -32,10 +42,17 @@ fn intent(arguments: &Value) -> Intent {
 
 fn write(scope: &FileScope, parameters: &AcModWriteParameters) -> CallResult {
     if parameters.content.trim().is_empty() {
-        return Err(ToolFailure::new("invalid_arguments", "`content` is empty; say what the module is".to_owned()));
+        return Err(ToolFailure::new(
+            "invalid_arguments",
+            "`content` is empty; say what the module is".to_owned(),
+        ));
     }
     modules::folder(&scope.workspace, &parameters.path)?;
-    write_whole(scope, &modules::named(&parameters.path), &parameters.content)
+    write_whole(
+        scope,
+        &modules::named(&parameters.path),
+        &parameters.content,
+    )
 }
 
 #[cfg(test)]

@@ -8,37 +8,67 @@ use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_read";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConversationMessageIdsReadParameters {}
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("conversation_message_ids_read/prompt"), &MANUAL, Access::Read, |_| {
-        Intent::Nothing
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("conversation_message_ids_read/prompt"),
+        &MANUAL,
+        Access::Read,
+        |_| Intent::Nothing,
+    )
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
 async fn run(context: &ToolContext, _: ConversationMessageIdsReadParameters) -> CallResult {
-    let lines = context.transcript.list().await.map_err(|error| failure(&error, "try again"))?;
+    let lines = context
+        .transcript
+        .list()
+        .await
+        .map_err(|error| failure(&error, "try again"))?;
     let tokens: u64 = lines.iter().map(|line| u64::from(line.tokens)).sum();
     let marked = lines.iter().filter(|line| line.marked).count();
     let shown: Vec<_> = lines.iter().map(show).collect();
     // One line is kept for the totals.
-    let limits = CutLimits { lines: context.limits.lines.saturating_sub(1), bytes: context.limits.bytes };
+    let limits = CutLimits {
+        lines: context.limits.lines.saturating_sub(1),
+        bytes: context.limits.bytes,
+    };
     let cut = cut_lines(&shown.join("\n"), limits);
-    let totals = format!("{} messages, {tokens} tokens, {marked} marked for deletion.", lines.len());
-    let text = if cut.text.is_empty() { totals } else { format!("{}\n{totals}", cut.text) };
+    let totals = format!(
+        "{} messages, {tokens} tokens, {marked} marked for deletion.",
+        lines.len()
+    );
+    let text = if cut.text.is_empty() {
+        totals
+    } else {
+        format!("{}\n{totals}", cut.text)
+    };
     let data = json!({ "messages": lines.len(), "tokens": tokens, "marked": marked });
     Ok(Envelope::success(text).with_data(data).into())
 }
 
 fn show(line: &TranscriptLine) -> String {
     let tools = line.tools.join(", ");
-    let (gap, mark) = (if tools.is_empty() { "" } else { " " }, if line.marked { " marked" } else { "" });
-    format!("{} {}{gap}{tools} ({} tokens) {}{mark}", line.id, line.role, line.tokens, one_line(&line.words))
+    let (gap, mark) = (
+        if tools.is_empty() { "" } else { " " },
+        if line.marked { " marked" } else { "" },
+    );
+    format!(
+        "{} {}{gap}{tools} ({} tokens) {}{mark}",
+        line.id,
+        line.role,
+        line.tokens,
+        one_line(&line.words)
+    )
 }
 
 #[cfg(test)]

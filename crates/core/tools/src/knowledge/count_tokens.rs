@@ -14,7 +14,10 @@ use crate::scope::FileScope;
 
 const NAME: &str = "count_tokens";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,30 +29,58 @@ struct CountTokensParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("count_tokens/prompt"), &MANUAL, Access::Read, |arguments| {
-        Intent::reads(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("count_tokens/prompt"),
+        &MANUAL,
+        Access::Read,
+        |arguments| Intent::reads(arguments, "path"),
+    )
     .runs(|context, parameters| {
         let tokens = Arc::clone(&context.tokens);
-        Box::pin(blocking(context, move |scope| count(scope, tokens.as_ref(), parameters)))
+        Box::pin(blocking(context, move |scope| {
+            count(scope, tokens.as_ref(), parameters)
+        }))
     })
 }
 
-fn count(scope: &FileScope, tokens: &dyn TokenCount, parameters: CountTokensParameters) -> CallResult {
+fn count(
+    scope: &FileScope,
+    tokens: &dyn TokenCount,
+    parameters: CountTokensParameters,
+) -> CallResult {
     let (name, text) = match parameters {
-        CountTokensParameters { path: Some(path), text: None } => {
+        CountTokensParameters {
+            path: Some(path),
+            text: None,
+        } => {
             let (name, text) = text_of(scope, &path)?;
             (Some(name), text)
         }
-        CountTokensParameters { path: None, text: Some(text) } => (None, text),
-        CountTokensParameters { path: Some(_), text: Some(_) } | CountTokensParameters { path: None, text: None } => {
-            return Err(ToolFailure::new("invalid_arguments", "give either `path` or `text`, and not both"));
+        CountTokensParameters {
+            path: None,
+            text: Some(text),
+        } => (None, text),
+        CountTokensParameters {
+            path: Some(_),
+            text: Some(_),
+        }
+        | CountTokensParameters {
+            path: None,
+            text: None,
+        } => {
+            return Err(ToolFailure::new(
+                "invalid_arguments",
+                "give either `path` or `text`, and not both",
+            ));
         }
     };
     let (count, window) = (tokens.count(&text), tokens.window());
     let (lines, bytes) = (text.lines().count(), text.len());
     let share = count as f64 / window.max(1) as f64 * 100.0;
-    let what = name.as_ref().map_or_else(|| "The text".to_owned(), |name| format!("`{name}`"));
+    let what = name
+        .as_ref()
+        .map_or_else(|| "The text".to_owned(), |name| format!("`{name}`"));
     let shown = format!(
         "{what} has about {count} tokens ({lines} lines, {bytes} bytes), {share:.1} % of the context window of {window}."
     );
@@ -66,7 +97,12 @@ fn text_of(scope: &FileScope, given: &str) -> Result<(String, String), ToolFailu
     let name = paths::shown(&scope.workspace, &path);
     let loaded = disk::load(&path, &name)?;
     if let Some(format) = documents::format_of(scope, &path, &loaded.bytes) {
-        let document = DocumentFile { path: &path, name: &name, bytes: &loaded.bytes, format };
+        let document = DocumentFile {
+            path: &path,
+            name: &name,
+            bytes: &loaded.bytes,
+            format,
+        };
         return Ok((name.clone(), documents::extract(scope, &document)?.text));
     }
     if let Some(decoded) = decode(&loaded.bytes) {

@@ -1,4 +1,5 @@
-//! Module documents: a `.ac.mod.md` in a folder says what the folder is, how it is used and what it depends on.
+//! Module documents: a `.ac.mod.md` in a folder says what the folder is, how it is used and what it
+//! depends on.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +20,10 @@ const LONGEST: usize = 120;
 
 /// The document that a path means: that of a folder, or the file itself.
 pub(crate) fn named(given: &str) -> String {
-    if Path::new(given).file_name().is_some_and(|name| name == DOCUMENT) {
+    if Path::new(given)
+        .file_name()
+        .is_some_and(|name| name == DOCUMENT)
+    {
         return given.to_owned();
     }
     format!("{}/{DOCUMENT}", given.trim_end_matches('/'))
@@ -32,7 +36,10 @@ pub(crate) fn folder(workspace: &Workspace, given: &str) -> Result<PathBuf, Tool
     if folder.is_dir() {
         return Ok(folder.to_owned());
     }
-    let message = format!("`{}` is not a folder; a module is a folder", paths::shown(workspace, folder));
+    let message = format!(
+        "`{}` is not a folder; a module is a folder",
+        paths::shown(workspace, folder)
+    );
     Err(ToolFailure::new("not_a_folder", message))
 }
 
@@ -41,17 +48,32 @@ pub(crate) fn around(workspace: &Workspace, file: &Path) -> Option<PathBuf> {
     if file.file_name().is_some_and(|name| name == DOCUMENT) {
         return None;
     }
-    let above = file.ancestors().skip(1).take_while(|folder| workspace.contains(folder));
-    above.map(|folder| folder.join(DOCUMENT)).find(|document| document.is_file())
+    let above = file
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| workspace.contains(folder));
+    above
+        .map(|folder| folder.join(DOCUMENT))
+        .find(|document| document.is_file())
 }
 
 /// What a document says it is about: its first line of text, else its first heading.
 pub(crate) fn about(document: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(document).ok()?.take(HEAD).read_to_end(&mut bytes).ok()?;
+    File::open(document)
+        .ok()?
+        .take(HEAD)
+        .read_to_end(&mut bytes)
+        .ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "---");
-    let heading = lines().find_map(|line| line.strip_prefix('#')).map(|line| line.trim_start_matches('#').trim());
+    let lines = || {
+        text.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && *line != "---")
+    };
+    let heading = lines()
+        .find_map(|line| line.strip_prefix('#'))
+        .map(|line| line.trim_start_matches('#').trim());
     let line = lines().find(|line| !line.starts_with('#')).or(heading)?;
     let short = match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -6,7 +6,10 @@ use crate::prelude::*;
 
 const NAME: &str = "note_add";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,16 +21,31 @@ struct NoteAddParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("note_add/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(run(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("note_add/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, NoteAddParameters { path, note }: NoteAddParameters) -> CallResult {
+async fn run(
+    context: &ToolContext,
+    NoteAddParameters { path, note }: NoteAddParameters,
+) -> CallResult {
     let note = one_line(note_text("note", &note)?);
     let path = off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?;
-    let note = context.notes.add(&path, &note).await.map_err(|error| failure(&error, "try again"))?;
+    let note = context
+        .notes
+        .add(&path, &note)
+        .await
+        .map_err(|error| failure(&error, "try again"))?;
     let text = format!("Added note {} on `{}`.", note.id, note.path);
-    Ok(Envelope::success(text).with_data(json!({ "note": note })).into())
+    Ok(Envelope::success(text)
+        .with_data(json!({ "note": note }))
+        .into())
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@ use crate::prelude::*;
 
 const NAME: &str = "note_delete";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -15,14 +18,36 @@ struct NoteDeleteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("note_delete/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(run(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("note_delete/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, NoteDeleteParameters { note_id }: NoteDeleteParameters) -> CallResult {
+async fn run(
+    context: &ToolContext,
+    NoteDeleteParameters { note_id }: NoteDeleteParameters,
+) -> CallResult {
     let deleted = context.notes.delete(&note_id).await;
-    let note =
-        deleted.map_err(|error| failure(&error, context.tools.hint("note_query", "`note_query` shows the ids")))?;
-    let text = format!("Deleted note {} on `{}`: {}", note.id, note.path, one_line(&note.note));
-    Ok(Envelope::success(text).with_data(json!({ "note": note })).into())
+    let note = deleted.map_err(|error| {
+        failure(
+            &error,
+            context
+                .tools
+                .hint("note_query", "`note_query` shows the ids"),
+        )
+    })?;
+    let text = format!(
+        "Deleted note {} on `{}`: {}",
+        note.id,
+        note.path,
+        one_line(&note.note)
+    );
+    Ok(Envelope::success(text)
+        .with_data(json!({ "note": note }))
+        .into())
 }

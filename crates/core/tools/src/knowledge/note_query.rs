@@ -9,7 +9,10 @@ use crate::prelude::*;
 
 const NAME: &str = "note_query";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,16 +22,31 @@ struct NoteQueryParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("note_query/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(run(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("note_query/prompt"),
+        &MANUAL,
+        Access::Read,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, NoteQueryParameters { path }: NoteQueryParameters) -> CallResult {
+async fn run(
+    context: &ToolContext,
+    NoteQueryParameters { path }: NoteQueryParameters,
+) -> CallResult {
     let path = match path {
-        Some(path) => Some(off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?),
+        Some(path) => {
+            Some(off_thread(context, move |scope| project_path(&scope.workspace, &path)).await?)
+        }
         None => None,
     };
-    let mut notes = context.notes.list().await.map_err(|error| failure(&error, "try again"))?;
+    let mut notes = context
+        .notes
+        .list()
+        .await
+        .map_err(|error| failure(&error, "try again"))?;
     if let Some(path) = &path {
         notes.retain(|note| note.concerns(path));
     }
@@ -38,11 +56,20 @@ async fn run(context: &ToolContext, NoteQueryParameters { path }: NoteQueryParam
 fn show(notes: &[Note], path: Option<&str>, limits: OutputLimits) -> Envelope {
     let data = json!({ "path": path, "notes": notes });
     if notes.is_empty() {
-        let about = path.map_or_else(|| "in this project".to_owned(), |path| format!("about `{path}`"));
+        let about = path.map_or_else(
+            || "in this project".to_owned(),
+            |path| format!("about `{path}`"),
+        );
         return Envelope::success(format!("There are no notes {about}.")).with_data(data);
     }
     let lines: Vec<_> = notes.iter().map(line).collect();
-    let cut = cut_lines(&lines.join("\n"), CutLimits { lines: limits.lines, bytes: limits.bytes });
+    let cut = cut_lines(
+        &lines.join("\n"),
+        CutLimits {
+            lines: limits.lines,
+            bytes: limits.bytes,
+        },
+    );
     Envelope::success(cut.text).with_data(data)
 }
 

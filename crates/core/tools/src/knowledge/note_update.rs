@@ -5,7 +5,10 @@ use crate::prelude::*;
 
 const NAME: &str = "note_update";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -17,15 +20,32 @@ struct NoteUpdateParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("note_update/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(run(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("note_update/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, NoteUpdateParameters { note_id, note }: NoteUpdateParameters) -> CallResult {
+async fn run(
+    context: &ToolContext,
+    NoteUpdateParameters { note_id, note }: NoteUpdateParameters,
+) -> CallResult {
     let note = one_line(note_text("note", &note)?);
     let updated = context.notes.update(&note_id, &note).await;
-    let note =
-        updated.map_err(|error| failure(&error, context.tools.hint("note_query", "`note_query` shows the ids")))?;
+    let note = updated.map_err(|error| {
+        failure(
+            &error,
+            context
+                .tools
+                .hint("note_query", "`note_query` shows the ids"),
+        )
+    })?;
     let text = format!("Changed note {} on `{}`.", note.id, note.path);
-    Ok(Envelope::success(text).with_data(json!({ "note": note })).into())
+    Ok(Envelope::success(text)
+        .with_data(json!({ "note": note }))
+        .into())
 }

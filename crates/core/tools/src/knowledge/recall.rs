@@ -25,14 +25,25 @@ struct RecallParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("recall/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(run(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("recall/prompt"),
+        &MANUAL,
+        Access::Read,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, RecallParameters { message_id }: RecallParameters) -> CallResult {
+async fn run(
+    context: &ToolContext,
+    RecallParameters { message_id }: RecallParameters,
+) -> CallResult {
     let found = context.transcript.recall(&message_id).await;
-    let hint =
-        context.tools.hint("conversation_message_ids_read", "`conversation_message_ids_read` lists the messages");
+    let hint = context.tools.hint(
+        "conversation_message_ids_read",
+        "`conversation_message_ids_read` lists the messages",
+    );
     let message = found.map_err(|error| failure(&error, hint))?;
     off_thread(context, move |scope| Ok(show(&message, scope).into())).await
 }
@@ -41,15 +52,27 @@ fn show(message: &Recalled, scope: &FileScope) -> Envelope {
     let heading = heading(message);
     // One line is for the heading, one for where the whole is.
     let OutputLimits { lines, bytes } = scope.limits;
-    let cut = cut_lines(&message.text, CutLimits { lines: lines.saturating_sub(2), bytes });
+    let cut = cut_lines(
+        &message.text,
+        CutLimits {
+            lines: lines.saturating_sub(2),
+            bytes,
+        },
+    );
     let mut text = format!("{heading}\n{}", cut.text);
     let mut data = json!({ "message_id": message.id.to_string(), "role": message.role, "tools": message.tools });
     if cut.is_cut() {
-        let size = format!("The whole message has {} lines and {} bytes", cut.total_lines, cut.total_bytes);
+        let size = format!(
+            "The whole message has {} lines and {} bytes",
+            cut.total_lines, cut.total_bytes
+        );
         let whereabouts = match spill(message, &scope.workspace.spill) {
             Ok(path) => {
                 data["spill"] = json!([path.display().to_string()]);
-                format!("[{size}. It is in `{}`: read it by range, or search it.]", path.display())
+                format!(
+                    "[{size}. It is in `{}`: read it by range, or search it.]",
+                    path.display()
+                )
             }
             Err(error) => format!("[{size}; it could not be written to a file: {error}.]"),
         };
@@ -60,7 +83,13 @@ fn show(message: &Recalled, scope: &FileScope) -> Envelope {
 }
 
 fn heading(message: &Recalled) -> String {
-    let Recalled { id, role, tools, status, .. } = message;
+    let Recalled {
+        id,
+        role,
+        tools,
+        status,
+        ..
+    } = message;
     let tools = tools.join(", ");
     match status {
         Some(ToolStatus::Success) => format!("[Message {id}: the result of {tools}]"),

@@ -10,7 +10,10 @@ use crate::visible;
 const NAME: &str = "todo_read";
 
 static MANUAL: Manual = Manual {
-    aliases: &[Alias { name: "TodoRead", translate: classic }],
+    aliases: &[Alias {
+        name: "TodoRead",
+        translate: classic,
+    }],
     set: Set::Extension,
     ..Manual::of(Group::Knowledge)
 };
@@ -20,23 +23,40 @@ static MANUAL: Manual = Manual {
 struct TodoReadParameters {}
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("todo_read/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(read(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("todo_read/prompt"),
+        &MANUAL,
+        Access::Read,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(read(context, parameters)))
 }
 
 async fn read(context: &ToolContext, _: TodoReadParameters) -> Result<Envelope, ToolFailure> {
     let items = context.todo.read().await;
-    let items =
-        items.map_err(|reason| ToolFailure::new("store", format!("the TODO list could not be read: {reason}")))?;
+    let items = items.map_err(|reason| {
+        ToolFailure::new(
+            "store",
+            format!("the TODO list could not be read: {reason}"),
+        )
+    })?;
     Ok(show(&items))
 }
 
 /// The list as both TODO tools show it.
 pub(crate) fn show(items: &[TodoItem]) -> Envelope {
     let count = |state| items.iter().filter(|item| item.status == state).count();
-    let (pending, in_progress, completed) =
-        (count(TodoState::Pending), count(TodoState::InProgress), count(TodoState::Completed));
-    let text = if items.is_empty() { "The TODO list is empty.".to_owned() } else { render(items) };
+    let (pending, in_progress, completed) = (
+        count(TodoState::Pending),
+        count(TodoState::InProgress),
+        count(TodoState::Completed),
+    );
+    let text = if items.is_empty() {
+        "The TODO list is empty.".to_owned()
+    } else {
+        render(items)
+    };
     Envelope::success(text).with_data(json!({
         "items": items, "pending": pending, "in_progress": in_progress, "completed": completed,
     }))

@@ -7,8 +7,13 @@ use crate::prelude::*;
 
 const NAME: &str = "todo_write";
 
-static MANUAL: Manual =
-    Manual { aliases: &[Alias { name: "TodoWrite", translate: classic }], ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    aliases: &[Alias {
+        name: "TodoWrite",
+        translate: classic,
+    }],
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,24 +23,46 @@ struct TodoWriteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("todo_write/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(write(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("todo_write/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(write(context, parameters)))
 }
 
-async fn write(context: &ToolContext, TodoWriteParameters { todos }: TodoWriteParameters) -> CallResult {
+async fn write(
+    context: &ToolContext,
+    TodoWriteParameters { todos }: TodoWriteParameters,
+) -> CallResult {
     if let Some(at) = todos.iter().position(|item| item.content.trim().is_empty()) {
         return Err(ToolFailure::new(
             "invalid_arguments",
-            format!("item {} of `todos` has no content; say what is to be done", at + 1),
+            format!(
+                "item {} of `todos` has no content; say what is to be done",
+                at + 1
+            ),
         ));
     }
     let mut envelope = todo_read::show(&todos);
-    if todos.iter().filter(|item| item.status == TodoState::InProgress).count() > 1 {
-        envelope.text.push_str("\nMore than one item is in progress; it is clearer to work on one at a time.");
+    if todos
+        .iter()
+        .filter(|item| item.status == TodoState::InProgress)
+        .count()
+        > 1
+    {
+        envelope.text.push_str(
+            "\nMore than one item is in progress; it is clearer to work on one at a time.",
+        );
     }
     let stored = context.todo.write(todos).await;
     stored.map_err(|reason| {
-        ToolFailure::new("store", format!("the TODO list could not be stored and is unchanged: {reason}"))
+        ToolFailure::new(
+            "store",
+            format!("the TODO list could not be stored and is unchanged: {reason}"),
+        )
     })?;
     Ok(envelope.into())
 }

@@ -23,21 +23,44 @@ struct UseSkillParameters {
 
 /// The tool over these skills.
 pub fn tool(shelf: Arc<dyn SkillShelf>) -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("use_skill/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
-        .runs(move |context, parameters| Box::pin(ready(run(shelf.as_ref(), context, parameters))))
+    ToolDefinition::new(
+        NAME,
+        prompt!("use_skill/prompt"),
+        &MANUAL,
+        Access::Read,
+        |_| Intent::Nothing,
+    )
+    .runs(move |context, parameters| Box::pin(ready(run(shelf.as_ref(), context, parameters))))
 }
 
-fn run(shelf: &dyn SkillShelf, context: &ToolContext, UseSkillParameters { name }: UseSkillParameters) -> CallResult {
-    let Some(OpenedSkill { text, folder, files }) = shelf.open(name.trim()) else {
-        let message = format!("there is no skill `{name}`; there are {}", shelf.names().join(", "));
+fn run(
+    shelf: &dyn SkillShelf,
+    context: &ToolContext,
+    UseSkillParameters { name }: UseSkillParameters,
+) -> CallResult {
+    let Some(OpenedSkill {
+        text,
+        folder,
+        files,
+    }) = shelf.open(name.trim())
+    else {
+        let message = format!(
+            "there is no skill `{name}`; there are {}",
+            shelf.names().join(", ")
+        );
         return Err(ToolFailure::new("unknown_skill", message));
     };
     let folder = context.workspace.display(&folder);
     let mut shown = text;
     if !files.is_empty() {
-        let lines: Vec<_> = files.iter().map(|file| format!("- {folder}/{file}")).collect();
+        let lines: Vec<_> = files
+            .iter()
+            .map(|file| format!("- {folder}/{file}"))
+            .collect();
         shown = format!("{shown}\n\nFiles of this skill:\n{}", lines.join("\n"));
     }
     let cut = cut_lines(&shown, context.limits.into());
-    Ok(Envelope::success(cut.text).with_data(json!({ "name": name, "folder": folder, "files": files })).into())
+    Ok(Envelope::success(cut.text)
+        .with_data(json!({ "name": name, "folder": folder, "files": files }))
+        .into())
 }

@@ -14,7 +14,10 @@ use crate::scope::FileScope;
 
 const NAME: &str = "useful_info_add";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,16 +35,27 @@ struct UsefulInfoAddParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("useful_info_add/prompt"), &MANUAL, Access::State, |arguments| {
-        Intent::reads(arguments, "path")
-    })
+    ToolDefinition::new(
+        NAME,
+        prompt!("useful_info_add/prompt"),
+        &MANUAL,
+        Access::State,
+        |arguments| Intent::reads(arguments, "path"),
+    )
     .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
 async fn run(context: &ToolContext, parameters: UsefulInfoAddParameters) -> CallResult {
     let description = one_line(note_text("description", &parameters.description)?);
-    let new = off_thread(context, move |scope| locate(scope, &parameters, description)).await?;
-    let added = context.useful.add(new).await.map_err(|error| failure(&error, "try again"))?;
+    let new = off_thread(context, move |scope| {
+        locate(scope, &parameters, description)
+    })
+    .await?;
+    let added = context
+        .useful
+        .add(new)
+        .await
+        .map_err(|error| failure(&error, "try again"))?;
     Ok(show(&added).into())
 }
 
@@ -51,7 +65,12 @@ fn locate(
     parameters: &UsefulInfoAddParameters,
     description: String,
 ) -> Result<NewUseful, ToolFailure> {
-    let UsefulInfoAddParameters { path, start_line, end_line, .. } = parameters;
+    let UsefulInfoAddParameters {
+        path,
+        start_line,
+        end_line,
+        ..
+    } = parameters;
     if *start_line == 0 || end_line < start_line {
         let message = format!(
             "`start_line` and `end_line` count from 1, with `start_line` not after `end_line` (got {start_line} and {end_line})"
@@ -59,8 +78,12 @@ fn locate(
         return Err(ToolFailure::new("invalid_range", message));
     }
     let resolved = paths::resolve(&scope.workspace, path)?;
-    let text = excerpt(&resolved, *start_line as usize..=*end_line as usize, OutputLimits::default())
-        .map_err(|error| refused(path, &error))?;
+    let text = excerpt(
+        &resolved,
+        *start_line as usize..=*end_line as usize,
+        OutputLimits::default(),
+    )
+    .map_err(|error| refused(path, &error))?;
     // Fewer lines than asked for: the file ends before.
     let lines = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
     Ok(NewUseful {
@@ -75,30 +98,45 @@ fn refused(path: &str, error: &ExcerptError) -> ToolFailure {
     let message = match error {
         ExcerptError::TooLong => {
             let OutputLimits { lines, bytes } = OutputLimits::default();
-            format!("the range of `{path}` has more than {lines} lines or {bytes} bytes; choose the part you need")
+            format!(
+                "the range of `{path}` has more than {lines} lines or {bytes} bytes; choose the part you need"
+            )
         }
         ExcerptError::Missing
         | ExcerptError::Link
         | ExcerptError::Binary(_)
         | ExcerptError::Beyond { .. }
-        | ExcerptError::Unreadable(_) => format!("lines of `{path}` cannot be kept in view: {error}"),
+        | ExcerptError::Unreadable(_) => {
+            format!("lines of `{path}` cannot be kept in view: {error}")
+        }
     };
     ToolFailure::new(error.code(), message)
 }
 
 fn show(added: &Added) -> Envelope {
-    let Added { item, merged, dropped } = added;
+    let Added {
+        item,
+        merged,
+        dropped,
+    } = added;
     let mut text = format!("Kept in view: {}", useful_info_list::line(item));
     match merged {
         0 => {}
         1 => text.push_str("\nIt touched a known range and is one range with it now."),
         more => {
-            let _ = write!(text, "\nIt touched {more} known ranges and is one range with them now.");
+            let _ = write!(
+                text,
+                "\nIt touched {more} known ranges and is one range with them now."
+            );
         }
     }
     if !dropped.is_empty() {
         let numbers: Vec<_> = dropped.iter().map(u32::to_string).collect();
-        let _ = write!(text, "\nToo many ranges: the oldest is no longer kept ({}).", numbers.join(", "));
+        let _ = write!(
+            text,
+            "\nToo many ranges: the oldest is no longer kept ({}).",
+            numbers.join(", ")
+        );
     }
     Envelope::success(text).with_data(json!({ "item": item, "merged": merged, "dropped": dropped }))
 }

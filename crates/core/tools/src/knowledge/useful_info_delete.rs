@@ -6,7 +6,10 @@ use crate::prelude::*;
 
 const NAME: &str = "useful_info_delete";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -17,15 +20,31 @@ struct UsefulInfoDeleteParameters {
 }
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("useful_info_delete/prompt"), &MANUAL, Access::State, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(run(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("useful_info_delete/prompt"),
+        &MANUAL,
+        Access::State,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
-async fn run(context: &ToolContext, UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters) -> CallResult {
+async fn run(
+    context: &ToolContext,
+    UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters,
+) -> CallResult {
     let deleted = context.useful.delete(number).await;
     let item = deleted.map_err(|error| {
-        failure(&error, context.tools.hint("useful_info_list", "`useful_info_list` shows the numbers"))
+        failure(
+            &error,
+            context
+                .tools
+                .hint("useful_info_list", "`useful_info_list` shows the numbers"),
+        )
     })?;
     let text = format!("No longer kept in view: {}", useful_info_list::line(&item));
-    Ok(Envelope::success(text).with_data(json!({ "item": item })).into())
+    Ok(Envelope::success(text)
+        .with_data(json!({ "item": item }))
+        .into())
 }

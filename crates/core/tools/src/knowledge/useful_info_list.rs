@@ -7,26 +7,54 @@ use crate::prelude::*;
 
 const NAME: &str = "useful_info_list";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Knowledge) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Knowledge)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UsefulInfoListParameters {}
 
 pub(crate) fn tool() -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("useful_info_list/prompt"), &MANUAL, Access::Read, |_| Intent::Nothing)
-        .runs(|context, parameters| Box::pin(run(context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("useful_info_list/prompt"),
+        &MANUAL,
+        Access::Read,
+        |_| Intent::Nothing,
+    )
+    .runs(|context, parameters| Box::pin(run(context, parameters)))
 }
 
 async fn run(context: &ToolContext, _: UsefulInfoListParameters) -> CallResult {
-    let items = context.useful.list().await.map_err(|error| failure(&error, "try again"))?;
+    let items = context
+        .useful
+        .list()
+        .await
+        .map_err(|error| failure(&error, "try again"))?;
     let lines: Vec<_> = items.iter().map(line).collect();
-    let text = if items.is_empty() { "No useful information is kept.".to_owned() } else { lines.join("\n") };
-    Ok(Envelope::success(text).with_data(json!({ "items": items })).into())
+    let text = if items.is_empty() {
+        "No useful information is kept.".to_owned()
+    } else {
+        lines.join("\n")
+    };
+    Ok(Envelope::success(text)
+        .with_data(json!({ "items": items }))
+        .into())
 }
 
 /// A range as these tools show it.
 pub(crate) fn line(item: &UsefulItem) -> String {
-    let UsefulItem { number, path, start_line, end_line, description } = item;
-    format!("{number}. `{path}` lines {start_line}-{end_line}: {}", one_line(description))
+    let UsefulItem {
+        number,
+        path,
+        start_line,
+        end_line,
+        description,
+    } = item;
+    format!(
+        "{number}. `{path}` lines {start_line}-{end_line}: {}",
+        one_line(description)
+    )
 }

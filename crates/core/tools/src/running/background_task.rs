@@ -42,7 +42,8 @@ struct BackgroundTaskParameters {
     cwd: Option<String>,
     /// `monitor`, `kill`: the task, such as `t1`.
     task_id: Option<String>,
-    /// `start`: seconds after which it is ended; no limit by default. `monitor`: seconds to wait for its end, at most 600; default 0.
+    /// `start`: seconds after which it is ended; no limit by default. `monitor`: seconds to wait
+    /// for its end, at most 600; default 0.
     #[schemars(range(min = 0))]
     timeout: Option<u64>,
     /// `monitor`: how many of its last lines to show; default 50.
@@ -54,11 +55,21 @@ struct BackgroundTaskParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("background_task/prompt"), &MANUAL, Access::Execute, intent)
-        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("background_task/prompt"),
+        &MANUAL,
+        Access::Execute,
+        intent,
+    )
+    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
-async fn run(running: Arc<Running>, context: &ToolContext, parameters: BackgroundTaskParameters) -> CallResult {
+async fn run(
+    running: Arc<Running>,
+    context: &ToolContext,
+    parameters: BackgroundTaskParameters,
+) -> CallResult {
     let envelope = match parameters.action {
         TaskAction::Start => start(&running, context, parameters)?,
         TaskAction::List => report::list(&running.tasks.list()),
@@ -78,15 +89,30 @@ fn start(
     context: &ToolContext,
     parameters: BackgroundTaskParameters,
 ) -> Result<Envelope, ToolFailure> {
-    let missing =
-        || ToolFailure::new("invalid_arguments", "the action `start` needs `command`, the command line to run");
+    let missing = || {
+        ToolFailure::new(
+            "invalid_arguments",
+            "the action `start` needs `command`, the command line to run",
+        )
+    };
     let command = parameters.command.ok_or_else(missing)?;
-    let line = CommandLine::check(context, running, command, parameters.cwd.as_deref(), parameters.sandbox)?;
+    let line = CommandLine::check(
+        context,
+        running,
+        command,
+        parameters.cwd.as_deref(),
+        parameters.sandbox,
+    )?;
     let timeout = match parameters.timeout {
         None => Duration::MAX,
         given => shell::seconds(given, 0, 1, u64::from(u32::MAX))?,
     };
-    let Running { supervisor, limits, tasks, .. } = running;
+    let Running {
+        supervisor,
+        limits,
+        tasks,
+        ..
+    } = running;
     let task = tasks.start(supervisor, limits, context, line, timeout)?;
     Ok(report::started(&task))
 }
@@ -103,13 +129,22 @@ async fn monitor(
         () = tokio::time::sleep(wait) => {}
         () = context.cancel.cancelled() => {}
     }
-    let lines = parameters.lines.unwrap_or(DEFAULT_LINES).min(context.limits.lines);
+    let lines = parameters
+        .lines
+        .unwrap_or(DEFAULT_LINES)
+        .min(context.limits.lines);
     Ok(report::shown(&task, lines, context.limits.bytes))
 }
 
-fn find_task(running: &Running, parameters: &BackgroundTaskParameters) -> Result<Arc<Task>, ToolFailure> {
+fn find_task(
+    running: &Running,
+    parameters: &BackgroundTaskParameters,
+) -> Result<Arc<Task>, ToolFailure> {
     let Some(id) = &parameters.task_id else {
-        return Err(ToolFailure::new("invalid_arguments", "this action needs `task_id`; the action `list` gives them"));
+        return Err(ToolFailure::new(
+            "invalid_arguments",
+            "this action needs `task_id`; the action `list` gives them",
+        ));
     };
     running.tasks.find(id).ok_or_else(|| {
         let message = format!(
@@ -121,9 +156,12 @@ fn find_task(running: &Running, parameters: &BackgroundTaskParameters) -> Result
 
 fn intent(arguments: &Value) -> Intent {
     Intent::parsed(arguments, |parameters| match parameters {
-        BackgroundTaskParameters { action: TaskAction::Start, command: Some(line), cwd, .. } => {
-            Intent::Command { line, cwd }
-        }
+        BackgroundTaskParameters {
+            action: TaskAction::Start,
+            command: Some(line),
+            cwd,
+            ..
+        } => Intent::Command { line, cwd },
         BackgroundTaskParameters { .. } => Intent::Nothing,
     })
 }

@@ -1,7 +1,7 @@
 //! `execute_command`: a command line under the supervisor.
 //!
-//! A command that ends with another status than 0 has run: the result is an error to the model, with the output whole, but no
-//! failure of the tool.
+//! A command that ends with another status than 0 has run: the result is an error to the model,
+//! with the output whole, but no failure of the tool.
 
 mod progress;
 mod report;
@@ -22,7 +22,13 @@ use report::CommandRun;
 
 const NAME: &str = "execute_command";
 
-static MANUAL: Manual = Manual { aliases: &[Alias { name: "Bash", translate: classic }], ..Manual::of(Group::Running) };
+static MANUAL: Manual = Manual {
+    aliases: &[Alias {
+        name: "Bash",
+        translate: classic,
+    }],
+    ..Manual::of(Group::Running)
+};
 const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 3600;
 
@@ -31,32 +37,51 @@ const MAX_TIMEOUT: u64 = 3600;
 struct ExecuteCommandParameters {
     /// The command line; pipes, `&&` and redirections work.
     command: String,
-    /// True asks the user: for what is hard to undo or reaches beyond the project, such as deleting data, installing packages, using the network. False, for building, testing and looking, loosens no rule.
-    #[expect(dead_code, reason = "permission is decided before the call, from the arguments themselves")]
+    /// True asks the user: for what is hard to undo or reaches beyond the project, such as
+    /// deleting data, installing packages, using the network. False, for building, testing and
+    /// looking, loosens no rule.
+    #[expect(
+        dead_code,
+        reason = "permission is decided before the call, from the arguments themselves"
+    )]
     requires_approval: Option<bool>,
     /// The folder to run in; default the working directory.
     cwd: Option<String>,
     /// Seconds after which it is ended; default 120. Raise it for long builds.
     #[schemars(range(min = 1, max = MAX_TIMEOUT))]
     timeout: Option<u64>,
-    /// `outside` leaves the sandbox and always asks the user: only for what it refused, such as `git commit` or a download.
+    /// `outside` leaves the sandbox and always asks the user: only for what it refused, such as
+    /// `git commit` or a download.
     sandbox: Option<RunLocation>,
 }
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("execute_command/prompt"), &MANUAL, Access::Execute, Intent::command)
-        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("execute_command/prompt"),
+        &MANUAL,
+        Access::Execute,
+        Intent::command,
+    )
+    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
 async fn run(
     running: Arc<Running>,
     context: &ToolContext,
-    ExecuteCommandParameters { command, requires_approval: _, cwd, timeout, sandbox }: ExecuteCommandParameters,
+    ExecuteCommandParameters {
+        command,
+        requires_approval: _,
+        cwd,
+        timeout,
+        sandbox,
+    }: ExecuteCommandParameters,
 ) -> CallResult {
     let timeout = shell::seconds(timeout, DEFAULT_TIMEOUT, 1, MAX_TIMEOUT)?;
     let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
-    // What nothing would hold in here may run where its user watches it; anything else never leaves the supervisor.
+    // What nothing would hold in here may run where its user watches it; anything else never leaves
+    // the supervisor.
     if let (None, Some(editor)) = (&line.confined, &context.buffers)
         && let Some(envelope) = editor.run(context, &line.text, &line.cwd, timeout).await
     {
@@ -66,8 +91,16 @@ async fn run(
     // Whatever is not kept below is removed again.
     let folder = shell::output_folder(context, "command-").ok();
     let capture = capture(&running, limits, folder.as_ref());
-    let (command, live, mut watcher) = (line.command(context, timeout), LiveCommand::keeping(SHOWN), Watcher::new());
-    let mut run = pin!(running.supervisor.run_watched(&command, &capture, &context.cancel, &live));
+    let (command, live, mut watcher) = (
+        line.command(context, timeout),
+        LiveCommand::keeping(SHOWN),
+        Watcher::new(),
+    );
+    let mut run = pin!(
+        running
+            .supervisor
+            .run_watched(&command, &capture, &context.cancel, &live)
+    );
     let finished = loop {
         tokio::select! {
             finished = &mut run => break finished?,
@@ -76,7 +109,15 @@ async fn run(
     };
     let (cwd, awaited) = (line.shown_cwd(context), watcher.awaits);
     let tools = context.tools.clone();
-    let run = CommandRun { finished, command: line.text, cwd, folder: line.cwd, timeout, awaited, tools };
+    let run = CommandRun {
+        finished,
+        command: line.text,
+        cwd,
+        folder: line.cwd,
+        timeout,
+        awaited,
+        tools,
+    };
     let report = run.report(limits);
     if let (true, Some(folder)) = (report.names_files, folder) {
         let _ = folder.keep();
@@ -84,18 +125,29 @@ async fn run(
     Ok(report.envelope.into())
 }
 
-/// Each stream is kept in memory and spilled as if it got half the room: together they may exceed it when neither does, and
-/// then the whole must be in a file too. Head and tail of half the room each are still enough for a stream that gets it all.
+/// Each stream is kept in memory and spilled as if it got half the room: together they may exceed
+/// it when neither does, and then the whole must be in a file too. Head and tail of half the room
+/// each are still enough for a stream that gets it all.
 fn capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Capture {
-    let half = CutLimits { lines: limits.lines / 2, bytes: limits.bytes.div_ceil(2) };
+    let half = CutLimits {
+        lines: limits.lines / 2,
+        bytes: limits.bytes.div_ceil(2),
+    };
     let spill = folder.map(|folder| folder.path().join("output"));
-    Capture { limits: half, spill, spill_bytes: running.limits.spill_bytes, ..Capture::default() }
+    Capture {
+        limits: half,
+        spill,
+        spill_bytes: running.limits.spill_bytes,
+        ..Capture::default()
+    }
 }
 
 /// `timeout` in milliseconds, and a description for people. Whether to ask is decided by the rules.
 fn classic(mut arguments: Arguments) -> Arguments {
     forget(&mut arguments, &["description"]);
-    arguments.entry("requires_approval").or_insert(Value::Bool(false));
+    arguments
+        .entry("requires_approval")
+        .or_insert(Value::Bool(false));
     if let Some(timeout) = arguments.get_mut("timeout")
         && let Some(milliseconds) = timeout.as_u64()
     {

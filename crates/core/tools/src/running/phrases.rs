@@ -9,7 +9,10 @@ use haft_types::TaskPhase;
 use serde_json::Value;
 
 /// What of an output is kept as data; later rounds keep fewer lines still.
-pub(crate) const DATA: CutLimits = CutLimits { lines: 200, bytes: 8 * 1024 };
+pub(crate) const DATA: CutLimits = CutLimits {
+    lines: 200,
+    bytes: 8 * 1024,
+};
 
 /// How far a background task is, in one word.
 pub(crate) fn state(phase: TaskPhase) -> &'static str {
@@ -32,7 +35,8 @@ pub(crate) fn ending(exit: CommandExit) -> String {
     }
 }
 
-/// Adds how a command ended to the data of a result. That it was cancelled is for its caller to say.
+/// Adds how a command ended to the data of a result. That it was cancelled is for its caller to
+/// say.
 pub(crate) fn add_exit(data: &mut Value, exit: CommandExit) {
     match exit {
         CommandExit::Code(code) => data["exit_code"] = code.into(),
@@ -79,11 +83,20 @@ pub(crate) fn hidden_hint(hidden: &HiddenPath) -> String {
 
 /// Where the whole of an output is that was cut.
 pub(crate) fn whereabouts(name: &str, captured: &CapturedOutput) -> String {
-    let CapturedOutput { lines, bytes, spill, spill_problem, .. } = captured;
+    let CapturedOutput {
+        lines,
+        bytes,
+        spill,
+        spill_problem,
+        ..
+    } = captured;
     let whole = format!("The whole {name} has {lines} lines and {bytes} bytes");
     match (spill, spill_problem) {
         (Some(path), None) => {
-            format!("[{whole}. It is in `{}`: read it by range, or search it.]", path.display())
+            format!(
+                "[{whole}. It is in `{}`: read it by range, or search it.]",
+                path.display()
+            )
         }
         (_, Some(problem)) => format!("[{whole}; {problem}.]"),
         (None, None) => format!("[{whole} and was not kept; run it again with less output.]"),
@@ -105,15 +118,25 @@ pub(crate) fn add_section(text: &mut String, name: &str, shown: &str) {
 
 /// The last lines of an output, and how many come before them.
 pub(crate) fn last_lines(captured: &CapturedOutput, lines: usize, bytes: usize) -> (String, u64) {
-    let end = if captured.tail.is_empty() { &captured.head } else { &captured.tail };
+    let end = if captured.tail.is_empty() {
+        &captured.head
+    } else {
+        &captured.tail
+    };
     let whole = captured.bytes == (captured.head.len() + captured.tail.len()) as u64;
-    let text =
-        if whole { sanitise_bytes(&[captured.head.as_slice(), &captured.tail].concat()) } else { sanitise_bytes(end) };
+    let text = if whole {
+        sanitise_bytes(&[captured.head.as_slice(), &captured.tail].concat())
+    } else {
+        sanitise_bytes(end)
+    };
     let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
     let text = &text[from..];
     let all: Vec<_> = text.lines().collect();
     let kept = &all[all.len().saturating_sub(lines)..];
-    (kept.join("\n"), captured.lines.saturating_sub(kept.len() as u64))
+    (
+        kept.join("\n"),
+        captured.lines.saturating_sub(kept.len() as u64),
+    )
 }
 
 /// A time in the largest two units that say something.
@@ -135,8 +158,15 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 pub(crate) fn title(command: &str) -> String {
     const LONGEST: usize = 120;
     let line = command.trim().lines().next().unwrap_or_default();
-    let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
-    format!("`{}{more}`", haft_text::truncate_to_width(&haft_text::sanitise(line), LONGEST))
+    let more = if command.trim().lines().nth(1).is_some() {
+        " …"
+    } else {
+        ""
+    };
+    format!(
+        "`{}{more}`",
+        haft_text::truncate_to_width(&haft_text::sanitise(line), LONGEST)
+    )
 }
 
 #[cfg(test)]
@@ -145,7 +175,13 @@ mod tests {
 
     #[test]
     fn spans_are_short() {
-        for (seconds, said) in [(0, "0 s"), (59, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (7_260, "2 h 1 min")] {
+        for (seconds, said) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (200, "3 min 20 s"),
+            (7_260, "2 h 1 min"),
+        ] {
             assert_eq!(span(Duration::from_secs(seconds)), said);
         }
     }
@@ -158,10 +194,23 @@ mod tests {
             lines: text.lines().count() as u64,
             ..CapturedOutput::default()
         };
-        assert_eq!(last_lines(&captured("a\nb\nc\n"), 2, 100), ("b\nc".to_owned(), 1));
-        assert_eq!(last_lines(&captured("a\nb"), 9, 100), ("a\nb".to_owned(), 0));
-        assert_eq!(last_lines(&captured("ää"), 9, 3).0, "ä", "a character is not cut");
-        assert_eq!(last_lines(&CapturedOutput::default(), 9, 100), (String::new(), 0));
+        assert_eq!(
+            last_lines(&captured("a\nb\nc\n"), 2, 100),
+            ("b\nc".to_owned(), 1)
+        );
+        assert_eq!(
+            last_lines(&captured("a\nb"), 9, 100),
+            ("a\nb".to_owned(), 0)
+        );
+        assert_eq!(
+            last_lines(&captured("ää"), 9, 3).0,
+            "ä",
+            "a character is not cut"
+        );
+        assert_eq!(
+            last_lines(&CapturedOutput::default(), 9, 100),
+            (String::new(), 0)
+        );
     }
 
     #[test]

@@ -10,16 +10,22 @@ use crate::running::{Running, shell};
 
 const NAME: &str = "session_interactive";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Running) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Running)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SessionInteractiveParameters {
     /// The session, such as `s1`.
     session_id: String,
-    /// Text to type; without `keys`, Enter is pressed after it, and an empty text presses Enter alone.
+    /// Text to type; without `keys`, Enter is pressed after it, and an empty text presses Enter
+    /// alone.
     input: Option<String>,
-    /// Keys to press after `input`, without a further Enter, such as `["ctrl-c"]` or `["up", "enter"]`: enter, tab, esc, space, backspace, delete, up, down, left, right, home, end, page-up, page-down, f1 to f12, ctrl-a to ctrl-z, any single character.
+    /// Keys to press after `input`, without a further Enter, such as `["ctrl-c"]` or `["up",
+    /// "enter"]`: enter, tab, esc, space, backspace, delete, up, down, left, right, home, end,
+    /// page-up, page-down, f1 to f12, ctrl-a to ctrl-z, any single character.
     keys: Option<Vec<String>>,
     /// Seconds to wait for what comes of it; default 10.
     #[schemars(range(min = 0, max = MAX_WAIT))]
@@ -28,14 +34,25 @@ struct SessionInteractiveParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("session_interactive/prompt"), &MANUAL, Access::Execute, intent)
-        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("session_interactive/prompt"),
+        &MANUAL,
+        Access::Execute,
+        intent,
+    )
+    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
 async fn run(
     running: Arc<Running>,
     context: &ToolContext,
-    SessionInteractiveParameters { session_id, input, keys, timeout }: SessionInteractiveParameters,
+    SessionInteractiveParameters {
+        session_id,
+        input,
+        keys,
+        timeout,
+    }: SessionInteractiveParameters,
 ) -> CallResult {
     let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
     let typed = keys::typed(input.as_deref(), keys.as_deref())?;
@@ -44,14 +61,21 @@ async fn run(
 }
 
 fn intent(arguments: &Value) -> Intent {
-    Intent::parsed(arguments, |SessionInteractiveParameters { input, keys, .. }| match (input, keys) {
-        // Only a look at what it shows.
-        (None, None) => Intent::Nothing,
-        (input, keys) => {
-            let keys = keys.unwrap_or_default().join(" ");
-            Intent::Input(format!("{} {keys}", input.unwrap_or_default()).trim().to_owned())
-        }
-    })
+    Intent::parsed(
+        arguments,
+        |SessionInteractiveParameters { input, keys, .. }| match (input, keys) {
+            // Only a look at what it shows.
+            (None, None) => Intent::Nothing,
+            (input, keys) => {
+                let keys = keys.unwrap_or_default().join(" ");
+                Intent::Input(
+                    format!("{} {keys}", input.unwrap_or_default())
+                        .trim()
+                        .to_owned(),
+                )
+            }
+        },
+    )
 }
 
 #[cfg(test)]

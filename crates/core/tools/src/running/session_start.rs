@@ -1,4 +1,5 @@
-//! `session_start`: a command at a terminal of its own, to which the model types with `session_interactive`.
+//! `session_start`: a command at a terminal of its own, to which the model types with
+//! `session_interactive`.
 
 mod report;
 
@@ -14,7 +15,10 @@ pub(crate) use report::PtyReport;
 
 pub(crate) const NAME: &str = "session_start";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Running) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Running)
+};
 /// Seconds a call waits for what comes of it.
 pub(crate) const DEFAULT_WAIT: u64 = 10;
 pub(crate) const MAX_WAIT: u64 = 600;
@@ -22,7 +26,8 @@ pub(crate) const MAX_WAIT: u64 = 600;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SessionStartParameters {
-    /// The command line, such as `python3 -i`, `gdb ./app`, or `bash` for a shell in which `cd` and variables last.
+    /// The command line, such as `python3 -i`, `gdb ./app`, or `bash` for a shell in which `cd`
+    /// and variables last.
     command: String,
     /// The folder to run in; default the working directory.
     cwd: Option<String>,
@@ -41,14 +46,27 @@ struct SessionStartParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("session_start/prompt"), &MANUAL, Access::Execute, Intent::command)
-        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("session_start/prompt"),
+        &MANUAL,
+        Access::Execute,
+        Intent::command,
+    )
+    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
 async fn run(
     running: Arc<Running>,
     context: &ToolContext,
-    SessionStartParameters { command, cwd, timeout, rows, columns, sandbox }: SessionStartParameters,
+    SessionStartParameters {
+        command,
+        cwd,
+        timeout,
+        rows,
+        columns,
+        sandbox,
+    }: SessionStartParameters,
 ) -> CallResult {
     let wait = shell::seconds(timeout, DEFAULT_WAIT, 0, MAX_WAIT)?;
     let size = TerminalSize {
@@ -56,7 +74,12 @@ async fn run(
         columns: within("columns", columns, TerminalSize::default().columns)?,
     };
     let line = CommandLine::check(context, &running, command, cwd.as_deref(), sandbox)?;
-    let Running { supervisor, limits, sessions, .. } = running.as_ref();
+    let Running {
+        supervisor,
+        limits,
+        sessions,
+        ..
+    } = running.as_ref();
     let session = sessions.open(supervisor, limits, context, line, size)?;
     speak(&running, context, &session, &[], wait).await
 }
@@ -64,11 +87,15 @@ async fn run(
 fn within(name: &str, given: Option<u16>, default: u16) -> Result<u16, ToolFailure> {
     match given.unwrap_or(default) {
         fits @ 1..=1000 => Ok(fits),
-        given => Err(ToolFailure::new("invalid_arguments", format!("`{name}` is {given}; it must be from 1 to 1000"))),
+        given => Err(ToolFailure::new(
+            "invalid_arguments",
+            format!("`{name}` is {given}; it must be from 1 to 1000"),
+        )),
     }
 }
 
-/// Types these bytes, waits for what comes of it, and says so. A session that has ended is closed by that.
+/// Types these bytes, waits for what comes of it, and says so. A session that has ended is closed
+/// by that.
 pub(crate) async fn speak(
     running: &Running,
     context: &ToolContext,

@@ -11,7 +11,10 @@ use crate::running::session_start::PtyReport;
 
 const NAME: &str = "session_stop";
 
-static MANUAL: Manual = Manual { set: Set::Extension, ..Manual::of(Group::Running) };
+static MANUAL: Manual = Manual {
+    set: Set::Extension,
+    ..Manual::of(Group::Running)
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,8 +25,14 @@ struct SessionStopParameters {
 
 /// The tool. What it starts belongs to `running`.
 pub(crate) fn tool(running: Arc<Running>) -> impl Tool {
-    ToolDefinition::new(NAME, prompt!("session_stop/prompt"), &MANUAL, Access::Execute, |_| Intent::Nothing)
-        .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
+    ToolDefinition::new(
+        NAME,
+        prompt!("session_stop/prompt"),
+        &MANUAL,
+        Access::Execute,
+        |_| Intent::Nothing,
+    )
+    .runs(move |context, parameters| Box::pin(run(Arc::clone(&running), context, parameters)))
 }
 
 async fn run(
@@ -36,6 +45,8 @@ async fn run(
     session.terminal.ended().await;
     let spoken = PtyReport::new(&session, Pause::Ended, Duration::ZERO);
     let envelope = spoken.envelope(context.limits.into());
-    running.sessions.close(&session, &spoken.ending().unwrap_or_default());
+    running
+        .sessions
+        .close(&session, &spoken.ending().unwrap_or_default());
     Ok(envelope?.into())
 }

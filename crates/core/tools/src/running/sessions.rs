@@ -33,7 +33,10 @@ impl PtySession {
     /// The file with the whole output was named: it stays.
     pub(crate) fn keep_file(&self) {
         if let Some(folder) = &self.folder {
-            folder.lock().unwrap_or_else(PoisonError::into_inner).disable_cleanup(true);
+            folder
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .disable_cleanup(true);
         }
     }
 }
@@ -63,18 +66,33 @@ impl Sessions {
         let mut state = self.state();
         if running.len() >= limits.sessions {
             let (count, ids) = (running.len(), running.join(", "));
-            let message =
-                format!("{count} sessions are open, which is the most (`[limits] sessions`): {ids}; end one first");
+            let message = format!(
+                "{count} sessions are open, which is the most (`[limits] sessions`): {ids}; end one first"
+            );
             return Err(ToolFailure::new("too_many", message));
         }
         let folder = shell::output_folder(context, "session-").ok();
-        let (spill, spill_bytes) = (folder.as_ref().map(|folder| folder.path().join("output")), limits.spill_bytes);
+        let (spill, spill_bytes) = (
+            folder.as_ref().map(|folder| folder.path().join("output")),
+            limits.spill_bytes,
+        );
         let spill_from = SpillFrom::Overflow;
-        let capture = Capture { limits: context.limits.into(), spill, spill_bytes, spill_from };
-        let terminal = supervisor.open_terminal(line.command(context, Duration::MAX), size, capture)?;
+        let capture = Capture {
+            limits: context.limits.into(),
+            spill,
+            spill_bytes,
+            spill_from,
+        };
+        let terminal =
+            supervisor.open_terminal(line.command(context, Duration::MAX), size, capture)?;
         state.newest += 1;
         let number = state.newest;
-        let session = Arc::new(PtySession { number, line, terminal, folder: folder.map(Mutex::new) });
+        let session = Arc::new(PtySession {
+            number,
+            line,
+            terminal,
+            folder: folder.map(Mutex::new),
+        });
         state.open.insert(number, Arc::clone(&session));
         Ok(session)
     }
@@ -82,8 +100,13 @@ impl Sessions {
     /// Those that still run, each by its id and command.
     pub(crate) fn running(&self) -> Vec<String> {
         let state = self.state();
-        let running = state.open.values().filter(|session| session.terminal.ending().is_none());
-        running.map(|session| format!("{} ({})", session.id(), title(&session.line.text))).collect()
+        let running = state
+            .open
+            .values()
+            .filter(|session| session.terminal.ending().is_none());
+        running
+            .map(|session| format!("{} ({})", session.id(), title(&session.line.text)))
+            .collect()
     }
 
     pub(crate) fn find(&self, id: &str) -> Result<Arc<PtySession>, ToolFailure> {
@@ -93,11 +116,20 @@ impl Sessions {
             return Ok(Arc::clone(session));
         }
         if let Some(how) = number.and_then(|number| state.ended.get(&number)) {
-            return Err(ToolFailure::new("ended", format!("session `{id}` has ended ({how}); start another one")));
+            return Err(ToolFailure::new(
+                "ended",
+                format!("session `{id}` has ended ({how}); start another one"),
+            ));
         }
         let open: Vec<_> = state.open.values().map(|session| session.id()).collect();
-        let open = if open.is_empty() { "none is open".to_owned() } else { format!("open: {}", open.join(", ")) };
-        let message = format!("there is no session `{id}` ({open}); a session ends with the haft that started it");
+        let open = if open.is_empty() {
+            "none is open".to_owned()
+        } else {
+            format!("open: {}", open.join(", "))
+        };
+        let message = format!(
+            "there is no session `{id}` ({open}); a session ends with the haft that started it"
+        );
         Err(ToolFailure::new("not_found", message))
     }
 
@@ -112,7 +144,9 @@ impl Sessions {
     }
 
     pub(crate) async fn end_all(&self) {
-        let open: Vec<_> = std::mem::take(&mut self.state().open).into_values().collect();
+        let open: Vec<_> = std::mem::take(&mut self.state().open)
+            .into_values()
+            .collect();
         for session in &open {
             session.terminal.stop();
         }

@@ -1,4 +1,5 @@
-//! What every tool that runs a command line does first: check it, find where it runs, and make room for its output.
+//! What every tool that runs a command line does first: check it, find where it runs, and make room
+//! for its output.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -81,14 +82,29 @@ impl CommandLine {
             None => context.workspace.cwd.clone(),
         };
         if !cwd.is_dir() {
-            return Err(LineError::Folder { name: paths::shown(&context.workspace, &cwd) }.into());
+            return Err(LineError::Folder {
+                name: paths::shown(&context.workspace, &cwd),
+            }
+            .into());
         }
         let inside = place.unwrap_or_default() == RunLocation::Inside;
-        let for_commit =
-            if inside && context.commits { running.sandbox().for_commit(&context.workspace.root) } else { None };
+        let for_commit = if inside && context.commits {
+            running.sandbox().for_commit(&context.workspace.root)
+        } else {
+            None
+        };
         let commits = for_commit.is_some();
-        let confined = if inside { for_commit.or_else(|| running.sandbox().confined()) } else { None };
-        Ok(Self { text: command, cwd, confined, commits })
+        let confined = if inside {
+            for_commit.or_else(|| running.sandbox().confined())
+        } else {
+            None
+        };
+        Ok(Self {
+            text: command,
+            cwd,
+            confined,
+            commits,
+        })
     }
 
     /// The line as a command of the shell.
@@ -114,7 +130,12 @@ impl CommandLine {
 }
 
 /// Seconds the model asked for, within bounds.
-pub(crate) fn seconds(given: Option<u64>, default: u64, least: u64, most: u64) -> Result<Duration, LineError> {
+pub(crate) fn seconds(
+    given: Option<u64>,
+    default: u64,
+    least: u64,
+    most: u64,
+) -> Result<Duration, LineError> {
     let given = given.unwrap_or(default);
     if (least..=most).contains(&given) {
         Ok(Duration::from_secs(given))
@@ -130,6 +151,8 @@ pub(crate) fn output_folder(context: &ToolContext, prefix: &str) -> io::Result<T
 
 /// The shell that command lines run under, with `-c`.
 pub fn shell() -> &'static str {
-    let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|bash| Path::new(bash).exists());
+    let bash = ["/bin/bash", "/usr/bin/bash"]
+        .into_iter()
+        .find(|bash| Path::new(bash).exists());
     bash.unwrap_or("/bin/sh")
 }

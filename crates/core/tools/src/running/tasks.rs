@@ -1,15 +1,17 @@
 //! The background tasks of a conversation.
 //!
-//! Responsible for telling each end once: to those who watch ([`Tasks::changes`]) and to the model ([`Tasks::take_ended`]).
-//! A task the model ended or removed itself needs no announcement. Tasks of an earlier haft that were never announced are
-//! lost ones: they ended with it.
+//! Responsible for telling each end once: to those who watch ([`Tasks::changes`]) and to the model
+//! ([`Tasks::take_ended`]). A task the model ended or removed itself needs no announcement. Tasks
+//! of an earlier haft that were never announced are lost ones: they ended with it.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{Background, Capture, CapturedOutput, CommandExit, Ending, SpillFrom, SpillProblem, Supervisor};
+use haft_sandbox::{
+    Background, Capture, CapturedOutput, CommandExit, Ending, SpillFrom, SpillProblem, Supervisor,
+};
 use haft_tool::ToolContext;
 use haft_types::TaskPhase;
 
@@ -85,23 +87,42 @@ impl Task {
                     exit_code = Some(code);
                 }
                 match finished.exit {
-                    CommandExit::Code(0) => (TaskPhase::Finished, format!("finished: exit code 0 after {after}")),
-                    CommandExit::Cancelled if self.left_over.get().is_some() => {
-                        (TaskPhase::Killed, format!("was killed after {after}: it still ran when the run was over"))
+                    CommandExit::Code(0) => (
+                        TaskPhase::Finished,
+                        format!("finished: exit code 0 after {after}"),
+                    ),
+                    CommandExit::Cancelled if self.left_over.get().is_some() => (
+                        TaskPhase::Killed,
+                        format!("was killed after {after}: it still ran when the run was over"),
+                    ),
+                    CommandExit::Cancelled => {
+                        (TaskPhase::Killed, format!("was killed after {after}"))
                     }
-                    CommandExit::Cancelled => (TaskPhase::Killed, format!("was killed after {after}")),
-                    exit @ (CommandExit::Code(_) | CommandExit::Signal(_) | CommandExit::TimedOut) => {
-                        (TaskPhase::Failed, format!("failed: {} after {after}", phrases::ending(exit)))
-                    }
+                    exit @ (CommandExit::Code(_)
+                    | CommandExit::Signal(_)
+                    | CommandExit::TimedOut) => (
+                        TaskPhase::Failed,
+                        format!("failed: {} after {after}", phrases::ending(exit)),
+                    ),
                 }
             }
         };
         let last_lines = match phase {
             TaskPhase::Failed => last_lines(&output, SHOWN.0, SHOWN.1).0,
-            TaskPhase::Started | TaskPhase::Finished | TaskPhase::Killed | TaskPhase::Lost => String::new(),
+            TaskPhase::Started | TaskPhase::Finished | TaskPhase::Killed | TaskPhase::Lost => {
+                String::new()
+            }
         };
         let (id, command) = (self.id.clone(), self.line.text.clone());
-        TaskReport { id, command, phase, exit_code, output: self.file(), words, last_lines }
+        TaskReport {
+            id,
+            command,
+            phase,
+            exit_code,
+            output: self.file(),
+            words,
+            last_lines,
+        }
     }
 }
 
@@ -137,7 +158,11 @@ impl Tasks {
         timeout: Duration,
     ) -> Result<Arc<Task>, ToolFailure> {
         let mut state = self.state();
-        let running: Vec<_> = state.slots.iter().filter(|slot| slot.task.ending().is_none()).collect();
+        let running: Vec<_> = state
+            .slots
+            .iter()
+            .filter(|slot| slot.task.ending().is_none())
+            .collect();
         if running.len() >= limits.background_tasks {
             let ids: Vec<_> = running.iter().map(|slot| slot.task.id.as_str()).collect();
             let (count, ids) = (running.len(), ids.join(", "));
@@ -146,28 +171,57 @@ impl Tasks {
             );
             return Err(ToolFailure::new("too_many", message));
         }
-        let folder = shell::output_folder(context, "task-").ok().map(tempfile::TempDir::keep);
-        let (spill, spill_bytes) = (folder.as_ref().map(|folder| folder.join("output")), limits.spill_bytes);
+        let folder = shell::output_folder(context, "task-")
+            .ok()
+            .map(tempfile::TempDir::keep);
+        let (spill, spill_bytes) = (
+            folder.as_ref().map(|folder| folder.join("output")),
+            limits.spill_bytes,
+        );
         let spill_from = SpillFrom::Start;
-        let capture = Capture { limits: context.limits.into(), spill, spill_bytes, spill_from };
+        let capture = Capture {
+            limits: context.limits.into(),
+            spill,
+            spill_bytes,
+            spill_from,
+        };
         let command = supervisor.start(line.command(context, timeout), capture);
         state.newest += 1;
         let cwd = line.shown_cwd(context);
         let id = format!("t{}", state.newest);
-        let task =
-            Arc::new(Task { id, line, cwd, folder, started: Instant::now(), command, left_over: OnceLock::new() });
-        state.slots.push(TaskEntry { task: Arc::clone(&task), reported: None, announced: false });
+        let task = Arc::new(Task {
+            id,
+            line,
+            cwd,
+            folder,
+            started: Instant::now(),
+            command,
+            left_over: OnceLock::new(),
+        });
+        state.slots.push(TaskEntry {
+            task: Arc::clone(&task),
+            reported: None,
+            announced: false,
+        });
         state.forget_old();
         Ok(task)
     }
 
     /// All tasks there are, oldest first.
     pub(crate) fn list(&self) -> Vec<Arc<Task>> {
-        self.state().slots.iter().map(|slot| Arc::clone(&slot.task)).collect()
+        self.state()
+            .slots
+            .iter()
+            .map(|slot| Arc::clone(&slot.task))
+            .collect()
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<Arc<Task>> {
-        self.state().slots.iter().find(|slot| slot.task.id == id).map(|slot| Arc::clone(&slot.task))
+        self.state()
+            .slots
+            .iter()
+            .find(|slot| slot.task.id == id)
+            .map(|slot| Arc::clone(&slot.task))
     }
 
     /// Ends a task on the model's word, and waits until nothing of it is left.
@@ -180,7 +234,10 @@ impl Tasks {
     /// Forgets the tasks that have ended, and removes their output.
     pub(crate) fn clean_up(&self) -> Vec<TaskReport> {
         let mut state = self.state();
-        let (ended, running) = state.slots.drain(..).partition(|slot: &TaskEntry| slot.task.ending().is_some());
+        let (ended, running) = state
+            .slots
+            .drain(..)
+            .partition(|slot: &TaskEntry| slot.task.ending().is_some());
         state.slots = running;
         let ended: Vec<TaskEntry> = ended;
         let remove = |slot: TaskEntry| {
@@ -200,7 +257,12 @@ impl Tasks {
             let report = slot.task.report();
             if slot.reported.is_none() && report.phase != TaskPhase::Started {
                 let words = "was started".to_owned();
-                changes.push(TaskReport { phase: TaskPhase::Started, exit_code: None, words, ..report.clone() });
+                changes.push(TaskReport {
+                    phase: TaskPhase::Started,
+                    exit_code: None,
+                    words,
+                    ..report.clone()
+                });
             }
             if slot.reported != Some(report.phase) {
                 slot.reported = Some(report.phase);
@@ -210,12 +272,16 @@ impl Tasks {
         changes
     }
 
-    /// Tasks that have ended and were not announced yet, oldest first; they count as announced from now on.
+    /// Tasks that have ended and were not announced yet, oldest first; they count as announced from
+    /// now on.
     pub(crate) fn take_ended(&self, most: usize) -> Vec<TaskReport> {
         let mut state = self.state();
         let lost = most.min(state.lost.len());
         let mut taken: Vec<_> = state.lost.drain(..lost).collect();
-        let ended = state.slots.iter_mut().filter(|slot| !slot.announced && slot.task.ending().is_some());
+        let ended = state
+            .slots
+            .iter_mut()
+            .filter(|slot| !slot.announced && slot.task.ending().is_some());
         for slot in ended.take(most - lost) {
             slot.announced = true;
             taken.push(slot.task.report());
@@ -223,9 +289,14 @@ impl Tasks {
         taken
     }
 
-    /// Ends every task that still runs, and gives what nobody has heard of: those, and the ones that had ended before.
+    /// Ends every task that still runs, and gives what nobody has heard of: those, and the ones
+    /// that had ended before.
     pub(crate) async fn end_all(&self) -> Vec<TaskReport> {
-        let running: Vec<_> = self.list().into_iter().filter(|task| task.ending().is_none()).collect();
+        let running: Vec<_> = self
+            .list()
+            .into_iter()
+            .filter(|task| task.ending().is_none())
+            .collect();
         for task in &running {
             let _ = task.left_over.set(());
             task.command.stop();
@@ -244,9 +315,21 @@ impl Tasks {
         }
         let words =
             "was lost: it ended together with the haft that ran it, and nobody knows how far it came".to_owned();
-        let (id, command, output) = (id.to_owned(), command.to_owned(), output.filter(|output| output.exists()));
+        let (id, command, output) = (
+            id.to_owned(),
+            command.to_owned(),
+            output.filter(|output| output.exists()),
+        );
         let (phase, exit_code, last_lines) = (TaskPhase::Lost, None, String::new());
-        state.lost.push(TaskReport { id, command, phase, exit_code, output, words, last_lines });
+        state.lost.push(TaskReport {
+            id,
+            command,
+            phase,
+            exit_code,
+            output,
+            words,
+            last_lines,
+        });
     }
 
     /// Takes note of what became of tasks of an earlier haft, as far as it wrote that down.
@@ -276,9 +359,18 @@ impl Tasks {
 impl TaskTable {
     /// Forgets the oldest tasks that ended and were reported, so that there is an end to it.
     fn forget_old(&mut self) {
-        let is_over =
-            |slot: &TaskEntry| slot.announced && slot.reported.is_some_and(|phase| phase != TaskPhase::Started);
-        let mut excess = self.slots.iter().filter(|slot| is_over(slot)).count().saturating_sub(REMEMBERED);
+        let is_over = |slot: &TaskEntry| {
+            slot.announced
+                && slot
+                    .reported
+                    .is_some_and(|phase| phase != TaskPhase::Started)
+        };
+        let mut excess = self
+            .slots
+            .iter()
+            .filter(|slot| is_over(slot))
+            .count()
+            .saturating_sub(REMEMBERED);
         self.slots.retain(|slot| {
             let forget = excess > 0 && is_over(slot);
             excess -= usize::from(forget);

@@ -18,7 +18,14 @@ struct Echo {
 
 impl Echo {
     fn new(name: &str, does: fn(&Value) -> ToolOutput) -> Self {
-        Self { spec: ToolSpec { name: name.into(), description: String::new(), parameters: json!({}) }, does }
+        Self {
+            spec: ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                parameters: json!({}),
+            },
+            does,
+        }
     }
 }
 
@@ -62,8 +69,15 @@ impl Plugin for Watcher {
     async fn before(&self, _: &str, _: &ToolContext, arguments: &mut Value) -> Result<(), String> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         assert!(!self.panics);
-        arguments["text"] = json!(format!("{}!", arguments["text"].as_str().unwrap_or_default()));
-        if self.refuses { Err("not today".into()) } else { Ok(()) }
+        arguments["text"] = json!(format!(
+            "{}!",
+            arguments["text"].as_str().unwrap_or_default()
+        ));
+        if self.refuses {
+            Err("not today".into())
+        } else {
+            Ok(())
+        }
     }
 
     async fn after(&self, _: &str, _: &ToolContext, output: &mut ToolOutput) -> Result<(), String> {
@@ -71,13 +85,21 @@ impl Plugin for Watcher {
         Ok(())
     }
 
-    async fn on_error(&self, _: &str, _: &ToolContext, output: &mut ToolOutput) -> Result<(), String> {
+    async fn on_error(
+        &self,
+        _: &str,
+        _: &ToolContext,
+        output: &mut ToolOutput,
+    ) -> Result<(), String> {
         output.envelope.text.push_str(" (seen)");
         Ok(())
     }
 }
 
-fn registry(does: fn(&Value) -> ToolOutput, plugins: impl IntoIterator<Item = Watcher>) -> Registry {
+fn registry(
+    does: fn(&Value) -> ToolOutput,
+    plugins: impl IntoIterator<Item = Watcher>,
+) -> Registry {
     let mut registry = Registry::default();
     registry.register(Arc::new(Echo::new("echo", does)));
     for plugin in plugins {
@@ -88,7 +110,11 @@ fn registry(does: fn(&Value) -> ToolOutput, plugins: impl IntoIterator<Item = Wa
 
 async fn call(registry: &Registry, arguments: Value) -> String {
     let tool = Arc::clone(registry.get("echo").unwrap());
-    registry.call(tool.as_ref(), &Bench::new().context, arguments).await.envelope.text
+    registry
+        .call(tool.as_ref(), &Bench::new().context, arguments)
+        .await
+        .envelope
+        .text
 }
 
 #[tokio::test]
@@ -103,8 +129,20 @@ async fn plugins_see_arguments_and_results_in_order_and_can_be_switched() {
 #[tokio::test]
 async fn a_plugin_that_refuses_or_crashes_is_an_error_result_and_the_tool_does_not_run() {
     for (plugin, why) in [
-        (Watcher { refuses: true, ..Watcher::default() }, "not today"),
-        (Watcher { panics: true, ..Watcher::default() }, "it crashed"),
+        (
+            Watcher {
+                refuses: true,
+                ..Watcher::default()
+            },
+            "not today",
+        ),
+        (
+            Watcher {
+                panics: true,
+                ..Watcher::default()
+            },
+            "it crashed",
+        ),
     ] {
         let registry = registry(|_| unreachable!(), [plugin]);
         let told = call(&registry, json!({"text": "hi"})).await;
@@ -115,12 +153,18 @@ async fn a_plugin_that_refuses_or_crashes_is_an_error_result_and_the_tool_does_n
 
 #[tokio::test]
 async fn an_error_result_goes_to_on_error_and_is_no_failure_of_the_tool() {
-    let registry = registry(|_| Envelope::failure("no_match", "does not fit").into(), [Watcher::default()]);
+    let registry = registry(
+        |_| Envelope::failure("no_match", "does not fit").into(),
+        [Watcher::default()],
+    );
     for _ in 0..5 {
         assert_eq!(call(&registry, json!({})).await, "does not fit (seen)");
     }
     let statistics = registry.statistics("echo");
-    assert_eq!((statistics.calls, statistics.errors, statistics.broken), (5, 5, 0));
+    assert_eq!(
+        (statistics.calls, statistics.errors, statistics.broken),
+        (5, 5, 0)
+    );
 }
 
 #[tokio::test]
@@ -132,5 +176,9 @@ async fn a_tool_that_crashes_three_times_is_left_alone() {
     let told = call(&registry, json!({})).await;
     assert!(told.contains("three times in a row"), "{told}");
     let statistics = registry.clone().statistics("echo");
-    assert_eq!((statistics.calls, statistics.broken), (3, 3), "clones share them");
+    assert_eq!(
+        (statistics.calls, statistics.broken),
+        (3, 3),
+        "clones share them"
+    );
 }

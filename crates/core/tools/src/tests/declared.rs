@@ -34,13 +34,23 @@ impl Watch {
     fn below(tops: &[&Path]) -> Self {
         let descriptor = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
         let mut folders = Vec::new();
-        for entry in tops.iter().flat_map(|top| ignore::WalkBuilder::new(top).standard_filters(false).build()) {
+        for entry in tops.iter().flat_map(|top| {
+            ignore::WalkBuilder::new(top)
+                .standard_filters(false)
+                .build()
+        }) {
             let path = entry.unwrap().into_path();
             if path.is_dir() && !path.is_symlink() {
-                folders.push((inotify::add_watch(&descriptor, &path, WRITES).unwrap(), path));
+                folders.push((
+                    inotify::add_watch(&descriptor, &path, WRITES).unwrap(),
+                    path,
+                ));
             }
         }
-        Self { descriptor, folders }
+        Self {
+            descriptor,
+            folders,
+        }
     }
 
     /// Every path that was written, created, moved or removed.
@@ -50,7 +60,11 @@ impl Watch {
         let mut written = BTreeSet::new();
         while let Ok(event) = reader.next() {
             assert!(!event.events().contains(ReadFlags::QUEUE_OVERFLOW));
-            let folder = self.folders.iter().find(|(descriptor, _)| *descriptor == event.wd()).map(|(_, path)| path);
+            let folder = self
+                .folders
+                .iter()
+                .find(|(descriptor, _)| *descriptor == event.wd())
+                .map(|(_, path)| path);
             if let (Some(folder), Some(name)) = (folder, event.file_name()) {
                 written.insert(folder.join(std::ffi::OsStr::from_bytes(name.to_bytes())));
             }
@@ -62,7 +76,10 @@ impl Watch {
 /// A call that each tool takes, in a project where it does something. Further ones come after it.
 fn calls(tool: &str) -> Vec<Value> {
     match tool {
-        "read_file" => vec![json!({"path": "src/a.rs"}), json!({"path": "docs/paper.pdf"})],
+        "read_file" => vec![
+            json!({"path": "src/a.rs"}),
+            json!({"path": "docs/paper.pdf"}),
+        ],
         "write_to_file" => vec![
             json!({"path": "new/deep/file.txt", "content": "text"}),
             json!({"path": "src/b.rs", "content": "text"}),
@@ -83,11 +100,16 @@ fn calls(tool: &str) -> Vec<Value> {
         ],
         "list_files" => vec![json!({"path": ".", "recursive": true})],
         "search_files" => vec![json!({"path": ".", "regex": "fn"})],
-        "undo_edit" | "useful_info_list" | "todo_read" | "conversation_message_ids_read" => vec![json!({})],
+        "undo_edit" | "useful_info_list" | "todo_read" | "conversation_message_ids_read" => {
+            vec![json!({})]
+        }
         "execute_command" => vec![json!({"command": "true", "requires_approval": false})],
         "session_start" => vec![json!({"command": "true"})],
         "session_interactive" | "session_stop" => vec![json!({"session_id": "s1"})],
-        "background_task" => vec![json!({"action": "list"}), json!({"action": "start", "command": "true"})],
+        "background_task" => vec![
+            json!({"action": "list"}),
+            json!({"action": "start", "command": "true"}),
+        ],
         "todo_write" => vec![json!({"todos": [{"content": "a", "status": "pending"}]})],
         "ask_followup_question" => vec![json!({"question": "Why?"})],
         "attempt_completion" => vec![json!({"result": "Done."})],
@@ -96,10 +118,14 @@ fn calls(tool: &str) -> Vec<Value> {
         }
         "useful_info_delete" => vec![json!({"number": 1})],
         "note_add" => vec![json!({"path": "src/a.rs", "note": "it"})],
-        "note_query" | "ac_mod_list" | "ac_mod_read" | "list_code_definition_names" => vec![json!({"path": "src"})],
+        "note_query" | "ac_mod_list" | "ac_mod_read" | "list_code_definition_names" => {
+            vec![json!({"path": "src"})]
+        }
         "note_update" => vec![json!({"note_id": "n1", "note": "it"})],
         "note_delete" => vec![json!({"note_id": "n1"})],
-        "conversation_message_ids_write" => vec![json!({"message_ids": "1a2b3c4d", "action": "append"})],
+        "conversation_message_ids_write" => {
+            vec![json!({"message_ids": "1a2b3c4d", "action": "append"})]
+        }
         "recall" => vec![json!({"message_id": "1a2b3c4d"})],
         "extract_to_text" => vec![
             json!({"path": "docs/paper.pdf", "output": "notes/paper.txt"}),
@@ -116,12 +142,20 @@ fn calls(tool: &str) -> Vec<Value> {
 
 async fn project() -> Bench {
     let bench = Bench::new();
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
+    let fixtures =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
     for file in ["paper.pdf", "analysis.ipynb"] {
-        bench.write(&format!("docs/{file}"), fs::read(fixtures.join(file)).unwrap());
+        bench.write(
+            &format!("docs/{file}"),
+            fs::read(fixtures.join(file)).unwrap(),
+        );
     }
     bench.write("src/.ac.mod.md", "# src\n");
-    for (file, text) in [("src/a.rs", "fn a() {}\n"), ("src/b.rs", "fn b() {}\n"), ("hidden/target.txt", "t\n")] {
+    for (file, text) in [
+        ("src/a.rs", "fn a() {}\n"),
+        ("src/b.rs", "fn b() {}\n"),
+        ("hidden/target.txt", "t\n"),
+    ] {
         bench.write(file, text);
         bench.ok(&read_file::tool(), json!({"path": file})).await;
     }
@@ -133,7 +167,9 @@ async fn project() -> Bench {
 
 /// The files a call says it writes; none where it says nothing of files.
 fn declared(bench: &Bench, tool: &dyn Tool, arguments: &Value) -> BTreeSet<PathBuf> {
-    let Intent::Files(files) = tool.intent(arguments) else { return BTreeSet::new() };
+    let Intent::Files(files) = tool.intent(arguments) else {
+        return BTreeSet::new();
+    };
     let writes = files.iter().filter_map(|file| match file {
         FileUse::Write(path) => Some(paths::resolve(bench.workspace(), path).unwrap()),
         FileUse::Read(_) => None,
@@ -147,13 +183,20 @@ async fn writes_what_it_declared(tool: &Arc<dyn Tool>, arguments: Value) {
     let top = bench.path("").parent().unwrap().to_owned();
     let declared = declared(&bench, tool.as_ref(), &arguments);
     if tool.access() != Access::Write {
-        assert_eq!(declared, BTreeSet::new(), "`{name}` is not said to change files");
+        assert_eq!(
+            declared,
+            BTreeSet::new(),
+            "`{name}` is not said to change files"
+        );
     }
     let before: BTreeSet<_> = everything_below(&top);
     // Outside the project, too: a call must not leave it.
     let watch = Watch::below(&[&top]);
     bench.run(tool.as_ref(), arguments.clone()).await;
-    let appeared = everything_below(&top).difference(&before).cloned().collect();
+    let appeared = everything_below(&top)
+        .difference(&before)
+        .cloned()
+        .collect();
     let written: BTreeSet<PathBuf> = watch.written().union(&appeared).cloned().collect();
     let workspace = bench.workspace();
     for path in &written {
@@ -161,7 +204,8 @@ async fn writes_what_it_declared(tool: &Arc<dyn Tool>, arguments: Value) {
         let leads_there = declared.iter().any(|file| file.starts_with(path));
         let gone = path.symlink_metadata().is_err();
         let beside = declared.iter().any(|file| file.parent() == path.parent());
-        let temporary = gone && beside && path.file_name().unwrap().as_bytes().starts_with(b".haft-");
+        let temporary =
+            gone && beside && path.file_name().unwrap().as_bytes().starts_with(b".haft-");
         assert!(
             private || leads_there || temporary,
             "`{name}` with {arguments} wrote {}, and declared {declared:?}",
@@ -171,7 +215,9 @@ async fn writes_what_it_declared(tool: &Arc<dyn Tool>, arguments: Value) {
 }
 
 fn everything_below(top: &Path) -> BTreeSet<PathBuf> {
-    let entries = ignore::WalkBuilder::new(top).standard_filters(false).build();
+    let entries = ignore::WalkBuilder::new(top)
+        .standard_filters(false)
+        .build();
     entries.map(|entry| entry.unwrap().into_path()).collect()
 }
 
@@ -189,7 +235,15 @@ async fn what_a_call_writes_was_declared() {
 async fn a_write_is_seen() {
     let bench = project().await;
     let watch = Watch::below(&[&bench.path("")]);
-    let extract = builtin().into_iter().find(|tool| tool.spec().name == "extract_to_text").unwrap();
-    bench.ok(extract.as_ref(), json!({"path": "docs/analysis.ipynb", "output": "src/c.txt"})).await;
+    let extract = builtin()
+        .into_iter()
+        .find(|tool| tool.spec().name == "extract_to_text")
+        .unwrap();
+    bench
+        .ok(
+            extract.as_ref(),
+            json!({"path": "docs/analysis.ipynb", "output": "src/c.txt"}),
+        )
+        .await;
     assert!(watch.written().contains(&bench.path("src/c.txt")));
 }

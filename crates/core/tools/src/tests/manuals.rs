@@ -8,7 +8,8 @@ use crate::testing::builtin;
 fn every_example_is_a_call_its_tool_takes() {
     for tool in builtin() {
         let (name, manual) = (&tool.spec().name, tool.manual());
-        let example: Value = serde_json::from_str(manual.example).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let example: Value =
+            serde_json::from_str(manual.example).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!manual.example_of.is_empty(), "{name}");
         let schema = &tool.spec().parameters;
         for (parameter, value) in example.as_object().unwrap() {
@@ -28,7 +29,10 @@ fn every_example_is_a_call_its_tool_takes() {
             }
         }
         for parameter in schema["required"].as_array().into_iter().flatten() {
-            assert!(example.get(parameter.as_str().unwrap()).is_some(), "{name} lacks {parameter}");
+            assert!(
+                example.get(parameter.as_str().unwrap()).is_some(),
+                "{name} lacks {parameter}"
+            );
         }
     }
 }
@@ -37,7 +41,10 @@ fn every_example_is_a_call_its_tool_takes() {
 fn no_two_tools_answer_to_one_name() {
     let tools = builtin();
     let own = tools.iter().map(|tool| tool.spec().name.as_str());
-    let aliases = tools.iter().flat_map(|tool| tool.manual().aliases).map(|alias| alias.name);
+    let aliases = tools
+        .iter()
+        .flat_map(|tool| tool.manual().aliases)
+        .map(|alias| alias.name);
     let mut names: Vec<_> = own.chain(aliases).collect();
     names.sort_unstable();
     let before = names.len();
@@ -54,9 +61,21 @@ fn classic_parameters_are_understood() {
             json!({"file_path": "a", "offset": 10, "limit": 5}),
             json!({"path": "a", "start_line": 10, "end_line": 14}),
         ),
-        ("Read", json!({"file_path": "a", "limit": 5}), json!({"path": "a", "end_line": 5})),
-        ("Read", json!({"path": "a", "start_line": 2}), json!({"path": "a", "start_line": 2})),
-        ("Write", json!({"file_path": "a", "content": "x"}), json!({"path": "a", "content": "x"})),
+        (
+            "Read",
+            json!({"file_path": "a", "limit": 5}),
+            json!({"path": "a", "end_line": 5}),
+        ),
+        (
+            "Read",
+            json!({"path": "a", "start_line": 2}),
+            json!({"path": "a", "start_line": 2}),
+        ),
+        (
+            "Write",
+            json!({"file_path": "a", "content": "x"}),
+            json!({"path": "a", "content": "x"}),
+        ),
         (
             "MultiEdit",
             json!({"file_path": "a", "edits": [{"old_string": "x", "new_string": "y"}]}),
@@ -72,7 +91,11 @@ fn classic_parameters_are_understood() {
             json!({"path": "a", "old_str": "x", "new_str": "y"}),
             json!({"path": "a", "old_text": "x", "new_text": "y"}),
         ),
-        ("LS", json!({"path": "a", "ignore": ["b"]}), json!({"path": "a"})),
+        (
+            "LS",
+            json!({"path": "a", "ignore": ["b"]}),
+            json!({"path": "a"}),
+        ),
         (
             "Grep",
             json!({"pattern": "x+", "glob": "*.rs", "-i": true, "-n": true, "output_mode": "content", "-C": 2}),
@@ -91,7 +114,10 @@ fn classic_parameters_are_understood() {
     ];
     let tools = builtin();
     for (name, given, expected) in cases {
-        let alias = tools.iter().flat_map(|tool| tool.manual().aliases).find(|alias| alias.name == name);
+        let alias = tools
+            .iter()
+            .flat_map(|tool| tool.manual().aliases)
+            .find(|alias| alias.name == name);
         let alias = alias.unwrap_or_else(|| panic!("nobody answers to {name}"));
         let mut became = Value::Object((alias.translate)(given.as_object().unwrap().clone()));
         let mut expected = expected;

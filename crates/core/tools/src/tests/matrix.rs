@@ -1,4 +1,5 @@
-//! Every kind of text file, edited by every tool: the bytes outside the edit and everything else of the file stay.
+//! Every kind of text file, edited by every tool: the bytes outside the edit and everything else of
+//! the file stay.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -71,8 +72,16 @@ impl Written {
     /// Lines that need the encoding, and show it.
     fn lines(self) -> [&'static str; 3] {
         match self {
-            Self::Latin1 => ["Größe und Länge für Käse", "\tnaïve Prüfung", "être déjà là"],
-            Self::ShiftJis => ["これは設定ファイルです。", "変更しないでください", "名前 = 値"],
+            Self::Latin1 => [
+                "Größe und Länge für Käse",
+                "\tnaïve Prüfung",
+                "être déjà là",
+            ],
+            Self::ShiftJis => [
+                "これは設定ファイルです。",
+                "変更しないでください",
+                "名前 = 値",
+            ],
             Self::Utf8 | Self::Utf8Mark | Self::Utf16Le | Self::Utf16Be => {
                 ["plain and grün", "\t漢字 and 😀", "  the end"]
             }
@@ -107,32 +116,56 @@ impl Case {
         };
         let (mut before, mut after) = (String::new(), String::new());
         for (index, line) in lines.into_iter().enumerate() {
-            // A new line ends as the one it replaces; where that ends without a break, as the one before.
+            // A new line ends as the one it replaces; where that ends without a break, as the one
+            // before.
             let end = ends.of(index);
             let is_last = index + 1 == lines.len();
-            let own = if is_last && matches!(last, Last::Open) { "" } else { end };
+            let own = if is_last && matches!(last, Last::Open) {
+                ""
+            } else {
+                end
+            };
             before.extend([line, own]);
             if line == OLD {
-                let between = if own.is_empty() { ends.of(index - 1) } else { own };
+                let between = if own.is_empty() {
+                    ends.of(index - 1)
+                } else {
+                    own
+                };
                 after.extend([NEW[0], between, NEW[1], own]);
             } else {
                 after.extend([line, own]);
             }
         }
-        Self { before: written.bytes(&before), after: written.bytes(&after) }
+        Self {
+            before: written.bytes(&before),
+            after: written.bytes(&after),
+        }
     }
 }
 
 fn calls() -> [(Arc<dyn Tool>, Value); 4] {
     let new = NEW.join("\n");
     let diff = format!("<<<<<<< SEARCH\n{OLD}\n=======\n{new}\n>>>>>>> REPLACE");
-    let patch = format!("*** Begin Patch\n*** Update File: file\n@@\n-{OLD}\n+{}\n+{}\n*** End Patch", NEW[0], NEW[1]);
+    let patch = format!(
+        "*** Begin Patch\n*** Update File: file\n@@\n-{OLD}\n+{}\n+{}\n*** End Patch",
+        NEW[0], NEW[1]
+    );
     let edits = json!([{"path": "file", "old_string": OLD, "new_string": new}]);
     [
-        (Arc::new(replace_in_file::tool()), json!({"path": "file", "diff": diff})),
-        (Arc::new(haft_changes::apply_patch()), json!({"patch": patch})),
+        (
+            Arc::new(replace_in_file::tool()),
+            json!({"path": "file", "diff": diff}),
+        ),
+        (
+            Arc::new(haft_changes::apply_patch()),
+            json!({"patch": patch}),
+        ),
         (Arc::new(multi_edit::tool()), json!({"edits": edits})),
-        (Arc::new(edit_file::tool()), json!({"path": "file", "old_text": OLD, "new_text": new})),
+        (
+            Arc::new(edit_file::tool()),
+            json!({"path": "file", "old_text": OLD, "new_text": new}),
+        ),
     ]
 }
 
@@ -163,31 +196,64 @@ fn attribute(path: &Path) -> Option<Vec<u8>> {
 }
 
 async fn check(trial: Trial) {
-    let Trial { case, kind, mode, tool, call, what } = trial;
+    let Trial {
+        case,
+        kind,
+        mode,
+        tool,
+        call,
+        what,
+    } = trial;
     let bench = Bench::in_memory();
     let real = lay_out(&bench, kind, &case.before, mode);
-    let (names, was, noted) = (bench.files(), fs::metadata(&real).unwrap(), attribute(&real));
+    let (names, was, noted) = (
+        bench.files(),
+        fs::metadata(&real).unwrap(),
+        attribute(&real),
+    );
     let output = bench.run(tool.as_ref(), call).await;
     let error = output.envelope.error.map(|error| error.code);
     let content = fs::read(&real).unwrap();
     let now = fs::metadata(&real).unwrap();
 
     assert_eq!(bench.files(), names, "{what}: something was left behind");
-    assert_eq!((now.mode(), now.uid(), now.gid()), (was.mode(), was.uid(), was.gid()), "{what}");
+    assert_eq!(
+        (now.mode(), now.uid(), now.gid()),
+        (was.mode(), was.uid(), was.gid()),
+        "{what}"
+    );
     assert_eq!(attribute(&real), noted, "{what}");
-    assert_eq!(bench.path("file").is_symlink(), kind == Kind::Link, "{what}");
+    assert_eq!(
+        bench.path("file").is_symlink(),
+        kind == Kind::Link,
+        "{what}"
+    );
     if mode & 0o200 == 0 {
         assert_eq!(error.as_deref(), Some("read_only"), "{what}");
         assert_eq!(content, case.before, "{what}");
-        assert_eq!((now.ino(), now.mtime_nsec()), (was.ino(), was.mtime_nsec()), "{what}: touched");
+        assert_eq!(
+            (now.ino(), now.mtime_nsec()),
+            (was.ino(), was.mtime_nsec()),
+            "{what}: touched"
+        );
         return;
     }
     assert_eq!(error, None, "{what}: {}", output.envelope.text);
-    assert_eq!(content.escape_ascii().to_string(), case.after.escape_ascii().to_string(), "{what}");
-    let note = output.envelope.data["note"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(
+        content.escape_ascii().to_string(),
+        case.after.escape_ascii().to_string(),
+        "{what}"
+    );
+    let note = output.envelope.data["note"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if kind == Kind::HardLink {
         assert_eq!(bench.read("other"), case.before, "{what}");
-        assert!(note.contains("hard link") && output.envelope.text.contains(&note), "{what}: {note}");
+        assert!(
+            note.contains("hard link") && output.envelope.text.contains(&note),
+            "{what}: {note}"
+        );
     } else {
         assert_eq!(note, "", "{what}");
     }
@@ -214,12 +280,24 @@ fn trials() -> Vec<Trial> {
                     let case = Arc::new(Case::new(ends, last, written, place));
                     for mode in [0o644, 0o755, 0o400] {
                         for kind in [Kind::Plain, Kind::Link, Kind::HardLink] {
-                            // One tool after the other, so that each meets every value of everything.
-                            let (tool, call) = &calls[(trials.len() + trials.len() / 9) % calls.len()];
+                            // One tool after the other, so that each meets every value of
+                            // everything.
+                            let (tool, call) =
+                                &calls[(trials.len() + trials.len() / 9) % calls.len()];
                             let name = &tool.spec().name;
-                            let what = format!("{name}: {ends:?} {last:?} {written:?} {place:?} {mode:o} {kind:?}");
-                            let (case, tool, call) = (Arc::clone(&case), Arc::clone(tool), call.clone());
-                            trials.push(Trial { case, kind, mode, tool, call, what });
+                            let what = format!(
+                                "{name}: {ends:?} {last:?} {written:?} {place:?} {mode:o} {kind:?}"
+                            );
+                            let (case, tool, call) =
+                                (Arc::clone(&case), Arc::clone(tool), call.clone());
+                            trials.push(Trial {
+                                case,
+                                kind,
+                                mode,
+                                tool,
+                                call,
+                                what,
+                            });
                         }
                     }
                 }

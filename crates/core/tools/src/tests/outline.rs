@@ -5,12 +5,19 @@ use serde_json::json;
 use crate::testing::{Bench, outline};
 
 async fn text(bench: &Bench, path: &str) -> String {
-    bench.ok(outline().as_ref(), json!({ "path": path })).await.envelope.text
+    bench
+        .ok(outline().as_ref(), json!({ "path": path }))
+        .await
+        .envelope
+        .text
 }
 
 fn project() -> Bench {
     let bench = Bench::new();
-    bench.write("src/lib.rs", "pub struct Cup;\n\nimpl Cup {\n    pub fn fill(&self) {\n    }\n}\n");
+    bench.write(
+        "src/lib.rs",
+        "pub struct Cup;\n\nimpl Cup {\n    pub fn fill(&self) {\n    }\n}\n",
+    );
     bench.write("src/tool", "#!/bin/sh\nbuild() {\n  :\n}\n");
     bench.write("src/empty.py", "# nothing here\n");
     bench.write("src/notes.md", "# fn not_code() {}\n");
@@ -25,11 +32,22 @@ fn project() -> Bench {
 #[tokio::test]
 async fn a_file_is_listed_with_what_lies_in_what() {
     let bench = project();
-    let output = bench.ok(outline().as_ref(), json!({"path": "src/lib.rs"})).await;
-    assert_eq!(output.envelope.text, "src/lib.rs\n  1-1 struct Cup\n  3-6 impl Cup\n    4-5 method fill");
-    assert_eq!(output.envelope.data, json!({"path": "src/lib.rs", "files": 1, "definitions": 3}));
+    let output = bench
+        .ok(outline().as_ref(), json!({"path": "src/lib.rs"}))
+        .await;
+    assert_eq!(
+        output.envelope.text,
+        "src/lib.rs\n  1-1 struct Cup\n  3-6 impl Cup\n    4-5 method fill"
+    );
+    assert_eq!(
+        output.envelope.data,
+        json!({"path": "src/lib.rs", "files": 1, "definitions": 3})
+    );
     // Named by itself a file is listed whatever ignore files say.
-    assert_eq!(text(&bench, "src/skipped.rs").await, "src/skipped.rs\n  1-1 function skipped");
+    assert_eq!(
+        text(&bench, "src/skipped.rs").await,
+        "src/skipped.rs\n  1-1 function skipped"
+    );
 }
 
 #[tokio::test]
@@ -86,5 +104,11 @@ async fn what_cannot_be_listed_says_why() {
         assert!(message.contains(says), "{message}");
     }
     bench.context.cancel.cancel();
-    assert_eq!(bench.err(outline().as_ref(), json!({"path": "src"})).await.0, "cancelled");
+    assert_eq!(
+        bench
+            .err(outline().as_ref(), json!({"path": "src"}))
+            .await
+            .0,
+        "cancelled"
+    );
 }

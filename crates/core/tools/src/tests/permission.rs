@@ -1,10 +1,12 @@
-//! What the permissions make of calls of the real tools: every file a call reads or writes is looked at, whatever the spelling.
+//! What the permissions make of calls of the real tools: every file a call reads or writes is
+//! looked at, whatever the spelling.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use haft_permission::{
-    Confinement, PermissionRequest, PermissionRule, PermissionRules, Permissions, PermissionsConfig, Verdict,
+    Confinement, PermissionRequest, PermissionRule, PermissionRules, Permissions,
+    PermissionsConfig, Verdict,
 };
 use haft_types::{Decision, PermissionMode};
 use serde_json::{Value, json};
@@ -36,18 +38,35 @@ fn project() -> Bench {
 
 fn permissions(mode: PermissionMode, allow: &[&str], deny: &[&str]) -> Permissions {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let config = PermissionsConfig { mode, allow: owned(allow), deny: owned(deny), ..PermissionsConfig::default() };
-    Permissions { mode, rules: PermissionRules::load(&config, None).unwrap(), confinement: Confinement::None }
+    let config = PermissionsConfig {
+        mode,
+        allow: owned(allow),
+        deny: owned(deny),
+        ..PermissionsConfig::default()
+    };
+    Permissions {
+        mode,
+        rules: PermissionRules::load(&config, None).unwrap(),
+        confinement: Confinement::None,
+    }
 }
 
 fn decide(permissions: &Permissions, project: &Bench, tool: &str, arguments: &Value) -> Verdict {
     let tools = builtin();
     let tool = tools.iter().find(|one| one.spec().name == tool).unwrap();
-    permissions.decide(&PermissionRequest::of(tool.as_ref(), arguments), project.workspace())
+    permissions.decide(
+        &PermissionRequest::of(tool.as_ref(), arguments),
+        project.workspace(),
+    )
 }
 
 fn extract(permissions: &Permissions, project: &Bench, output: &str) -> Verdict {
-    decide(permissions, project, "extract_to_text", &json!({"path": "src/a.ipynb", "output": output}))
+    decide(
+        permissions,
+        project,
+        "extract_to_text",
+        &json!({"path": "src/a.ipynb", "output": output}),
+    )
 }
 
 #[test]
@@ -59,18 +78,44 @@ fn protected_files_are_asked_about_in_every_mode_that_edits() {
     for mode in [PermissionMode::AcceptEdits, PermissionMode::Auto] {
         let permissions = permissions(mode, &["extract_to_text", "extract_to_text(**)"], &[]);
         for output in [
-            ".git/config", ".envrc", ".haft/config.toml", ".github/workflows/ci.yml", ".vscode/tasks.json",
-            "./src/../.git/config", "plain/config", "note.txt", ".GIT/config", &absolute,
+            ".git/config",
+            ".envrc",
+            ".haft/config.toml",
+            ".github/workflows/ci.yml",
+            ".vscode/tasks.json",
+            "./src/../.git/config",
+            "plain/config",
+            "note.txt",
+            ".GIT/config",
+            &absolute,
         ] {
-            assert_eq!(extract(&permissions, &project, output).decision, Decision::Ask, "{mode} {output}");
+            assert_eq!(
+                extract(&permissions, &project, output).decision,
+                Decision::Ask,
+                "{mode} {output}"
+            );
         }
-        assert_eq!(extract(&permissions, &project, "out/notes.txt").decision, Decision::Allow, "{mode}");
+        assert_eq!(
+            extract(&permissions, &project, "out/notes.txt").decision,
+            Decision::Allow,
+            "{mode}"
+        );
     }
     // Where no output is named, the text goes beside the document.
     let permissions = permissions(PermissionMode::AcceptEdits, &[], &[]);
-    let hidden = decide(&permissions, &project, "extract_to_text", &json!({"path": ".git/a.ipynb"}));
+    let hidden = decide(
+        &permissions,
+        &project,
+        "extract_to_text",
+        &json!({"path": ".git/a.ipynb"}),
+    );
     assert_eq!(hidden.decision, Decision::Ask);
-    let plain = decide(&permissions, &project, "extract_to_text", &json!({"path": "src/a.ipynb"}));
+    let plain = decide(
+        &permissions,
+        &project,
+        "extract_to_text",
+        &json!({"path": "src/a.ipynb"}),
+    );
     assert_eq!(plain.decision, Decision::Allow);
 }
 
@@ -79,32 +124,72 @@ fn rules_on_other_tools_hold_for_what_is_read_and_written() {
     let project = project();
     symlink("secrets", project.path("open")).unwrap();
     let deny = ["write_to_file(secrets/**)", "read_file(private/**)"];
-    for mode in [PermissionMode::AcceptEdits, PermissionMode::Auto, PermissionMode::Yolo] {
+    for mode in [
+        PermissionMode::AcceptEdits,
+        PermissionMode::Auto,
+        PermissionMode::Yolo,
+    ] {
         let permissions = permissions(mode, &["extract_to_text"], &deny);
-        for output in ["secrets/a.txt", "./secrets/deep/a", "open/a.txt", "src/../secrets/a.txt", "SECRETS/a.txt"] {
-            assert_eq!(extract(&permissions, &project, output).decision, Decision::Deny, "{mode} {output}");
+        for output in [
+            "secrets/a.txt",
+            "./secrets/deep/a",
+            "open/a.txt",
+            "src/../secrets/a.txt",
+            "SECRETS/a.txt",
+        ] {
+            assert_eq!(
+                extract(&permissions, &project, output).decision,
+                Decision::Deny,
+                "{mode} {output}"
+            );
         }
         for (tool, arguments) in [
-            ("extract_to_text", json!({"path": "private/a.ipynb", "output": "out/a.txt"})),
+            (
+                "extract_to_text",
+                json!({"path": "private/a.ipynb", "output": "out/a.txt"}),
+            ),
             ("extract_to_text", json!({"path": "src/../private/a.ipynb"})),
             ("count_tokens", json!({"path": "private/a.txt"})),
-            ("useful_info_add", json!({"path": "private/a.txt", "start_line": 1, "end_line": 9, "description": "d"})),
+            (
+                "useful_info_add",
+                json!({"path": "private/a.txt", "start_line": 1, "end_line": 9, "description": "d"}),
+            ),
             ("ac_mod_read", json!({"path": "private"})),
-            ("search_files", json!({"path": "private/a.txt", "regex": "."})),
+            (
+                "search_files",
+                json!({"path": "private/a.txt", "regex": "."}),
+            ),
         ] {
             let verdict = decide(&permissions, &project, tool, &arguments);
-            assert_eq!(verdict.decision, Decision::Deny, "{mode} {tool} {arguments}: {}", verdict.reason);
+            assert_eq!(
+                verdict.decision,
+                Decision::Deny,
+                "{mode} {tool} {arguments}: {}",
+                verdict.reason
+            );
         }
     }
-    let denied_by_own_name = permissions(PermissionMode::AcceptEdits, &[], &["extract_to_text(secrets/**)"]);
-    assert_eq!(extract(&denied_by_own_name, &project, "secrets/a.txt").decision, Decision::Deny);
+    let denied_by_own_name = permissions(
+        PermissionMode::AcceptEdits,
+        &[],
+        &["extract_to_text(secrets/**)"],
+    );
+    assert_eq!(
+        extract(&denied_by_own_name, &project, "secrets/a.txt").decision,
+        Decision::Deny
+    );
 }
 
 /// A folder may be read whose files may not: who walks through it leaves them out, and says so.
 #[tokio::test]
 async fn walks_leave_out_what_rules_keep_from_being_read() {
     let mut bench = Bench::new();
-    for file in ["open/a.rs", "private/b.rs", "deep/private/c.rs", "open/.env"] {
+    for file in [
+        "open/a.rs",
+        "private/b.rs",
+        "deep/private/c.rs",
+        "open/.env",
+    ] {
         bench.write(file, format!("fn found() {{}} // {file}\n"));
     }
     bench.write("private/.ac.mod.md", "found in the private module\n");
@@ -128,7 +213,11 @@ async fn walks_leave_out_what_rules_keep_from_being_read() {
         assert!(run(&bench, walk).await.contains("private"), "{walk:?}");
     }
     for mode in [PermissionMode::Auto, PermissionMode::Yolo] {
-        let permissions = permissions(mode, &[], &["read_file(**/private/**)", "read_file(**/.env)"]);
+        let permissions = permissions(
+            mode,
+            &[],
+            &["read_file(**/private/**)", "read_file(**/.env)"],
+        );
         bench.context.readable = permissions.readable(bench.workspace());
         for walk in &walks {
             let shown = run(&bench, walk).await;

@@ -1,12 +1,15 @@
-//! What small models really send, and what they are told: every message names what is there, and none repeats the advice that
-//! has just failed.
+//! What small models really send, and what they are told: every message names what is there, and
+//! none repeats the advice that has just failed.
 
 use serde_json::{Value, json};
 
-use super::super::files::{edit_file, list_files, multi_edit, read_file, replace_in_file, search_files};
+use super::super::files::{
+    edit_file, list_files, multi_edit, read_file, replace_in_file, search_files,
+};
 use crate::testing::{Bench, builtin};
 
-const LETTER: &str = "Dear reader,\n\nwe recieve many letters.\n    Please send what you recieve.\nThe End\n";
+const LETTER: &str =
+    "Dear reader,\n\nwe recieve many letters.\n    Please send what you recieve.\nThe End\n";
 
 fn bench() -> Bench {
     let bench = Bench::new();
@@ -29,14 +32,36 @@ async fn any_label_after_the_seven_signs_is_accepted_and_said() {
         [" ORIGINAL", "", " UPDATED"],
     ] {
         let bench = bench();
-        let output = bench.ok(&replace_in_file::tool(), block(labels, "The End", "The end")).await;
-        assert!(output.envelope.text.contains("were read as `SEARCH`"), "{}", output.envelope.text);
+        let output = bench
+            .ok(
+                &replace_in_file::tool(),
+                block(labels, "The End", "The end"),
+            )
+            .await;
+        assert!(
+            output.envelope.text.contains("were read as `SEARCH`"),
+            "{}",
+            output.envelope.text
+        );
         assert_eq!(output.envelope.data.get("fallback"), None);
-        assert!(String::from_utf8(bench.read("letter.txt")).unwrap().ends_with("The end\n"));
+        assert!(
+            String::from_utf8(bench.read("letter.txt"))
+                .unwrap()
+                .ends_with("The end\n")
+        );
     }
     let bench = bench();
-    let output = bench.ok(&replace_in_file::tool(), block([" SEARCH", "", " REPLACE"], "The End", "End")).await;
-    assert!(!output.envelope.text.contains("were read as"), "{}", output.envelope.text);
+    let output = bench
+        .ok(
+            &replace_in_file::tool(),
+            block([" SEARCH", "", " REPLACE"], "The End", "End"),
+        )
+        .await;
+    assert!(
+        !output.envelope.text.contains("were read as"),
+        "{}",
+        output.envelope.text
+    );
 }
 
 #[tokio::test]
@@ -44,20 +69,40 @@ async fn labels_of_other_programs_stay_text_where_the_markers_are_right() {
     let bench = Bench::new();
     let conflict = "<<<<<<< HEAD\na\n>>>>>>> branch\n";
     bench.write("letter.txt", conflict);
-    bench.ok(&replace_in_file::tool(), block([" SEARCH", "", " REPLACE"], conflict.trim_end(), "a")).await;
+    bench
+        .ok(
+            &replace_in_file::tool(),
+            block([" SEARCH", "", " REPLACE"], conflict.trim_end(), "a"),
+        )
+        .await;
     assert_eq!(bench.read("letter.txt"), b"a\n");
     // Two ways to read it are none.
-    let (code, _) = bench.err(&replace_in_file::tool(), block([" 1", "", " 2"], "<<<<<<< HEAD\na", "b")).await;
+    let (code, _) = bench
+        .err(
+            &replace_in_file::tool(),
+            block([" 1", "", " 2"], "<<<<<<< HEAD\na", "b"),
+        )
+        .await;
     assert_eq!(code, "invalid_diff");
 }
 
 #[tokio::test]
 async fn a_text_that_is_part_of_lines_is_found_there() {
-    let (code, message) =
-        bench().err(&replace_in_file::tool(), block([" SEARCH", "", " REPLACE"], "recieve", "receive")).await;
+    let (code, message) = bench()
+        .err(
+            &replace_in_file::tool(),
+            block([" SEARCH", "", " REPLACE"], "recieve", "receive"),
+        )
+        .await;
     assert_eq!(code, "no_match");
-    assert!(!message.contains("Nothing similar") && message.contains("inside line 3, 4"), "{message}");
-    assert!(message.contains("line 3 is `we recieve many letters.`") && message.contains("whole"), "{message}");
+    assert!(
+        !message.contains("Nothing similar") && message.contains("inside line 3, 4"),
+        "{message}"
+    );
+    assert!(
+        message.contains("line 3 is `we recieve many letters.`") && message.contains("whole"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -65,15 +110,29 @@ async fn other_case_and_other_indentation_are_named() {
     for (old, says) in [
         ("the end", "line 5 in other upper and lower case"),
         ("MANY LETTERS", "line 3 in other upper and lower case"),
-        ("Please  send what you recieve.\nThe End", "differs in white space: it is `    Please send"),
-        ("we recieve many letters.\nPlease send what you recieve.", "differs in white space"),
+        (
+            "Please  send what you recieve.\nThe End",
+            "differs in white space: it is `    Please send",
+        ),
+        (
+            "we recieve many letters.\nPlease send what you recieve.",
+            "differs in white space",
+        ),
     ] {
         let arguments = json!({"path": "letter.txt", "old_text": old, "new_text": "x"});
         let (code, message) = bench().err(&edit_file::tool(), arguments).await;
         assert_eq!(code, "no_match", "{old}");
         assert!(message.contains(says), "{old}: {message}");
-        let edits = json!({"edits": [{"path": "letter.txt", "old_string": old, "new_string": "x"}]});
-        assert!(bench().err(&multi_edit::tool(), edits).await.1.contains(says), "{old}");
+        let edits =
+            json!({"edits": [{"path": "letter.txt", "old_string": old, "new_string": "x"}]});
+        assert!(
+            bench()
+                .err(&multi_edit::tool(), edits)
+                .await
+                .1
+                .contains(says),
+            "{old}"
+        );
     }
 }
 
@@ -81,11 +140,22 @@ async fn other_case_and_other_indentation_are_named() {
 async fn a_short_file_with_nothing_similar_is_shown() {
     let arguments = json!({"path": "letter.txt", "old_text": "def main():", "new_text": "x"});
     let message = bench().err(&edit_file::tool(), arguments.clone()).await.1;
-    assert!(message.contains("The whole file is:\nDear reader,\n"), "{message}");
-    assert!(message.ends_with("The End\nSend the whole corrected file with `write_to_file`."), "{message}");
+    assert!(
+        message.contains("The whole file is:\nDear reader,\n"),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("The End\nSend the whole corrected file with `write_to_file`."),
+        "{message}"
+    );
     let long = Bench::new();
     long.write("letter.txt", LETTER.repeat(9));
-    assert!(long.err(&edit_file::tool(), arguments).await.1.contains("read the file and copy"));
+    assert!(
+        long.err(&edit_file::tool(), arguments)
+            .await
+            .1
+            .contains("read the file and copy")
+    );
 }
 
 #[tokio::test]
@@ -95,7 +165,10 @@ async fn a_path_that_leads_nowhere_is_answered_with_those_that_do() {
     bench.write("secret.txt", "");
     bench.write(".gitignore", "secret.txt\n");
     for (path, says) in [
-        ("out", "`out` does not exist; `.` holds `letter.txt`, `tools/`"),
+        (
+            "out",
+            "`out` does not exist; `.` holds `letter.txt`, `tools/`",
+        ),
         ("src/report.py", "near it there is `tools/report.py`"),
         ("Letter.TXT", "near it there is `letter.txt`"),
         ("leter.txt", "near it there is `letter.txt`"),
@@ -104,29 +177,62 @@ async fn a_path_that_leads_nowhere_is_answered_with_those_that_do() {
         ("secrets.txt", "`.` holds `letter.txt`, `tools/`"),
     ] {
         for (tool, arguments) in [
-            (&list_files::tool() as &dyn haft_tool::Tool, json!({"path": path})),
+            (
+                &list_files::tool() as &dyn haft_tool::Tool,
+                json!({"path": path}),
+            ),
             (&read_file::tool(), json!({"path": path})),
             (&search_files::tool(), json!({"path": path, "regex": "x"})),
-            (&edit_file::tool(), json!({"path": path, "old_text": "a", "new_text": "b"})),
+            (
+                &edit_file::tool(),
+                json!({"path": path, "old_text": "a", "new_text": "b"}),
+            ),
         ] {
             let (code, message) = bench.err(tool, arguments).await;
             assert_eq!(code, "not_found", "{path}");
-            assert!(message.contains(says) && !message.contains("list_files"), "{path}: {message}");
+            assert!(
+                message.contains(says) && !message.contains("list_files"),
+                "{path}: {message}"
+            );
         }
     }
     let empty = Bench::new();
-    assert_eq!(empty.err(&list_files::tool(), json!({"path": "out"})).await.1, "`out` does not exist; `.` is empty");
+    assert_eq!(
+        empty
+            .err(&list_files::tool(), json!({"path": "out"}))
+            .await
+            .1,
+        "`out` does not exist; `.` is empty"
+    );
 }
 
 #[test]
 fn few_parameters_are_enough_for_a_call() {
     let mut seen = 0;
-    for tool in builtin().iter().filter(|tool| !tool.manual().few_parameters.is_empty()) {
-        let (spec, few): (_, Vec<_>) = (tool.spec(), tool.manual().few_parameters.split(", ").collect());
+    for tool in builtin()
+        .iter()
+        .filter(|tool| !tool.manual().few_parameters.is_empty())
+    {
+        let (spec, few): (_, Vec<_>) = (
+            tool.spec(),
+            tool.manual().few_parameters.split(", ").collect(),
+        );
         let known = spec.parameters["properties"].as_object().unwrap();
-        assert!(few.iter().all(|name| known.contains_key(*name)), "{}: {few:?}", spec.name);
-        let required = spec.parameters["required"].as_array().unwrap().iter().filter_map(Value::as_str);
-        assert!(required.clone().all(|name| few.contains(&name)), "{}: {few:?}", spec.name);
+        assert!(
+            few.iter().all(|name| known.contains_key(*name)),
+            "{}: {few:?}",
+            spec.name
+        );
+        let required = spec.parameters["required"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str);
+        assert!(
+            required.clone().all(|name| few.contains(&name)),
+            "{}: {few:?}",
+            spec.name
+        );
         seen += 1;
     }
     assert_eq!(seen, 3);

@@ -11,7 +11,12 @@ use crate::testing::Bench;
 use haft_changes::undo_edit as tool;
 
 fn undone(path: PathBuf, outcome: UndoOutcome) -> UndoneFile {
-    UndoneFile { path, outcome, diff: String::new(), state: None }
+    UndoneFile {
+        path,
+        outcome,
+        diff: String::new(),
+        state: None,
+    }
 }
 
 #[tokio::test]
@@ -24,7 +29,10 @@ async fn the_model_is_told_what_became_of_each_file() {
         files: vec![
             restored,
             undone(bench.path("b"), UndoOutcome::Removed),
-            undone(bench.path("c"), UndoOutcome::Left("someone else changed it since".to_owned())),
+            undone(
+                bench.path("c"),
+                UndoOutcome::Left("someone else changed it since".to_owned()),
+            ),
             undone(bench.path("d"), UndoOutcome::Recreated),
         ],
     });
@@ -36,7 +44,10 @@ async fn the_model_is_told_what_became_of_each_file() {
          - recreated `d`\n\n`a`, with what was taken back:\n@@ -1 +1 @@\n-new ␛[31m\n+old"
     );
     let kinds: Vec<_> = output.changes.iter().map(|change| change.kind).collect();
-    assert_eq!(kinds, [ChangeKind::Modified, ChangeKind::Deleted, ChangeKind::Added]);
+    assert_eq!(
+        kinds,
+        [ChangeKind::Modified, ChangeKind::Deleted, ChangeKind::Added]
+    );
 }
 
 #[tokio::test]
@@ -45,34 +56,63 @@ async fn parameters_choose_what_is_taken_back() {
     for (arguments, target) in [
         (json!({}), UndoTarget::Last),
         (json!({"call_id": "c7"}), UndoTarget::Call("c7".into())),
-        (json!({"path": "src/../a"}), UndoTarget::File(bench.path("a"))),
+        (
+            json!({"path": "src/../a"}),
+            UndoTarget::File(bench.path("a")),
+        ),
     ] {
         let (code, _) = bench.err(&tool(), arguments).await;
         assert_eq!(code, "nothing_to_undo");
-        assert_eq!(bench.history.asked.lock().unwrap().pop(), Some(("call-1".to_owned(), target)));
+        assert_eq!(
+            bench.history.asked.lock().unwrap().pop(),
+            Some(("call-1".to_owned(), target))
+        );
     }
     for wrong in [json!({"path": "a", "call_id": "c"}), json!({"steps": 2})] {
         assert_eq!(bench.err(&tool(), wrong).await.0, "invalid_arguments");
     }
-    assert_eq!(bench.err(&tool(), json!({"path": "/etc/passwd"})).await.0, "outside_workspace");
+    assert_eq!(
+        bench.err(&tool(), json!({"path": "/etc/passwd"})).await.0,
+        "outside_workspace"
+    );
     assert_eq!(*bench.history.asked.lock().unwrap(), []);
 }
 
 #[tokio::test]
 async fn when_everything_is_left_it_is_an_error() {
     let bench = Bench::new();
-    let left = undone(bench.path("a"), UndoOutcome::Left("someone else changed it since".to_owned()));
-    bench.history.will_undo(UndoReport { tools: vec!["write_to_file".to_owned()], files: vec![left] });
+    let left = undone(
+        bench.path("a"),
+        UndoOutcome::Left("someone else changed it since".to_owned()),
+    );
+    bench.history.will_undo(UndoReport {
+        tools: vec!["write_to_file".to_owned()],
+        files: vec![left],
+    });
     let output = bench.run(&tool(), json!({})).await;
     assert_eq!(output.envelope.error.unwrap().code, "conflict");
-    assert!(output.envelope.text.contains("left as it is `a`: someone else changed it since"));
+    assert!(
+        output
+            .envelope
+            .text
+            .contains("left as it is `a`: someone else changed it since")
+    );
 }
 
 /// What an undo put there: the file on disk, and how the report tells it.
 fn put_back(bench: &Bench, name: &str, content: &str, diff: &str) -> UndoneFile {
     let path = bench.write(name, content);
-    let state = FileState { size: content.len() as u64, mtime_ns: 1, hash: ContentHash::of(content.as_bytes()) };
-    UndoneFile { path, outcome: UndoOutcome::Restored, diff: diff.to_owned(), state: Some(state) }
+    let state = FileState {
+        size: content.len() as u64,
+        mtime_ns: 1,
+        hash: ContentHash::of(content.as_bytes()),
+    };
+    UndoneFile {
+        path,
+        outcome: UndoOutcome::Restored,
+        diff: diff.to_owned(),
+        state: Some(state),
+    }
 }
 
 #[tokio::test]
@@ -86,18 +126,42 @@ async fn a_file_whose_difference_was_shown_need_not_be_read_again() {
     let long = format!("--- a\n+++ b\n@@ @@\n{}", "+line\n".repeat(61));
     let files = vec![
         put_back(&bench, "long", "old\n", &long),
-        put_back(&bench, "never-read", "old\n", "--- a\n+++ b\n@@ @@\n-new\n+old\n"),
-        put_back(&bench, "short", "old\n", "--- a\n+++ b\n@@ @@\n-new\n+old\n"),
+        put_back(
+            &bench,
+            "never-read",
+            "old\n",
+            "--- a\n+++ b\n@@ @@\n-new\n+old\n",
+        ),
+        put_back(
+            &bench,
+            "short",
+            "old\n",
+            "--- a\n+++ b\n@@ @@\n-new\n+old\n",
+        ),
     ];
-    bench.history.will_undo(UndoReport { tools: vec!["write_to_file".to_owned()], files });
+    bench.history.will_undo(UndoReport {
+        tools: vec!["write_to_file".to_owned()],
+        files,
+    });
     let output = bench.ok(&tool(), json!({})).await;
     let seen = output.envelope.context["files"].as_array().unwrap();
     assert_eq!(seen.len(), 1, "{seen:?}");
-    assert_eq!(seen[0]["path"], json!(bench.path("short").display().to_string()));
-    assert!(output.envelope.text.contains("[The difference is longer. Read `long` again before you edit it.]"));
+    assert_eq!(
+        seen[0]["path"],
+        json!(bench.path("short").display().to_string())
+    );
+    assert!(
+        output
+            .envelope
+            .text
+            .contains("[The difference is longer. Read `long` again before you edit it.]")
+    );
 
     bench.ok(&replace_in_file::tool(), edit("short")).await;
-    assert_eq!(bench.err(&replace_in_file::tool(), edit("long")).await.0, "changed_since_read");
+    assert_eq!(
+        bench.err(&replace_in_file::tool(), edit("long")).await.0,
+        "changed_since_read"
+    );
     let over = json!({"path": "never-read", "content": "x"});
     assert_eq!(bench.err(&write_to_file::tool(), over).await.0, "not_read");
 }

@@ -49,13 +49,23 @@ fn every_kind_of_part_round_trips() {
         id(),
         Role::Assistant,
         vec![
-            Part::Thinking(Thinking { text: "hm".into(), signature: Some("s".into()), raw: Some("{\"a\": 1}".into()) }),
-            Part::Text { text: "I will look.".into(), signature: Some("t".into()) },
+            Part::Thinking(Thinking {
+                text: "hm".into(),
+                signature: Some("s".into()),
+                raw: Some("{\"a\": 1}".into()),
+            }),
+            Part::Text {
+                text: "I will look.".into(),
+                signature: Some("t".into()),
+            },
             call("{\"path\":  \"a\\u0062\", \"n\": 1.00}"),
             call("{\"path\": \"cut"),
             call("\"just a string\""),
             call(""),
-            Part::Image(Image { media_type: "image/png".into(), data: "aGFmdA==".into() }),
+            Part::Image(Image {
+                media_type: "image/png".into(),
+                data: "aGFmdA==".into(),
+            }),
             Part::ToolResult(Box::new(ToolResult {
                 tool_call_id: "call_1".into(),
                 name: "read_file".into(),
@@ -65,7 +75,10 @@ fn every_kind_of_part_round_trips() {
                     data: json!({"path": "a"}),
                     stats: json!({"ms": 3}),
                     context: json!(null),
-                    error: Some(ToolError { code: "not_found".into(), message: "no".into() }),
+                    error: Some(ToolError {
+                        code: "not_found".into(),
+                        message: "no".into(),
+                    }),
                 },
             })),
         ],
@@ -80,7 +93,10 @@ fn every_kind_of_part_round_trips() {
     }));
     assert_eq!(round_trip(&message), message);
     let text = serde_json::to_string(&message).unwrap();
-    assert!(text.contains(r#""arguments":{"path":  "a\u0062", "n": 1.00}"#), "arguments keep their bytes: {text}");
+    assert!(
+        text.contains(r#""arguments":{"path":  "a\u0062", "n": 1.00}"#),
+        "arguments keep their bytes: {text}"
+    );
 }
 
 #[test]
@@ -88,15 +104,23 @@ fn only_the_users_own_input_opens_a_round() {
     let message = Message::text(id(), Role::User, "go on", at());
     assert!(message.opens_round());
     for origin in [Origin::Joined, Origin::Engine, Origin::Agent] {
-        assert!(!round_trip(&message.clone().from(origin)).opens_round(), "{origin:?}");
+        assert!(
+            !round_trip(&message.clone().from(origin)).opens_round(),
+            "{origin:?}"
+        );
     }
 }
 
 #[test]
 fn an_unknown_part_type_is_an_error_that_lists_the_known_ones() {
     let text = r#"{"message_id":"0a1b2c3d-0000-4000-8000-000000000000","role":"user","created_at":"2026-11-15T10:00:00Z","content":[{"type":"video"}]}"#;
-    let error = serde_json::from_str::<Message>(text).unwrap_err().to_string();
-    assert!(error.contains("video") && error.contains("tool_result"), "{error}");
+    let error = serde_json::from_str::<Message>(text)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("video") && error.contains("tool_result"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -144,16 +168,30 @@ fn a_kept_message_has_no_spare_room() {
         envelope: Envelope::success(roomy("1 a line")).with_data(data),
     };
     let mut content = Vec::with_capacity(8);
-    content.extend([Part::ToolResult(Box::new(result)), Part::text(roomy("seen"))]);
+    content.extend([
+        Part::ToolResult(Box::new(result)),
+        Part::text(roomy("seen")),
+    ]);
     let message = Message::new(id(), Role::Tool, content, at()).from(Origin::Engine);
     let entry = Entry::new(message.clone(), &NoCount);
     assert_eq!(entry.message, message, "it says the same");
-    let [Part::ToolResult(result), Part::Text { text, .. }] = entry.message.content.as_slice() else { panic!() };
+    let [Part::ToolResult(result), Part::Text { text, .. }] = entry.message.content.as_slice()
+    else {
+        panic!()
+    };
     let envelope = &result.envelope;
-    let strings =
-        [Some(text), Some(&envelope.text), string(&envelope.data["content"]), string(&envelope.data["list"][0])];
+    let strings = [
+        Some(text),
+        Some(&envelope.text),
+        string(&envelope.data["content"]),
+        string(&envelope.data["list"][0]),
+    ];
     for text in strings {
-        assert_eq!(text.map(String::capacity), text.map(String::len), "{text:?}");
+        assert_eq!(
+            text.map(String::capacity),
+            text.map(String::len),
+            "{text:?}"
+        );
     }
     assert_eq!(entry.message.content.capacity(), 2);
     // What only replies have, and of them one in two, is no part of every message.
@@ -161,5 +199,9 @@ fn a_kept_message_has_no_spare_room() {
 }
 
 fn string(value: &Value) -> Option<&String> {
-    if let Value::String(text) = value { Some(text) } else { None }
+    if let Value::String(text) = value {
+        Some(text)
+    } else {
+        None
+    }
 }

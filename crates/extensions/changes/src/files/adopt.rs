@@ -1,7 +1,7 @@
 //! Takes changes that were made in a copy of the project into the project itself.
 //!
-//! Invariant: all of them are made or none. What the project changed since the copy was made stays: where both changed the same
-//! lines, nothing is taken in and the paths are named.
+//! Invariant: all of them are made or none. What the project changed since the copy was made stays:
+//! where both changed the same lines, nothing is taken in and the paths are named.
 
 #[cfg(test)]
 mod tests;
@@ -28,24 +28,39 @@ const TEMPORARY: &str = ".haft-merge-";
 /// How the names of notes on merges end.
 pub(crate) const MERGING: &str = "merging";
 
-/// Notes in this file the folders that a merge works in, for [`sweep_merges`]. It is locked as long as what comes back is there.
+/// Notes in this file the folders that a merge works in, for [`sweep_merges`]. It is locked as long
+/// as what comes back is there.
 pub(crate) fn note_merge(note: &Path, changes: &[Adoption]) -> io::Result<LockFile> {
     let lock = LockFile::wait(note)?;
     let mut file = lock.file();
     file.set_len(0)?;
-    let folders: BTreeSet<&Path> = changes.iter().filter_map(|change| change.path.parent()).collect();
-    let folders: Vec<_> = folders.into_iter().map(|folder| folder.as_os_str().as_bytes()).collect();
+    let folders: BTreeSet<&Path> = changes
+        .iter()
+        .filter_map(|change| change.path.parent())
+        .collect();
+    let folders: Vec<_> = folders
+        .into_iter()
+        .map(|folder| folder.as_os_str().as_bytes())
+        .collect();
     file.write_all(&folders.join(&0))?;
     Ok(lock)
 }
 
-/// Removes the temporary files of merges that were killed; what they replaced is among the saved versions. The notes lie in
-/// this folder.
+/// Removes the temporary files of merges that were killed; what they replaced is among the saved
+/// versions. The notes lie in this folder.
 pub fn sweep_merges(folder: &Path) {
-    for note in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+    for note in fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+    {
         let is_note = note.extension() == Some(OsStr::new(MERGING));
         // Whoever holds it is at work.
-        let free = is_note.then(|| File::open(&note).ok()).flatten().filter(|file| file.try_lock().is_ok());
+        let free = is_note
+            .then(|| File::open(&note).ok())
+            .flatten()
+            .filter(|file| file.try_lock().is_ok());
         if let (Some(_lock), Ok(folders)) = (free, fs::read(&note)) {
             for folder in folders.split(|byte| *byte == 0) {
                 let folder = OpenFolder::open(Path::new(OsStr::from_bytes(folder)));
@@ -126,7 +141,10 @@ pub(crate) fn adopt(
 }
 
 /// What becomes of a path; nothing where the project has the change already.
-fn plan<'a>(root: &Path, change: &'a Adoption) -> Result<Option<PlannedAdoption<'a>>, merge::Overlap> {
+fn plan<'a>(
+    root: &Path,
+    change: &'a Adoption,
+) -> Result<Option<PlannedAdoption<'a>>, merge::Overlap> {
     if leads_elsewhere(root, &change.path) {
         return Err(merge::Overlap);
     }
@@ -135,26 +153,47 @@ fn plan<'a>(root: &Path, change: &'a Adoption) -> Result<Option<PlannedAdoption<
     if theirs == change.base || theirs == ours {
         return Ok(None);
     }
-    let merged = if ours == change.base { theirs } else { both(&change.base, ours, theirs)? };
+    let merged = if ours == change.base {
+        theirs
+    } else {
+        both(&change.base, ours, theirs)?
+    };
     let old_mode = match (before.version, copy.version) {
         (FileVersion::File { mode, .. }, _) | (_, FileVersion::File { mode, .. }) => mode,
         _ => 0o644,
     };
     let (after, bytes) = version(merged, old_mode);
-    Ok(Some(PlannedAdoption { path: &change.path, before, after, bytes }))
+    Ok(Some(PlannedAdoption {
+        path: &change.path,
+        before,
+        after,
+        bytes,
+    }))
 }
 
 /// Whether a link stands where the project should have a folder.
 fn leads_elsewhere(root: &Path, path: &Path) -> bool {
-    let folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(root) && *folder != root);
-    folders.into_iter().any(|folder| folder.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()))
+    let folders = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| folder.starts_with(root) && *folder != root);
+    folders.into_iter().any(|folder| {
+        folder
+            .symlink_metadata()
+            .is_ok_and(|metadata| !metadata.is_dir())
+    })
 }
 
 fn held(seen: &Seen) -> Result<Held, merge::Overlap> {
     match seen.version {
         FileVersion::Absent => Ok(Held::Nothing),
-        FileVersion::File { mode, .. } => Ok(Held::File { bytes: seen.bytes.clone(), executable: mode & 0o100 != 0 }),
-        FileVersion::Link { .. } => Ok(Held::Link { target: seen.bytes.clone() }),
+        FileVersion::File { mode, .. } => Ok(Held::File {
+            bytes: seen.bytes.clone(),
+            executable: mode & 0o100 != 0,
+        }),
+        FileVersion::Link { .. } => Ok(Held::Link {
+            target: seen.bytes.clone(),
+        }),
         FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => Err(merge::Overlap),
     }
 }
@@ -162,10 +201,22 @@ fn held(seen: &Seen) -> Result<Held, merge::Overlap> {
 fn both(base: &Held, ours: Held, theirs: Held) -> Result<Held, merge::Overlap> {
     match (base, ours, theirs) {
         (
-            Held::File { bytes: base, executable: was },
-            Held::File { bytes: ours, executable: is },
-            Held::File { bytes: theirs, executable: becomes },
-        ) => Ok(Held::File { bytes: merge::text(base, &ours, &theirs)?, executable: merge::value(was, is, becomes)? }),
+            Held::File {
+                bytes: base,
+                executable: was,
+            },
+            Held::File {
+                bytes: ours,
+                executable: is,
+            },
+            Held::File {
+                bytes: theirs,
+                executable: becomes,
+            },
+        ) => Ok(Held::File {
+            bytes: merge::text(base, &ours, &theirs)?,
+            executable: merge::value(was, is, becomes)?,
+        }),
         _ => Err(merge::Overlap),
     }
 }
@@ -175,10 +226,26 @@ fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
         Held::Nothing => (FileVersion::Absent, Vec::new()),
         Held::File { bytes, executable } => {
             // Whoever may read it may run it.
-            let mode = if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 };
-            (FileVersion::File { mode, size: bytes.len() as u64, hash: ContentHash::of(&bytes) }, bytes)
+            let mode = if executable {
+                mode | (mode & 0o444) >> 2
+            } else {
+                mode & !0o111
+            };
+            (
+                FileVersion::File {
+                    mode,
+                    size: bytes.len() as u64,
+                    hash: ContentHash::of(&bytes),
+                },
+                bytes,
+            )
         }
-        Held::Link { target } => (FileVersion::Link { hash: ContentHash::of(&target) }, target),
+        Held::Link { target } => (
+            FileVersion::Link {
+                hash: ContentHash::of(&target),
+            },
+            target,
+        ),
     }
 }
 
@@ -186,12 +253,23 @@ fn version(held: Held, mode: u32) -> (FileVersion, Vec<u8>) {
 fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
     let mut folders = Vec::new();
     for (index, one) in planned.iter().enumerate() {
-        let made = parents(one, &mut folders)
-            .and_then(|()| put(one.path, (one.before.version, one.after), &one.bytes, TEMPORARY));
+        let made = parents(one, &mut folders).and_then(|()| {
+            put(
+                one.path,
+                (one.before.version, one.after),
+                &one.bytes,
+                TEMPORARY,
+            )
+        });
         let Err(error) = made else { continue };
         for done in planned[..index].iter().rev() {
             // What somebody else has changed in this moment is theirs.
-            let _ = put(done.path, (done.after, done.before.version), &done.before.bytes, TEMPORARY);
+            let _ = put(
+                done.path,
+                (done.after, done.before.version),
+                &done.before.bytes,
+                TEMPORARY,
+            );
         }
         for folder in folders.iter().rev() {
             if let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) {
@@ -200,7 +278,9 @@ fn make(planned: &[PlannedAdoption<'_>]) -> Result<(), NotAdopted> {
         }
         return Err(match error {
             PutError::Overtaken => NotAdopted::Conflicts(vec![one.path.to_owned()]),
-            PutError::Io(error) => NotAdopted::Failed(format!("cannot write `{}`: {error}", one.path.display())),
+            PutError::Io(error) => {
+                NotAdopted::Failed(format!("cannot write `{}`: {error}", one.path.display()))
+            }
         });
     }
     let folders: BTreeSet<&Path> = planned.iter().filter_map(|one| one.path.parent()).collect();
@@ -212,7 +292,9 @@ fn parents(one: &PlannedAdoption<'_>, made: &mut Vec<PathBuf>) -> Result<(), Put
     if one.after == FileVersion::Absent {
         return Ok(());
     }
-    let Some(folder) = one.path.parent() else { return Ok(()) };
+    let Some(folder) = one.path.parent() else {
+        return Ok(());
+    };
     let missing = OpenFolder::missing(folder);
     OpenFolder::open_or_make(folder)?;
     made.extend(missing);
@@ -225,5 +307,8 @@ fn as_change(one: &PlannedAdoption<'_>) -> FileChange {
         (_, FileVersion::Absent) => ChangeKind::Deleted,
         _ => ChangeKind::Modified,
     };
-    FileChange { path: one.path.to_owned(), kind }
+    FileChange {
+        path: one.path.to_owned(),
+        kind,
+    }
 }

@@ -1,7 +1,8 @@
-//! Does what was planned, so that a kill at any moment leaves each path old or new and the rest can be done later.
+//! Does what was planned, so that a kill at any moment leaves each path old or new and the rest can
+//! be done later.
 //!
-//! Invariant: the record knows of every change before it is made. A path that is neither as it was planned nor as it will be is
-//! somebody else's, and is left alone.
+//! Invariant: the record knows of every change before it is made. A path that is neither as it was
+//! planned nor as it will be is somebody else's, and is left alone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,9 @@ use haft_tools::OpenFolder;
 
 use super::disk::{PutError, put, sync_folder, version_at};
 use super::plan::Conflict;
-use crate::versions::{FileStep, FileVersion, Reversal, SqliteVersions, StepId, StepKind, VersionsError};
+use crate::versions::{
+    FileStep, FileVersion, Reversal, SqliteVersions, StepId, StepKind, VersionsError,
+};
 
 /// A path that could not be changed, and why.
 pub(super) type Failed = (PathBuf, Conflict);
@@ -24,29 +27,53 @@ pub(super) fn apply(
     reversals.sort_by(|one, other| one.path.cmp(&other.path));
     let mut failed = Vec::new();
     // First what goes, from the leaves up, then what comes, from the root down.
-    let (gone, comes): (Vec<_>, Vec<_>) = reversals.iter().partition(|one| one.after == FileVersion::Absent);
+    let (gone, comes): (Vec<_>, Vec<_>) = reversals
+        .iter()
+        .partition(|one| one.after == FileVersion::Absent);
     for one in gone.into_iter().rev().chain(comes) {
         if let Err(conflict) = change(versions, step, one) {
             failed.push((one.path.clone(), conflict));
         }
     }
-    let folders: BTreeSet<&Path> = reversals.iter().filter_map(|one| one.path.parent()).collect();
+    let folders: BTreeSet<&Path> = reversals
+        .iter()
+        .filter_map(|one| one.path.parent())
+        .collect();
     folders.into_iter().for_each(sync_folder);
     let left: Vec<&Path> = failed.iter().map(|(path, _)| path.as_path()).collect();
     versions.finish(step, &left)?;
-    versions.tell(&reversals.iter().map(|one| one.path.as_path()).collect::<Vec<_>>())?;
+    versions.tell(
+        &reversals
+            .iter()
+            .map(|one| one.path.as_path())
+            .collect::<Vec<_>>(),
+    )?;
     Ok(failed)
 }
 
 /// Finishes what a killed process began.
-pub(super) fn finish_begun(versions: &SqliteVersions, steps: &[FileStep]) -> Result<bool, VersionsError> {
-    let begun: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Call && !step.done).collect();
+pub(super) fn finish_begun(
+    versions: &SqliteVersions,
+    steps: &[FileStep],
+) -> Result<bool, VersionsError> {
+    let begun: Vec<_> = steps
+        .iter()
+        .filter(|step| step.kind != StepKind::Call && !step.done)
+        .collect();
     for step in &begun {
         let reversals = step.changes.iter().filter_map(|change| {
-            let folder = change.path.parent().and_then(|folder| OpenFolder::open(folder).ok());
+            let folder = change
+                .path
+                .parent()
+                .and_then(|folder| OpenFolder::open(folder).ok());
             let _ = folder.map(|folder| folder.remove_left(&beginning(step.id)));
             let of = Vec::new();
-            Some(Reversal { path: change.path.clone(), before: change.before, after: change.after?, of })
+            Some(Reversal {
+                path: change.path.clone(),
+                before: change.before,
+                after: change.after?,
+                of,
+            })
         });
         apply(versions, step.id, reversals.collect())?;
     }
@@ -54,7 +81,12 @@ pub(super) fn finish_begun(versions: &SqliteVersions, steps: &[FileStep]) -> Res
 }
 
 fn change(versions: &SqliteVersions, step: StepId, reversal: &Reversal) -> Result<(), Conflict> {
-    let Reversal { path, before, after, .. } = reversal;
+    let Reversal {
+        path,
+        before,
+        after,
+        ..
+    } = reversal;
     let now = version_at(path);
     if now == *after {
         return Ok(());
@@ -77,9 +109,9 @@ fn change(versions: &SqliteVersions, step: StepId, reversal: &Reversal) -> Resul
 fn unreadable(error: &VersionsError) -> Conflict {
     match error {
         VersionsError::Gone { .. } => Conflict::Gone,
-        VersionsError::DamagedContent { .. } | VersionsError::Damaged { .. } | VersionsError::Store(_) => {
-            Conflict::Refused(error.to_string())
-        }
+        VersionsError::DamagedContent { .. }
+        | VersionsError::Damaged { .. }
+        | VersionsError::Store(_) => Conflict::Refused(error.to_string()),
     }
 }
 

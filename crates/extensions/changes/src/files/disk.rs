@@ -1,8 +1,9 @@
 //! What a path holds, and how it is made to hold something else.
 //!
-//! Invariants: a file or link is replaced in one step: whoever looks sees the old one or the new one. No link on the way to a
-//! path is followed ([`OpenFolder`]): what lies behind one is neither read nor written. What takes the place of something is
-//! put back if that was not what was expected.
+//! Invariants: a file or link is replaced in one step: whoever looks sees the old one or the new
+//! one. No link on the way to a path is followed ([`OpenFolder`]): what lies behind one is neither
+//! read nor written. What takes the place of something is put back if that was not what was
+//! expected.
 
 use std::ffi::OsStr;
 use std::fs::{Metadata, Permissions};
@@ -30,18 +31,27 @@ pub(super) struct Seen {
 
 impl Seen {
     fn without_content(version: FileVersion, stamp: Option<FileStamp>) -> Self {
-        Self { version, bytes: Vec::new(), stamp }
+        Self {
+            version,
+            bytes: Vec::new(),
+            stamp,
+        }
     }
 
     /// The content, ready to be stored.
     pub(super) fn pack(self) -> Option<FileContent> {
-        self.version.hash().map(|hash| FileContent::pack(hash, self.bytes))
+        self.version
+            .hash()
+            .map(|hash| FileContent::pack(hash, self.bytes))
     }
 }
 
 /// The folder of a path, held open, and its name in there.
 fn place(path: &Path) -> io::Result<(OpenFolder, &OsStr)> {
-    let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidFilename)?;
+    let (folder, name) = path
+        .parent()
+        .zip(path.file_name())
+        .ok_or(io::ErrorKind::InvalidFilename)?;
     Ok((OpenFolder::open(folder)?, name))
 }
 
@@ -55,27 +65,63 @@ pub(super) fn look(path: &Path, largest: u64) -> Seen {
 
 /// Nothing is there, or nothing is known of what is: what lies behind a link is not looked at.
 fn unseen(path: &Path, error: &io::Error) -> Seen {
-    let nothing = |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let nothing = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    };
     let absent = nothing(error) || path.symlink_metadata().is_err_and(|error| nothing(&error));
-    Seen::without_content(if absent { FileVersion::Absent } else { FileVersion::Unsaved { size: 0 } }, None)
+    Seen::without_content(
+        if absent {
+            FileVersion::Absent
+        } else {
+            FileVersion::Unsaved { size: 0 }
+        },
+        None,
+    )
 }
 
 fn look_in(folder: &OpenFolder, name: &OsStr, largest: u64) -> Seen {
     match folder.look(name) {
-        Ok(metadata) if metadata.is_file() => look_at_file(folder, name, largest)
-            .unwrap_or_else(|_| Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, None)),
+        Ok(metadata) if metadata.is_file() => {
+            look_at_file(folder, name, largest).unwrap_or_else(|_| {
+                Seen::without_content(
+                    FileVersion::Unsaved {
+                        size: metadata.len(),
+                    },
+                    None,
+                )
+            })
+        }
         Ok(metadata) if metadata.is_symlink() => match folder.target(name) {
             Ok(bytes) => {
-                let version = FileVersion::Link { hash: ContentHash::of(&bytes) };
-                Seen { version, bytes, stamp: Some(stamp(&metadata)) }
+                let version = FileVersion::Link {
+                    hash: ContentHash::of(&bytes),
+                };
+                Seen {
+                    version,
+                    bytes,
+                    stamp: Some(stamp(&metadata)),
+                }
             }
             Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
         },
-        Ok(metadata) if metadata.is_dir() => {
-            Seen::without_content(FileVersion::Folder { mode: mode(&metadata) }, Some(stamp(&metadata)))
+        Ok(metadata) if metadata.is_dir() => Seen::without_content(
+            FileVersion::Folder {
+                mode: mode(&metadata),
+            },
+            Some(stamp(&metadata)),
+        ),
+        Ok(metadata) => Seen::without_content(
+            FileVersion::Unsaved {
+                size: metadata.len(),
+            },
+            Some(stamp(&metadata)),
+        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Seen::without_content(FileVersion::Absent, None)
         }
-        Ok(metadata) => Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, Some(stamp(&metadata))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::without_content(FileVersion::Absent, None),
         Err(_) => Seen::without_content(FileVersion::Unsaved { size: 0 }, None),
     }
 }
@@ -85,18 +131,34 @@ fn look_at_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<S
     let file = folder.read(name)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() > largest {
-        return Ok(Seen::without_content(FileVersion::Unsaved { size: metadata.len() }, Some(stamp(&metadata))));
+        return Ok(Seen::without_content(
+            FileVersion::Unsaved {
+                size: metadata.len(),
+            },
+            Some(stamp(&metadata)),
+        ));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
     let mut reader = file.take(largest + 1);
     reader.read_to_end(&mut bytes)?;
     let after = reader.get_ref().metadata()?;
     if bytes.len() as u64 > largest {
-        return Ok(Seen::without_content(FileVersion::Unsaved { size: after.len() }, None));
+        return Ok(Seen::without_content(
+            FileVersion::Unsaved { size: after.len() },
+            None,
+        ));
     }
-    let version = FileVersion::File { mode: mode(&after), size: bytes.len() as u64, hash: ContentHash::of(&bytes) };
+    let version = FileVersion::File {
+        mode: mode(&after),
+        size: bytes.len() as u64,
+        hash: ContentHash::of(&bytes),
+    };
     let steady = stamp(&metadata) == stamp(&after);
-    Ok(Seen { version, bytes, stamp: steady.then(|| stamp(&metadata)) })
+    Ok(Seen {
+        version,
+        bytes,
+        stamp: steady.then(|| stamp(&metadata)),
+    })
 }
 
 /// The version at a path, whatever its size.
@@ -127,8 +189,8 @@ pub(super) enum PutError {
     Io(#[from] io::Error),
 }
 
-/// Makes `path`, which holds `from`, hold `to`. `bytes` is the content of a file or the target of a link; temporary names in
-/// its folder begin with `beginning`.
+/// Makes `path`, which holds `from`, hold `to`. `bytes` is the content of a file or the target of a
+/// link; temporary names in its folder begin with `beginning`.
 pub(super) fn put(
     path: &Path,
     (from, to): (FileVersion, FileVersion),
@@ -137,7 +199,11 @@ pub(super) fn put(
 ) -> Result<(), PutError> {
     let (folder, name) = place(path)?;
     let temporary = OpenFolder::temporary_name(beginning)?;
-    let spot = Spot { folder, name, temporary: &temporary };
+    let spot = Spot {
+        folder,
+        name,
+        temporary: &temporary,
+    };
     match to {
         FileVersion::Absent => spot.remove(from),
         FileVersion::Folder { mode } => spot.put_folder(from, mode),
@@ -149,13 +215,15 @@ pub(super) fn put(
             }
             _ => spot.take_place(from, spot.write_file(mode, bytes)),
         },
-        FileVersion::Link { .. } => spot.take_place(from, spot.folder.link(OsStr::from_bytes(bytes), &temporary)),
+        FileVersion::Link { .. } => {
+            spot.take_place(from, spot.folder.link(OsStr::from_bytes(bytes), &temporary))
+        }
         FileVersion::Unsaved { .. } => Err(io::Error::other("its content was not saved").into()),
     }
 }
 
-/// Makes changes in a folder survive a power cut. Best effort: some file systems can't sync a folder, and each file is whole
-/// either way.
+/// Makes changes in a folder survive a power cut. Best effort: some file systems can't sync a
+/// folder, and each file is whole either way.
 pub(super) fn sync_folder(folder: &Path) {
     if let Ok(folder) = OpenFolder::open(folder) {
         folder.sync();
@@ -172,7 +240,11 @@ struct Spot<'a> {
 impl Spot<'_> {
     fn check(&self, name: &OsStr, expected: FileVersion) -> Result<(), PutError> {
         let found = look_in(&self.folder, name, LARGEST).version;
-        if found == expected { Ok(()) } else { Err(PutError::Overtaken) }
+        if found == expected {
+            Ok(())
+        } else {
+            Err(PutError::Overtaken)
+        }
     }
 
     fn remove(&self, from: FileVersion) -> Result<(), PutError> {
@@ -186,7 +258,9 @@ impl Spot<'_> {
                 if let Err(overtaken) = self.check(self.temporary, from) {
                     return match self.folder.rename_to_free(self.temporary, self.name) {
                         // They made it anew, and that is newer.
-                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(self.kept_beside()),
+                        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                            Err(self.kept_beside())
+                        }
                         result => result.map_err(PutError::from).and(Err(overtaken)),
                     };
                 }
@@ -198,7 +272,10 @@ impl Spot<'_> {
     fn put_folder(&self, from: FileVersion, mode: u32) -> Result<(), PutError> {
         match from {
             FileVersion::Folder { .. } => {}
-            FileVersion::Absent | FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
+            FileVersion::Absent
+            | FileVersion::File { .. }
+            | FileVersion::Link { .. }
+            | FileVersion::Unsaved { .. } => {
                 self.remove(from)?;
                 self.folder.make_folder(self.name, mode | 0o700)?;
             }
@@ -240,9 +317,16 @@ impl Spot<'_> {
             }
         });
         if placed.is_ok() && from.hash().is_some() && self.check(self.temporary, from).is_err() {
-            // Whoever wrote in between gets it back; should that fail, it stays under the other name.
-            let alone = self.folder.put_back((self.temporary, self.name), ours, version)?;
-            return Err(if alone { PutError::Overtaken } else { self.kept_beside() });
+            // Whoever wrote in between gets it back; should that fail, it stays under the other
+            // name.
+            let alone = self
+                .folder
+                .put_back((self.temporary, self.name), ours, version)?;
+            return Err(if alone {
+                PutError::Overtaken
+            } else {
+                self.kept_beside()
+            });
         }
         let _ = self.folder.remove(self.temporary);
         placed
@@ -251,7 +335,10 @@ impl Spot<'_> {
     /// Others wrote twice: what they wrote last stands.
     fn kept_beside(&self) -> PutError {
         let beside = self.folder.path().join(self.temporary);
-        let text = format!("others are writing it; what they wrote before is kept as `{}`", beside.display());
+        let text = format!(
+            "others are writing it; what they wrote before is kept as `{}`",
+            beside.display()
+        );
         PutError::Io(io::Error::other(text))
     }
 

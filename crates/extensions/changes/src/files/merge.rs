@@ -19,8 +19,8 @@ pub(super) fn value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Ove
     }
 }
 
-/// Three texts, line by line: both sides' changes of `base`, if at least one unchanged line lies between them. What is not text
-/// does not merge.
+/// Three texts, line by line: both sides' changes of `base`, if at least one unchanged line lies
+/// between them. What is not text does not merge.
 pub(super) fn text(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap> {
     if [base, ours, theirs].iter().any(|bytes| bytes.contains(&0)) {
         return Err(Overlap);
@@ -45,7 +45,13 @@ pub(super) fn text(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, O
             (None, Some(_)) => (other.next(), &theirs),
         };
         let Some(hunk) = hunk else { break };
-        merged.extend(base[at..hunk.old.start].iter().chain(&side[hunk.new.clone()]).copied().flatten());
+        merged.extend(
+            base[at..hunk.old.start]
+                .iter()
+                .chain(&side[hunk.new.clone()])
+                .copied()
+                .flatten(),
+        );
         at = hunk.old.end;
     }
     merged.extend(base[at..].iter().copied().flatten());
@@ -75,7 +81,10 @@ fn hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
         if matches!(op, DiffOp::Equal { .. }) {
             continue;
         }
-        let hunk = Hunk { old: op.old_range(), new: op.new_range() };
+        let hunk = Hunk {
+            old: op.old_range(),
+            new: op.new_range(),
+        };
         match hunks.last_mut() {
             Some(last) if last.old.end == hunk.old.start => {
                 last.old.end = hunk.old.end;
@@ -94,14 +103,22 @@ mod tests {
     use super::*;
 
     fn merged(base: &str, ours: &str, theirs: &str) -> Option<String> {
-        text(base.as_bytes(), ours.as_bytes(), theirs.as_bytes()).ok().map(|bytes| String::from_utf8(bytes).unwrap())
+        text(base.as_bytes(), ours.as_bytes(), theirs.as_bytes())
+            .ok()
+            .map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     #[test]
     fn changes_apart_are_both_made() {
         let base = "1\n2\n3\n4\n5\n";
-        assert_eq!(merged(base, "1\nB\n3\n4\n5\n", "1\n2\n3\n4\nE\n").as_deref(), Some("1\nB\n3\n4\nE\n"));
-        assert_eq!(merged(base, "0\n1\n2\n3\n4\n5\n", "1\n2\n3\n5\n").as_deref(), Some("0\n1\n2\n3\n5\n"));
+        assert_eq!(
+            merged(base, "1\nB\n3\n4\n5\n", "1\n2\n3\n4\nE\n").as_deref(),
+            Some("1\nB\n3\n4\nE\n")
+        );
+        assert_eq!(
+            merged(base, "0\n1\n2\n3\n4\n5\n", "1\n2\n3\n5\n").as_deref(),
+            Some("0\n1\n2\n3\n5\n")
+        );
         assert_eq!(merged(base, base, "other\n").as_deref(), Some("other\n"));
     }
 
@@ -109,24 +126,41 @@ mod tests {
     fn changes_that_touch_are_not() {
         let base = "1\n2\n3\n";
         assert_eq!(merged(base, "1\nB\n3\n", "1\nX\n3\n"), None);
-        assert_eq!(merged(base, "1\nB\n3\n", "1\n2\nX\n"), None, "next to each other");
-        assert_eq!(merged(base, "1\n2\n3\nmine\n", "1\n2\n3\nother\n"), None, "both at the end");
+        assert_eq!(
+            merged(base, "1\nB\n3\n", "1\n2\nX\n"),
+            None,
+            "next to each other"
+        );
+        assert_eq!(
+            merged(base, "1\n2\n3\nmine\n", "1\n2\n3\nother\n"),
+            None,
+            "both at the end"
+        );
         assert_eq!(merged("", "mine\n", "other\n"), None);
     }
 
     #[test]
     fn the_same_change_on_both_sides_is_made_once() {
-        assert_eq!(merged("1\n2\n", "1\nB\n", "1\nB\n").as_deref(), Some("1\nB\n"));
+        assert_eq!(
+            merged("1\n2\n", "1\nB\n", "1\nB\n").as_deref(),
+            Some("1\nB\n")
+        );
     }
 
     #[test]
     fn a_missing_last_line_break_is_a_difference() {
-        assert_eq!(merged("1\n2\n3", "A\n2\n3", "1\n2\n3\n").as_deref(), Some("A\n2\n3\n"));
+        assert_eq!(
+            merged("1\n2\n3", "A\n2\n3", "1\n2\n3\n").as_deref(),
+            Some("A\n2\n3\n")
+        );
     }
 
     #[test]
     fn what_is_not_text_does_not_merge() {
-        assert_eq!(text(b"1\n2\n3\n", b"A\n2\n3\n", b"1\n2\n\0\n"), Err(Overlap));
+        assert_eq!(
+            text(b"1\n2\n3\n", b"A\n2\n3\n", b"1\n2\n\0\n"),
+            Err(Overlap)
+        );
     }
 
     #[test]

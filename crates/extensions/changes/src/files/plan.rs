@@ -1,7 +1,9 @@
-//! What taking changes back does to each path: a pure function of the record and of what the paths hold now.
+//! What taking changes back does to each path: a pure function of the record and of what the paths
+//! hold now.
 //!
-//! Invariant: a path is planned to change only if everything that happened to it since the first change to be taken back was
-//! haft's own doing. Whatever somebody else left is left as it is, and named. Each path is taken back whole or not at all.
+//! Invariant: a path is planned to change only if everything that happened to it since the first
+//! change to be taken back was haft's own doing. Whatever somebody else left is left as it is, and
+//! named. Each path is taken back whole or not at all.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -79,7 +81,12 @@ impl PlannedUndo {
             Fate::Kept => self.now,
             Fate::Conflict(_) => return None,
         };
-        Some(Reversal { path: self.path.clone(), before: self.now, after, of: self.of.clone() })
+        Some(Reversal {
+            path: self.path.clone(),
+            before: self.now,
+            after,
+            of: self.of.clone(),
+        })
     }
 }
 
@@ -104,7 +111,10 @@ pub(super) fn plan(
     let mut histories: HashMap<&Path, Vec<(&FileStep, &PathChange)>> = HashMap::new();
     for step in steps {
         for change in &step.changes {
-            histories.entry(&change.path).or_default().push((step, change));
+            histories
+                .entry(&change.path)
+                .or_default()
+                .push((step, change));
         }
     }
     let planned = selected.iter().map(|(path, of)| {
@@ -113,7 +123,12 @@ pub(super) fn plan(
         let history = histories.get(path.as_path()).map_or(&[][..], Vec::as_slice);
         let begin = history.partition_point(|(step, _)| Some(&step.id) < of.first());
         let fate = fate_of(&history[begin..], of, now, around).unwrap_or_else(Fate::Conflict);
-        PlannedUndo { path: path.clone(), now, of: of.iter().copied().collect(), fate }
+        PlannedUndo {
+            path: path.clone(),
+            now,
+            of: of.iter().copied().collect(),
+            fate,
+        }
     });
     let mut planned: Vec<PlannedUndo> = planned.collect();
     check_folders(&mut planned, around);
@@ -127,42 +142,75 @@ fn fate_of(
     around: &dyn Surroundings,
 ) -> Result<Fate, Conflict> {
     // Somebody was faster, or the change was never made.
-    if history.first().is_some_and(|(_, first)| first.before == now && now.is_saved()) {
-        return Ok(Fate::Restore { to: now, content: None });
+    if history
+        .first()
+        .is_some_and(|(_, first)| first.before == now && now.is_saved())
+    {
+        return Ok(Fate::Restore {
+            to: now,
+            content: None,
+        });
     }
     if history.iter().any(|(_, change)| change.after.is_none()) {
         return Err(Conflict::Uncertain);
     }
     check_unbroken(history, of, now)?;
-    let mut result = PathState { version: now, bytes: None };
+    let mut result = PathState {
+        version: now,
+        bytes: None,
+    };
     for (at, (step, change)) in history.iter().enumerate().rev() {
         if of.contains(&step.id) {
-            let later = history[at + 1..].iter().rev().find(|(step, _)| !of.contains(&step.id));
-            let overlap = || later.map_or(Conflict::ChangedByOthers, |(step, _)| changed_later(step));
+            let later = history[at + 1..]
+                .iter()
+                .rev()
+                .find(|(step, _)| !of.contains(&step.id));
+            let overlap =
+                || later.map_or(Conflict::ChangedByOthers, |(step, _)| changed_later(step));
             result = take_back(result, change, around)?.ok_or_else(overlap)?;
         }
     }
-    let content = result.version.hash().zip(result.bytes).map(|(hash, bytes)| FileContent::pack(hash, bytes));
-    Ok(Fate::Restore { to: result.version, content })
+    let content = result
+        .version
+        .hash()
+        .zip(result.bytes)
+        .map(|(hash, bytes)| FileContent::pack(hash, bytes));
+    Ok(Fate::Restore {
+        to: result.version,
+        content,
+    })
 }
 
 fn changed_later(step: &FileStep) -> Conflict {
     match &step.call {
-        Some(call) => Conflict::ChangedLater { tool: call.tool.clone(), call_id: call.call_id.clone() },
-        None => Conflict::ChangedLater { tool: "haft".into(), call_id: format!("#{}", step.id.0) },
+        Some(call) => Conflict::ChangedLater {
+            tool: call.tool.clone(),
+            call_id: call.call_id.clone(),
+        },
+        None => Conflict::ChangedLater {
+            tool: "haft".into(),
+            call_id: format!("#{}", step.id.0),
+        },
     }
 }
 
-/// Each change must begin where the one before ended, and the last must have left what is there now.
+/// Each change must begin where the one before ended, and the last must have left what is there
+/// now.
 fn check_unbroken(
     history: &[(&FileStep, &PathChange)],
     of: &BTreeSet<StepId>,
     now: FileVersion,
 ) -> Result<(), Conflict> {
-    let begins = history.iter().skip(1).map(|(_, change)| change.before).chain([now]);
+    let begins = history
+        .iter()
+        .skip(1)
+        .map(|(_, change)| change.before)
+        .chain([now]);
     for ((step, change), next) in history.iter().zip(begins) {
         let taken_back = of.contains(&step.id);
-        if taken_back && (!change.before.is_saved() || change.after.is_some_and(|after| !after.is_saved())) {
+        if taken_back
+            && (!change.before.is_saved() || change.after.is_some_and(|after| !after.is_saved()))
+        {
             return Err(Conflict::Unsaved);
         }
         if change.after != Some(next) {
@@ -179,28 +227,64 @@ struct PathState {
 }
 
 /// What is left of `now` without `change`; nothing when the two cannot be told apart.
-fn take_back(now: PathState, change: &PathChange, around: &dyn Surroundings) -> Result<Option<PathState>, Conflict> {
-    let Some(base) = change.after else { return Err(Conflict::Uncertain) };
+fn take_back(
+    now: PathState,
+    change: &PathChange,
+    around: &dyn Surroundings,
+) -> Result<Option<PathState>, Conflict> {
+    let Some(base) = change.after else {
+        return Err(Conflict::Uncertain);
+    };
     let theirs = change.before;
     if now.version == base {
-        return Ok(Some(PathState { version: theirs, bytes: None }));
+        return Ok(Some(PathState {
+            version: theirs,
+            bytes: None,
+        }));
     }
     match (base, now.version, theirs) {
         (
-            FileVersion::File { mode: base_mode, hash: base_hash, .. },
-            FileVersion::File { mode: our_mode, hash: our_hash, .. },
-            FileVersion::File { mode: their_mode, hash: their_hash, .. },
+            FileVersion::File {
+                mode: base_mode,
+                hash: base_hash,
+                ..
+            },
+            FileVersion::File {
+                mode: our_mode,
+                hash: our_hash,
+                ..
+            },
+            FileVersion::File {
+                mode: their_mode,
+                hash: their_hash,
+                ..
+            },
         ) => {
-            let Ok(mode) = merge::value(&base_mode, our_mode, their_mode) else { return Ok(None) };
+            let Ok(mode) = merge::value(&base_mode, our_mode, their_mode) else {
+                return Ok(None);
+            };
             let merged = match merge::value(&base_hash, our_hash, their_hash) {
                 Ok(hash) if hash == our_hash => Some(now),
-                Ok(_) => Some(PathState { version: theirs, bytes: None }),
-                Err(merge::Overlap) => merge_text((base_hash, our_hash, their_hash), now.bytes, around)?,
+                Ok(_) => Some(PathState {
+                    version: theirs,
+                    bytes: None,
+                }),
+                Err(merge::Overlap) => {
+                    merge_text((base_hash, our_hash, their_hash), now.bytes, around)?
+                }
             };
-            Ok(merged.map(|state| PathState { version: with_mode(state.version, mode), ..state }))
+            Ok(merged.map(|state| PathState {
+                version: with_mode(state.version, mode),
+                ..state
+            }))
         }
         (base, ours, theirs) => {
-            Ok(merge::value(&base, ours, theirs).ok().map(|version| PathState { version, bytes: None }))
+            Ok(merge::value(&base, ours, theirs)
+                .ok()
+                .map(|version| PathState {
+                    version,
+                    bytes: None,
+                }))
         }
     }
 }
@@ -215,10 +299,16 @@ fn merge_text(
         Some(bytes) => bytes,
         None => stored(ours)?,
     };
-    Ok(merge::text(&stored(base)?, &our_bytes, &stored(theirs)?).ok().map(|bytes| PathState {
-        version: FileVersion::File { mode: 0, size: bytes.len() as u64, hash: ContentHash::of(&bytes) },
-        bytes: Some(bytes),
-    }))
+    Ok(merge::text(&stored(base)?, &our_bytes, &stored(theirs)?)
+        .ok()
+        .map(|bytes| PathState {
+            version: FileVersion::File {
+                mode: 0,
+                size: bytes.len() as u64,
+                hash: ContentHash::of(&bytes),
+            },
+            bytes: Some(bytes),
+        }))
 }
 
 fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
@@ -233,13 +323,22 @@ fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
 
 /// Folders go only when nothing is left in them, and a path needs a folder to be in.
 fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
-    let mut after: HashMap<PathBuf, FileVersion> = planned.iter().map(|one| (one.path.clone(), outcome(one))).collect();
+    let mut after: HashMap<PathBuf, FileVersion> = planned
+        .iter()
+        .map(|one| (one.path.clone(), outcome(one)))
+        .collect();
     // Folders that something will be in that is not there now.
-    let comes = planned.iter().filter(|one| one.now == FileVersion::Absent && outcome(one) != FileVersion::Absent);
-    let needed: HashSet<PathBuf> = comes.filter_map(|one| Some(one.path.parent()?.to_owned())).collect();
+    let comes = planned
+        .iter()
+        .filter(|one| one.now == FileVersion::Absent && outcome(one) != FileVersion::Absent);
+    let needed: HashSet<PathBuf> = comes
+        .filter_map(|one| Some(one.path.parent()?.to_owned()))
+        .collect();
     // From the leaves up: whether a folder can go depends on what is in it.
     for one in planned.iter_mut().rev() {
-        let (FileVersion::Folder { .. }, Fate::Restore { to, .. }) = (one.now, &one.fate) else { continue };
+        let (FileVersion::Folder { .. }, Fate::Restore { to, .. }) = (one.now, &one.fate) else {
+            continue;
+        };
         let stays = match to {
             FileVersion::Folder { .. } => continue,
             FileVersion::Absent => Fate::Kept,
@@ -256,15 +355,22 @@ fn check_folders(planned: &mut [PlannedUndo], around: &dyn Surroundings) {
     // From the root down: what a path is in must be there, or be made.
     let mut made: HashSet<PathBuf> = HashSet::new();
     for one in planned.iter_mut() {
-        let (Fate::Restore { to, .. }, Some(parent)) = (&one.fate, one.path.parent()) else { continue };
+        let (Fate::Restore { to, .. }, Some(parent)) = (&one.fate, one.path.parent()) else {
+            continue;
+        };
         let real = around.is_real_folder(parent);
-        let stays_folder = after.get(parent).is_none_or(|version| matches!(version, FileVersion::Folder { .. }));
+        let stays_folder = after
+            .get(parent)
+            .is_none_or(|version| matches!(version, FileVersion::Folder { .. }));
         let can_leave = one.now == FileVersion::Absent || real;
-        let can_arrive = *to == FileVersion::Absent || made.contains(parent) || real && stays_folder;
+        let can_arrive =
+            *to == FileVersion::Absent || made.contains(parent) || real && stays_folder;
         if !(can_leave && can_arrive) {
             one.fate = Fate::Conflict(Conflict::FolderGone);
             after.insert(one.path.clone(), one.now);
-        } else if matches!(to, FileVersion::Folder { .. }) && !matches!(one.now, FileVersion::Folder { .. }) {
+        } else if matches!(to, FileVersion::Folder { .. })
+            && !matches!(one.now, FileVersion::Folder { .. })
+        {
             made.insert(one.path.clone());
         }
     }

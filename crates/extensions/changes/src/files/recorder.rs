@@ -1,6 +1,8 @@
-//! What one call is given: files are saved before it changes them, and it can take earlier changes back.
+//! What one call is given: files are saved before it changes them, and it can take earlier changes
+//! back.
 //!
-//! Invariant: when a call is over, how it left every file it saved is recorded; only a killed process leaves that open.
+//! Invariant: when a call is over, how it left every file it saved is recorded; only a killed
+//! process leaves that open.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use haft_tool::{
-    Access, CallName, ChangeRecords, ChangeUndo, ChangeWatch, FileHistory, FileState, PortError, RecordedCall,
-    ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile, Workspace,
+    Access, CallName, ChangeRecords, ChangeUndo, ChangeWatch, FileHistory, FileState, PortError,
+    RecordedCall, ToolOutput, UndoOutcome, UndoReport, UndoTarget, UndoneFile, Workspace,
 };
 use haft_types::ConversationId;
 
@@ -30,8 +32,18 @@ impl FileChanges {
 }
 
 impl ChangeRecords for FileChanges {
-    fn open(&self, conversation: &ConversationId, workspace: &Workspace, private: &[PathBuf]) -> Arc<dyn ChangeWatch> {
-        let watch = Watch::new(Arc::clone(&self.0), conversation.clone(), workspace.clone(), private);
+    fn open(
+        &self,
+        conversation: &ConversationId,
+        workspace: &Workspace,
+        private: &[PathBuf],
+    ) -> Arc<dyn ChangeWatch> {
+        let watch = Watch::new(
+            Arc::clone(&self.0),
+            conversation.clone(),
+            workspace.clone(),
+            private,
+        );
         Arc::new(SharedWatch(Arc::new(watch)))
     }
 }
@@ -56,7 +68,11 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(watch: Arc<Watch>, call: CallName) -> Self {
-        Self { watch, call, open: Mutex::default() }
+        Self {
+            watch,
+            call,
+            open: Mutex::default(),
+        }
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
@@ -68,18 +84,25 @@ impl Recorder {
         let done = |open: &&PathBuf| paths.iter().any(|path| path.starts_with(open));
         let all: BTreeSet<PathBuf> = self.open().iter().filter(done).cloned().collect();
         let (versions, contents) = look_at(all.iter().cloned());
-        let ChangeRecord { versions: store, conversation } = &self.watch.record;
+        let ChangeRecord {
+            versions: store,
+            conversation,
+        } = &self.watch.record;
         store.changed(conversation, &self.call, &versions, &contents)?;
         self.open().retain(|path| !all.contains(path));
         Ok(())
     }
 
-    /// Once the call is over: files it saved and said nothing more about were left as they are now. Gives what is to be said where
-    /// that could not be recorded.
+    /// Once the call is over: files it saved and said nothing more about were left as they are now.
+    /// Gives what is to be said where that could not be recorded.
     pub(super) fn settle(&self) -> Option<String> {
         let open: Vec<PathBuf> = self.open().iter().cloned().collect();
         let paths: Vec<&Path> = open.iter().map(PathBuf::as_path).collect();
-        let settled = if paths.is_empty() { Ok(()) } else { self.note(&paths) };
+        let settled = if paths.is_empty() {
+            Ok(())
+        } else {
+            self.note(&paths)
+        };
         settled.err().map(|error| not_recorded(&self.call, &error))
     }
 }
@@ -108,7 +131,9 @@ impl Watched {
             Access::Execute => {
                 let watch = Arc::clone(&recorder.watch);
                 let looked = tokio::task::spawn_blocking(move || watch.before_command()).await;
-                RecordingMode::Scanned(looked.unwrap_or_else(|error| Before::Unknown(error.to_string())))
+                RecordingMode::Scanned(
+                    looked.unwrap_or_else(|error| Before::Unknown(error.to_string())),
+                )
             }
         };
         Self { recorder, how }
@@ -134,13 +159,16 @@ impl RecordedCall for Watched {
                 notes: recorder.settle().into_iter().collect(),
                 ..CommandChanges::default()
             }),
-            RecordingMode::Scanned(before) => {
-                tokio::task::spawn_blocking(move || recorder.watch.after_command(&recorder.call, before))
-            }
+            RecordingMode::Scanned(before) => tokio::task::spawn_blocking(move || {
+                recorder.watch.after_command(&recorder.call, before)
+            }),
         };
         let CommandChanges { changes, notes } = found.await.unwrap_or_else(|error| {
             let notes = vec![not_recorded(&call, &error)];
-            CommandChanges { notes, ..CommandChanges::default() }
+            CommandChanges {
+                notes,
+                ..CommandChanges::default()
+            }
         });
         output.changes.extend(changes);
         for note in notes {
@@ -158,7 +186,9 @@ fn not_recorded(call: &CallName, error: &dyn fmt::Display) -> String {
 }
 
 /// What paths hold now, with what is to be stored of it.
-fn look_at(paths: impl IntoIterator<Item = PathBuf>) -> (Vec<(PathBuf, FileVersion)>, Vec<FileContent>) {
+fn look_at(
+    paths: impl IntoIterator<Item = PathBuf>,
+) -> (Vec<(PathBuf, FileVersion)>, Vec<FileContent>) {
     let (mut versions, mut contents) = (Vec::new(), Vec::new());
     for path in paths {
         let seen = look(&path, LARGEST);
@@ -191,7 +221,9 @@ impl FileHistory for Recorder {
             )));
         }
         let record = &self.watch.record;
-        let saved = record.versions.save(&record.conversation, &self.call, &versions, &contents);
+        let saved = record
+            .versions
+            .save(&record.conversation, &self.call, &versions, &contents);
         saved.map_err(|error| failed(&error))?;
         self.open().extend(all);
         Ok(())
@@ -211,16 +243,23 @@ impl ChangeUndo for Recorder {
         };
         let record = &self.watch.record;
         let report = record.undo(&target, Some(&self.call), Mode::Apply);
-        report.map(|report| as_told(record, report)).map_err(|error| match error {
-            UndoError::UnknownCall(id) | UndoError::AlreadyUndone(id) => {
-                PortError::Unknown { what: "change by call", id }
-            }
-            UndoError::UnchangedFile(path) => PortError::Unknown { what: "change of", id: path.display().to_string() },
-            UndoError::NothingToUndo | UndoError::NothingToRedo => {
-                PortError::Unknown { what: "change", id: "last".to_owned() }
-            }
-            UndoError::Versions(error) => failed(&error),
-        })
+        report
+            .map(|report| as_told(record, report))
+            .map_err(|error| match error {
+                UndoError::UnknownCall(id) | UndoError::AlreadyUndone(id) => PortError::Unknown {
+                    what: "change by call",
+                    id,
+                },
+                UndoError::UnchangedFile(path) => PortError::Unknown {
+                    what: "change of",
+                    id: path.display().to_string(),
+                },
+                UndoError::NothingToUndo | UndoError::NothingToRedo => PortError::Unknown {
+                    what: "change",
+                    id: "last".to_owned(),
+                },
+                UndoError::Versions(error) => failed(&error),
+            })
     }
 }
 
@@ -231,11 +270,18 @@ fn as_told(record: &ChangeRecord, report: Report) -> UndoReport {
         let folder_gone = is_folder(&path.before) && matches!(path.after, Ok(FileVersion::Absent));
         !(folder_gone || path.after.as_ref().is_ok_and(is_folder))
     });
-    UndoReport { tools, files: files.map(|path| as_told_file(record, path)).collect() }
+    UndoReport {
+        tools,
+        files: files.map(|path| as_told_file(record, path)).collect(),
+    }
 }
 
 fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
-    let TakenBack { path, before, after } = taken;
+    let TakenBack {
+        path,
+        before,
+        after,
+    } = taken;
     let outcome = match (before, &after) {
         (_, Err(conflict)) => UndoOutcome::Left(conflict.to_string()),
         (before, Ok(after)) if before == *after => UndoOutcome::Unchanged,
@@ -243,20 +289,36 @@ fn as_told_file(record: &ChangeRecord, taken: TakenBack) -> UndoneFile {
         (FileVersion::Absent, Ok(_)) => UndoOutcome::Recreated,
         (_, Ok(_)) => UndoOutcome::Restored,
     };
-    let content = |version: &FileVersion| record.content(version).ok().flatten().unwrap_or_default();
+    let content =
+        |version: &FileVersion| record.content(version).ok().flatten().unwrap_or_default();
     let after = after.unwrap_or(before);
-    let diff =
-        if before == after { None } else { unified_diff(("before undo", "now"), &content(&before), &content(&after)) };
+    let diff = if before == after {
+        None
+    } else {
+        unified_diff(("before undo", "now"), &content(&before), &content(&after))
+    };
     let state = match after {
         FileVersion::File { size, hash, .. } => {
-            let mtime_ns = path.symlink_metadata().map_or(0, |metadata| disk::stamp(&metadata).mtime_ns);
-            Some(FileState { size, mtime_ns, hash })
+            let mtime_ns = path
+                .symlink_metadata()
+                .map_or(0, |metadata| disk::stamp(&metadata).mtime_ns);
+            Some(FileState {
+                size,
+                mtime_ns,
+                hash,
+            })
         }
-        FileVersion::Absent | FileVersion::Link { .. } | FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => {
-            None
-        }
+        FileVersion::Absent
+        | FileVersion::Link { .. }
+        | FileVersion::Folder { .. }
+        | FileVersion::Unsaved { .. } => None,
     };
-    UndoneFile { path, outcome, diff: diff.unwrap_or_default(), state }
+    UndoneFile {
+        path,
+        outcome,
+        diff: diff.unwrap_or_default(),
+        state,
+    }
 }
 
 #[cfg(test)]
@@ -274,7 +336,11 @@ mod tests {
         // Where the versions would be kept there is a file.
         std::fs::write(base.join("versions"), "").unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions = Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
+        let versions = Arc::new(SqliteVersions::at(
+            &base.join("versions"),
+            &StoreConfig::default(),
+            clock,
+        ));
         let workspace = Workspace {
             root: base.clone(),
             extra: Vec::new(),
@@ -282,15 +348,25 @@ mod tests {
             spill: base.join("spill"),
             journal: base.join("journal"),
         };
-        let watch = Arc::new(Watch::new(versions, ConversationId::new("c"), workspace, &[]));
+        let watch = Arc::new(Watch::new(
+            versions,
+            ConversationId::new("c"),
+            workspace,
+            &[],
+        ));
         let message_id = MessageId::derived(ContentHash::of(b"m"));
-        let call = CallName { message_id, call_id: "1".to_owned(), tool: "tool".to_owned() };
+        let call = CallName {
+            message_id,
+            call_id: "1".to_owned(),
+            tool: "tool".to_owned(),
+        };
         let recorder = Arc::new(Recorder::new(watch, call));
         recorder.open().insert(base.join("a"));
         let watched = Box::new(Watched::begin(recorder, Access::Write).await);
         let output = watched.end(Envelope::success("Done.").into()).await;
         let text = output.envelope.text;
-        let wanted = "Done.\n[Undo may not cover this call: what it changed could not be recorded: ";
+        let wanted =
+            "Done.\n[Undo may not cover this call: what it changed could not be recorded: ";
         assert!(text.starts_with(wanted) && text.ends_with(".]"), "{text}");
     }
 }

@@ -1,7 +1,8 @@
 //! Scans a tree for what changed since it was last scanned.
 //!
-//! Invariant: after a scan, `known` is what the tree held, and every content it names is stored. A file is read only when its
-//! mode, size, times or inode are not those it had when it was last read. What is too large is watched but not saved.
+//! Invariant: after a scan, `known` is what the tree held, and every content it names is stored. A
+//! file is read only when its mode, size, times or inode are not those it had when it was last
+//! read. What is too large is watched but not saved.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,9 @@ use std::thread;
 
 use super::disk::{look, stamp};
 use super::walk::{PathKind, WalkedPath, walk};
-use crate::versions::{FileContent, FileStamp, FileVersion, KnownFile, SqliteVersions, TreeUpdate, VersionsError};
+use crate::versions::{
+    FileContent, FileStamp, FileVersion, KnownFile, SqliteVersions, TreeUpdate, VersionsError,
+};
 
 /// How much of a tree is looked at and saved.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +29,11 @@ pub struct ScanLimits {
 
 impl Default for ScanLimits {
     fn default() -> Self {
-        Self { file: 4 * 1024 * 1024, total: 512 * 1024 * 1024, paths: 300_000 }
+        Self {
+            file: 4 * 1024 * 1024,
+            total: 512 * 1024 * 1024,
+            paths: 300_000,
+        }
     }
 }
 
@@ -113,12 +120,16 @@ impl Tree {
 
     /// Paths whose content is not saved, with their sizes, largest first.
     pub fn unsaved(&self) -> Vec<(PathBuf, u64)> {
-        let unsaved = self.known.iter().filter_map(|(path, slot)| match slot.known.version {
-            FileVersion::Unsaved { size } => Some((self.root.join(path), size)),
-            FileVersion::Absent | FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Folder { .. } => {
-                None
-            }
-        });
+        let unsaved = self
+            .known
+            .iter()
+            .filter_map(|(path, slot)| match slot.known.version {
+                FileVersion::Unsaved { size } => Some((self.root.join(path), size)),
+                FileVersion::Absent
+                | FileVersion::File { .. }
+                | FileVersion::Link { .. }
+                | FileVersion::Folder { .. } => None,
+            });
         let mut unsaved: Vec<_> = unsaved.collect();
         unsaved.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         unsaved
@@ -138,7 +149,10 @@ impl Tree {
         if !self.loaded {
             self.load(versions)?;
         }
-        let mut pass = Pass { now: versions.file_time()?, ..Pass::default() };
+        let mut pass = Pass {
+            now: versions.file_time()?,
+            ..Pass::default()
+        };
         let walked = walk(&self.root, &self.skip, self.limits.paths);
         if walked.too_many {
             return Ok(Scanned::TooLarge);
@@ -147,7 +161,8 @@ impl Tree {
         let doubtful = self.note_unchanged(walked.found);
         self.read(versions, doubtful, &mut pass)?;
         let gone = self.take_gone(&walked.unreadable, &mut pass);
-        let rules_changed = self.excludes_changed() | pass.differences.iter().any(|one| is_ignore_file(&one.path));
+        let rules_changed =
+            self.excludes_changed() | pass.differences.iter().any(|one| is_ignore_file(&one.path));
         self.explain_appeared(&gone, rules_changed, &mut pass);
         self.since = pass.now;
         self.flush(versions, &mut pass)?;
@@ -169,7 +184,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Marks what is as it was, and gives the rest, smallest first: the limit is for as many files as possible.
+    /// Marks what is as it was, and gives the rest, smallest first: the limit is for as many files
+    /// as possible.
     fn note_unchanged(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
         let mut doubtful = Vec::new();
         for found in found {
@@ -178,7 +194,11 @@ impl Tree {
                 Some(_) | None => doubtful.push(found),
             }
         }
-        doubtful.sort_by(|one, other| one.size.cmp(&other.size).then_with(|| one.path.cmp(&other.path)));
+        doubtful.sort_by(|one, other| {
+            one.size
+                .cmp(&other.size)
+                .then_with(|| one.path.cmp(&other.path))
+        });
         doubtful
     }
 
@@ -192,7 +212,10 @@ impl Tree {
         let mut to_read = Vec::with_capacity(doubtful.len());
         let mut room = self.limits.total.saturating_sub(self.saved);
         for found in doubtful {
-            let own = self.known.get(&found.path).map_or(0, |slot| saved_bytes(slot.known.version));
+            let own = self
+                .known
+                .get(&found.path)
+                .map_or(0, |slot| saved_bytes(slot.known.version));
             let needs = found.size.saturating_sub(own);
             let worth_reading = match found.kind {
                 PathKind::File => found.size <= self.limits.file && needs <= room,
@@ -218,24 +241,41 @@ impl Tree {
                 pass.update.contents.push(content);
             }
             // A stamp that can be had again by a write in the same moment proves nothing.
-            let stamp = known.stamp.filter(|stamp| stamp.ctime_ns < pass.now || !known.version.is_saved());
+            let stamp = known
+                .stamp
+                .filter(|stamp| stamp.ctime_ns < pass.now || !known.version.is_saved());
             self.take(found, KnownFile { stamp, ..known }, pass);
-            if pass.packed > BATCH { self.flush(versions, pass) } else { Ok(()) }
+            if pass.packed > BATCH {
+                self.flush(versions, pass)
+            } else {
+                Ok(())
+            }
         })
     }
 
     /// Notes what a path holds.
     fn take(&mut self, found: WalkedPath, known: KnownFile, pass: &mut Pass) {
-        let old = self.known.insert(found.path.clone(), ScanSlot { known, scan: self.scan });
+        let old = self.known.insert(
+            found.path.clone(),
+            ScanSlot {
+                known,
+                scan: self.scan,
+            },
+        );
         self.saved += saved_bytes(known.version);
         pass.update.known.push((found.path.clone(), known));
         match old {
             Some(ScanSlot { known: old, .. }) => {
                 self.saved = self.saved.saturating_sub(saved_bytes(old.version));
-                let differs = old.version != known.version || !known.version.is_saved() && old.stamp != known.stamp;
+                let differs = old.version != known.version
+                    || !known.version.is_saved() && old.stamp != known.stamp;
                 if differs {
                     let (before, after) = (old.version, known.version);
-                    pass.differences.push(Difference { path: found.path, before, after });
+                    pass.differences.push(Difference {
+                        path: found.path,
+                        before,
+                        after,
+                    });
                 }
             }
             None => pass.appeared.push((found, known.version)),
@@ -246,14 +286,23 @@ impl Tree {
     fn take_gone(&mut self, unreadable: &[PathBuf], pass: &mut Pass) -> HashSet<(u64, u64)> {
         let scan = self.scan;
         let mut inodes = HashSet::new();
-        let missing = self.known.iter().filter(|(_, slot)| slot.scan != scan).map(|(path, _)| path.clone());
+        let missing = self
+            .known
+            .iter()
+            .filter(|(_, slot)| slot.scan != scan)
+            .map(|(path, _)| path.clone());
         for path in missing.collect::<Vec<_>>() {
-            if unreadable.iter().any(|unreadable| path.starts_with(unreadable)) {
+            if unreadable
+                .iter()
+                .any(|unreadable| path.starts_with(unreadable))
+            {
                 // Nobody knows; it is asked again by the next scan.
                 self.known.entry(path).and_modify(|slot| slot.scan = scan);
                 continue;
             }
-            let Some(ScanSlot { known, .. }) = self.known.remove(&path) else { continue };
+            let Some(ScanSlot { known, .. }) = self.known.remove(&path) else {
+                continue;
+            };
             self.saved = self.saved.saturating_sub(saved_bytes(known.version));
             pass.update.gone.push(path.clone());
             inodes.extend(known.stamp.map(|stamp| (stamp.device, stamp.inode)));
@@ -262,17 +311,23 @@ impl Tree {
             let after = seen.version;
             if after != known.version {
                 pass.update.contents.extend(seen.pack());
-                pass.differences.push(Difference { path, before: known.version, after });
+                pass.differences.push(Difference {
+                    path,
+                    before: known.version,
+                    after,
+                });
             }
         }
         inodes
     }
 
-    /// What was not known was not there, unless it was only ignored until now: then nobody knows what it held.
+    /// What was not known was not there, unless it was only ignored until now: then nobody knows
+    /// what it held.
     fn explain_appeared(&self, gone: &HashSet<(u64, u64)>, rules_changed: bool, pass: &mut Pass) {
         for (found, after) in std::mem::take(&mut pass.appeared) {
             let was_moved = gone.contains(&(found.stamp.device, found.stamp.inode));
-            let is_new = !rules_changed || was_moved || found.born.is_some_and(|born| born >= self.since);
+            let is_new =
+                !rules_changed || was_moved || found.born.is_some_and(|born| born >= self.since);
             let was_touched = found.stamp.ctime_ns >= self.since;
             let before = if is_new {
                 FileVersion::Absent
@@ -281,12 +336,21 @@ impl Tree {
             } else {
                 continue;
             };
-            pass.differences.push(Difference { path: found.path, before, after });
+            pass.differences.push(Difference {
+                path: found.path,
+                before,
+                after,
+            });
         }
     }
 
     fn excludes_changed(&mut self) -> bool {
-        let now = self.root.join(".git/info/exclude").symlink_metadata().ok().map(|metadata| stamp(&metadata));
+        let now = self
+            .root
+            .join(".git/info/exclude")
+            .symlink_metadata()
+            .ok()
+            .map(|metadata| stamp(&metadata));
         std::mem::replace(&mut self.excludes, now) != now
     }
 
@@ -304,20 +368,29 @@ impl Tree {
 fn unread(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
         PathKind::Folder => FileVersion::Folder { mode: found.mode },
-        PathKind::File | PathKind::Link | PathKind::Other => FileVersion::Unsaved { size: found.size },
+        PathKind::File | PathKind::Link | PathKind::Other => {
+            FileVersion::Unsaved { size: found.size }
+        }
     };
-    KnownFile { version, stamp: Some(found.stamp) }
+    KnownFile {
+        version,
+        stamp: Some(found.stamp),
+    }
 }
 
 fn saved_bytes(version: FileVersion) -> u64 {
     match version {
         FileVersion::File { size, .. } => size,
-        FileVersion::Absent | FileVersion::Link { .. } | FileVersion::Folder { .. } | FileVersion::Unsaved { .. } => 0,
+        FileVersion::Absent
+        | FileVersion::Link { .. }
+        | FileVersion::Folder { .. }
+        | FileVersion::Unsaved { .. } => 0,
     }
 }
 
 fn is_ignore_file(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == ".gitignore" || name == ".ignore")
+    path.file_name()
+        .is_some_and(|name| name == ".gitignore" || name == ".ignore")
 }
 
 /// Reads files on several threads; `take` gets each with what it holds, in no order.
@@ -327,7 +400,9 @@ fn read_all(
     to_read: Vec<WalkedPath>,
     mut take: impl FnMut(WalkedPath, KnownFile, Option<FileContent>) -> Result<(), VersionsError>,
 ) -> Result<(), VersionsError> {
-    let threads = thread::available_parallelism().map_or(1, |count| count.get().min(4)).min(to_read.len());
+    let threads = thread::available_parallelism()
+        .map_or(1, |count| count.get().min(4))
+        .min(to_read.len());
     let next = AtomicUsize::new(0);
     let paths: Vec<PathBuf> = to_read.iter().map(|found| root.join(&found.path)).collect();
     let mut waiting: Vec<Option<WalkedPath>> = to_read.into_iter().map(Some).collect();
@@ -341,7 +416,10 @@ fn read_all(
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = paths.get(index) else { return };
                     let seen = look(path, largest);
-                    let known = KnownFile { version: seen.version, stamp: seen.stamp };
+                    let known = KnownFile {
+                        version: seen.version,
+                        stamp: seen.stamp,
+                    };
                     if tell.send((index, known, seen.pack())).is_err() {
                         return;
                     }

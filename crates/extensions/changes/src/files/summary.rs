@@ -1,6 +1,8 @@
-//! The change record as it is shown and exported: what became of each file, and what each step did, in order.
+//! The change record as it is shown and exported: what became of each file, and what each step did,
+//! in order.
 //!
-//! Invariant: a path is listed once, and only if it holds something else than when the conversation began.
+//! Invariant: a path is listed once, and only if it holds something else than when the conversation
+//! began.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -61,7 +63,8 @@ pub struct StepSummary {
 /// The change record of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangesSummary {
-    /// What became of each path since the conversation began. A file added by it stays added, whatever happened to it since.
+    /// What became of each path since the conversation began. A file added by it stays added,
+    /// whatever happened to it since.
     pub files: Vec<FileSummary>,
     /// What each step did, in order.
     pub steps: Vec<StepSummary>,
@@ -83,7 +86,10 @@ pub(super) fn summarise(steps: &[FileStep]) -> ChangesSummary {
             origins.insert(to.to_owned(), origin);
         }
         for change in &step.changes {
-            let span = spans.entry(change.path.clone()).or_insert(Span { before: change.before, after: None });
+            let span = spans.entry(change.path.clone()).or_insert(Span {
+                before: change.before,
+                after: None,
+            });
             span.after = change.after;
         }
     }
@@ -94,16 +100,31 @@ pub(super) fn summarise(steps: &[FileStep]) -> ChangesSummary {
         at: step.at,
         taken_back: active(steps, step).is_empty(),
         files: files_of(
-            step.changes
-                .iter()
-                .map(|change| (change.path.clone(), Span { before: change.before, after: change.after })),
-            &moves(&step.changes).into_iter().map(|(from, to)| (to.to_owned(), from.to_owned())).collect(),
+            step.changes.iter().map(|change| {
+                (
+                    change.path.clone(),
+                    Span {
+                        before: change.before,
+                        after: change.after,
+                    },
+                )
+            }),
+            &moves(&step.changes)
+                .into_iter()
+                .map(|(from, to)| (to.to_owned(), from.to_owned()))
+                .collect(),
         ),
     };
-    ChangesSummary { files: files_of(spans, &origins), steps: steps.iter().map(summary).collect() }
+    ChangesSummary {
+        files: files_of(spans, &origins),
+        steps: steps.iter().map(summary).collect(),
+    }
 }
 
-fn files_of(spans: impl IntoIterator<Item = (PathBuf, Span)>, origins: &HashMap<PathBuf, PathBuf>) -> Vec<FileSummary> {
+fn files_of(
+    spans: impl IntoIterator<Item = (PathBuf, Span)>,
+    origins: &HashMap<PathBuf, PathBuf>,
+) -> Vec<FileSummary> {
     let mut files: BTreeMap<PathBuf, FileSummary> = BTreeMap::new();
     for (path, Span { before, after }) in spans {
         let kind = match (before, after) {
@@ -112,10 +133,20 @@ fn files_of(spans: impl IntoIterator<Item = (PathBuf, Span)>, origins: &HashMap<
             (_, Some(FileVersion::Absent)) => SummaryKind::Deleted,
             (_, _) => SummaryKind::Modified,
         };
-        files.insert(path.clone(), FileSummary { path, kind, before, after });
+        files.insert(
+            path.clone(),
+            FileSummary {
+                path,
+                kind,
+                before,
+                after,
+            },
+        );
     }
     for (to, from) in origins {
-        let is = |path: &Path, kind: &SummaryKind| files.get(path).is_some_and(|file| file.kind == *kind);
+        let is = |path: &Path, kind: &SummaryKind| {
+            files.get(path).is_some_and(|file| file.kind == *kind)
+        };
         if is(to, &SummaryKind::Added)
             && is(from, &SummaryKind::Deleted)
             && let Some(gone) = files.remove(from)
@@ -138,34 +169,64 @@ fn files_of(spans: impl IntoIterator<Item = (PathBuf, Span)>, origins: &HashMap<
 fn is_folder(file: &FileSummary) -> bool {
     let folder = |version: &FileVersion| matches!(version, FileVersion::Folder { .. });
     let nothing = |version: &FileVersion| matches!(version, FileVersion::Absent);
-    (folder(&file.before) || nothing(&file.before)) && file.after.is_none_or(|after| folder(&after) || nothing(&after))
+    (folder(&file.before) || nothing(&file.before))
+        && file
+            .after
+            .is_none_or(|after| folder(&after) || nothing(&after))
 }
 
 /// The files of one step that went at one path and came at another, unchanged.
 fn moves(changes: &[PathChange]) -> Vec<(&Path, &Path)> {
     let mut gone: HashMap<_, Vec<&Path>> = HashMap::new();
     for change in changes {
-        if let (FileVersion::File { hash, size: 1.., .. }, Some(FileVersion::Absent)) = (change.before, change.after) {
+        if let (
+            FileVersion::File {
+                hash, size: 1.., ..
+            },
+            Some(FileVersion::Absent),
+        ) = (change.before, change.after)
+        {
             gone.entry(hash).or_default().push(&change.path);
         }
     }
     let mut moves = Vec::new();
     for change in changes {
-        let (FileVersion::Absent, Some(FileVersion::File { hash, .. })) = (change.before, change.after) else {
+        let (FileVersion::Absent, Some(FileVersion::File { hash, .. })) =
+            (change.before, change.after)
+        else {
             continue;
         };
-        let Some(candidates) = gone.get_mut(&hash).filter(|candidates| !candidates.is_empty()) else { continue };
-        let same_name = candidates.iter().position(|from| from.file_name() == change.path.file_name());
-        moves.push((candidates.remove(same_name.unwrap_or(0)), change.path.as_path()));
+        let Some(candidates) = gone
+            .get_mut(&hash)
+            .filter(|candidates| !candidates.is_empty())
+        else {
+            continue;
+        };
+        let same_name = candidates
+            .iter()
+            .position(|from| from.file_name() == change.path.file_name());
+        moves.push((
+            candidates.remove(same_name.unwrap_or(0)),
+            change.path.as_path(),
+        ));
     }
     moves
 }
 
 /// The difference of two contents as people and programs know it; none when either is not text.
 pub fn unified_diff(names: (&str, &str), before: &[u8], after: &[u8]) -> Option<String> {
-    let text = |bytes| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    let text = |bytes| {
+        std::str::from_utf8(bytes)
+            .ok()
+            .filter(|text| !text.contains('\0'))
+    };
     let (before, after) = (text(before)?, text(after)?);
-    Some(TextDiff::from_lines(before, after).unified_diff().header(names.0, names.1).to_string())
+    Some(
+        TextDiff::from_lines(before, after)
+            .unified_diff()
+            .header(names.0, names.1)
+            .to_string(),
+    )
 }
 
 #[cfg(test)]

@@ -21,12 +21,24 @@ fn an_edit_is_taken_back_and_brought_back() {
     });
     let after = desk.snapshot();
     let report = desk.undo(&Target::LastCall);
-    assert!(report.is_clean() && report.calls[0].call_id == "1", "{report:?}");
+    assert!(
+        report.is_clean() && report.calls[0].call_id == "1",
+        "{report:?}"
+    );
     assert_eq!(desk.snapshot(), before, "the folders went too");
-    assert!(matches!(desk.record().undo(&Target::LastCall, None, Mode::Apply), Err(UndoError::NothingToUndo)));
+    assert!(matches!(
+        desk.record().undo(&Target::LastCall, None, Mode::Apply),
+        Err(UndoError::NothingToUndo)
+    ));
     let report = desk.redo();
-    assert_eq!((desk.snapshot(), report.calls[0].call_id.as_str()), (after.clone(), "1"));
-    assert!(matches!(desk.record().redo(Mode::Apply), Err(UndoError::NothingToRedo)));
+    assert_eq!(
+        (desk.snapshot(), report.calls[0].call_id.as_str()),
+        (after.clone(), "1")
+    );
+    assert!(matches!(
+        desk.record().redo(Mode::Apply),
+        Err(UndoError::NothingToRedo)
+    ));
     desk.undo(&Target::Session);
     assert_eq!(desk.snapshot(), before);
     desk.redo();
@@ -51,7 +63,11 @@ fn a_command_is_taken_back_with_modes_links_and_folders() {
         desk.write("link/is/a/folder", "now");
         fs::write(desk.path("empty"), "a file now").unwrap();
     });
-    let told: Vec<_> = found.changes.iter().map(|change| (desk.name(&change.path), change.kind)).collect();
+    let told: Vec<_> = found
+        .changes
+        .iter()
+        .map(|change| (desk.name(&change.path), change.kind))
+        .collect();
     assert_eq!(
         told,
         [
@@ -85,9 +101,15 @@ fn what_someone_else_changed_since_is_left_and_named_and_the_rest_is_taken_back(
     let conflicts = desk.conflicts(&report);
     assert_eq!(
         conflicts,
-        [("created".into(), Conflict::ChangedByOthers), ("theirs".into(), Conflict::ChangedByOthers)]
+        [
+            ("created".into(), Conflict::ChangedByOthers),
+            ("theirs".into(), Conflict::ChangedByOthers)
+        ]
     );
-    assert_eq!(["mine", "theirs", "created"].map(|name| desk.read(name)), ["old", "theirs", "theirs too"]);
+    assert_eq!(
+        ["mine", "theirs", "created"].map(|name| desk.read(name)),
+        ["old", "theirs", "theirs too"]
+    );
     // Put back as haft left it, the rest can be taken back too.
     desk.write("theirs", "new");
     assert_eq!(desk.undo(&Target::LastCall).paths.len(), 2);
@@ -119,20 +141,34 @@ fn an_earlier_call_is_taken_back_under_later_ones() {
         lines.join("\n") + "\n"
     };
     desk.write("a", &lines(&[]));
-    desk.edit("first", &["a"], |desk| desk.write("a", &lines(&[(2, "FIRST")])));
-    desk.edit("second", &["a"], |desk| desk.write("a", &lines(&[(2, "FIRST"), (8, "SECOND")])));
+    desk.edit("first", &["a"], |desk| {
+        desk.write("a", &lines(&[(2, "FIRST")]))
+    });
+    desk.edit("second", &["a"], |desk| {
+        desk.write("a", &lines(&[(2, "FIRST"), (8, "SECOND")]))
+    });
     let both = desk.snapshot();
     assert!(desk.undo(&Target::Call("first".into())).is_clean());
     assert_eq!(desk.read("a"), lines(&[(8, "SECOND")]));
-    desk.edit("third", &["a"], |desk| desk.write("a", &lines(&[(5, "THIRD"), (8, "SECOND")])));
+    desk.edit("third", &["a"], |desk| {
+        desk.write("a", &lines(&[(5, "THIRD"), (8, "SECOND")]))
+    });
     assert!(desk.redo().is_clean(), "also under a later one");
-    assert_eq!(desk.read("a"), lines(&[(2, "FIRST"), (5, "THIRD"), (8, "SECOND")]));
+    assert_eq!(
+        desk.read("a"),
+        lines(&[(2, "FIRST"), (5, "THIRD"), (8, "SECOND")])
+    );
     assert!(desk.undo(&Target::Call("third".into())).is_clean());
     assert_eq!(desk.snapshot(), both);
 
-    desk.edit("fourth", &["a"], |desk| desk.write("a", &lines(&[(2, "FOURTH"), (8, "SECOND")])));
+    desk.edit("fourth", &["a"], |desk| {
+        desk.write("a", &lines(&[(2, "FOURTH"), (8, "SECOND")]))
+    });
     let report = desk.undo(&Target::Call("first".into()));
-    let later = Conflict::ChangedLater { tool: "tool".into(), call_id: "fourth".into() };
+    let later = Conflict::ChangedLater {
+        tool: "tool".into(),
+        call_id: "fourth".into(),
+    };
     assert_eq!(desk.conflicts(&report), [("a".into(), later)]);
     assert!(desk.undo(&Target::Session).is_clean());
     assert_eq!(desk.read("a"), lines(&[]));
@@ -162,15 +198,25 @@ fn one_message_or_one_file_is_taken_back() {
     }
     let everything = desk.snapshot();
     desk.undo(&Target::File(desk.path("dir2/f")));
-    assert!(!desk.path("dir2").exists() && desk.read("all") == "4", "only that file, with its folder");
+    assert!(
+        !desk.path("dir2").exists() && desk.read("all") == "4",
+        "only that file, with its folder"
+    );
     desk.redo();
     assert_eq!(desk.snapshot(), everything);
     desk.undo(&Target::File(desk.path("all")));
-    assert_eq!((desk.read("all"), desk.read("dir4/f")), ("3".to_owned(), "4".to_owned()));
+    assert_eq!(
+        (desk.read("all"), desk.read("dir4/f")),
+        ("3".to_owned(), "4".to_owned())
+    );
     desk.undo(&Target::Messages(vec![Desk::message(2)]));
     assert_eq!(desk.read("all"), "1");
-    assert!(desk.path("dir1/f").exists() && !desk.path("dir2").exists() && desk.path("dir4/f").exists());
-    let nobody = desk.record().undo(&Target::File(desk.path("nobody")), None, Mode::Apply);
+    assert!(
+        desk.path("dir1/f").exists() && !desk.path("dir2").exists() && desk.path("dir4/f").exists()
+    );
+    let nobody = desk
+        .record()
+        .undo(&Target::File(desk.path("nobody")), None, Mode::Apply);
     assert!(matches!(nobody, Err(UndoError::UnchangedFile(_))));
 }
 
@@ -178,7 +224,10 @@ fn one_message_or_one_file_is_taken_back() {
 fn calls_are_named_and_those_that_cannot_be_found_are_told_apart() {
     let desk = Desk::new();
     desk.edit("1", &["a"], |desk| desk.write("a", "a"));
-    let undo = |id: &str| desk.record().undo(&Target::Call(id.into()), None, Mode::Apply);
+    let undo = |id: &str| {
+        desk.record()
+            .undo(&Target::Call(id.into()), None, Mode::Apply)
+    };
     assert!(matches!(undo("2"), Err(UndoError::UnknownCall(_))));
     undo("1").unwrap();
     assert!(matches!(undo("1"), Err(UndoError::AlreadyUndone(_))));
@@ -189,7 +238,10 @@ fn a_dry_run_says_the_same_and_does_nothing() {
     let desk = Desk::new();
     desk.edit("1", &["a"], |desk| desk.write("a", "a"));
     let before = desk.snapshot();
-    let said = desk.record().undo(&Target::LastCall, None, Mode::DryRun).unwrap();
+    let said = desk
+        .record()
+        .undo(&Target::LastCall, None, Mode::DryRun)
+        .unwrap();
     assert_eq!(desk.snapshot(), before);
     assert_eq!(desk.undo(&Target::LastCall), said);
     assert!(!desk.path("a").exists());
@@ -205,7 +257,10 @@ fn a_folder_that_became_a_link_leads_nowhere() {
     symlink(outside.path().join("folder"), desk.path("folder")).unwrap();
     let report = desk.undo(&Target::LastCall);
     assert_eq!(desk.conflicts(&report).len(), 2, "{report:?}");
-    assert_eq!(fs::read_to_string(outside.path().join("folder/a")).unwrap(), "new");
+    assert_eq!(
+        fs::read_to_string(outside.path().join("folder/a")).unwrap(),
+        "new"
+    );
 }
 
 #[test]
@@ -215,7 +270,11 @@ fn a_change_nobody_saw_the_end_of_is_not_guessed_at() {
     desk.write("b", "old");
     desk.killed_edit("1", &["a", "b"], |desk| desk.write("a", "half done"));
     let report = desk.undo(&Target::LastCall);
-    assert_eq!(desk.conflicts(&report), [("a".into(), Conflict::Uncertain)], "`b` was never changed");
+    assert_eq!(
+        desk.conflicts(&report),
+        [("a".into(), Conflict::Uncertain)],
+        "`b` was never changed"
+    );
     assert_eq!(desk.read("a"), "half done");
 }
 
@@ -247,8 +306,14 @@ fn what_was_too_large_to_save_is_named() {
         ]
     );
     let report = desk.undo(&Target::LastCall);
-    assert_eq!(desk.conflicts(&report), [("large".into(), Conflict::Unsaved)]);
-    assert_eq!((desk.read("large"), desk.read("small")), ("gone".to_owned(), "old".to_owned()));
+    assert_eq!(
+        desk.conflicts(&report),
+        [("large".into(), Conflict::Unsaved)]
+    );
+    assert_eq!(
+        (desk.read("large"), desk.read("small")),
+        ("gone".to_owned(), "old".to_owned())
+    );
     assert_eq!(desk.command("2", |_| {}).notes, [""; 0], "once is enough");
 }
 
@@ -267,7 +332,12 @@ fn an_undo_that_was_killed_is_finished_later() {
         desk.undo_killed_after(killed_after);
         let half = desk.snapshot();
         for (name, held) in &half {
-            let old_or_new = ["file 644 old", "file 644 new", "folder 755", "file 644 a file in its place"];
+            let old_or_new = [
+                "file 644 old",
+                "file 644 new",
+                "folder 755",
+                "file 644 a file in its place",
+            ];
             assert!(old_or_new.contains(&held.as_str()), "{name}: {held}");
         }
         desk.record().recover().unwrap();
@@ -289,10 +359,16 @@ fn finishing_a_killed_undo_leaves_what_others_changed_meanwhile() {
     desk.undo_killed_after(0);
     desk.write("b", "theirs");
     desk.record().recover().unwrap();
-    assert_eq!((desk.read("a"), desk.read("b")), ("old".to_owned(), "theirs".to_owned()));
+    assert_eq!(
+        (desk.read("a"), desk.read("b")),
+        ("old".to_owned(), "theirs".to_owned())
+    );
     let steps = desk.record().steps().unwrap();
     assert!(steps.iter().all(|step| step.done));
-    let open: Vec<_> = active(&steps, &steps[0]).iter().map(|change| desk.name(&change.path)).collect();
+    let open: Vec<_> = active(&steps, &steps[0])
+        .iter()
+        .map(|change| desk.name(&change.path))
+        .collect();
     assert_eq!(open, ["b"], "only what was taken back counts as taken back");
 }
 

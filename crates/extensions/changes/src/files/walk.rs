@@ -40,7 +40,10 @@ impl WalkedPath {
             kind if kind.is_dir() => PathKind::Folder,
             _ => PathKind::Other,
         };
-        let born = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let born = metadata
+            .created()
+            .ok()
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Self {
             path,
             kind,
@@ -61,7 +64,9 @@ impl WalkedPath {
                 same && self.kind == PathKind::File && (self.mode, self.size) == (mode, size)
             }
             FileVersion::Link { .. } => same && self.kind == PathKind::Link,
-            FileVersion::Unsaved { size } => same && self.kind != PathKind::Folder && self.size == size,
+            FileVersion::Unsaved { size } => {
+                same && self.kind != PathKind::Folder && self.size == size
+            }
         }
     }
 }
@@ -76,12 +81,16 @@ pub(super) struct Walked {
     pub(super) too_many: bool,
 }
 
-/// Walks the tree at `root`: what its ignore files leave, without `.git`, other file systems and the folders in `skip`.
+/// Walks the tree at `root`: what its ignore files leave, without `.git`, other file systems and
+/// the folders in `skip`.
 pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
     let all = Mutex::new(Walked::default());
     let (count, full) = (AtomicUsize::new(0), AtomicBool::new(false));
     builder(root, skip).build_parallel().run(|| {
-        let mut collector = Collector { own: Walked::default(), all: &all };
+        let mut collector = Collector {
+            own: Walked::default(),
+            all: &all,
+        };
         let (count, full) = (&count, &full);
         Box::new(move |entry| {
             if count.fetch_add(1, Ordering::Relaxed) > most {
@@ -100,8 +109,14 @@ pub(super) fn walk(root: &Path, skip: &Arc<[PathBuf]>, most: usize) -> Walked {
 fn builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
     let skip = Arc::clone(skip);
     let mut builder = WalkBuilder::new(root);
-    // The same rules as `list_files`, but hidden files count and nothing outside the tree has a say.
-    builder.require_git(false).git_global(false).parents(false).hidden(false).follow_links(false);
+    // The same rules as `list_files`, but hidden files count and nothing outside the tree has a
+    // say.
+    builder
+        .require_git(false)
+        .git_global(false)
+        .parents(false)
+        .hidden(false)
+        .follow_links(false);
     builder.same_file_system(true);
     builder.threads(thread::available_parallelism().map_or(1, |count| count.get().min(8)));
     builder.filter_entry(move |entry| {
@@ -121,11 +136,18 @@ impl Collector<'_> {
         let unreadable = match entry {
             Ok(entry) if entry.depth() == 0 => return,
             Ok(entry) => match (entry.path().strip_prefix(root), entry.metadata()) {
-                (Ok(path), Ok(metadata)) => return self.own.found.push(WalkedPath::new(path.to_owned(), &metadata)),
+                (Ok(path), Ok(metadata)) => {
+                    return self
+                        .own
+                        .found
+                        .push(WalkedPath::new(path.to_owned(), &metadata));
+                }
                 (Ok(path), Err(_)) => Some(path.to_owned()),
                 (Err(_), _) => None,
             },
-            Err(error) => path_of(&error).and_then(|path| path.strip_prefix(root).ok()).map(Path::to_owned),
+            Err(error) => path_of(&error)
+                .and_then(|path| path.strip_prefix(root).ok())
+                .map(Path::to_owned),
         };
         self.own.unreadable.extend(unreadable);
     }
@@ -142,7 +164,9 @@ impl Drop for Collector<'_> {
 fn path_of(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            path_of(err)
+        }
         _ => None,
     }
 }

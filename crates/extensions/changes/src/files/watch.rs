@@ -1,7 +1,7 @@
 //! What commands change: a scan of the workspace before and after each.
 //!
-//! Invariant: a change is recorded as a call's only if it happened while that call ran. What a scan before a command finds changed
-//! is somebody else's doing and is never taken back.
+//! Invariant: a change is recorded as a call's only if it happened while that call ran. What a scan
+//! before a command finds changed is somebody else's doing and is never taken back.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -50,7 +50,8 @@ pub(crate) struct CommandChanges {
 }
 
 impl Watch {
-    /// Watches a workspace for a conversation. Nothing is read or made before it is needed. `private` are folders of haft's own.
+    /// Watches a workspace for a conversation. Nothing is read or made before it is needed.
+    /// `private` are folders of haft's own.
     pub(crate) fn new(
         versions: Arc<SqliteVersions>,
         conversation: ConversationId,
@@ -59,14 +60,27 @@ impl Watch {
     ) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let skip: Arc<[PathBuf]> = private.iter().map(real).collect();
-        let roots: BTreeSet<&PathBuf> = [&workspace.root].into_iter().chain(&workspace.extra).collect();
-        let inside = |root: &Path| roots.iter().any(|other| *other != root && root.starts_with(other));
+        let roots: BTreeSet<&PathBuf> = [&workspace.root]
+            .into_iter()
+            .chain(&workspace.extra)
+            .collect();
+        let inside = |root: &Path| {
+            roots
+                .iter()
+                .any(|other| *other != root && root.starts_with(other))
+        };
         let trees = roots.iter().filter(|root| !inside(root));
-        let trees = trees.map(|root| Tree::new(root, ScanLimits::default(), Arc::clone(&skip))).collect();
+        let trees = trees
+            .map(|root| Tree::new(root, ScanLimits::default(), Arc::clone(&skip)))
+            .collect();
         Self {
             record: ChangeRecord::new(versions, conversation),
             workspace,
-            trees: Mutex::new(Trees { all: trees, given_up: None, noted: false }),
+            trees: Mutex::new(Trees {
+                all: trees,
+                given_up: None,
+                noted: false,
+            }),
             live: Mutex::default(),
         }
     }
@@ -110,7 +124,10 @@ impl Watch {
         }
         let mut differences = Vec::new();
         for tree in &mut trees.all {
-            match tree.scan(self.versions()).map_err(|error| error.to_string())? {
+            match tree
+                .scan(self.versions())
+                .map_err(|error| error.to_string())?
+            {
                 Scanned::Changed(changed) => differences.extend(changed),
                 Scanned::TooLarge => {
                     let why = too_large(tree);
@@ -130,33 +147,54 @@ impl Watch {
             Before::Unknown(why) => {
                 // Said once: it will be the same for every command.
                 if !std::mem::replace(&mut self.trees().noted, true) {
-                    found.notes.push(format!("[Undo does not cover commands: {why}.]"));
+                    found
+                        .notes
+                        .push(format!("[Undo does not cover commands: {why}.]"));
                 }
                 return found;
             }
         };
         found.notes.extend(self.say_unsaved_once());
         if let Err(why) = self.record_changes(call, since, &mut found) {
-            found.notes.push(format!("[Undo does not cover this command: {why}.]"));
+            found
+                .notes
+                .push(format!("[Undo does not cover this command: {why}.]"));
         }
         found
     }
 
-    fn record_changes(&self, call: &CallName, since: StepId, found: &mut CommandChanges) -> Result<(), String> {
+    fn record_changes(
+        &self,
+        call: &CallName,
+        since: StepId,
+        found: &mut CommandChanges,
+    ) -> Result<(), String> {
         let message = |error: VersionsError| error.to_string();
         let mut differences = self.scan()?;
         if differences.is_empty() {
             return Ok(());
         }
-        let rows: Vec<_> = differences.iter().map(|one| (one.path.clone(), one.before, one.after)).collect();
-        let recorded = self.versions().record(&self.record.conversation, call, since, &rows).map_err(message)?;
+        let rows: Vec<_> = differences
+            .iter()
+            .map(|one| (one.path.clone(), one.before, one.after))
+            .collect();
+        let recorded = self
+            .versions()
+            .record(&self.record.conversation, call, since, &rows)
+            .map_err(message)?;
         let recorded: BTreeSet<_> = recorded.into_iter().collect();
         differences.retain(|one| recorded.contains(&one.path));
         found.changes = differences.iter().filter_map(file_change).collect();
-        let lost: Vec<_> = differences.iter().filter(|one| !one.before.is_saved()).map(|one| &one.path).collect();
+        let lost: Vec<_> = differences
+            .iter()
+            .filter(|one| !one.before.is_saved())
+            .map(|one| &one.path)
+            .collect();
         if !lost.is_empty() {
             let names = names(lost.iter().map(|path| self.workspace.display(path)));
-            found.notes.push(format!("[Changed without having been saved, so that undo cannot bring back: {names}.]"));
+            found.notes.push(format!(
+                "[Changed without having been saved, so that undo cannot bring back: {names}.]"
+            ));
         }
         self.versions().trim().map_err(message)
     }
@@ -170,15 +208,25 @@ impl Watch {
         if unsaved.is_empty() {
             return None;
         }
-        let shown = unsaved.iter().map(|(path, size)| format!("{} ({})", self.workspace.display(path), bytes(*size)));
-        Some(format!("[Undo of commands does not cover files that are too large or unreadable: {}.]", names(shown)))
+        let shown = unsaved
+            .iter()
+            .map(|(path, size)| format!("{} ({})", self.workspace.display(path), bytes(*size)));
+        Some(format!(
+            "[Undo of commands does not cover files that are too large or unreadable: {}.]",
+            names(shown)
+        ))
     }
 }
 
 /// The first of these names, and how many more there are.
 fn names(all: impl Iterator<Item = String>) -> String {
     let all: Vec<_> = all.collect();
-    let mut text = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let mut text = all
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
     if all.len() > NAMED {
         // Writing to a String cannot fail.
         let _ = write!(text, " and {} more", all.len() - NAMED);
@@ -187,7 +235,11 @@ fn names(all: impl Iterator<Item = String>) -> String {
 }
 
 fn too_large(tree: &Tree) -> String {
-    format!("`{}` has more than {} files and folders", tree.root().display(), ScanLimits::default().paths)
+    format!(
+        "`{}` has more than {} files and folders",
+        tree.root().display(),
+        ScanLimits::default().paths
+    )
 }
 
 pub(super) fn bytes(size: u64) -> String {
@@ -210,5 +262,8 @@ fn file_change(difference: &Difference) -> Option<FileChange> {
         (true, false) => ChangeKind::Deleted,
         (true, true) => ChangeKind::Modified,
     };
-    Some(FileChange { path: difference.path.clone(), kind })
+    Some(FileChange {
+        path: difference.path.clone(),
+        kind,
+    })
 }

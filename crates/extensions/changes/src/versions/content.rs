@@ -22,10 +22,22 @@ impl FileContent {
     /// Packs these bytes.
     pub fn pack(hash: ContentHash, bytes: Vec<u8>) -> Self {
         let size = bytes.len();
-        let packed = (size >= SMALLEST).then(|| zstd::bulk::compress(&bytes, LEVEL).ok()).flatten();
+        let packed = (size >= SMALLEST)
+            .then(|| zstd::bulk::compress(&bytes, LEVEL).ok())
+            .flatten();
         match packed.filter(|packed| packed.len() < size / 10 * 9) {
-            Some(bytes) => Self { hash, size, zstd: true, bytes },
-            None => Self { hash, size, zstd: false, bytes },
+            Some(bytes) => Self {
+                hash,
+                size,
+                zstd: true,
+                bytes,
+            },
+            None => Self {
+                hash,
+                size,
+                zstd: false,
+                bytes,
+            },
         }
     }
 
@@ -57,20 +69,29 @@ pub(super) enum Unreadable {
     Damaged,
 }
 
-pub(super) fn read(connection: &Connection, hash: ContentHash) -> Result<Result<Vec<u8>, Unreadable>, SqliteFailure> {
+pub(super) fn read(
+    connection: &Connection,
+    hash: ContentHash,
+) -> Result<Result<Vec<u8>, Unreadable>, SqliteFailure> {
     let found: Option<(i64, bool, Vec<u8>)> = connection
         .prepare_cached("SELECT size, zstd, bytes FROM contents WHERE hash = ?1")?
         .query_row([&hash.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    let Some((size, zstd, bytes)) = found else { return Ok(Err(Unreadable::Gone)) };
+    let Some((size, zstd, bytes)) = found else {
+        return Ok(Err(Unreadable::Gone));
+    };
     let bytes = match usize::try_from(size) {
         Ok(size) if zstd => zstd::bulk::decompress(&bytes, size).ok(),
         Ok(_) => Some(bytes),
         Err(_) => None,
     };
-    Ok(bytes.filter(|bytes| ContentHash::of(bytes) == hash).ok_or(Unreadable::Damaged))
+    Ok(bytes
+        .filter(|bytes| ContentHash::of(bytes) == hash)
+        .ok_or(Unreadable::Damaged))
 }
 
 pub(super) fn is_stored(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFailure> {
-    Ok(connection.prepare_cached("SELECT 1 FROM contents WHERE hash = ?1")?.exists([&hash.0])?)
+    Ok(connection
+        .prepare_cached("SELECT 1 FROM contents WHERE hash = ?1")?
+        .exists([&hash.0])?)
 }

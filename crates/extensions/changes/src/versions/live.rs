@@ -1,4 +1,5 @@
-//! Who is at work: a lock on a file for every conversation and tree in use, which a killed process gives up too.
+//! Who is at work: a lock on a file for every conversation and tree in use, which a killed process
+//! gives up too.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -19,7 +20,9 @@ impl LiveUse<'_> {
             Self::Conversation(id) => ("conversation", id.as_bytes()),
             Self::Tree(root) => ("tree", root),
         };
-        folder.join("live").join(format!("{kind}-{}", ContentHash::of(name)))
+        folder
+            .join("live")
+            .join(format!("{kind}-{}", ContentHash::of(name)))
     }
 }
 

@@ -1,7 +1,9 @@
-//! The record of what calls changed, and of what was taken back: steps, each with the paths it changed.
+//! The record of what calls changed, and of what was taken back: steps, each with the paths it
+//! changed.
 //!
-//! Invariant: steps are only added, in the order they happened. What a step did to a path is a row that is written once; later
-//! only how the path was left, and who took the change back, is filled in. A row names no content that is not stored.
+//! Invariant: steps are only added, in the order they happened. What a step did to a path is a row
+//! that is written once; later only how the path was left, and who took the change back, is filled
+//! in. A row names no content that is not stored.
 
 use std::path::{Path, PathBuf};
 
@@ -134,13 +136,18 @@ fn add(
 /// The version, if its content is there; one that lost its content cannot be brought back.
 fn stored(connection: &Connection, version: FileVersion) -> Result<FileVersion, SqliteFailure> {
     Ok(match version {
-        FileVersion::File { hash, size, .. } if !content::is_stored(connection, hash)? => FileVersion::Unsaved { size },
-        FileVersion::Link { hash } if !content::is_stored(connection, hash)? => FileVersion::Unsaved { size: 0 },
+        FileVersion::File { hash, size, .. } if !content::is_stored(connection, hash)? => {
+            FileVersion::Unsaved { size }
+        }
+        FileVersion::Link { hash } if !content::is_stored(connection, hash)? => {
+            FileVersion::Unsaved { size: 0 }
+        }
         version => version,
     })
 }
 
-/// Notes what paths hold before a call changes them. A path the call has saved already keeps its first version.
+/// Notes what paths hold before a call changes them. A path the call has saved already keeps its
+/// first version.
 pub(super) fn save(
     connection: &Connection,
     conversation: &ConversationId,
@@ -150,7 +157,8 @@ pub(super) fn save(
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
     let step = step_of(connection, conversation, call, now)?;
-    let statement = "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash)
+    let statement =
+        "INSERT INTO changes (step, path, before_kind, before_mode, before_size, before_hash)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (step, path) DO NOTHING";
     note_versions(connection, step, statement, before, contents)
 }
@@ -165,7 +173,8 @@ pub(super) fn changed(
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
     let step = step_of(connection, conversation, call, now)?;
-    let statement = "UPDATE changes SET after_kind = ?3, after_mode = ?4, after_size = ?5, after_hash = ?6
+    let statement =
+        "UPDATE changes SET after_kind = ?3, after_mode = ?4, after_size = ?5, after_hash = ?6
                      WHERE step = ?1 AND path = ?2";
     note_versions(connection, step, statement, after, contents)?;
     forget_unchanged(connection, step)
@@ -178,11 +187,20 @@ fn note_versions(
     versions: &[(PathBuf, FileVersion)],
     contents: &[FileContent],
 ) -> Result<(), SqliteFailure> {
-    contents.iter().try_for_each(|content| content.insert(connection))?;
+    contents
+        .iter()
+        .try_for_each(|content| content.insert(connection))?;
     let mut statement = connection.prepare_cached(statement)?;
     for (path, version) in versions {
         let columns = stored(connection, *version)?.columns();
-        statement.execute((step, path_bytes(path), columns.kind, columns.mode, columns.size, columns.hash))?;
+        statement.execute((
+            step,
+            path_bytes(path),
+            columns.kind,
+            columns.mode,
+            columns.size,
+            columns.hash,
+        ))?;
     }
     Ok(())
 }
@@ -200,8 +218,8 @@ fn forget_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFail
     Ok(())
 }
 
-/// Notes what a call did to paths that were not saved one by one. A path another step of haft left so since `since` is that
-/// step's doing.
+/// Notes what a call did to paths that were not saved one by one. A path another step of haft left
+/// so since `since` is that step's doing.
 pub(super) fn record(
     connection: &Connection,
     conversation: &ConversationId,
@@ -226,7 +244,8 @@ pub(super) fn record(
     Ok(kept)
 }
 
-/// Notes what a path held before and after; `again` is what becomes of one that the step has already.
+/// Notes what a path held before and after; `again` is what becomes of one that the step has
+/// already.
 fn insert(
     connection: &Connection,
     step: i64,
@@ -275,13 +294,17 @@ fn is_of_another(
 
 /// The newest step of all.
 pub(super) fn newest(connection: &Connection) -> Result<StepId, SqliteFailure> {
-    let newest: Option<i64> =
-        connection.prepare_cached("SELECT max(key) FROM steps")?.query_row([], |row| row.get(0))?;
+    let newest: Option<i64> = connection
+        .prepare_cached("SELECT max(key) FROM steps")?
+        .query_row([], |row| row.get(0))?;
     Ok(StepId(newest.unwrap_or(0)))
 }
 
 /// The steps of a conversation, in order.
-pub(super) fn list(connection: &Connection, conversation: &ConversationId) -> Result<Vec<FileStep>, SqliteFailure> {
+pub(super) fn list(
+    connection: &Connection,
+    conversation: &ConversationId,
+) -> Result<Vec<FileStep>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT key, kind, message_id, call_id, tool, at, done, path, before_kind, before_mode, before_size, before_hash,
                 after_kind, after_mode, after_size, after_hash, taken_back
@@ -305,7 +328,8 @@ fn read_step(row: &Row<'_>, id: StepId, first: PathChange) -> Result<FileStep, S
     let message: Option<String> = row.get(2)?;
     let (call_id, tool): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
     let at: String = row.get(5)?;
-    let damaged = |what: &str| SqliteFailure::Damaged(format!("step {} has an unreadable {what}", id.0));
+    let damaged =
+        |what: &str| SqliteFailure::Damaged(format!("step {} has an unreadable {what}", id.0));
     let call = match (message, call_id) {
         (Some(message), Some(call_id)) => Some(CallName {
             message_id: message.parse().map_err(|_| damaged("message id"))?,
@@ -329,7 +353,11 @@ fn read_change(row: &Row<'_>) -> Result<PathChange, SqliteFailure> {
     Ok(PathChange {
         path: read_path(row, 7)?,
         before: FileVersion::read(row, 8)?,
-        after: if known { Some(FileVersion::read(row, 12)?) } else { None },
+        after: if known {
+            Some(FileVersion::read(row, 12)?)
+        } else {
+            None
+        },
         taken_back: row.get::<_, Option<i64>>(16)?.map(StepId),
     })
 }
@@ -344,9 +372,17 @@ pub(super) fn begin(
     reversals: &[Reversal],
     contents: &[FileContent],
 ) -> Result<StepId, SqliteFailure> {
-    contents.iter().try_for_each(|content| content.insert(connection))?;
+    contents
+        .iter()
+        .try_for_each(|content| content.insert(connection))?;
     let step = add(connection, conversation, kind, call, now)?;
-    for Reversal { path, before, after, of } in reversals {
+    for Reversal {
+        path,
+        before,
+        after,
+        of,
+    } in reversals
+    {
         insert(connection, step, path, (*before, *after), "")?;
         for reversed in of {
             connection
@@ -358,16 +394,24 @@ pub(super) fn begin(
 }
 
 /// Notes that an undo or redo is over, and which of its paths it did not change after all.
-pub(super) fn finish(connection: &Connection, step: StepId, failed: &[&Path]) -> Result<(), SqliteFailure> {
+pub(super) fn finish(
+    connection: &Connection,
+    step: StepId,
+    failed: &[&Path],
+) -> Result<(), SqliteFailure> {
     for path in failed {
         connection
             .prepare_cached("DELETE FROM changes WHERE step = ?1 AND path = ?2")?
             .execute((step.0, path_bytes(path)))?;
         connection
-            .prepare_cached("UPDATE changes SET taken_back = NULL WHERE taken_back = ?1 AND path = ?2")?
+            .prepare_cached(
+                "UPDATE changes SET taken_back = NULL WHERE taken_back = ?1 AND path = ?2",
+            )?
             .execute((step.0, path_bytes(path)))?;
     }
-    connection.prepare_cached("UPDATE steps SET done = 1 WHERE key = ?1")?.execute([step.0])?;
+    connection
+        .prepare_cached("UPDATE steps SET done = 1 WHERE key = ?1")?
+        .execute([step.0])?;
     connection
         .prepare_cached("DELETE FROM steps WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM changes WHERE step = ?1)")?
         .execute([step.0])?;

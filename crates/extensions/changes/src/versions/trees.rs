@@ -43,7 +43,10 @@ pub struct TreeUpdate {
 }
 
 /// Everything known of the tree at `root`, by path relative to it.
-pub(super) fn read(connection: &Connection, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, SqliteFailure> {
+pub(super) fn read(
+    connection: &Connection,
+    root: &Path,
+) -> Result<Vec<(PathBuf, KnownFile)>, SqliteFailure> {
     let mut statement = connection.prepare_cached(
         "SELECT path, kind, mode, size, hash, mtime_ns, ctime_ns, inode, device FROM tree_files
          WHERE tree = (SELECT key FROM trees WHERE root = ?1)",
@@ -60,7 +63,13 @@ pub(super) fn read(connection: &Connection, root: &Path) -> Result<Vec<(PathBuf,
             }),
             None => None,
         };
-        files.push((read_path(row, 0)?, KnownFile { version: FileVersion::read(row, 1)?, stamp }));
+        files.push((
+            read_path(row, 0)?,
+            KnownFile {
+                version: FileVersion::read(row, 1)?,
+                stamp,
+            },
+        ));
     }
     Ok(files)
 }
@@ -73,7 +82,10 @@ pub(super) fn update(
     now: Timestamp,
 ) -> Result<(), SqliteFailure> {
     let tree = tree_of(connection, root, now)?;
-    update.contents.iter().try_for_each(|content| content.insert(connection))?;
+    update
+        .contents
+        .iter()
+        .try_for_each(|content| content.insert(connection))?;
     let mut insert = connection.prepare_cached(
         "INSERT OR REPLACE INTO tree_files (tree, path, kind, mode, size, hash, mtime_ns, ctime_ns, inode, device)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -93,7 +105,8 @@ pub(super) fn update(
             stamp.map(|stamp| stamp.device.cast_signed()),
         ))?;
     }
-    let mut delete = connection.prepare_cached("DELETE FROM tree_files WHERE tree = ?1 AND path = ?2")?;
+    let mut delete =
+        connection.prepare_cached("DELETE FROM tree_files WHERE tree = ?1 AND path = ?2")?;
     for path in &update.gone {
         delete.execute((tree, path_bytes(path)))?;
     }

@@ -1,4 +1,5 @@
-//! Keeps the store within its size: what nobody can ask for goes first, then what was used longest ago.
+//! Keeps the store within its size: what nobody can ask for goes first, then what was used longest
+//! ago.
 //!
 //! Invariant: nothing a live conversation or a live tree refers to is removed, whatever the size.
 
@@ -21,14 +22,19 @@ pub(super) fn used_bytes(connection: &Connection) -> Result<u64, SqliteFailure> 
 }
 
 /// Removes until the store is well within `cap` bytes, or only what is live is left.
-pub(super) fn trim(connection: &mut Connection, folder: &Path, cap: u64) -> Result<(), SqliteFailure> {
+pub(super) fn trim(
+    connection: &mut Connection,
+    folder: &Path,
+    cap: u64,
+) -> Result<(), SqliteFailure> {
     if used_bytes(connection)? <= cap {
         return Ok(());
     }
     let target = cap / 10 * TARGET;
     let transaction = immediate(connection)?;
     sweep(&transaction)?;
-    while used_bytes(&transaction)? > target && (drop_tree(&transaction, folder)? || drop_steps(&transaction, folder)?)
+    while used_bytes(&transaction)? > target
+        && (drop_tree(&transaction, folder)? || drop_steps(&transaction, folder)?)
     {
         sweep(&transaction)?;
     }
@@ -37,17 +43,24 @@ pub(super) fn trim(connection: &mut Connection, folder: &Path, cap: u64) -> Resu
     let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
     let mut pages = vacuum.query([])?;
     while pages.next()?.is_some() {}
-    // What is free is cut off the file only here. Somebody who still reads may keep it from happening now.
+    // What is free is cut off the file only here. Somebody who still reads may keep it from
+    // happening now.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
 }
 
 /// Removes what these conversations changed, and every trace of it in the file.
-pub(super) fn purge(connection: &mut Connection, conversations: &[ConversationId]) -> Result<(), SqliteFailure> {
+pub(super) fn purge(
+    connection: &mut Connection,
+    conversations: &[ConversationId],
+) -> Result<(), SqliteFailure> {
     connection.pragma_update(None, "secure_delete", "ON")?;
     let transaction = immediate(connection)?;
     for conversation in conversations {
-        transaction.execute("DELETE FROM steps WHERE conversation = ?1", [conversation.as_str()])?;
+        transaction.execute(
+            "DELETE FROM steps WHERE conversation = ?1",
+            [conversation.as_str()],
+        )?;
     }
     transaction.execute("DELETE FROM trees", [])?;
     sweep(&transaction)?;
@@ -71,7 +84,8 @@ fn sweep(connection: &Connection) -> Result<(), SqliteFailure> {
 
 /// Forgets the tree that was scanned longest ago and is in use by nobody.
 fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
-    let mut statement = connection.prepare_cached("SELECT key, root FROM trees ORDER BY used_at")?;
+    let mut statement =
+        connection.prepare_cached("SELECT key, root FROM trees ORDER BY used_at")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (key, root): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
@@ -85,8 +99,8 @@ fn drop_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailu
 
 /// Forgets the changes of the conversation that changed files longest ago and is in use by nobody.
 fn drop_steps(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
-    let mut statement =
-        connection.prepare_cached("SELECT conversation FROM steps GROUP BY conversation ORDER BY max(key)")?;
+    let mut statement = connection
+        .prepare_cached("SELECT conversation FROM steps GROUP BY conversation ORDER BY max(key)")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let conversation: String = row.get(0)?;

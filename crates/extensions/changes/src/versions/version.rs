@@ -32,7 +32,8 @@ pub enum FileVersion {
         /// Its permission bits.
         mode: u32,
     },
-    /// Something whose content was not saved: too large, unreadable, or neither file, link nor folder.
+    /// Something whose content was not saved: too large, unreadable, or neither file, link nor
+    /// folder.
     Unsaved {
         /// Its size in bytes.
         size: u64,
@@ -72,7 +73,12 @@ impl FileVersion {
             Self::Folder { .. } => ("folder", 0),
             Self::Unsaved { size } => ("unsaved", *size),
         };
-        Columns { kind, mode: self.mode().unwrap_or(0), size: size.cast_signed(), hash: self.hash().map(|hash| hash.0) }
+        Columns {
+            kind,
+            mode: self.mode().unwrap_or(0),
+            size: size.cast_signed(),
+            hash: self.hash().map(|hash| hash.0),
+        }
     }
 
     /// Reads the four columns that begin at `first`.
@@ -87,7 +93,9 @@ impl FileVersion {
             ("link", Some(hash)) => Ok(Self::Link { hash }),
             ("folder", None) => Ok(Self::Folder { mode }),
             ("unsaved", None) => Ok(Self::Unsaved { size }),
-            (kind, _) => Err(SqliteFailure::Damaged(format!("`{kind}` is not what a path can hold"))),
+            (kind, _) => Err(SqliteFailure::Damaged(format!(
+                "`{kind}` is not what a path can hold"
+            ))),
         }
     }
 }

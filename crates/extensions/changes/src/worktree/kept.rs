@@ -27,27 +27,61 @@ pub fn kept_copies(folder: &Path) -> Vec<KeptCopy> {
     let kept = |at: PathBuf| {
         let (name, used) = (at.file_name()?.to_string_lossy().into_owned(), used(&at)?);
         let link = fs::read_to_string(at.join(".git")).unwrap_or_default();
-        let git = link.trim().strip_prefix("gitdir: ").map(Path::new).and_then(|place| place.ancestors().nth(2));
-        let repository = git.filter(|git| git.ends_with(".git")).and_then(Path::parent).map(Path::to_owned);
-        Some(KeptCopy { name, at, repository, used })
+        let git = link
+            .trim()
+            .strip_prefix("gitdir: ")
+            .map(Path::new)
+            .and_then(|place| place.ancestors().nth(2));
+        let repository = git
+            .filter(|git| git.ends_with(".git"))
+            .and_then(Path::parent)
+            .map(Path::to_owned);
+        Some(KeptCopy {
+            name,
+            at,
+            repository,
+            used,
+        })
     };
     let mut all: Vec<_> = copies(folder).filter_map(kept).collect();
     all.sort_by_key(|copy| std::cmp::Reverse(copy.used));
     all
 }
 
-/// Removes a copy; what it holds and was not merged is in a patch beside it then, whose place is given. `root` is the project it
-/// was made of.
-pub fn remove_copy(program: GitProgram, root: &Path, copy: &KeptCopy) -> Result<Option<PathBuf>, String> {
+/// Removes a copy; what it holds and was not merged is in a patch beside it then, whose place is
+/// given. `root` is the project it was made of.
+pub fn remove_copy(
+    program: GitProgram,
+    root: &Path,
+    copy: &KeptCopy,
+) -> Result<Option<PathBuf>, String> {
     let within = copy.at.parent().unwrap_or(root).to_owned();
-    let git = Git::open(program, root, &within.with_file_name("git")).map_err(|why| why.to_string())?;
-    let prefix = root.strip_prefix(git.top()).unwrap_or(Path::new("")).to_owned();
+    let git =
+        Git::open(program, root, &within.with_file_name("git")).map_err(|why| why.to_string())?;
+    let prefix = root
+        .strip_prefix(git.top())
+        .unwrap_or(Path::new(""))
+        .to_owned();
     let note = copy.at.with_extension("base");
-    let base = fs::read_to_string(&note).map_err(|error| format!("`{}`: {error}", note.display()))?;
+    let base =
+        fs::read_to_string(&note).map_err(|error| format!("`{}`: {error}", note.display()))?;
     let (root, at, swept) = (root.to_owned(), copy.at.clone(), Vec::new());
-    let worktree = Worktree { git, root, at, within, prefix, base, note, swept };
+    let worktree = Worktree {
+        git,
+        root,
+        at,
+        within,
+        prefix,
+        base,
+        note,
+        swept,
+    };
     worktree.forget_index();
     let (patch, left) = worktree.retire()?;
     worktree.forget_index();
-    if left.is_empty() { Ok(patch.map(|(patch, _)| patch)) } else { Err(left.trim().to_owned()) }
+    if left.is_empty() {
+        Ok(patch.map(|(patch, _)| patch))
+    } else {
+        Err(left.trim().to_owned())
+    }
 }

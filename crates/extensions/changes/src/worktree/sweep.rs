@@ -1,7 +1,8 @@
 //! Removes copies of a project that nobody came back to.
 //!
-//! Invariant: what such a copy holds and the project does not is in a patch beside it before it is removed, and that is said. A copy
-//! somebody may still work in is left alone, as is one that git cannot read.
+//! Invariant: what such a copy holds and the project does not is in a patch beside it before it is
+//! removed, and that is said. A copy somebody may still work in is left alone, as is one that git
+//! cannot read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ const KEPT_DAYS: u32 = 30;
 const KEPT_COPIES: usize = 20;
 
 impl Worktree {
-    /// Removes the copies of this project that are kept for too long or are too many, and says what became of their changes.
+    /// Removes the copies of this project that are kept for too long or are too many, and says what
+    /// became of their changes.
     pub(super) fn sweep(&self, now: SystemTime) -> Vec<String> {
         let mut kept: Vec<(Duration, PathBuf)> = copies(&self.within)
             .filter(|at| *at != self.at && self.is_of_repository(at))
@@ -29,9 +31,15 @@ impl Worktree {
         kept.sort();
         let too_many = |index: usize| index >= KEPT_COPIES;
         // Whoever works in one has changed something in it today.
-        let is_old = |index: usize, age: Duration| age > DAY * KEPT_DAYS || (too_many(index) && age > DAY);
-        let old = kept.into_iter().enumerate().filter(|(index, (age, _))| is_old(*index, *age));
-        let told = old.filter_map(|(_, (age, at))| self.retire_old(at, age)).collect();
+        let is_old =
+            |index: usize, age: Duration| age > DAY * KEPT_DAYS || (too_many(index) && age > DAY);
+        let old = kept
+            .into_iter()
+            .enumerate()
+            .filter(|(index, (age, _))| is_old(*index, *age));
+        let told = old
+            .filter_map(|(_, (age, at))| self.retire_old(at, age))
+            .collect();
         self.forget_index();
         told
     }
@@ -56,7 +64,16 @@ impl Worktree {
         self.forget_index();
         let git = self.git.writing(self.git.top(), INDEX).ok()?;
         let (root, within, prefix) = (self.root.clone(), self.within.clone(), self.prefix.clone());
-        let old = Self { git, root, at, within, prefix, base, note, swept: Vec::new() };
+        let old = Self {
+            git,
+            root,
+            at,
+            within,
+            prefix,
+            base,
+            note,
+            swept: Vec::new(),
+        };
         let (patch, left) = old.retire().ok()?;
         let (patch, names) = patch?;
         let (days, patch) = (age.as_secs() / DAY.as_secs(), patch.display());
@@ -66,12 +83,15 @@ impl Worktree {
         Some(sanitise(&text).into_owned() + &left)
     }
 
-    /// Removes this copy. Gives the patch with what it held and was not merged, the names of those files, and what is left of it.
+    /// Removes this copy. Gives the patch with what it held and was not merged, the names of those
+    /// files, and what is left of it.
     pub(super) fn retire(&self) -> Result<(Option<(PathBuf, String)>, String), String> {
         let (changes, left_out) = self.changes().map_err(|why| why.to_string())?;
         if !left_out.made.is_empty() {
             let names = self.names(left_out.made.iter());
-            return Err(format!("a git filter such as LFS goes over {names}, which no patch can hold"));
+            return Err(format!(
+                "a git filter such as LFS goes over {names}, which no patch can hold"
+            ));
         }
         let mut kept = None;
         if !changes.is_empty() {
@@ -88,15 +108,27 @@ impl Worktree {
     fn patch(&self) -> Result<Vec<u8>, GitError> {
         let copy = self.git.writing(&self.at, INDEX)?;
         let tree = snapshot(&copy)?.tree;
-        let how =
-            ["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        let how = [
+            "diff-tree",
+            "-r",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+        ];
         copy.run(how.into_iter().chain([self.base.as_str(), tree.as_str()]))
     }
 }
 
 /// The copies in a folder that a note says the beginning of.
 pub(super) fn copies(within: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(within).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = fs::read_dir(within)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     entries.filter(|at| at.is_dir() && at.with_extension("base").is_file())
 }
 

@@ -66,8 +66,14 @@ mod tests {
 
     #[test]
     fn formats_tell_dates_from_numbers() {
-        assert!(is_date(14, None) && is_date(165, Some("yyyy\\-mm\\-dd")) && is_date(1, Some("[h]:mm")));
-        assert!(!is_date(2, None) && !is_date(164, Some("General")) && !is_date(1, Some("0.00\" days\"")));
+        assert!(
+            is_date(14, None) && is_date(165, Some("yyyy\\-mm\\-dd")) && is_date(1, Some("[h]:mm"))
+        );
+        assert!(
+            !is_date(2, None)
+                && !is_date(164, Some("General"))
+                && !is_date(1, Some("0.00\" days\""))
+        );
         assert!(!is_date(1, Some("[Red]#,##0")));
     }
 
@@ -77,7 +83,10 @@ mod tests {
         assert_eq!(show(45_413.0).as_deref(), Some("2024-05-01"));
         assert_eq!(show(45_413.75).as_deref(), Some("2024-05-01 18:00:00"));
         assert_eq!(show(0.5).as_deref(), Some("12:00:00"));
-        assert_eq!(super::show(43_951.0, Epoch::From1904).as_deref(), Some("2024-05-01"));
+        assert_eq!(
+            super::show(43_951.0, Epoch::From1904).as_deref(),
+            Some("2024-05-01")
+        );
         assert_eq!(show(f64::NAN), None);
         assert_eq!(show(1e18), None);
     }

@@ -16,7 +16,10 @@ pub(in super::super) fn text(
     let main = main_part(archive)?;
     let related = relations(archive, &main);
     let (sheets, epoch) = sheets(archive, &main, stop)?;
-    let mut book = Book { epoch, ..Book::default() };
+    let mut book = Book {
+        epoch,
+        ..Book::default()
+    };
     for part in parts_of_kind(&related, "sharedStrings") {
         book.strings = shared_strings(archive, &part, stop)?;
     }
@@ -25,11 +28,21 @@ pub(in super::super) fn text(
     }
     let mut flow = TextFlow::default();
     for sheet in sheets {
-        flow.heading(&heading(&sheet.name, if sheet.hidden { " (hidden)" } else { "" }));
+        flow.heading(&heading(
+            &sheet.name,
+            if sheet.hidden { " (hidden)" } else { "" },
+        ));
         // Sheets that hold only a chart are no worksheets.
-        let Some(relation) = related.get(&sheet.id).filter(|relation| relation.kind == "worksheet") else { continue };
+        let Some(relation) = related
+            .get(&sheet.id)
+            .filter(|relation| relation.kind == "worksheet")
+        else {
+            continue;
+        };
         let mut reading = SheetReader::new(&book, &mut flow);
-        walk(archive.part(&relation.part)?, stop, |node| reading.visit(&node))?;
+        walk(archive.part(&relation.part)?, stop, |node| {
+            reading.visit(&node)
+        })?;
     }
     Ok(flow.finish())
 }
@@ -62,9 +75,15 @@ fn sheets(
                 "sheet" => sheets.push(Sheet {
                     name: element.attribute("name").unwrap_or_default(),
                     id: element.attribute("r:id").unwrap_or_default(),
-                    hidden: element.attribute("state").is_some_and(|state| state != "visible"),
+                    hidden: element
+                        .attribute("state")
+                        .is_some_and(|state| state != "visible"),
                 }),
-                "workbookPr" if element.attribute("date1904").is_some_and(|value| value == "1" || value == "true") => {
+                "workbookPr"
+                    if element
+                        .attribute("date1904")
+                        .is_some_and(|value| value == "1" || value == "true") =>
+                {
                     epoch = Epoch::From1904;
                 }
                 _ => {}
@@ -99,7 +118,11 @@ fn shared_strings(
             }
             Node::Close(_) | Node::Text(_) => {}
         }
-        if size > 4 * MAX_TEXT { Err(XmlError::TooLarge("it holds too much text".to_owned())) } else { Ok(()) }
+        if size > 4 * MAX_TEXT {
+            Err(XmlError::TooLarge("it holds too much text".to_owned()))
+        } else {
+            Ok(())
+        }
     })?;
     Ok(strings)
 }
@@ -113,11 +136,18 @@ fn date_styles(
     walk(archive.part(part)?, stop, |node| {
         match node {
             Node::Open(element) => match element.name() {
-                "numFmt" => formats.extend(element.number("numFmtId").zip(element.attribute("formatCode"))),
+                "numFmt" => formats.extend(
+                    element
+                        .number("numFmtId")
+                        .zip(element.attribute("formatCode")),
+                ),
                 "cellXfs" => in_cells = true,
                 "xf" if in_cells => {
                     let id = element.number("numFmtId").unwrap_or(0);
-                    let code = formats.iter().find(|(known, _)| *known == id).map(|(_, code)| code.as_str());
+                    let code = formats
+                        .iter()
+                        .find(|(known, _)| *known == id)
+                        .map(|(_, code)| code.as_str());
                     styles.push(dates::is_date(id, code));
                 }
                 _ => {}
@@ -154,8 +184,24 @@ enum CellPart {
 
 impl<'a> SheetReader<'a> {
     fn new(book: &'a Book, flow: &'a mut TextFlow) -> Self {
-        let (row, kind, value, formula) = (GridRow::default(), String::new(), String::new(), String::new());
-        Self { book, flow, row, number: 0, column: 0, kind, style: 0, value, formula, within: CellPart::Nothing }
+        let (row, kind, value, formula) = (
+            GridRow::default(),
+            String::new(),
+            String::new(),
+            String::new(),
+        );
+        Self {
+            book,
+            flow,
+            row,
+            number: 0,
+            column: 0,
+            kind,
+            style: 0,
+            value,
+            formula,
+            within: CellPart::Nothing,
+        }
     }
 
     fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
@@ -163,7 +209,9 @@ impl<'a> SheetReader<'a> {
             Node::Open(element) => match element.name() {
                 "row" => self.number = element.number("r").unwrap_or(self.number + 1),
                 "c" => {
-                    let column = element.attribute("r").and_then(|reference| column_of(&reference));
+                    let column = element
+                        .attribute("r")
+                        .and_then(|reference| column_of(&reference));
                     self.column = column.unwrap_or(self.column);
                     self.kind = element.attribute("t").unwrap_or_default();
                     self.style = element.number("s").unwrap_or(0);
@@ -199,12 +247,21 @@ impl<'a> SheetReader<'a> {
         match self.kind.as_str() {
             "s" => {
                 let index: Option<usize> = self.value.trim().parse().ok();
-                index.and_then(|index| self.book.strings.get(index)).cloned().unwrap_or_default()
+                index
+                    .and_then(|index| self.book.strings.get(index))
+                    .cloned()
+                    .unwrap_or_default()
             }
-            "b" => if self.value.trim() == "1" { "true" } else { "false" }.to_owned(),
+            "b" => if self.value.trim() == "1" {
+                "true"
+            } else {
+                "false"
+            }
+            .to_owned(),
             "" | "n" if self.book.dates.get(self.style).copied().unwrap_or(false) => {
                 let days: Option<f64> = self.value.trim().parse().ok();
-                days.and_then(|days| dates::show(days, self.book.epoch)).unwrap_or_else(|| self.value.clone())
+                days.and_then(|days| dates::show(days, self.book.epoch))
+                    .unwrap_or_else(|| self.value.clone())
             }
             _ => self.value.clone(),
         }

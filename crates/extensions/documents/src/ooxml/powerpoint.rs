@@ -24,7 +24,9 @@ pub(in super::super) fn text(
     })?;
     let mut flow = TextFlow::default();
     for (number, id) in (1..).zip(order) {
-        let Some(slide) = related.get(&id).map(|relation| relation.part.clone()) else { continue };
+        let Some(slide) = related.get(&id).map(|relation| relation.part.clone()) else {
+            continue;
+        };
         flow.heading(&format!("## Slide {number}"));
         read(archive, &slide, &mut flow, stop)?;
         let beside = relations(archive, &slide);

@@ -33,12 +33,18 @@ pub(in super::super) fn text(
         }
     }
     flow.line("");
-    let mut body = WordBody { flow, headings, ..WordBody::default() };
+    let mut body = WordBody {
+        flow,
+        headings,
+        ..WordBody::default()
+    };
     walk(archive.part(&main)?, stop, |node| body.visit(&node))?;
     let mut flow = body.flow;
-    for (kind, element, mark) in
-        [("footnotes", "footnote", "[^"), ("endnotes", "endnote", "[^e"), ("comments", "comment", "[Comment ")]
-    {
+    for (kind, element, mark) in [
+        ("footnotes", "footnote", "[^"),
+        ("endnotes", "endnote", "[^e"),
+        ("comments", "comment", "[Comment "),
+    ] {
         for part in parts_of_kind(&related, kind) {
             notes(archive, &part, element, mark, &mut flow, stop)?;
         }
@@ -46,7 +52,8 @@ pub(in super::super) fn text(
     Ok(flow.finish())
 }
 
-/// The styles that are headings, by id: ids are in the language of whoever made the document, names are not.
+/// The styles that are headings, by id: ids are in the language of whoever made the document, names
+/// are not.
 fn heading_styles(
     archive: &mut DocumentArchive<'_>,
     part: &str,
@@ -56,12 +63,16 @@ fn heading_styles(
     let mut current = None;
     walk(archive.part(part)?, stop, |node| {
         match node {
-            Node::Open(element) if element.name() == "style" => current = element.attribute("styleId"),
+            Node::Open(element) if element.name() == "style" => {
+                current = element.attribute("styleId")
+            }
             Node::Open(element) if element.name() == "name" => {
                 let name = element.attribute("val").unwrap_or_default().to_lowercase();
                 let level = match name.as_str() {
                     "title" => Some(1),
-                    other => other.strip_prefix("heading ").and_then(|level| level.parse().ok()),
+                    other => other
+                        .strip_prefix("heading ")
+                        .and_then(|level| level.parse().ok()),
                 };
                 if let (Some(style), Some(level)) = (current.clone(), level) {
                     styles.insert(style, level);
@@ -90,7 +101,9 @@ impl WordBody {
     fn visit(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
         match node {
             // A fallback repeats what its choice says.
-            Node::Open(element) if self.skipped > 0 || element.name() == "Fallback" => self.skipped += 1,
+            Node::Open(element) if self.skipped > 0 || element.name() == "Fallback" => {
+                self.skipped += 1
+            }
             Node::Close(_) if self.skipped > 0 => self.skipped -= 1,
             Node::Open(element) => self.open(element),
             Node::Close(name) => self.close(name),
@@ -104,7 +117,9 @@ impl WordBody {
         match element.name() {
             "p" => self.prefix.clear(),
             "pStyle" => {
-                let level = element.attribute("val").and_then(|style| self.headings.get(&style).copied());
+                let level = element
+                    .attribute("val")
+                    .and_then(|style| self.headings.get(&style).copied());
                 if let Some(level) = level {
                     self.prefix = format!("{} ", "#".repeat(level.clamp(1, 6)));
                 }
@@ -118,11 +133,19 @@ impl WordBody {
             "tab" => self.flow.push("\t"),
             "br" | "cr" => self.flow.push("\n"),
             "noBreakHyphen" => self.flow.push("-"),
-            "footnoteReference" => self.flow.push(&format!("[^{}]", element.attribute("id").unwrap_or_default())),
-            "endnoteReference" => self.flow.push(&format!("[^e{}]", element.attribute("id").unwrap_or_default())),
+            "footnoteReference" => self.flow.push(&format!(
+                "[^{}]",
+                element.attribute("id").unwrap_or_default()
+            )),
+            "endnoteReference" => self.flow.push(&format!(
+                "[^e{}]",
+                element.attribute("id").unwrap_or_default()
+            )),
             "docPr" => {
                 let named = element.attribute("descr").filter(|text| !text.is_empty());
-                let name = named.or_else(|| element.attribute("name")).unwrap_or_default();
+                let name = named
+                    .or_else(|| element.attribute("name"))
+                    .unwrap_or_default();
                 self.flow.push(&format!("[Picture: {name}]"));
             }
             "tbl" => self.flow.open_table(),
@@ -146,10 +169,20 @@ impl WordBody {
 }
 
 /// All words of a part on one line.
-fn plain(archive: &mut DocumentArchive<'_>, part: &str, stop: &dyn Fn() -> bool) -> Result<String, DocumentError> {
+fn plain(
+    archive: &mut DocumentArchive<'_>,
+    part: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<String, DocumentError> {
     let mut body = WordBody::default();
     walk(archive.part(part)?, stop, |node| body.visit(&node))?;
-    Ok(body.flow.finish().text.split_whitespace().collect::<Vec<_>>().join(" "))
+    Ok(body
+        .flow
+        .finish()
+        .text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" "))
 }
 
 /// Footnotes, endnotes or comments, one a line.
@@ -169,7 +202,10 @@ fn notes(
             Node::Open(open) if open.name() == element => {
                 // Separators between text and notes are notes of their own.
                 let real = open.attribute("type").is_none_or(|kind| kind == "normal");
-                let label = open.attribute("author").or_else(|| open.attribute("id")).unwrap_or_default();
+                let label = open
+                    .attribute("author")
+                    .or_else(|| open.attribute("id"))
+                    .unwrap_or_default();
                 current = real.then_some(label);
                 body = WordBody::default();
             }
@@ -177,7 +213,11 @@ fn notes(
                 let words = std::mem::take(&mut body).flow.finish().text;
                 if let Some(label) = current.take() {
                     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-                    let by = if element == "comment" { format!("by {label}") } else { label };
+                    let by = if element == "comment" {
+                        format!("by {label}")
+                    } else {
+                        label
+                    };
                     lines.push(format!("{mark}{by}]: {words}"));
                 }
             }

@@ -1,5 +1,5 @@
-//! Events of `OpenHands` since 1.0, which name their `kind`. A conversation is a folder of them; what the model counted stands in the
-//! state beside them, under the id of the reply.
+//! Events of `OpenHands` since 1.0, which name their `kind`. A conversation is a folder of them;
+//! what the model counted stands in the state beside them, under the id of the reply.
 
 use std::collections::HashMap;
 
@@ -20,13 +20,28 @@ pub(super) struct SdkState {
 
 impl SdkState {
     pub(super) fn new(file: &Value) -> Self {
-        let metrics = file.pointer("/stats/usage_to_metrics").and_then(Value::as_object).into_iter().flatten();
-        let all = metrics.filter_map(|(_, metrics)| metrics.get("token_usages")?.as_array()).flatten();
+        let metrics = file
+            .pointer("/stats/usage_to_metrics")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        let all = metrics
+            .filter_map(|(_, metrics)| metrics.get("token_usages")?.as_array())
+            .flatten();
         let one = |usage: &Value| {
             let id = text_of(usage, "response_id")?.to_owned();
-            Some((id, (text_of(usage, "model").map(str::to_owned), chat::used(usage))))
+            Some((
+                id,
+                (
+                    text_of(usage, "model").map(str::to_owned),
+                    chat::used(usage),
+                ),
+            ))
         };
-        Self { counted: all.filter_map(one).collect(), reply: None }
+        Self {
+            counted: all.filter_map(one).collect(),
+            reply: None,
+        }
     }
 
     pub(super) fn take(&mut self, reader: &mut EventReader, event: &Value, kind: &str) {
@@ -35,13 +50,17 @@ impl SdkState {
         let added = || texts(event.get("extended_content"));
         match kind {
             "SystemPromptEvent" => {
-                let parts =
-                    ["system_prompt", "dynamic_context"].iter().filter_map(|key| text_of(event.get(key)?, "text"));
+                let parts = ["system_prompt", "dynamic_context"]
+                    .iter()
+                    .filter_map(|key| text_of(event.get(key)?, "text"));
                 reader.instruct(parts.map(Part::text).collect(), at);
             }
             "MessageEvent" => {
                 let said = event.get("llm_message").unwrap_or(&Value::Null);
-                let parts = texts(said.get("content")).chain(added()).map(Part::text).collect();
+                let parts = texts(said.get("content"))
+                    .chain(added())
+                    .map(Part::text)
+                    .collect();
                 match (text_of(said, "role"), text("source")) {
                     (Some("system"), _) => reader.instruct(parts, at),
                     (Some("assistant"), _) | (_, "agent") => {
@@ -53,24 +72,45 @@ impl SdkState {
                 }
             }
             "ActionEvent" => {
-                let Some(call) = call(event) else { return reader.builder.skipped += 1 };
+                let Some(call) = call(event) else {
+                    return reader.builder.skipped += 1;
+                };
                 reader.open.push(call.id.clone());
                 let thought = texts(event.get("thought")).map(Part::text).collect();
                 let parts = [thinking(event), thought, vec![Part::ToolCall(call)]].concat();
-                self.say(reader, text_of(event, "llm_response_id").map(str::to_owned), parts, at);
+                self.say(
+                    reader,
+                    text_of(event, "llm_response_id").map(str::to_owned),
+                    parts,
+                    at,
+                );
             }
             "ObservationEvent" => {
                 let observed = event.get("observation").unwrap_or(&Value::Null);
                 let mut said: Vec<_> = texts(observed.get("content")).collect();
                 if said.is_empty() {
-                    said.extend(["output", "error"].iter().filter_map(|key| text_of(observed, key)).map(str::to_owned));
+                    said.extend(
+                        ["output", "error"]
+                            .iter()
+                            .filter_map(|key| text_of(observed, key))
+                            .map(str::to_owned),
+                    );
                 }
                 let failed = observed.get("is_error") == Some(&true.into());
-                let done =
-                    result(&said.into_iter().chain(added()).collect::<Vec<_>>().join("\n"), failed, Some(observed));
+                let done = result(
+                    &said
+                        .into_iter()
+                        .chain(added())
+                        .collect::<Vec<_>>()
+                        .join("\n"),
+                    failed,
+                    Some(observed),
+                );
                 reader.answer(text("tool_call_id"), done, at);
             }
-            "AgentErrorEvent" => reader.answer(text("tool_call_id"), result(text("error"), true, None), at),
+            "AgentErrorEvent" => {
+                reader.answer(text("tool_call_id"), result(text("error"), true, None), at)
+            }
             "UserRejectObservation" => {
                 let why = format!("Action rejected: {}", text("rejection_reason"));
                 reader.answer(text("tool_call_id"), result(&why, true, None), at);
@@ -97,7 +137,9 @@ impl SdkState {
     ) {
         reader.is_begun = true;
         if reply.is_some() && reply == self.reply {
-            return parts.into_iter().for_each(|part| reader.builder.reply(part));
+            return parts
+                .into_iter()
+                .for_each(|part| reader.builder.reply(part));
         }
         let mut message = reader.builder.message(Role::Assistant, parts, at);
         if let Some((model, usage)) = reply.as_ref().and_then(|id| self.counted.get(id)) {
@@ -111,20 +153,37 @@ impl SdkState {
 /// The texts of a content, which is a list of pieces or one text.
 fn texts(content: Option<&Value>) -> impl Iterator<Item = String> {
     let pieces = content.and_then(Value::as_array).into_iter().flatten();
-    let texts = pieces.filter_map(|piece| text_of(piece, "text")).chain(content.and_then(Value::as_str));
-    texts.filter(|text| !text.trim().is_empty()).map(str::to_owned)
+    let texts = pieces
+        .filter_map(|piece| text_of(piece, "text"))
+        .chain(content.and_then(Value::as_str));
+    texts
+        .filter(|text| !text.trim().is_empty())
+        .map(str::to_owned)
 }
 
 fn thinking(said: &Value) -> Vec<Part> {
-    let blocks = said.get("thinking_blocks").and_then(Value::as_array).into_iter().flatten();
+    let blocks = said
+        .get("thinking_blocks")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let block = |block: &Value| {
         let signature = text_of(block, "signature").map(str::to_owned);
-        Some(Thinking { text: text_of(block, "thinking")?.to_owned(), signature, raw: None })
+        Some(Thinking {
+            text: text_of(block, "thinking")?.to_owned(),
+            signature,
+            raw: None,
+        })
     };
     let mut thoughts: Vec<_> = blocks.filter_map(block).collect();
     if thoughts.is_empty() {
-        let text = text_of(said, "reasoning_content").filter(|text| !text.is_empty()).map(str::to_owned);
-        thoughts.extend(text.map(|text| Thinking { text, ..Thinking::default() }));
+        let text = text_of(said, "reasoning_content")
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned);
+        thoughts.extend(text.map(|text| Thinking {
+            text,
+            ..Thinking::default()
+        }));
     }
     thoughts.into_iter().map(Part::Thinking).collect()
 }
@@ -132,9 +191,23 @@ fn thinking(said: &Value) -> Vec<Part> {
 /// The call as the model made it, else as it was carried out.
 fn call(event: &Value) -> Option<ToolCall> {
     let made = event.get("tool_call").unwrap_or(&Value::Null);
-    let id = text_of(made, "id").or_else(|| text_of(event, "tool_call_id"))?.to_owned();
-    let name = text_of(made, "name").or_else(|| text_of(event, "tool_name"))?.to_owned();
+    let id = text_of(made, "id")
+        .or_else(|| text_of(event, "tool_call_id"))?
+        .to_owned();
+    let name = text_of(made, "name")
+        .or_else(|| text_of(event, "tool_name"))?
+        .to_owned();
     let arguments = text_of(made, "arguments").map(str::to_owned);
-    let arguments = arguments.or_else(|| event.get("action").filter(|one| one.is_object()).map(Value::to_string));
-    Some(ToolCall { id, name, arguments: arguments.unwrap_or_else(|| "{}".to_owned()), signature: None })
+    let arguments = arguments.or_else(|| {
+        event
+            .get("action")
+            .filter(|one| one.is_object())
+            .map(Value::to_string)
+    });
+    Some(ToolCall {
+        id,
+        name,
+        arguments: arguments.unwrap_or_else(|| "{}".to_owned()),
+        signature: None,
+    })
 }

@@ -5,12 +5,19 @@ use serde_json::{Map, Value};
 
 use super::ForeignArguments;
 
-/// Sets the data of a command's result. `code` is the exit code where the format keeps one; where `is_exact`, a result that is
-/// no failure has exited with 0.
-pub(super) fn shape(arguments: &ForeignArguments, envelope: &mut Envelope, code: Option<i64>, is_exact: bool) {
+/// Sets the data of a command's result. `code` is the exit code where the format keeps one; where
+/// `is_exact`, a result that is no failure has exited with 0.
+pub(super) fn shape(
+    arguments: &ForeignArguments,
+    envelope: &mut Envelope,
+    code: Option<i64>,
+    is_exact: bool,
+) {
     let output = Output::of(&envelope.text);
     let succeeded = envelope.status == ToolStatus::Success;
-    let code = code.or(output.code).or((is_exact && succeeded).then_some(0));
+    let code = code
+        .or(output.code)
+        .or((is_exact && succeeded).then_some(0));
     if code.is_none() && !succeeded {
         // It was never run, or nobody knows how it ended: the text is the error.
         return;
@@ -31,7 +38,10 @@ pub(super) fn shape(arguments: &ForeignArguments, envelope: &mut Envelope, code:
     data.insert("stdout_bytes".into(), output.text.len().into());
     if let Some(code) = code.filter(|code| *code != 0) {
         envelope.status = ToolStatus::Error;
-        envelope.error = Some(ToolError { code: "exit_status".into(), message: format!("exit status {code}") });
+        envelope.error = Some(ToolError {
+            code: "exit_status".into(),
+            message: format!("exit status {code}"),
+        });
     }
     envelope.data = data.into();
 }
@@ -41,10 +51,16 @@ fn command(arguments: &ForeignArguments) -> Option<String> {
     if let Some(line) = arguments.text(&["command", "cmd"]) {
         return Some(line.to_owned());
     }
-    let words: Vec<&str> = arguments.list(&["command", "cmd", "commands"])?.iter().filter_map(Value::as_str).collect();
+    let words: Vec<&str> = arguments
+        .list(&["command", "cmd", "commands"])?
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     match words.as_slice() {
         // `bash -lc SCRIPT` runs what the model wrote.
-        [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => Some((*script).to_owned()),
+        [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => {
+            Some((*script).to_owned())
+        }
         words => Some(words.join(" ")),
     }
 }
@@ -67,38 +83,71 @@ impl<'a> Output<'a> {
     /// `<system>Command executed successfully.</system>\n…`, `Command executed successfully.\n\n…`.
     fn told(text: &'a str) -> Option<Self> {
         if let Some(output) = text.strip_prefix("Command executed successfully.\n\n") {
-            return Some(Self { code: Some(0), text: output });
+            return Some(Self {
+                code: Some(0),
+                text: output,
+            });
         }
         let (_, output) = text.strip_prefix("<system>")?.split_once("</system>")?;
-        Some(Self { code: None, text: output.strip_prefix('\n').unwrap_or(output) })
+        Some(Self {
+            code: None,
+            text: output.strip_prefix('\n').unwrap_or(output),
+        })
     }
 
     /// `<returncode>1</returncode>\n<output>\n…\n</output>`.
     fn tagged(text: &'a str) -> Option<Self> {
-        let (code, rest) = text.trim_start().strip_prefix("<returncode>")?.split_once("</returncode>")?;
+        let (code, rest) = text
+            .trim_start()
+            .strip_prefix("<returncode>")?
+            .split_once("</returncode>")?;
         let rest = rest.trim_start();
-        let inner = rest.strip_prefix("<output>\n").and_then(|rest| rest.trim_end().strip_suffix("</output>"));
-        Some(Self { code: code.trim().parse().ok(), text: inner.unwrap_or(rest) })
+        let inner = rest
+            .strip_prefix("<output>\n")
+            .and_then(|rest| rest.trim_end().strip_suffix("</output>"));
+        Some(Self {
+            code: code.trim().parse().ok(),
+            text: inner.unwrap_or(rest),
+        })
     }
 
     /// `Exit code 1\n…`, or lines of the program's own up to `Output:`.
     fn headed(text: &'a str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix("Exit code ") {
             let (code, output) = rest.split_once('\n').unwrap_or((rest, ""));
-            return Some(Self { code: Some(code.trim().parse().ok()?), text: output });
+            return Some(Self {
+                code: Some(code.trim().parse().ok()?),
+                text: output,
+            });
         }
         let (head, output) = text.split_once("Output:\n")?;
         let marks = ["Exit code: ", "Process exited with code "];
-        let code = |line: &str| marks.iter().find_map(|mark| line.strip_prefix(mark)?.trim().parse().ok());
-        let is_head = |line: &str| {
-            ["Chunk ID: ", "Wall time: ", "Original token count: ", "Process running with ", "Total output lines: "]
+        let code = |line: &str| {
+            marks
                 .iter()
-                .chain(&marks)
-                .any(|mark| line.starts_with(mark))
+                .find_map(|mark| line.strip_prefix(mark)?.trim().parse().ok())
         };
-        let mut lines = head.lines().filter(|line| !line.trim().is_empty()).peekable();
+        let is_head = |line: &str| {
+            [
+                "Chunk ID: ",
+                "Wall time: ",
+                "Original token count: ",
+                "Process running with ",
+                "Total output lines: ",
+            ]
+            .iter()
+            .chain(&marks)
+            .any(|mark| line.starts_with(mark))
+        };
+        let mut lines = head
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .peekable();
         lines.peek()?;
-        lines.all(is_head).then(|| Self { code: head.lines().find_map(code), text: output })
+        lines.all(is_head).then(|| Self {
+            code: head.lines().find_map(code),
+            text: output,
+        })
     }
 
     /// `…\nCommand exited with code 1`, `…\n[The command completed with exit code 1.]`.
@@ -106,7 +155,13 @@ impl<'a> Output<'a> {
         let trimmed = text.trim_end();
         let (output, last) = trimmed.rsplit_once('\n').unwrap_or(("", trimmed));
         let said = last.strip_prefix("Command exited with code ");
-        let said = said.or_else(|| last.strip_prefix("[The command completed with exit code ")?.strip_suffix(".]"));
-        Some(Self { code: Some(said?.trim().parse().ok()?), text: output.trim_end_matches('\n') })
+        let said = said.or_else(|| {
+            last.strip_prefix("[The command completed with exit code ")?
+                .strip_suffix(".]")
+        });
+        Some(Self {
+            code: Some(said?.trim().parse().ok()?),
+            text: output.trim_end_matches('\n'),
+        })
     }
 }

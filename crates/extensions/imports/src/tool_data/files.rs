@@ -8,18 +8,40 @@ use super::ForeignArguments;
 pub(super) fn read(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.path()?;
     // One agent wraps what it read as JSON.
-    let wrapped = serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
-    let text = wrapped.as_ref().and_then(|value| value.get("result")?.as_str()).unwrap_or(text);
+    let wrapped = serde_json::from_str::<Value>(text)
+        .ok()
+        .filter(Value::is_object);
+    let text = wrapped
+        .as_ref()
+        .and_then(|value| value.get("result")?.as_str())
+        .unwrap_or(text);
     // One puts the path over it.
-    let text = text.strip_prefix(path).and_then(|rest| rest.strip_prefix("\n\n")).unwrap_or(text);
+    let text = text
+        .strip_prefix(path)
+        .and_then(|rest| rest.strip_prefix("\n\n"))
+        .unwrap_or(text);
     let mut page = NumberedLines::of(text).unwrap_or_else(|| {
-        let range = arguments.list(&["view_range"]).and_then(|range| range.first()?.as_u64());
-        let first = arguments.number(&["offset", "start_line"]).or(range).unwrap_or(1).max(1);
-        NumberedLines { first, count: text.lines().count() as u64, content: text.to_owned(), rest: String::new() }
+        let range = arguments
+            .list(&["view_range"])
+            .and_then(|range| range.first()?.as_u64());
+        let first = arguments
+            .number(&["offset", "start_line"])
+            .or(range)
+            .unwrap_or(1)
+            .max(1);
+        NumberedLines {
+            first,
+            count: text.lines().count() as u64,
+            content: text.to_owned(),
+            rest: String::new(),
+        }
     });
     if text.starts_with("<path>") {
         // One writes a blank behind the colon of the number.
-        let lines = page.content.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
+        let lines = page
+            .content
+            .lines()
+            .map(|line| line.strip_prefix(' ').unwrap_or(line));
         page.content = lines.flat_map(|line| [line, "\n"]).collect();
     }
     let last = (page.first + page.count).saturating_sub(1);
@@ -40,7 +62,8 @@ struct NumberedLines {
 }
 
 impl NumberedLines {
-    /// Reads `12→text`, `12⇥text`, `12 | text` and `12:text`; none where the lines are not numbered one after another.
+    /// Reads `12→text`, `12⇥text`, `12 | text` and `12:text`; none where the lines are not numbered
+    /// one after another.
     fn of(text: &str) -> Option<Self> {
         let mut lines: Option<(u64, u64, String)> = None;
         let mut rest = Vec::new();
@@ -49,7 +72,9 @@ impl NumberedLines {
             let number = numbered(line).filter(|_| is_open);
             match (&mut lines, number) {
                 (None, Some((first, line))) => lines = Some((first, 1, format!("{line}\n"))),
-                (Some((first, count, content)), Some((number, line))) if number == *first + *count => {
+                (Some((first, count, content)), Some((number, line)))
+                    if number == *first + *count =>
+                {
                     *count += 1;
                     content.extend([line, "\n"]);
                 }
@@ -73,9 +98,13 @@ impl NumberedLines {
 
 fn numbered(line: &str) -> Option<(u64, &str)> {
     let line = line.trim_start_matches(' ');
-    let end = line.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
+    let end = line
+        .find(|c: char| !c.is_ascii_digit())
+        .filter(|end| *end > 0)?;
     let (number, rest) = line.split_at(end);
-    let text = ["→", "\t", " | ", "| ", ":"].iter().find_map(|mark| rest.strip_prefix(mark));
+    let text = ["→", "\t", " | ", "| ", ":"]
+        .iter()
+        .find_map(|mark| rest.strip_prefix(mark));
     let text = text.or_else(|| (rest.trim_end() == " |").then_some(""))?;
     Some((number.parse().ok()?, text))
 }
@@ -87,12 +116,36 @@ pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
     let mut diff = Vec::new();
     let blocks = arguments.text(&["diff"]).map(search_blocks);
     let single = std::slice::from_ref(arguments.0.get("edit").unwrap_or(&arguments.0));
-    let list = blocks.as_ref().or_else(|| arguments.list(&["edits", "edit"]));
+    let list = blocks
+        .as_ref()
+        .or_else(|| arguments.list(&["edits", "edit"]));
     for change in list.map_or(single, Vec::as_slice) {
-        let text = |names: &[&str]| names.iter().find_map(|name| change.get(name)?.as_str()).unwrap_or_default();
-        let old = text(&["old_string", "old_str", "oldString", "oldText", "old_text", "search", "before", "old"]);
+        let text = |names: &[&str]| {
+            names
+                .iter()
+                .find_map(|name| change.get(name)?.as_str())
+                .unwrap_or_default()
+        };
+        let old = text(&[
+            "old_string",
+            "old_str",
+            "oldString",
+            "oldText",
+            "old_text",
+            "search",
+            "before",
+            "old",
+        ]);
         let new = text(&[
-            "new_string", "new_str", "newString", "newText", "new_text", "replace", "insert_text", "after", "new",
+            "new_string",
+            "new_str",
+            "newString",
+            "newText",
+            "new_text",
+            "replace",
+            "insert_text",
+            "after",
+            "new",
         ]);
         let (gone, come) = changed_lines(old, new);
         applied += 1;
@@ -111,40 +164,73 @@ pub(super) fn edit(arguments: &ForeignArguments) -> Option<Value> {
 /// The changes of a text of SEARCH and REPLACE blocks.
 fn search_blocks(text: &str) -> Vec<Value> {
     let blocks = text.split("<<<<<<< SEARCH\n").skip(1);
-    let halves = blocks.filter_map(|block| block.split(">>>>>>> REPLACE").next()?.split_once("=======\n"));
-    halves.map(|(old, new)| json!({ "old": old, "new": new })).collect()
+    let halves = blocks.filter_map(|block| {
+        block
+            .split(">>>>>>> REPLACE")
+            .next()?
+            .split_once("=======\n")
+    });
+    halves
+        .map(|(old, new)| json!({ "old": old, "new": new }))
+        .collect()
 }
 
 /// The lines that differ, without what both texts begin and end with.
 fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
-    let same = old.iter().zip(&new).take_while(|(one, other)| one == other).count();
+    let same = old
+        .iter()
+        .zip(&new)
+        .take_while(|(one, other)| one == other)
+        .count();
     let (old, new) = (&old[same..], &new[same..]);
-    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(one, other)| one == other).count();
-    (old[..old.len() - tail].to_vec(), new[..new.len() - tail].to_vec())
+    let tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take_while(|(one, other)| one == other)
+        .count();
+    (
+        old[..old.len() - tail].to_vec(),
+        new[..new.len() - tail].to_vec(),
+    )
 }
 
 /// A whole file that was written.
 pub(super) fn write(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.path()?;
-    let content = arguments.text(&["content", "file_text", "contents"]).unwrap_or_default();
+    let content = arguments
+        .text(&["content", "file_text", "contents"])
+        .unwrap_or_default();
     let is_old = text.contains("updated") || text.contains("overwr");
     let change = if is_old { "overwritten" } else { "created" };
-    Some(json!({ "path": path, "change": change, "lines": content.lines().count(), "bytes": content.len() }))
+    Some(
+        json!({ "path": path, "change": change, "lines": content.lines().count(), "bytes": content.len() }),
+    )
 }
 
 /// A patch in codex's form: its files, with what was changed in each.
 pub(super) fn patch(arguments: &ForeignArguments) -> Option<Value> {
-    const MARKS: [(&str, &str); 3] =
-        [("*** Add File: ", "created"), ("*** Update File: ", "edited"), ("*** Delete File: ", "deleted")];
+    const MARKS: [(&str, &str); 3] = [
+        ("*** Add File: ", "created"),
+        ("*** Update File: ", "edited"),
+        ("*** Delete File: ", "deleted"),
+    ];
     let mut files: Vec<Map<String, Value>> = Vec::new();
     let mut diffs: Vec<Vec<&str>> = Vec::new();
     for line in arguments.text(&["input", "patch"])?.lines() {
-        let begun = MARKS.iter().find_map(|(mark, change)| Some((line.strip_prefix(mark)?, *change)));
+        let begun = MARKS
+            .iter()
+            .find_map(|(mark, change)| Some((line.strip_prefix(mark)?, *change)));
         if let Some((path, change)) = begun {
-            files.push(Map::from_iter([("path".into(), path.into()), ("change".into(), change.into())]));
+            files.push(Map::from_iter([
+                ("path".into(), path.into()),
+                ("change".into(), change.into()),
+            ]));
             diffs.push(Vec::new());
-        } else if let (Some(to), Some(file)) = (line.strip_prefix("*** Move to: "), files.last_mut()) {
+        } else if let (Some(to), Some(file)) =
+            (line.strip_prefix("*** Move to: "), files.last_mut())
+        {
             let from = file.insert("path".into(), to.into());
             file.insert("change".into(), "moved".into());
             file.extend(from.map(|from| ("from".to_owned(), from)));
@@ -152,7 +238,11 @@ pub(super) fn patch(arguments: &ForeignArguments) -> Option<Value> {
             diff.push(line);
         }
     }
-    for (file, diff) in files.iter_mut().zip(diffs).filter(|(_, diff)| !diff.is_empty()) {
+    for (file, diff) in files
+        .iter_mut()
+        .zip(diffs)
+        .filter(|(_, diff)| !diff.is_empty())
+    {
         let count = |mark: char| diff.iter().filter(|line| line.starts_with(mark)).count();
         file.insert("added".into(), count('+').into());
         file.insert("removed".into(), count('-').into());
@@ -164,16 +254,24 @@ pub(super) fn patch(arguments: &ForeignArguments) -> Option<Value> {
 /// A search in files: `path:line:text`, and lines of other forms as they are.
 pub(super) fn search(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let regex = arguments.text(&["pattern", "regex", "query"])?;
-    let path = arguments.text(&["path", "dir_path", "directory"]).unwrap_or(".");
+    let path = arguments
+        .text(&["path", "dir_path", "directory"])
+        .unwrap_or(".");
     let is_head = |line: &str| line.starts_with("Found ") && line.split_whitespace().count() <= 6;
     let none = text.starts_with("No matches found") || text.starts_with("No files found");
-    let lines = text.lines().filter(|line| !none && !line.trim().is_empty() && *line != "--" && !is_head(line));
-    let lines: Vec<Value> = lines.map(|line| hit(line).unwrap_or_else(|| line.into())).collect();
-    let mut files: Vec<&str> = lines.iter().filter_map(|line| line.get("path")?.as_str()).collect();
+    let lines = text
+        .lines()
+        .filter(|line| !none && !line.trim().is_empty() && *line != "--" && !is_head(line));
+    let lines: Vec<Value> = lines
+        .map(|line| hit(line).unwrap_or_else(|| line.into()))
+        .collect();
+    let mut files: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line.get("path")?.as_str())
+        .collect();
     files.sort_unstable();
     files.dedup();
-    let mut data =
-        json!({ "path": path, "regex": regex, "matches": lines.len(), "files": files.len(), "lines": lines });
+    let mut data = json!({ "path": path, "regex": regex, "matches": lines.len(), "files": files.len(), "lines": lines });
     if let Some(pattern) = arguments.text(&["glob", "file_pattern", "include"]) {
         data["file_pattern"] = pattern.into();
     }
@@ -192,7 +290,10 @@ fn hit(line: &str) -> Option<Value> {
 pub(super) fn glob(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let pattern = arguments.text(&["pattern", "file_name", "glob"])?;
     let is_none = text.starts_with("No files found");
-    let lines = text.lines().map(str::trim).filter(|line| !is_none && !line.is_empty());
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !is_none && !line.is_empty());
     let (notes, entries): (Vec<&str>, Vec<&str>) =
         lines.partition(|line| line.starts_with('(') || line.starts_with("Found "));
     let mut data = json!({ "pattern": pattern, "total": entries.len(), "entries": entries });
@@ -204,11 +305,16 @@ pub(super) fn glob(arguments: &ForeignArguments, text: &str) -> Option<Value> {
 
 /// A listing, one entry a line; folders end in a slash.
 pub(super) fn list(arguments: &ForeignArguments, text: &str) -> Value {
-    let path = arguments.text(&["path", "dir_path", "directory", "target_directory"]).unwrap_or(".");
+    let path = arguments
+        .text(&["path", "dir_path", "directory", "target_directory"])
+        .unwrap_or(".");
     let name = |line: &'_ str| line.trim().trim_start_matches("- ").to_owned();
     let is_note = |line: &str| line.starts_with("NOTE:") || line.ends_with(':');
-    let entries: Vec<String> =
-        text.lines().filter(|line| !line.trim().is_empty() && !is_note(line)).map(name).collect();
+    let entries: Vec<String> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !is_note(line))
+        .map(name)
+        .collect();
     let folders = entries.iter().filter(|entry| entry.ends_with('/')).count();
     let files = entries.len() - folders;
     json!({ "path": path, "total": entries.len(), "files": files, "folders": folders, "entries": entries })
@@ -217,8 +323,16 @@ pub(super) fn list(arguments: &ForeignArguments, text: &str) -> Value {
 /// The list of things to do, as the call sets it.
 pub(super) fn todo(arguments: &ForeignArguments) -> Option<Value> {
     let item = |item: &Value| {
-        let text = |names: &[&str]| names.iter().find_map(|name| item.get(name)?.as_str()).map(str::to_owned);
-        let (content, status) = (text(&["content", "step", "description", "text", "title"])?, text(&["status"])?);
+        let text = |names: &[&str]| {
+            names
+                .iter()
+                .find_map(|name| item.get(name)?.as_str())
+                .map(str::to_owned)
+        };
+        let (content, status) = (
+            text(&["content", "step", "description", "text", "title"])?,
+            text(&["status"])?,
+        );
         let status = match status.as_str() {
             "todo" => "pending".to_owned(),
             "done" => "completed".to_owned(),
@@ -226,10 +340,16 @@ pub(super) fn todo(arguments: &ForeignArguments) -> Option<Value> {
         };
         Some((content, status))
     };
-    let items: Vec<_> = arguments.list(&["todos", "plan", "items", "task_list"])?.iter().filter_map(item).collect();
+    let items: Vec<_> = arguments
+        .list(&["todos", "plan", "items", "task_list"])?
+        .iter()
+        .filter_map(item)
+        .collect();
     let count = |wanted: &str| items.iter().filter(|(_, status)| status == wanted).count();
-    let shown: Vec<Value> =
-        items.iter().map(|(content, status)| json!({ "content": content, "status": status })).collect();
+    let shown: Vec<Value> = items
+        .iter()
+        .map(|(content, status)| json!({ "content": content, "status": status }))
+        .collect();
     Some(json!({
         "items": shown, "pending": count("pending"), "in_progress": count("in_progress"), "completed": count("completed"),
     }))

@@ -1,5 +1,9 @@
 //! Imports through a store and back.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "in a test, a panic is the report, and a skip is told")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "in a test, a panic is the report, and a skip is told"
+)]
 
 mod recorded;

@@ -18,7 +18,12 @@ fn tick(seconds: i64) -> Timestamp {
 /// An empty store in a folder of its own.
 fn open(folder: &TempDir) -> SqliteStore {
     let path = folder.path().join("conversations.db");
-    SqliteStore::open(&path, &StoreConfig::default(), Arc::new(FakeClock::at(tick(0)))).unwrap()
+    SqliteStore::open(
+        &path,
+        &StoreConfig::default(),
+        Arc::new(FakeClock::at(tick(0))),
+    )
+    .unwrap()
 }
 
 /// The text of the recorded trajectories; none, with a line that says so, where they are absent.
@@ -28,14 +33,25 @@ fn trajectories() -> Option<String> {
         return None;
     };
     let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap())
+        .read_to_string(&mut text)
+        .unwrap();
     Some(text)
 }
 
 #[tokio::test]
 async fn importing_an_export_is_the_identity_over_all_recorded_conversations() {
     let Some(text) = trajectories() else { return };
-    let read = || read_conversations(SourceText { text: &text, now: tick(0) }, None).unwrap();
+    let read = || {
+        read_conversations(
+            SourceText {
+                text: &text,
+                now: tick(0),
+            },
+            None,
+        )
+        .unwrap()
+    };
     let conversations = read();
     assert!(conversations.len() > 200, "{}", conversations.len());
     assert_eq!(read(), conversations, "the same text gives the same");
@@ -45,22 +61,47 @@ async fn importing_an_export_is_the_identity_over_all_recorded_conversations() {
         let document = &conversation.document;
         let imported = one.import(document.clone(), "p").await.unwrap();
         assert!(matches!(imported, Imported::New(_)), "{}", document.id);
-        let exported = serde_json::to_string_pretty(&one.export(&document.id).await.unwrap().unwrap()).unwrap();
-        let again = read_conversations(SourceText { text: &exported, now: tick(9) }, None).unwrap().remove(0);
-        assert_eq!(again.document, *document, "what was exported reads as what was imported");
+        let exported =
+            serde_json::to_string_pretty(&one.export(&document.id).await.unwrap().unwrap())
+                .unwrap();
+        let again = read_conversations(
+            SourceText {
+                text: &exported,
+                now: tick(9),
+            },
+            None,
+        )
+        .unwrap()
+        .remove(0);
+        assert_eq!(
+            again.document, *document,
+            "what was exported reads as what was imported"
+        );
         other.import(again.document, "p").await.unwrap();
-        let twice = serde_json::to_string_pretty(&other.export(&document.id).await.unwrap().unwrap()).unwrap();
+        let twice =
+            serde_json::to_string_pretty(&other.export(&document.id).await.unwrap().unwrap())
+                .unwrap();
         assert_eq!(twice, exported, "byte for byte");
         let same = one.import(document.clone(), "p").await.unwrap();
         assert!(matches!(same, Imported::Same(_)), "{}", document.id);
     }
-    assert_eq!(one.list(ConversationScope::Everywhere).await.unwrap().len(), conversations.len());
+    assert_eq!(
+        one.list(ConversationScope::Everywhere).await.unwrap().len(),
+        conversations.len()
+    );
 }
 
 #[test]
 fn every_recorded_message_is_read() {
     let Some(text) = trajectories() else { return };
-    let read = read_conversations(SourceText { text: &text, now: tick(0) }, Some(ImportFormat::Trajectory)).unwrap();
+    let read = read_conversations(
+        SourceText {
+            text: &text,
+            now: tick(0),
+        },
+        Some(ImportFormat::Trajectory),
+    )
+    .unwrap();
     assert_eq!(read.len(), text.lines().count());
     for (line, conversation) in text.lines().zip(&read) {
         let recorded: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -69,14 +110,26 @@ fn every_recorded_message_is_read() {
             message["content"].as_str().is_none_or(str::is_empty)
                 && message["role"] != "tool"
                 && message["tool_calls"].as_array().is_none_or(Vec::is_empty)
-                && message["reasoning_content"].as_str().is_none_or(str::is_empty)
+                && message["reasoning_content"]
+                    .as_str()
+                    .is_none_or(str::is_empty)
         };
         let left_out = messages.iter().filter(empty).count();
         let document = &conversation.document;
-        assert_eq!(document.messages.len(), messages.len() - left_out, "{}", document.id);
-        let calls = |message: &serde_json::Value| message["tool_calls"].as_array().map_or(0, Vec::len);
         assert_eq!(
-            document.messages.iter().map(|message| message.tool_calls().count()).sum::<usize>(),
+            document.messages.len(),
+            messages.len() - left_out,
+            "{}",
+            document.id
+        );
+        let calls =
+            |message: &serde_json::Value| message["tool_calls"].as_array().map_or(0, Vec::len);
+        assert_eq!(
+            document
+                .messages
+                .iter()
+                .map(|message| message.tool_calls().count())
+                .sum::<usize>(),
             messages.iter().map(calls).sum::<usize>()
         );
         assert_eq!(document.metadata["source"], recorded["source"]);
@@ -91,7 +144,13 @@ fn said(message: &Message) -> String {
         Part::ToolResult(result) => result.envelope.text.clone(),
         Part::Thinking(_) | Part::Image(_) => String::new(),
     };
-    message.content.iter().map(of_part).collect::<Vec<_>>().join("\n").to_lowercase()
+    message
+        .content
+        .iter()
+        .map(of_part)
+        .collect::<Vec<_>>()
+        .join("\n")
+        .to_lowercase()
 }
 
 fn is_han(c: char) -> bool {
@@ -100,39 +159,87 @@ fn is_han(c: char) -> bool {
 
 /// The longest plain word of a text, if it has one worth looking for.
 fn a_word(text: &str) -> Option<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
-    words.filter(|word| (5..=20).contains(&word.len())).max_by_key(|word| word.len()).map(str::to_owned)
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+    words
+        .filter(|word| (5..=20).contains(&word.len()))
+        .max_by_key(|word| word.len())
+        .map(str::to_owned)
 }
 
 /// Three Chinese characters that follow each other.
 fn three_han(text: &str) -> Option<String> {
-    let run = text.split(|c| !is_han(c)).find(|run| run.chars().count() >= 3)?;
+    let run = text
+        .split(|c| !is_han(c))
+        .find(|run| run.chars().count() >= 3)?;
     Some(run.chars().take(3).collect())
 }
 
 #[tokio::test]
 async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_else() {
     let Some(text) = trajectories() else { return };
-    let all = read_conversations(SourceText { text: &text, now: tick(0) }, None).unwrap();
-    let chinese = |messages: &[Message]| messages.iter().any(|message| three_han(&said(message)).is_some());
-    let chosen = all.into_iter().enumerate().filter(|(n, one)| n % 12 == 0 || chinese(&one.document.messages));
+    let all = read_conversations(
+        SourceText {
+            text: &text,
+            now: tick(0),
+        },
+        None,
+    )
+    .unwrap();
+    let chinese = |messages: &[Message]| {
+        messages
+            .iter()
+            .any(|message| three_han(&said(message)).is_some())
+    };
+    let chosen = all
+        .into_iter()
+        .enumerate()
+        .filter(|(n, one)| n % 12 == 0 || chinese(&one.document.messages));
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let mut texts = Vec::new();
     for (_, one) in chosen {
         let document = one.document;
-        texts.extend(document.messages.iter().map(|message| (document.id.clone(), message.message_id, said(message))));
+        texts.extend(
+            document
+                .messages
+                .iter()
+                .map(|message| (document.id.clone(), message.message_id, said(message))),
+        );
         store.import(document, "p").await.unwrap();
     }
-    let words: BTreeSet<String> = texts.iter().step_by(97).filter_map(|(_, _, text)| a_word(text)).collect();
-    let han: BTreeSet<String> = texts.iter().filter_map(|(_, _, text)| three_han(text)).take(40).collect();
-    assert!(words.len() >= 15 && han.len() >= 10, "{} words, {} Chinese", words.len(), han.len());
+    let words: BTreeSet<String> = texts
+        .iter()
+        .step_by(97)
+        .filter_map(|(_, _, text)| a_word(text))
+        .collect();
+    let han: BTreeSet<String> = texts
+        .iter()
+        .filter_map(|(_, _, text)| three_han(text))
+        .take(40)
+        .collect();
+    assert!(
+        words.len() >= 15 && han.len() >= 10,
+        "{} words, {} Chinese",
+        words.len(),
+        han.len()
+    );
     for word in words.iter().chain(&han) {
-        let query = SearchQuery { text: word, scope: ConversationScope::Everywhere, limit: 1_000_000 };
+        let query = SearchQuery {
+            text: word,
+            scope: ConversationScope::Everywhere,
+            limit: 1_000_000,
+        };
         let hits = store.search(query).await.unwrap();
         let found: BTreeSet<_> = hits
             .iter()
-            .filter_map(|hit| Some((hit.conversation.id.clone(), hit.message.as_ref()?.message_id)))
+            .filter_map(|hit| {
+                Some((
+                    hit.conversation.id.clone(),
+                    hit.message.as_ref()?.message_id,
+                ))
+            })
             .collect();
         for (conversation, message, text) in &texts {
             let there = found.contains(&(conversation.clone(), *message));
@@ -141,10 +248,18 @@ async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_el
             let must = if word.chars().all(is_han) {
                 indexed.contains(word)
             } else {
-                indexed.split(|c: char| !c.is_alphanumeric() || is_han(c)).any(|one| one == word)
+                indexed
+                    .split(|c: char| !c.is_alphanumeric() || is_han(c))
+                    .any(|one| one == word)
             };
-            assert!(there || !must, "`{word}` is in {message} of {conversation} and was not found");
-            assert!(!there || text.contains(word.as_str()), "`{word}` is not in {message} of {conversation}");
+            assert!(
+                there || !must,
+                "`{word}` is in {message} of {conversation} and was not found"
+            );
+            assert!(
+                !there || text.contains(word.as_str()),
+                "`{word}` is not in {message} of {conversation}"
+            );
         }
     }
 }
@@ -152,7 +267,14 @@ async fn words_of_recorded_conversations_are_found_where_they_are_and_nowhere_el
 #[test]
 fn recorded_results_of_known_tools_have_the_data_of_haft_tools() {
     let Some(text) = trajectories() else { return };
-    let read = read_conversations(SourceText { text: &text, now: tick(0) }, None).unwrap();
+    let read = read_conversations(
+        SourceText {
+            text: &text,
+            now: tick(0),
+        },
+        None,
+    )
+    .unwrap();
     let results = || {
         let messages = read.iter().flat_map(|one| &one.document.messages);
         messages.flat_map(|message| message.tool_results().map(move |result| (message, result)))
@@ -170,10 +292,22 @@ fn recorded_results_of_known_tools_have_the_data_of_haft_tools() {
         ("read", "read_file"),
         ("edit", "replace_in_file"),
     ] {
-        let named: Vec<_> = results().filter(|(_, result)| result.name == name).collect();
-        let shaped = |(_, result): &&(&Message, &haft_types::ToolResult)| result.envelope.data.is_object();
+        let named: Vec<_> = results()
+            .filter(|(_, result)| result.name == name)
+            .collect();
+        let shaped =
+            |(_, result): &&(&Message, &haft_types::ToolResult)| result.envelope.data.is_object();
         let told = named.iter().filter(shaped).count();
-        assert!(named.len() > 10 && told * 100 >= named.len() * 90, "{name}: {told} of {}", named.len());
-        assert!(named.iter().any(|(message, _)| message.metadata["tool"] == tool), "{name}");
+        assert!(
+            named.len() > 10 && told * 100 >= named.len() * 90,
+            "{name}: {told} of {}",
+            named.len()
+        );
+        assert!(
+            named
+                .iter()
+                .any(|(message, _)| message.metadata["tool"] == tool),
+            "{name}"
+        );
     }
 }

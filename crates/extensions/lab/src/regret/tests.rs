@@ -6,35 +6,72 @@ use crate::testing::{at, call, entry, id, named_result};
 /// `tool arguments` and its result, as messages `number` and `number + 1`.
 fn step(number: usize, tool: &str, arguments: &str, envelope: Envelope) -> Vec<Arc<Entry>> {
     let call_id = format!("call-{number}");
-    let caller = Message::new(id(number), Role::Assistant, vec![call(&call_id, tool, arguments)], at(number));
-    vec![entry(caller), named_result(number + 1, &call_id, tool, envelope)]
+    let caller = Message::new(
+        id(number),
+        Role::Assistant,
+        vec![call(&call_id, tool, arguments)],
+        at(number),
+    );
+    vec![
+        entry(caller),
+        named_result(number + 1, &call_id, tool, envelope),
+    ]
 }
 
 fn cleared(numbers: &[usize]) -> Cleared {
-    Cleared { target: 1, ids: numbers.iter().map(|number| id(*number)).collect(), ..Cleared::default() }
+    Cleared {
+        target: 1,
+        ids: numbers.iter().map(|number| id(*number)).collect(),
+        ..Cleared::default()
+    }
 }
 
-/// How often the last of these steps is regretted, with the results of the steps given by index cleared.
+/// How often the last of these steps is regretted, with the results of the steps given by index
+/// cleared.
 fn regretted(steps: &[(&str, &str)], gone: &[usize]) -> usize {
     let mut regrets = Regrets::default();
     let cleared = cleared(&gone.iter().map(|step| 2 * step + 1).collect::<Vec<_>>());
     let mut last = 0;
     for (index, (tool, arguments)) in steps.iter().enumerate() {
-        last = regrets.take(&step(2 * index, tool, arguments, Envelope::success("text")), Some(&cleared));
+        last = regrets.take(
+            &step(2 * index, tool, arguments, Envelope::success("text")),
+            Some(&cleared),
+        );
     }
     last
 }
 
-const READ: (&str, &str) = ("read_file", r#"{"path":"a.rs","start_line":1,"end_line":80}"#);
+const READ: (&str, &str) = (
+    "read_file",
+    r#"{"path":"a.rs","start_line":1,"end_line":80}"#,
+);
 
 #[test]
 fn a_part_of_what_was_read_is_missed() {
-    let part = ("read_file", r#"{"path":"./a.rs","start_line":40,"end_line":60}"#);
+    let part = (
+        "read_file",
+        r#"{"path":"./a.rs","start_line":40,"end_line":60}"#,
+    );
     assert_eq!(regretted(&[READ, part], &[0]), 1);
     assert_eq!(regretted(&[READ, part], &[]), 0, "it is still there");
-    assert_eq!(regretted(&[READ, ("read_file", r#"{"path":"a.rs","start_line":81}"#)], &[0]), 0, "other lines");
-    assert_eq!(regretted(&[READ, ("read_file", r#"{"path":"b.rs"}"#)], &[0]), 0, "another file");
-    assert_eq!(regretted(&[READ, READ, READ], &[0]), 0, "a newer copy is there");
+    assert_eq!(
+        regretted(
+            &[READ, ("read_file", r#"{"path":"a.rs","start_line":81}"#)],
+            &[0]
+        ),
+        0,
+        "other lines"
+    );
+    assert_eq!(
+        regretted(&[READ, ("read_file", r#"{"path":"b.rs"}"#)], &[0]),
+        0,
+        "another file"
+    );
+    assert_eq!(
+        regretted(&[READ, READ, READ], &[0]),
+        0,
+        "a newer copy is there"
+    );
 }
 
 #[test]
@@ -47,7 +84,16 @@ fn a_file_that_changed_is_read_for_another_reason() {
 fn commands_and_recalls_count() {
     let run = ("execute_command", r#"{"command":"cargo test"}"#);
     assert_eq!(regretted(&[run, run], &[0]), 1);
-    assert_eq!(regretted(&[run, ("execute_command", r#"{"command":"cargo test","cwd":"b"}"#)], &[0]), 0);
+    assert_eq!(
+        regretted(
+            &[
+                run,
+                ("execute_command", r#"{"command":"cargo test","cwd":"b"}"#)
+            ],
+            &[0]
+        ),
+        0
+    );
     let asked = format!(r#"{{"message_ids":"{}"}}"#, id(1).short());
     assert_eq!(regretted(&[run, ("recall", &asked)], &[0]), 1);
     assert_eq!(regretted(&[run, ("recall", &asked)], &[]), 0);
@@ -57,7 +103,20 @@ fn commands_and_recalls_count() {
 fn rounds_left_out_are_gone_as_well() {
     let mut regrets = Regrets::default();
     regrets.take(&step(0, READ.0, READ.1, Envelope::success("text")), None);
-    regrets.take(&step(2, "list_files", "{}", Envelope::success("text")), None);
-    let kept_from = Cleared { target: 1, first_kept: Some(id(2)), ..Cleared::default() };
-    assert_eq!(regrets.take(&step(4, READ.0, READ.1, Envelope::success("text")), Some(&kept_from)), 1);
+    regrets.take(
+        &step(2, "list_files", "{}", Envelope::success("text")),
+        None,
+    );
+    let kept_from = Cleared {
+        target: 1,
+        first_kept: Some(id(2)),
+        ..Cleared::default()
+    };
+    assert_eq!(
+        regrets.take(
+            &step(4, READ.0, READ.1, Envelope::success("text")),
+            Some(&kept_from)
+        ),
+        1
+    );
 }

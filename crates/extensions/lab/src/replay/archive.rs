@@ -1,14 +1,15 @@
 //! Archives in a replay: when a session would make one, with the ledger in the place of a summary.
 //!
-//! The text is what a session sends when no model can summarise: everything that must be kept, word for word. A summary by a model
-//! is a little longer or shorter. Asking for it is paid for like any other request, without a cache; what is answered is not.
+//! The text is what a session sends when no model can summarise: everything that must be kept, word
+//! for word. A summary by a model is a little longer or shorter. Asking for it is paid for like any
+//! other request, without a cache; what is answered is not.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use haft_context::{
-    ArchiveWish, CompactionPlan, Due, OpenWork, Policy, SummaryWish, compaction_due, fallback, is_too_early, ledger,
-    pieces, plan_compaction, summary_message, summary_request,
+    ArchiveWish, CompactionPlan, Due, OpenWork, Policy, SummaryWish, compaction_due, fallback,
+    is_too_early, ledger, pieces, plan_compaction, summary_message, summary_request,
 };
 use haft_types::{Entry, Hasher, MessageId, ModelSpec, Role, TokenCounter, Usage};
 
@@ -33,10 +34,18 @@ pub(super) struct NewArchive {
 }
 
 impl<'a> Archives<'a> {
-    /// None yet. A conversation that holds summaries of its own is replayed with those and no others.
+    /// None yet. A conversation that holds summaries of its own is replayed with those and no
+    /// others.
     pub(super) fn new(recorded: &'a [Arc<Entry>], variant: &Variant) -> Self {
-        let own = recorded.iter().any(|entry| entry.message.role == Role::Summary);
-        Self { recorded, summaries: Vec::new(), last: None, enabled: variant.archives && !own }
+        let own = recorded
+            .iter()
+            .any(|entry| entry.message.role == Role::Summary);
+        Self {
+            recorded,
+            summaries: Vec::new(),
+            last: None,
+            enabled: variant.archives && !own,
+        }
     }
 
     /// The messages a request can hold that is made after so many of the recording.
@@ -72,11 +81,19 @@ impl<'a> Archives<'a> {
     ) -> Option<NewArchive> {
         let last = self.last.filter(|_| self.enabled)?;
         // A new input waits until the archive is made.
-        let waiting = self.recorded[..end].last().map(|entry| &entry.message).filter(|message| message.opens_round());
-        let input = waiting.map(haft_types::Message::joined_text).unwrap_or_default();
+        let waiting = self.recorded[..end]
+            .last()
+            .map(|entry| &entry.message)
+            .filter(|message| message.opens_round());
+        let input = waiting
+            .map(haft_types::Message::joined_text)
+            .unwrap_or_default();
         let place = end - usize::from(waiting.is_some());
         let history = self.history(place);
-        let since = self.summaries.last().map(|(before, _)| self.recorded.get(*before..place).unwrap_or_default());
+        let since = self
+            .summaries
+            .last()
+            .map(|(before, _)| self.recorded.get(*before..place).unwrap_or_default());
         let is_early = since.is_some_and(|since| is_too_early(since, policy));
         let wanted = match compaction_due(policy, model, last, &input, history.len()) {
             Due::No => false,
@@ -84,20 +101,33 @@ impl<'a> Archives<'a> {
             Due::Now => !is_early,
             Due::Overflow => true,
         };
-        let plan = plan_compaction(&history, ArchiveWish::Automatic, policy, model, counter).filter(|_| wanted)?;
+        let plan = plan_compaction(&history, ArchiveWish::Automatic, policy, model, counter)
+            .filter(|_| wanted)?;
         let text = fallback(&plan, &ledger(&plan, OpenWork::default()), counter)?;
         let asked = summary_request(&plan, SummaryWish::default(), model, policy, counter).ok()?;
-        let asked_tokens = pieces(&asked, model.tokenizer_factor).iter().map(|piece| piece.tokens).sum();
+        let asked_tokens = pieces(&asked, model.tokenizer_factor)
+            .iter()
+            .map(|piece| piece.tokens)
+            .sum();
         let first_kept = plan.first_kept;
         self.summaries.push((place, summary(&plan, text, counter)));
         self.last = None;
-        Some(NewArchive { first_kept, asked_tokens })
+        Some(NewArchive {
+            first_kept,
+            asked_tokens,
+        })
     }
 }
 
-/// The summary as a message. Its id comes from what it stands for, so that the same replay gives the same bytes.
+/// The summary as a message. Its id comes from what it stands for, so that the same replay gives
+/// the same bytes.
 fn summary(plan: &CompactionPlan, text: String, counter: &dyn TokenCounter) -> Arc<Entry> {
     let mut hasher = Hasher::default();
-    hasher.update(b"archive").update(plan.first_kept.to_string().as_bytes());
-    Entry::new(summary_message(MessageId::derived(hasher.finish()), plan.to, text, plan), counter)
+    hasher
+        .update(b"archive")
+        .update(plan.first_kept.to_string().as_bytes());
+    Entry::new(
+        summary_message(MessageId::derived(hasher.finish()), plan.to, text, plan),
+        counter,
+    )
 }

@@ -11,17 +11,37 @@ fn reads(files: &[&str]) -> Vec<Arc<Entry>> {
         let number = history.len();
         let (call_id, arguments) = (format!("call-{number}"), format!(r#"{{"path":"{file}"}}"#));
         let parts = vec![call(&call_id, "read_file", &arguments)];
-        history.push(entry(Message::new(id(number), Role::Assistant, parts, at(number))));
-        history.push(named_result(number + 1, &call_id, "read_file", Envelope::success("word ".repeat(200))));
+        history.push(entry(Message::new(
+            id(number),
+            Role::Assistant,
+            parts,
+            at(number),
+        )));
+        history.push(named_result(
+            number + 1,
+            &call_id,
+            "read_file",
+            Envelope::success("word ".repeat(200)),
+        ));
     }
     history
 }
 
 fn priced() -> ModelSpec {
-    let price = Price { input: 1.0, cached_input: Some(0.1), cache_write: Some(1.25), output: 0.0, long: None };
+    let price = Price {
+        input: 1.0,
+        cached_input: Some(0.1),
+        cache_write: Some(1.25),
+        output: 0.0,
+        long: None,
+    };
     ModelSpec {
         price: Some(price),
-        cache: CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() },
+        cache: CacheRule {
+            rule: CacheKind::Anthropic,
+            min: 1,
+            ..CacheRule::default()
+        },
         ..model()
     }
 }
@@ -30,12 +50,22 @@ fn run(files: &[&str], policy: &Policy, seconds: u64) -> (Replay, Vec<Request>) 
     run_model(files, policy, seconds, &priced())
 }
 
-fn run_model(files: &[&str], policy: &Policy, seconds: u64, model: &ModelSpec) -> (Replay, Vec<Request>) {
+fn run_model(
+    files: &[&str],
+    policy: &Policy,
+    seconds: u64,
+    model: &ModelSpec,
+) -> (Replay, Vec<Request>) {
     let (system, tools, history) = (system(), tool_set(&["read_file"]), reads(files));
-    let step =
-        |number: usize| RecordedStep { messages: 1 + 2 * number, at: Duration::from_secs(number as u64 * seconds) };
+    let step = |number: usize| RecordedStep {
+        messages: 1 + 2 * number,
+        at: Duration::from_secs(number as u64 * seconds),
+    };
     let steps: Vec<_> = (0..=files.len()).map(step).collect();
-    let reminders = Reminders { todo: Some("- [ ] read".into()), ..Reminders::default() };
+    let reminders = Reminders {
+        todo: Some("- [ ] read".into()),
+        ..Reminders::default()
+    };
     let beside = |_| RequestSurroundings {
         system: &system,
         system_input: None,
@@ -44,20 +74,37 @@ fn run_model(files: &[&str], policy: &Policy, seconds: u64, model: &ModelSpec) -
         reminders: Some(reminders.clone()),
         cache_key: None,
     };
-    let recording = Recording { history: &history, steps: &steps, beside: &beside };
+    let recording = Recording {
+        history: &history,
+        steps: &steps,
+        beside: &beside,
+    };
     let mut seen = Vec::new();
-    let variant = Variant { name: "test".into(), policy: policy.clone(), reminders: true, archives: true };
-    let replay = replay(&recording, &variant, model, &Quarter, |_, request| seen.push(request.clone()));
+    let variant = Variant {
+        name: "test".into(),
+        policy: policy.clone(),
+        reminders: true,
+        archives: true,
+    };
+    let replay = replay(&recording, &variant, model, &Quarter, |_, request| {
+        seen.push(request.clone())
+    });
     (replay, seen)
 }
 
 #[test]
 fn the_same_recording_gives_the_same_figures_and_requests() {
     let files = ["a", "b", "c", "d", "e"];
-    let policy = Policy { reminders: Placement::CacheAware, ..Policy::default() };
+    let policy = Policy {
+        reminders: Placement::CacheAware,
+        ..Policy::default()
+    };
     let (first, second) = (run(&files, &policy, 1), run(&files, &policy, 1));
     assert_eq!(first, second);
-    assert_eq!((first.0.requests.len(), first.0.breaks(), first.0.too_large), (6, 0, 0));
+    assert_eq!(
+        (first.0.requests.len(), first.0.breaks(), first.0.too_large),
+        (6, 0, 0)
+    );
     // What one request leaves behind the next one reads; nothing is neither read nor written.
     for pair in first.0.requests.windows(2) {
         assert_eq!(pair[1].usage.cached_input, pair[0].usage.all_input());
@@ -71,9 +118,15 @@ fn the_same_recording_gives_the_same_figures_and_requests() {
 #[test]
 fn a_moving_run_and_a_cold_cache_cost_more() {
     let files = ["a", "b", "c", "d", "e", "f"];
-    let aware = Policy { reminders: Placement::CacheAware, ..Policy::default() };
+    let aware = Policy {
+        reminders: Placement::CacheAware,
+        ..Policy::default()
+    };
     let (warm, cold) = (run(&files, &aware, 1).0, run(&files, &aware, 301).0);
-    let moving = Policy { reminders: Placement::AfterToolResult(3), ..Policy::default() };
+    let moving = Policy {
+        reminders: Placement::AfterToolResult(3),
+        ..Policy::default()
+    };
     let moving = run(&files, &moving, 1).0;
     assert!(moving.breaks() > 0 && moving.cost() > warm.cost());
     assert_eq!(cold.usage().cached_input, 0);
@@ -82,10 +135,24 @@ fn a_moving_run_and_a_cold_cache_cost_more() {
 
 #[test]
 fn what_was_cleared_and_is_read_again_is_regretted() {
-    let policy = |safe_zone| Policy { safe_zone: Some(safe_zone), prune_keep: Some(1), ..Policy::default() };
+    let policy = |safe_zone| Policy {
+        safe_zone: Some(safe_zone),
+        prune_keep: Some(1),
+        ..Policy::default()
+    };
     let files = ["a", "b", "c", "d", "a", "e"];
     let roomy = run(&files, &policy(SafeZone::default()), 1).0;
-    assert_eq!((roomy.regret, roomy.requests.iter().map(|one| one.pruned_tokens).sum::<u64>()), (0, 0));
+    assert_eq!(
+        (
+            roomy.regret,
+            roomy
+                .requests
+                .iter()
+                .map(|one| one.pruned_tokens)
+                .sum::<u64>()
+        ),
+        (0, 0)
+    );
     let used = roomy.requests[2].usage.all_input();
     let tight = run(&files, &policy(SafeZone::Tokens(used)), 1).0;
     assert_eq!(tight.regret, 1, "`a` had been cleared");
@@ -95,7 +162,11 @@ fn what_was_cleared_and_is_read_again_is_regretted() {
 #[test]
 fn what_must_be_kept_is_looked_for_in_the_last_request() {
     let mut history = reads(&["a", "b", "c", "d"]);
-    history[0] = text(0, Role::User, "Read them. You must never touch the lock file.");
+    history[0] = text(
+        0,
+        Role::User,
+        "Read them. You must never touch the lock file.",
+    );
     let segment = |entry: &Arc<Entry>| haft_types::Segment {
         layer: Layer::History,
         owner: "history",
@@ -108,8 +179,14 @@ fn what_must_be_kept_is_looked_for_in_the_last_request() {
         max_output_tokens: None,
         cache_key: None,
     };
-    assert_eq!(coverage(&history, &request(&history)), Coverage { kept: 1, all: 1 });
-    assert_eq!(coverage(&history, &request(&history[1..])), Coverage { kept: 0, all: 1 });
+    assert_eq!(
+        coverage(&history, &request(&history)),
+        Coverage { kept: 1, all: 1 }
+    );
+    assert_eq!(
+        coverage(&history, &request(&history[1..])),
+        Coverage { kept: 0, all: 1 }
+    );
     assert_eq!(coverage(&[], &request(&history)), Coverage::default());
 }
 
@@ -117,9 +194,17 @@ fn what_must_be_kept_is_looked_for_in_the_last_request() {
 fn reminders_are_never_further_than_allowed() {
     let files: Vec<String> = (0..40).map(|number| format!("file{number}")).collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let policy = Policy { reminders: Placement::CacheAware, max_distance: 10, ..Policy::default() };
+    let policy = Policy {
+        reminders: Placement::CacheAware,
+        max_distance: 10,
+        ..Policy::default()
+    };
     let (aware, _) = run(&files, &policy, 1);
-    let farthest = aware.requests.iter().filter_map(|one| one.reminder_distance).max();
+    let farthest = aware
+        .requests
+        .iter()
+        .filter_map(|one| one.reminder_distance)
+        .max();
     assert_eq!((farthest, aware.requests.len()), (Some(10), 41));
 }
 
@@ -138,26 +223,58 @@ fn what_is_said_after_the_last_request_is_not_asked_of_it() {
 fn a_window_that_fills_is_archived_and_the_summary_is_paid_for() {
     let files: Vec<String> = (0..60).map(|number| format!("file{number}")).collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let model = ModelSpec { context_window: 14_000, max_output_tokens: Some(1_000), ..priced() };
+    let model = ModelSpec {
+        context_window: 14_000,
+        max_output_tokens: Some(1_000),
+        ..priced()
+    };
     // Nothing is cleared, so that only an archive makes room.
-    let policy = Policy { prune_keep: Some(u32::MAX), keep_blocks: 5, ..Policy::default() };
+    let policy = Policy {
+        prune_keep: Some(u32::MAX),
+        keep_blocks: 5,
+        ..Policy::default()
+    };
     let (replay, requests) = run_model(&files, &policy, 1, &model);
     assert!(replay.archives > 0, "{:?}", replay.peak());
-    assert_eq!(replay.requests.len(), files.len() + 1 - replay.too_large + replay.archives);
+    assert_eq!(
+        replay.requests.len(),
+        files.len() + 1 - replay.too_large + replay.archives
+    );
     let summaries = |request: &Request| {
-        request.segments.iter().filter(|segment| segment.entry.message.role == Role::Summary).count()
+        request
+            .segments
+            .iter()
+            .filter(|segment| segment.entry.message.role == Role::Summary)
+            .count()
     };
     assert_eq!(requests.first().map(summaries), Some(0));
-    assert!(requests.last().is_some_and(|last| summaries(last) > 0), "{:?}", requests.last());
-    assert_eq!(run_model(&files, &policy, 1, &model), (replay, requests), "the same again");
+    assert!(
+        requests.last().is_some_and(|last| summaries(last) > 0),
+        "{:?}",
+        requests.last()
+    );
+    assert_eq!(
+        run_model(&files, &policy, 1, &model),
+        (replay, requests),
+        "the same again"
+    );
 }
 
 #[test]
 fn a_failing_command_is_found_in_its_call_whatever_json_makes_of_it() {
     let arguments = r#"{"command":"echo \"a\" &&\n false"}"#;
-    let call = Message::new(id(1), Role::Assistant, vec![call("c", "execute_command", arguments)], at(1));
+    let call = Message::new(
+        id(1),
+        Role::Assistant,
+        vec![call("c", "execute_command", arguments)],
+        at(1),
+    );
     let failed = Envelope::failure("exit_status", "exit status 1");
-    let history = [text(0, Role::User, "go"), entry(call), named_result(2, "c", "execute_command", failed)];
+    let history = [
+        text(0, Role::User, "go"),
+        entry(call),
+        named_result(2, "c", "execute_command", failed),
+    ];
     let segment = |entry: &Arc<Entry>| haft_types::Segment {
         layer: Layer::History,
         owner: "history",
@@ -165,6 +282,11 @@ fn a_failing_command_is_found_in_its_call_whatever_json_makes_of_it() {
         boundary: false,
     };
     let segments = history.iter().map(segment).collect();
-    let request = Request { segments, tools: tool_set(&[]), max_output_tokens: None, cache_key: None };
+    let request = Request {
+        segments,
+        tools: tool_set(&[]),
+        max_output_tokens: None,
+        cache_key: None,
+    };
     assert_eq!(coverage(&history, &request), Coverage { kept: 1, all: 1 });
 }

@@ -11,23 +11,42 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn together(user: &[(&str, ServerConfig)], project: Option<&str>) -> Gathered {
-    let user = user.iter().map(|(name, config)| ((*name).to_owned(), config.clone())).collect();
+    let user = user
+        .iter()
+        .map(|(name, config)| ((*name).to_owned(), config.clone()))
+        .collect();
     let path = Path::new("/p/.mcp.json");
     let project = project.map(|text| ProjectFile { path, text });
-    gather(&user, Path::new("/c/config.toml"), project, Path::new("/p"), &variable)
+    gather(
+        &user,
+        Path::new("/c/config.toml"),
+        project,
+        Path::new("/p"),
+        &variable,
+    )
 }
 
 fn program(command: &str) -> ServerConfig {
-    ServerConfig { command: Some(command.into()), ..ServerConfig::default() }
+    ServerConfig {
+        command: Some(command.into()),
+        ..ServerConfig::default()
+    }
 }
 
 fn names(gathered: &Gathered) -> Vec<&str> {
-    gathered.servers.iter().map(|server| server.name.as_str()).collect()
+    gathered
+        .servers
+        .iter()
+        .map(|server| server.name.as_str())
+        .collect()
 }
 
 #[test]
 fn the_user_wins_by_name_even_with_a_server_that_is_off() {
-    let off = ServerConfig { enabled: false, ..program("mine") };
+    let off = ServerConfig {
+        enabled: false,
+        ..program("mine")
+    };
     let project = r#"{"mcpServers": {
         "both": {"command": "theirs"}, "off": {"command": "theirs"}, "alone": {"command": "theirs"}}}"#;
     let gathered = together(&[("both", program("mine")), ("off", off)], Some(project));
@@ -49,21 +68,43 @@ fn one_bad_entry_is_named_and_stops_no_other() {
         bearer_token_env: Some("MISSING".into()),
         ..ServerConfig::default()
     };
-    let both = ServerConfig { url: Some("http://h".into()), ..program("run") };
+    let both = ServerConfig {
+        url: Some("http://h".into()),
+        ..program("run")
+    };
     let gathered = together(&[("token", token), ("both", both)], Some(project));
     assert_eq!(names(&gathered), ["good"]);
     let told: Vec<_> = gathered.problems.iter().map(ToString::to_string).collect();
     for (name, place, words) in [
-        ("token", "`/c/config.toml`, key `mcp_servers.token.bearer_token_env`", "`MISSING` is not set"),
-        ("both", "key `mcp_servers.both.url`", "both `command` and `url`"),
-        ("none", "`/p/.mcp.json`, key `mcpServers.none`", "neither `command` nor `url`"),
+        (
+            "token",
+            "`/c/config.toml`, key `mcp_servers.token.bearer_token_env`",
+            "`MISSING` is not set",
+        ),
+        (
+            "both",
+            "key `mcp_servers.both.url`",
+            "both `command` and `url`",
+        ),
+        (
+            "none",
+            "`/p/.mcp.json`, key `mcpServers.none`",
+            "neither `command` nor `url`",
+        ),
         ("sse", "key `mcpServers.sse.type`", "`http` address"),
-        ("unset", "key `mcpServers.unset.env.KEY`", "`${MISSING:-default}`"),
+        (
+            "unset",
+            "key `mcpServers.unset.env.KEY`",
+            "`${MISSING:-default}`",
+        ),
         ("shape", "key `mcpServers.shape`", "expected a string"),
         ("a__b", "key `mcpServers.a__b`", "choose another"),
         ("ftp", "key `mcpServers.ftp.url`", "http://"),
     ] {
-        let found = told.iter().find(|line| line.contains(&format!("`{name}`"))).unwrap();
+        let found = told
+            .iter()
+            .find(|line| line.contains(&format!("`{name}`")))
+            .unwrap();
         assert!(found.contains(place) && found.contains(words), "{found}");
     }
     assert_eq!(told.len(), 8);
@@ -74,7 +115,11 @@ fn a_file_that_is_no_json_says_so_and_leaves_the_users_servers() {
     for text in ["{", r#"{"mcpServers": []}"#] {
         let gathered = together(&[("mine", program("run"))], Some(text));
         assert_eq!(names(&gathered), ["mine"]);
-        assert!(gathered.problems[0].to_string().contains("/p/.mcp.json"), "{:?}", gathered.problems);
+        assert!(
+            gathered.problems[0].to_string().contains("/p/.mcp.json"),
+            "{:?}",
+            gathered.problems
+        );
     }
     assert_eq!(together(&[], Some("{}")), Gathered::default());
 }
@@ -96,7 +141,9 @@ fn everything_that_is_declared_arrives() {
         ..ServerConfig::default()
     };
     let gathered = together(&[("a", config), ("b", url)], None);
-    let [a, b] = gathered.servers.as_slice() else { panic!("{gathered:?}") };
+    let [a, b] = gathered.servers.as_slice() else {
+        panic!("{gathered:?}")
+    };
     assert_eq!(
         a.reach,
         ServerEndpoint::Command {
@@ -107,9 +154,19 @@ fn everything_that_is_declared_arrives() {
             starts_apart: false,
         }
     );
-    assert_eq!((a.timeout, a.permission), (Duration::from_secs(7), Some(Decision::Allow)));
+    assert_eq!(
+        (a.timeout, a.permission),
+        (Duration::from_secs(7), Some(Decision::Allow))
+    );
     let headers = vec![("X-A".into(), "b".into())];
-    assert_eq!(b.reach, ServerEndpoint::Http { url: "https://h/mcp".into(), headers, bearer: Some("t0ken".into()) });
+    assert_eq!(
+        b.reach,
+        ServerEndpoint::Http {
+            url: "https://h/mcp".into(),
+            headers,
+            bearer: Some("t0ken".into())
+        }
+    );
 }
 
 #[test]

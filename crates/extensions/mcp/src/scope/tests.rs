@@ -34,16 +34,28 @@ fn a_name_gives_what_it_stands_for_and_nothing_else() {
         (&["mcp__a__x", "mcp__a"], "a", "y", true),
     ] {
         let scope = scope(names).unwrap();
-        assert_eq!(scope.check(server, tool).is_ok(), given, "{names:?}: {server} {tool}");
+        assert_eq!(
+            scope.check(server, tool).is_ok(),
+            given,
+            "{names:?}: {server} {tool}"
+        );
     }
     assert_eq!(ToolScope::default().check("any", "thing"), Ok(()));
 }
 
 #[test]
 fn a_name_that_stands_for_nothing_is_none() {
-    for name in
-        ["x", "mcp__", "mcp__c__x", "mcp__a__", "mcp__a*", "mcp__*__x", "mcp__a__*x", "mcp__a__x**", "MCP__a__x"]
-    {
+    for name in [
+        "x",
+        "mcp__",
+        "mcp__c__x",
+        "mcp__a__",
+        "mcp__a*",
+        "mcp__*__x",
+        "mcp__a__*x",
+        "mcp__a__x**",
+        "MCP__a__x",
+    ] {
         assert_eq!(scope(&["mcp__a", name]), None, "{name}");
     }
 }
@@ -69,11 +81,17 @@ fn narrowed_again_it_never_has_more() {
 
 #[test]
 fn the_order_of_names_says_nothing_and_the_error_says_what_there_is() {
-    assert_eq!(scope(&["mcp__b__x", "mcp__a", "mcp__a__*"]), scope(&["mcp__a__*", "mcp__b__x"]));
+    assert_eq!(
+        scope(&["mcp__b__x", "mcp__a", "mcp__a__*"]),
+        scope(&["mcp__a__*", "mcp__b__x"])
+    );
     let error = scope(&["mcp__a__x"]).unwrap().check("b", "y").unwrap_err();
     assert_eq!(error.code(), "not_offered");
     let told = error.to_string();
-    assert!(told.starts_with("`mcp__b__y` is not among") && told.ends_with("only `mcp__a__x`"), "{told}");
+    assert!(
+        told.starts_with("`mcp__b__y` is not among") && told.ends_with("only `mcp__a__x`"),
+        "{told}"
+    );
 }
 
 #[test]

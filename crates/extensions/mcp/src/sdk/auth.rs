@@ -1,6 +1,7 @@
 //! OAuth: tokens in private files, and the way to get them.
 //!
-//! Invariant: a token is kept for the address it was given for, in a file of its owner alone, and is never part of an error.
+//! Invariant: a token is kept for the address it was given for, in a file of its owner alone, and
+//! is never part of an error.
 
 use std::fs;
 use std::io;
@@ -9,8 +10,9 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use haft_files::{Durability, LockFile};
 use rmcp::transport::auth::{
-    AuthClient, AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
-    CredentialRefreshGuard, CredentialStore, StoredCredentials, WWWAuthenticateParams,
+    AuthClient, AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest,
+    AuthorizationSession, CredentialRefreshGuard, CredentialStore, StoredCredentials,
+    WWWAuthenticateParams,
 };
 
 use crate::error::McpError;
@@ -30,26 +32,38 @@ impl TokenStore {
         Self { folder }
     }
 
-    /// A client that shows the server's token, and gets a new one when it is over; none where nobody has logged in, or the
-    /// configuration gives a token itself.
+    /// A client that shows the server's token, and gets a new one when it is over; none where
+    /// nobody has logged in, or the configuration gives a token itself.
     pub(super) async fn client(
         &self,
         server: &ServerDefinition,
         client: reqwest::Client,
     ) -> Result<Option<AuthClient<reqwest::Client>>, McpError> {
-        let ServerEndpoint::Http { url, bearer: None, .. } = &server.reach else { return Ok(None) };
+        let ServerEndpoint::Http {
+            url, bearer: None, ..
+        } = &server.reach
+        else {
+            return Ok(None);
+        };
         let file = self.file(server);
         if !file.exists() {
             return Ok(None);
         }
-        let failed =
-            |error: AuthError| McpError::Start { server: server.name.clone(), reason: format!("its login: {error}") };
-        let mut manager = AuthorizationManager::new(url.as_str()).await.map_err(failed)?;
+        let failed = |error: AuthError| McpError::Start {
+            server: server.name.clone(),
+            reason: format!("its login: {error}"),
+        };
+        let mut manager = AuthorizationManager::new(url.as_str())
+            .await
+            .map_err(failed)?;
         manager.set_credential_store(TokenFile(file));
         if manager.initialize_from_store().await.map_err(failed)? {
             Ok(Some(AuthClient::new(client, manager)))
         } else {
-            Err(McpError::Login { server: server.name.clone(), challenge: None })
+            Err(McpError::Login {
+                server: server.name.clone(),
+                challenge: None,
+            })
         }
     }
 
@@ -64,7 +78,11 @@ impl TokenStore {
             ServerEndpoint::Command { .. } | ServerEndpoint::Linked(_) => "",
         };
         let hash = blake3::hash(url.as_bytes()).to_hex();
-        self.folder.join(format!("{}-{}.json", haft_types::file_name(&server.name), &hash.as_str()[..16]))
+        self.folder.join(format!(
+            "{}-{}.json",
+            haft_types::file_name(&server.name),
+            &hash.as_str()[..16]
+        ))
     }
 }
 
@@ -74,8 +92,8 @@ pub(crate) struct Authorization {
 }
 
 impl Authorization {
-    /// Finds out where the user has to go; haft registers itself there if it must. `challenge` is what the server said when
-    /// it refused.
+    /// Finds out where the user has to go; haft registers itself there if it must. `challenge` is
+    /// what the server said when it refused.
     pub(crate) async fn begin(
         server: &ServerDefinition,
         tokens: &TokenStore,
@@ -86,17 +104,41 @@ impl Authorization {
             return Err("it is a program on this machine, which needs no login".into());
         };
         super::provide();
-        let mut manager = AuthorizationManager::new(url.as_str()).await.map_err(|error| said(&error))?;
+        let mut manager = AuthorizationManager::new(url.as_str())
+            .await
+            .map_err(|error| said(&error))?;
         let kept = TokenFile(tokens.file(server));
-        let granted = kept.load().await.ok().flatten().map(|stored| stored.granted_scopes).unwrap_or_default();
+        let granted = kept
+            .load()
+            .await
+            .ok()
+            .flatten()
+            .map(|stored| stored.granted_scopes)
+            .unwrap_or_default();
         manager.set_credential_store(kept);
-        let found = manager.resolve_metadata_from_challenge(challenge).await.map_err(|error| said(&error))?;
+        let found = manager
+            .resolve_metadata_from_challenge(challenge)
+            .await
+            .map_err(|error| said(&error))?;
         check_endpoints(&found.metadata, url)?;
         manager.set_metadata(found.metadata);
-        let mut request = AuthorizationRequest::new(redirect).with_client_name("haft").with_initial_scope_selection();
-        let Oauth { client_id, client_secret, metadata_url, scopes } = &server.oauth;
-        let more = challenge.map(|challenge| further(challenge, url, &granted)).unwrap_or_default();
-        let scopes = if more.is_empty() { scopes.clone() } else { more };
+        let mut request = AuthorizationRequest::new(redirect)
+            .with_client_name("haft")
+            .with_initial_scope_selection();
+        let Oauth {
+            client_id,
+            client_secret,
+            metadata_url,
+            scopes,
+        } = &server.oauth;
+        let more = challenge
+            .map(|challenge| further(challenge, url, &granted))
+            .unwrap_or_default();
+        let scopes = if more.is_empty() {
+            scopes.clone()
+        } else {
+            more
+        };
         if !scopes.is_empty() {
             request = request.with_scopes(scopes);
         }
@@ -109,7 +151,9 @@ impl Authorization {
         if let Some(page) = metadata_url {
             request = request.with_client_metadata_url(page);
         }
-        let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| said(&error))?;
+        let session = AuthorizationSession::new(manager, request)
+            .await
+            .map_err(|(_, error)| said(&error))?;
         Ok(Self { session })
     }
 
@@ -118,12 +162,16 @@ impl Authorization {
         self.session.get_authorization_url()
     }
 
-    /// Whether somebody who comes back to this address was sent there by this login: the state must be its own.
+    /// Whether somebody who comes back to this address was sent there by this login: the state must
+    /// be its own.
     pub(crate) fn began(&self, callback: &str) -> bool {
         let states = |url: &str| -> Vec<String> {
             let url = reqwest::Url::parse(url).ok();
             let pairs = url.iter().flat_map(reqwest::Url::query_pairs);
-            pairs.filter(|(name, _)| name == "state").map(|(_, value)| value.into_owned()).collect()
+            pairs
+                .filter(|(name, _)| name == "state")
+                .map(|(_, value)| value.into_owned())
+                .collect()
         };
         let own = states(self.url());
         own.len() == 1 && own == states(callback)
@@ -131,7 +179,11 @@ impl Authorization {
 
     /// Takes the address the user was sent back to, and keeps the tokens.
     pub(crate) async fn finish(&self, callback: &str) -> Result<(), String> {
-        self.session.handle_callback_url(callback).await.map(drop).map_err(|error| said(&error))
+        self.session
+            .handle_callback_url(callback)
+            .await
+            .map(drop)
+            .map_err(|error| said(&error))
     }
 }
 
@@ -144,22 +196,27 @@ fn said(error: &AuthError) -> String {
     }
 }
 
-/// Whether the pages of a login are pages of the web, and nobody on the way can read what is sent there. Only a server that is
-/// itself spoken to in the clear may have such pages on the same host.
+/// Whether the pages of a login are pages of the web, and nobody on the way can read what is sent
+/// there. Only a server that is itself spoken to in the clear may have such pages on the same host.
 fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(), String> {
     let server = reqwest::Url::parse(server).ok();
     let named = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     for address in named.into_iter().chain(&metadata.registration_endpoint) {
         let url = reqwest::Url::parse(address).ok();
         let is_fine = url.as_ref().is_some_and(|url| {
-            let in_clear =
-                || server.as_ref().is_some_and(|server| server.scheme() == "http" && server.host() == url.host());
+            let in_clear = || {
+                server
+                    .as_ref()
+                    .is_some_and(|server| server.scheme() == "http" && server.host() == url.host())
+            };
             let is_web = url.scheme() == "https" || url.scheme() == "http" && in_clear();
             is_web && url.host().is_some() && url.username().is_empty() && url.password().is_none()
         });
         if !is_fine {
             let shown: String = haft_text::sanitise(address).chars().take(200).collect();
-            return Err(format!("the server names `{shown}` as a page of its login, which is not a safe address"));
+            return Err(format!(
+                "the server names `{shown}` as a page of its login, which is not a safe address"
+            ));
         }
     }
     Ok(())
@@ -167,12 +224,25 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
 
 /// What to ask for when what was granted is not enough: that, and what the server names now.
 fn further(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
-    let Ok(base) = reqwest::Url::parse(url) else { return Vec::new() };
+    let Ok(base) = reqwest::Url::parse(url) else {
+        return Vec::new();
+    };
     let said = WWWAuthenticateParams::parse(challenge, &base);
-    let named = said.scope.as_deref().filter(|_| said.is_insufficient_scope()).unwrap_or_default();
-    let new = named.split_whitespace().map(str::to_owned).filter(|scope| !granted.contains(scope));
+    let named = said
+        .scope
+        .as_deref()
+        .filter(|_| said.is_insufficient_scope())
+        .unwrap_or_default();
+    let new = named
+        .split_whitespace()
+        .map(str::to_owned)
+        .filter(|scope| !granted.contains(scope));
     let new: Vec<_> = new.collect();
-    if new.is_empty() { Vec::new() } else { granted.iter().cloned().chain(new).collect() }
+    if new.is_empty() {
+        Vec::new()
+    } else {
+        granted.iter().cloned().chain(new).collect()
+    }
 }
 
 /// The tokens of one server, in a file.
@@ -182,7 +252,9 @@ struct TokenFile(PathBuf);
 impl CredentialStore for TokenFile {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         match fs::read(&self.0) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| broken(&self.0, &error)),
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| broken(&self.0, &error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(broken(&self.0, &error)),
         }
@@ -190,7 +262,8 @@ impl CredentialStore for TokenFile {
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let bytes = serde_json::to_vec(&credentials).map_err(|error| broken(&self.0, &error))?;
-        haft_files::replace(&self.0, &bytes, Durability::PowerCut).map_err(|error| broken(&self.0, &error))
+        haft_files::replace(&self.0, &bytes, Durability::PowerCut)
+            .map_err(|error| broken(&self.0, &error))
     }
 
     async fn clear(&self) -> Result<(), AuthError> {

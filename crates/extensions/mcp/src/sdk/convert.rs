@@ -2,15 +2,18 @@
 
 use haft_types::Image;
 use rmcp::model::{
-    CallToolResult, ContentBlock, GetPromptResult, Prompt, ReadResourceResult, Resource, ResourceContents,
-    ResourceTemplate, ServerPeerInfo, Tool,
+    CallToolResult, ContentBlock, GetPromptResult, Prompt, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, ServerPeerInfo, Tool,
 };
 
 use crate::listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolInfo};
 use crate::output::{AnswerContent, ServerAnswer};
 
 pub(super) fn about(info: &ServerPeerInfo) -> ServerListing {
-    let program = info.server_info.as_ref().map(|program| format!("{} {}", program.name, program.version));
+    let program = info
+        .server_info
+        .as_ref()
+        .map(|program| format!("{} {}", program.name, program.version));
     ServerListing {
         program: program.unwrap_or_default(),
         protocol: info.protocol_version.to_string(),
@@ -47,11 +50,15 @@ pub(super) fn template(template: ResourceTemplate) -> ResourceInfo {
 }
 
 pub(super) fn prompt(prompt: Prompt) -> PromptInfo {
-    let arguments = prompt.arguments.unwrap_or_default().into_iter().map(|argument| PromptArgument {
-        name: argument.name,
-        description: argument.description.unwrap_or_default(),
-        required: argument.required.unwrap_or_default(),
-    });
+    let arguments = prompt
+        .arguments
+        .unwrap_or_default()
+        .into_iter()
+        .map(|argument| PromptArgument {
+            name: argument.name,
+            description: argument.description.unwrap_or_default(),
+            required: argument.required.unwrap_or_default(),
+        });
     PromptInfo {
         name: prompt.name,
         description: prompt.description.or(prompt.title).unwrap_or_default(),
@@ -68,12 +75,19 @@ pub(super) fn answer(result: CallToolResult) -> ServerAnswer {
 }
 
 pub(super) fn contents(result: ReadResourceResult) -> ServerAnswer {
-    ServerAnswer { content: result.contents.into_iter().map(resource_content).collect(), ..ServerAnswer::default() }
+    ServerAnswer {
+        content: result.contents.into_iter().map(resource_content).collect(),
+        ..ServerAnswer::default()
+    }
 }
 
 pub(super) fn messages(result: GetPromptResult) -> ServerAnswer {
     ServerAnswer {
-        content: result.messages.into_iter().map(|message| content(message.content)).collect(),
+        content: result
+            .messages
+            .into_iter()
+            .map(|message| content(message.content))
+            .collect(),
         ..ServerAnswer::default()
     }
 }
@@ -81,13 +95,20 @@ pub(super) fn messages(result: GetPromptResult) -> ServerAnswer {
 fn content(block: ContentBlock) -> AnswerContent {
     match block {
         ContentBlock::Text(text) => AnswerContent::Text(text.text),
-        ContentBlock::Image(image) => AnswerContent::Image(Image { media_type: image.mime_type, data: image.data }),
-        ContentBlock::Audio(audio) => {
-            AnswerContent::Other(format!("[a sound ({}), which cannot be shown]", audio.mime_type))
-        }
+        ContentBlock::Image(image) => AnswerContent::Image(Image {
+            media_type: image.mime_type,
+            data: image.data,
+        }),
+        ContentBlock::Audio(audio) => AnswerContent::Other(format!(
+            "[a sound ({}), which cannot be shown]",
+            audio.mime_type
+        )),
         ContentBlock::Resource(embedded) => resource_content(embedded.resource),
         ContentBlock::ResourceLink(link) => {
-            let about = link.description.map(|text| format!(": {text}")).unwrap_or_default();
+            let about = link
+                .description
+                .map(|text| format!(": {text}"))
+                .unwrap_or_default();
             AnswerContent::Other(format!("[resource `{}` ({}){about}]", link.uri, link.name))
         }
         _ => AnswerContent::Other("[something of a kind that is not known here]".into()),
@@ -97,12 +118,24 @@ fn content(block: ContentBlock) -> AnswerContent {
 fn resource_content(contents: ResourceContents) -> AnswerContent {
     match contents {
         ResourceContents::TextResourceContents { text, .. } => AnswerContent::Text(text),
-        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+        ResourceContents::BlobResourceContents {
+            uri,
+            mime_type,
+            blob,
+            ..
+        } => {
             let media_type = mime_type.unwrap_or_default();
             if media_type.starts_with("image/") {
-                return AnswerContent::Image(Image { media_type, data: blob });
+                return AnswerContent::Image(Image {
+                    media_type,
+                    data: blob,
+                });
             }
-            let kind = if media_type.is_empty() { "unknown type".to_owned() } else { media_type };
+            let kind = if media_type.is_empty() {
+                "unknown type".to_owned()
+            } else {
+                media_type
+            };
             AnswerContent::Other(format!(
                 "[`{uri}` holds {} bytes of {kind}, which cannot be shown]",
                 blob.len() / 4 * 3

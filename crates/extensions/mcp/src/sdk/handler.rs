@@ -8,8 +8,9 @@ use haft_tool::CallProgress;
 use haft_types::{Filled, Form};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
-    FormElicitationCapability, Implementation, ProgressNotificationParam, ProtocolVersion,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, FormElicitationCapability, Implementation, ProgressNotificationParam,
+    ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde_json::Value;
@@ -57,8 +58,14 @@ impl ServerNotifications {
     /// Shows its progress here until the guard is dropped.
     pub(crate) fn show_to(self: &Arc<Self>, progress: Arc<dyn CallProgress>) -> ProgressGuard {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push((number, progress));
-        ProgressGuard { notifications: Arc::clone(self), number }
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((number, progress));
+        ProgressGuard {
+            notifications: Arc::clone(self),
+            number,
+        }
     }
 
     /// Whether it waits for a person, who may take longer than it may itself.
@@ -78,7 +85,11 @@ impl ServerNotifications {
 
     fn progress(&self, text: &str) {
         self.signs.send_modify(|count| *count += 1);
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         for (_, listener) in listeners {
             listener.show(text.to_owned());
         }
@@ -93,7 +104,11 @@ pub(crate) struct ProgressGuard {
 
 impl Drop for ProgressGuard {
     fn drop(&mut self) {
-        let mut listeners = self.notifications.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self
+            .notifications
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|(number, _)| *number != self.number);
     }
 }
@@ -122,19 +137,27 @@ impl Handler {
         notifications: Arc<ServerNotifications>,
         elicitor: Option<Arc<dyn Elicitor>>,
     ) -> Self {
-        Self { server: server.to_owned(), notifications, elicitor }
+        Self {
+            server: server.to_owned(),
+            notifications,
+            elicitor,
+        }
     }
 }
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
-        // Declared even when nobody can be asked: a refusal is an answer, and a server can say what came of it.
+        // Declared even when nobody can be asked: a refusal is an answer, and a server can say what
+        // came of it.
         let mut elicitation = ElicitationCapability::default();
         elicitation.form = Some(FormElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
-        ClientConfig::new(capabilities, Implementation::new("haft", env!("CARGO_PKG_VERSION")))
-            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+        ClientConfig::new(
+            capabilities,
+            Implementation::new("haft", env!("CARGO_PKG_VERSION")),
+        )
+        .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn create_elicitation(
@@ -143,7 +166,11 @@ impl ClientHandler for Handler {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, rmcp::ErrorData> {
         let form = match request {
-            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+            ElicitRequestParams::FormElicitationParams {
+                message,
+                requested_schema,
+                ..
+            } => {
                 let schema = serde_json::to_value(requested_schema).unwrap_or_default();
                 form(&self.server, &message, &schema)
             }
@@ -170,13 +197,21 @@ impl ClientHandler for Handler {
         })
     }
 
-    async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         let share = match params.total {
             Some(total) if total > 0.0 => format!("{} of {total}", params.progress),
             Some(_) | None => params.progress.to_string(),
         };
         let text = match params.message {
-            Some(message) => format!("{}: {} ({share})", self.server, haft_text::sanitise(&message)),
+            Some(message) => format!(
+                "{}: {} ({share})",
+                self.server,
+                haft_text::sanitise(&message)
+            ),
             None => format!("{}: {share}", self.server),
         };
         self.notifications.progress(&text);

@@ -1,4 +1,5 @@
-//! Servers, authorization servers and visitors that mean no good: what a login gives away, and what it believes.
+//! Servers, authorization servers and visitors that mean no good: what a login gives away, and what
+//! it believes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -39,12 +40,18 @@ impl Hostile {
             for visitor in listener.incoming().flatten() {
                 let (own, seen, answer) = (own.clone(), Arc::clone(&seen), Arc::clone(&answer));
                 std::thread::spawn(move || {
-                    let Some(request) = read(&visitor) else { return };
+                    let Some(request) = read(&visitor) else {
+                        return;
+                    };
                     seen.lock().unwrap().push(request.clone());
                     let (status, headers, body) = answer(&own, &request);
-                    let head = format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n", body.len());
+                    let head = format!(
+                        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n",
+                        body.len()
+                    );
                     // Whoever asked may have gone.
-                    let _ = (&visitor).write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes());
+                    let _ = (&visitor)
+                        .write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes());
                 });
             }
         });
@@ -85,11 +92,19 @@ fn read(visitor: &TcpStream) -> Option<Asked> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let target = head.split(' ').nth(1)?.to_owned();
-    Some(Asked { target, head, body: String::from_utf8_lossy(&body).into_owned() })
+    Some(Asked {
+        target,
+        head,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    })
 }
 
 fn json_page(value: &Value) -> Page {
-    ("200 OK", "content-type: application/json\r\n".to_owned(), value.to_string())
+    (
+        "200 OK",
+        "content-type: application/json\r\n".to_owned(),
+        value.to_string(),
+    )
 }
 
 fn metadata(origin: &str) -> Value {
@@ -104,14 +119,18 @@ fn metadata(origin: &str) -> Value {
 /// The pages of a login as they should be.
 fn honest(origin: &str, asked: &Asked) -> Page {
     match asked.target.split('?').next().unwrap_or_default() {
-        "/.well-known/oauth-protected-resource/mcp" => {
-            json_page(&json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin] }))
-        }
+        "/.well-known/oauth-protected-resource/mcp" => json_page(
+            &json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin] }),
+        ),
         "/.well-known/oauth-authorization-server" => json_page(&metadata(origin)),
         "/register" => json_page(&json!({ "client_id": "client-1", "redirect_uris": [] })),
         "/mcp" => {
             let page = format!("{origin}/.well-known/oauth-protected-resource/mcp");
-            ("401 Unauthorized", format!("www-authenticate: Bearer resource_metadata=\"{page}\"\r\n"), String::new())
+            (
+                "401 Unauthorized",
+                format!("www-authenticate: Bearer resource_metadata=\"{page}\"\r\n"),
+                String::new(),
+            )
         }
         _ => ("404 Not Found", String::new(), String::new()),
     }
@@ -134,13 +153,21 @@ fn never() -> CancellationToken {
 }
 
 fn challenge(there: &Hostile) -> String {
-    format!("Bearer resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", there.origin)
+    format!(
+        "Bearer resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"",
+        there.origin
+    )
 }
 
 /// What comes of beginning a login: the page the user is sent to, or why not.
 fn begun(there: &Hostile, state: &Path) -> Result<String, String> {
     block_on(async {
-        let begun = login(&http("s", &there.url()), state.join("tokens"), Some(&challenge(there))).await?;
+        let begun = login(
+            &http("s", &there.url()),
+            state.join("tokens"),
+            Some(&challenge(there)),
+        )
+        .await?;
         Ok(begun.url().to_owned())
     })
 }
@@ -149,7 +176,10 @@ fn begun(there: &Hostile, state: &Path) -> Result<String, String> {
 fn an_honest_server_is_logged_in_to() {
     let (there, state) = (Hostile::start(honest), tempfile::tempdir().unwrap());
     let page = begun(&there, state.path()).unwrap();
-    assert!(page.starts_with(&format!("{}/authorize?", there.origin)), "{page}");
+    assert!(
+        page.starts_with(&format!("{}/authorize?", there.origin)),
+        "{page}"
+    );
     assert!(page.contains("code_challenge_method=S256"), "{page}");
 }
 
@@ -168,11 +198,18 @@ fn pages_that_are_none_of_the_web_are_not_named_to_the_user() {
         "x-haft-\u{1b}[2J:run",
     ] {
         let state = tempfile::tempdir().unwrap();
-        for key in ["authorization_endpoint", "token_endpoint", "registration_endpoint"] {
+        for key in [
+            "authorization_endpoint",
+            "token_endpoint",
+            "registration_endpoint",
+        ] {
             let there = describing(move |described, _| described[key] = json!(page));
             let error = begun(&there, state.path()).unwrap_err();
             assert!(!error.contains('\u{1b}'), "{error}");
-            assert!(!there.heard().contains("/register"), "{key} {page}: nothing is sent before: {error}");
+            assert!(
+                !there.heard().contains("/register"),
+                "{key} {page}: nothing is sent before: {error}"
+            );
         }
     }
 }
@@ -180,12 +217,21 @@ fn pages_that_are_none_of_the_web_are_not_named_to_the_user() {
 #[test]
 fn a_weaker_challenge_or_another_issuer_ends_the_login() {
     let state = tempfile::tempdir().unwrap();
-    let weak = describing(|described, _| described["code_challenge_methods_supported"] = json!(["plain"]));
+    let weak =
+        describing(|described, _| described["code_challenge_methods_supported"] = json!(["plain"]));
     begun(&weak, state.path()).unwrap_err();
-    for issuer in [json!("https://login.example"), json!("http://127.0.0.1:1"), json!(null), json!(7)] {
+    for issuer in [
+        json!("https://login.example"),
+        json!("http://127.0.0.1:1"),
+        json!(null),
+        json!(7),
+    ] {
         let there = describing(move |described, _| described["issuer"] = issuer.clone());
         let page = begun(&there, state.path());
-        assert!(page.is_err() || !there.heard().contains("/register"), "{page:?}");
+        assert!(
+            page.is_err() || !there.heard().contains("/register"),
+            "{page:?}"
+        );
     }
 }
 
@@ -206,7 +252,11 @@ fn descriptions_elsewhere_on_the_network_are_not_fetched() {
         let begun = block_on(login(&server, state.path().join("tokens"), Some(&said)));
         // What the server itself says of its login may still count.
         if let Ok(begun) = begun {
-            assert!(begun.url().starts_with(&there.origin), "{page}: {}", begun.url());
+            assert!(
+                begun.url().starts_with(&there.origin),
+                "{page}: {}",
+                begun.url()
+            );
         }
     }
 }
@@ -215,13 +265,18 @@ fn descriptions_elsewhere_on_the_network_are_not_fetched() {
 fn what_a_registration_answers_is_neither_shown_raw_nor_at_length_nor_part_of_the_address() {
     let state = tempfile::tempdir().unwrap();
     let loud = Hostile::start(|origin, asked| match asked.target.as_str() {
-        "/register" => {
-            ("400 Bad Request", String::new(), format!("\u{1b}]0;owned\u{7}{}", "no! \u{202e}".repeat(50_000)))
-        }
+        "/register" => (
+            "400 Bad Request",
+            String::new(),
+            format!("\u{1b}]0;owned\u{7}{}", "no! \u{202e}".repeat(50_000)),
+        ),
         _ => honest(origin, asked),
     });
     let error = begun(&loud, state.path()).unwrap_err();
-    assert!(error.chars().count() < 1_000 && !error.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{error}");
+    assert!(
+        error.chars().count() < 1_000 && !error.contains(['\u{1b}', '\u{7}', '\u{202e}']),
+        "{error}"
+    );
     let injecting = Hostile::start(|origin, asked| match asked.target.as_str() {
         "/register" => json_page(
             &json!({ "client_id": "x&redirect_uri=http://evil.example/#", "redirect_uris": ["http://evil.example/"] }),
@@ -230,13 +285,29 @@ fn what_a_registration_answers_is_neither_shown_raw_nor_at_length_nor_part_of_th
     });
     let page = begun(&injecting, state.path()).unwrap();
     assert_eq!(page.matches("redirect_uri=").count(), 1, "{page}");
-    assert!(page.contains("redirect_uri=http%3A%2F%2F127.0.0.1"), "{page}");
+    assert!(
+        page.contains("redirect_uri=http%3A%2F%2F127.0.0.1"),
+        "{page}"
+    );
 }
 
 /// The address of this machine a page sends back to, and the state of the login.
 fn way_back(page: &str) -> (String, String) {
-    let parameter = |name: &str| page.split(name).nth(1).unwrap().split('&').next().unwrap().to_owned();
-    (parameter("redirect_uri=").replace("%3A", ":").replace("%2F", "/"), parameter("state="))
+    let parameter = |name: &str| {
+        page.split(name)
+            .nth(1)
+            .unwrap()
+            .split('&')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    (
+        parameter("redirect_uri=")
+            .replace("%3A", ":")
+            .replace("%2F", "/"),
+        parameter("state="),
+    )
 }
 
 #[test]
@@ -247,38 +318,63 @@ fn an_answer_of_another_issuer_is_not_exchanged() {
         });
         let state = tempfile::tempdir().unwrap();
         let error = block_on(async {
-            let begun = login(&http("s", &there.url()), state.path().join("tokens"), Some(&challenge(&there))).await;
+            let begun = login(
+                &http("s", &there.url()),
+                state.path().join("tokens"),
+                Some(&challenge(&there)),
+            )
+            .await;
             let begun = begun.unwrap();
             let (back, own) = way_back(begun.url());
             let visiting = tokio::task::spawn_blocking(move || {
-                visit(&format!("{back}?code=stolen&state={own}&iss=https%3A%2F%2Fevil.example"))
+                visit(&format!(
+                    "{back}?code=stolen&state={own}&iss=https%3A%2F%2Fevil.example"
+                ))
             });
             let finished = begun.finish().await;
             visiting.await.unwrap().unwrap();
             finished.unwrap_err()
         });
-        assert!(!there.heard().contains("/token") && !there.heard().contains("stolen"), "{error}: {}", there.heard());
+        assert!(
+            !there.heard().contains("/token") && !there.heard().contains("stolen"),
+            "{error}: {}",
+            there.heard()
+        );
     }
 }
 
 #[test]
 fn a_code_does_not_follow_a_redirect_of_the_token_page() {
-    let thief = Hostile::start(|_, _| json_page(&json!({ "access_token": "x", "token_type": "Bearer" })));
+    let thief =
+        Hostile::start(|_, _| json_page(&json!({ "access_token": "x", "token_type": "Bearer" })));
     let to = thief.origin.clone();
     let there = Hostile::start(move |origin, asked| match asked.target.as_str() {
-        "/token" => ("307 Temporary Redirect", format!("location: {to}/token\r\n"), String::new()),
+        "/token" => (
+            "307 Temporary Redirect",
+            format!("location: {to}/token\r\n"),
+            String::new(),
+        ),
         _ => honest(origin, asked),
     });
     let state = tempfile::tempdir().unwrap();
     block_on(async {
-        let begun = login(&http("s", &there.url()), state.path().join("tokens"), Some(&challenge(&there))).await;
+        let begun = login(
+            &http("s", &there.url()),
+            state.path().join("tokens"),
+            Some(&challenge(&there)),
+        )
+        .await;
         let begun = begun.unwrap();
         let (back, own) = way_back(begun.url());
-        let visiting = tokio::task::spawn_blocking(move || visit(&format!("{back}?code=mine&state={own}")));
+        let visiting =
+            tokio::task::spawn_blocking(move || visit(&format!("{back}?code=mine&state={own}")));
         begun.finish().await.unwrap_err();
         visiting.await.unwrap().unwrap();
     });
-    assert!(there.heard().contains("mine"), "the code was sent where it belongs");
+    assert!(
+        there.heard().contains("mine"),
+        "the code was sent where it belongs"
+    );
     assert_eq!(thief.heard(), "");
 }
 
@@ -286,11 +382,22 @@ fn a_code_does_not_follow_a_redirect_of_the_token_page() {
 fn odd_visitors_do_not_end_a_login() {
     let (there, state) = (Hostile::start(honest), tempfile::tempdir().unwrap());
     let page = block_on(async {
-        let begun = login(&http("s", &there.url()), state.path().join("tokens"), Some(&challenge(&there))).await;
+        let begun = login(
+            &http("s", &there.url()),
+            state.path().join("tokens"),
+            Some(&challenge(&there)),
+        )
+        .await;
         let begun = begun.unwrap();
         let page = begun.url().to_owned();
         let (back, own) = way_back(&page);
-        let host = back.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+        let host = back
+            .strip_prefix("http://")
+            .unwrap()
+            .split('/')
+            .next()
+            .unwrap()
+            .to_owned();
         let visiting = tokio::task::spawn_blocking(move || {
             let asks = [
                 format!("POST /callback?code=x&state={own} HTTP/1.1\r\n\r\n"),
@@ -308,7 +415,11 @@ fn odd_visitors_do_not_end_a_login() {
                 let mut answer = Vec::new();
                 let _ = visitor.read_to_end(&mut answer);
                 let answer = String::from_utf8_lossy(&answer).into_owned();
-                assert!(!answer.starts_with("HTTP/1.1 200"), "{}: {answer}", ask.get(..60).unwrap_or(&ask));
+                assert!(
+                    !answer.starts_with("HTTP/1.1 200"),
+                    "{}: {answer}",
+                    ask.get(..60).unwrap_or(&ask)
+                );
             }
         });
         tokio::select! {
@@ -322,24 +433,43 @@ fn odd_visitors_do_not_end_a_login() {
 
 fn with_key(url: &str) -> ServerDefinition {
     let headers = vec![("x-api-key".to_owned(), "key-of-the-user".to_owned())];
-    let reach = ServerEndpoint::Http { url: url.to_owned(), headers, bearer: Some("bearer-of-the-user".to_owned()) };
-    ServerDefinition { reach, ..http("s", url) }
+    let reach = ServerEndpoint::Http {
+        url: url.to_owned(),
+        headers,
+        bearer: Some("bearer-of-the-user".to_owned()),
+    };
+    ServerDefinition {
+        reach,
+        ..http("s", url)
+    }
 }
 
 #[test]
 fn keys_do_not_follow_a_server_to_another_host() {
-    for status in
-        ["301 Moved Permanently", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"]
-    {
+    for status in [
+        "301 Moved Permanently",
+        "302 Found",
+        "303 See Other",
+        "307 Temporary Redirect",
+        "308 Permanent Redirect",
+    ] {
         let thief = Hostile::start(|_, _| ("200 OK", String::new(), String::new()));
-        for to in [thief.url(), thief.url().replace("127.0.0.1", "localhost"), "//".to_owned() + &thief.url()[7..]] {
-            let there = Hostile::start(move |_, _| (status, format!("location: {to}\r\n"), String::new()));
+        for to in [
+            thief.url(),
+            thief.url().replace("127.0.0.1", "localhost"),
+            "//".to_owned() + &thief.url()[7..],
+        ] {
+            let there =
+                Hostile::start(move |_, _| (status, format!("location: {to}\r\n"), String::new()));
             let state = tempfile::tempdir().unwrap();
             let all = servers(state.path(), vec![with_key(&there.url())]);
             let error = block_on(all.ask_anew("s", &never())).unwrap_err();
             assert!(error.to_string().contains("another host"), "{error}");
             assert!(!error.to_string().contains("of-the-user"), "{error}");
-            assert!(there.heard().contains("key-of-the-user"), "the server itself is shown it");
+            assert!(
+                there.heard().contains("key-of-the-user"),
+                "the server itself is shown it"
+            );
         }
         assert_eq!(thief.heard(), "", "{status}");
     }
@@ -348,16 +478,30 @@ fn keys_do_not_follow_a_server_to_another_host() {
 #[test]
 fn a_server_may_still_move_within_itself() {
     let there = Hostile::start(|origin, asked| match asked.target.as_str() {
-        "/mcp" => ("307 Temporary Redirect", format!("location: {origin}/mcp/\r\n"), String::new()),
+        "/mcp" => (
+            "307 Temporary Redirect",
+            format!("location: {origin}/mcp/\r\n"),
+            String::new(),
+        ),
         _ => ("404 Not Found", String::new(), String::new()),
     });
     let state = tempfile::tempdir().unwrap();
     let all = servers(state.path(), vec![with_key(&there.url())]);
     block_on(all.ask_anew("s", &never())).unwrap_err();
     let heard = there.asked.lock().unwrap().clone();
-    assert!(heard.iter().any(|asked| asked.target == "/mcp/" && asked.head.contains("key-of-the-user")), "{heard:?}");
-    let round =
-        Hostile::start(|origin, _| ("307 Temporary Redirect", format!("location: {origin}/mcp\r\n"), String::new()));
+    assert!(
+        heard
+            .iter()
+            .any(|asked| asked.target == "/mcp/" && asked.head.contains("key-of-the-user")),
+        "{heard:?}"
+    );
+    let round = Hostile::start(|origin, _| {
+        (
+            "307 Temporary Redirect",
+            format!("location: {origin}/mcp\r\n"),
+            String::new(),
+        )
+    });
     let all = servers(state.path(), vec![with_key(&round.url())]);
     let error = block_on(all.ask_anew("s", &never())).unwrap_err();
     assert!(error.to_string().contains("without end"), "{error}");
@@ -369,8 +513,12 @@ fn tokens_stay_with_the_server_and_the_issuer_they_are_of() {
     let (state, server) = (tempfile::tempdir().unwrap(), http("s", &there.url()));
     block_on(async {
         let all = servers(state.path(), vec![server.clone()]);
-        let Err(McpError::Login { challenge, .. }) = all.ask_anew("s", &never()).await else { panic!("no login") };
-        let begun = login(&server, state.path().join("tokens"), challenge.as_deref()).await.unwrap();
+        let Err(McpError::Login { challenge, .. }) = all.ask_anew("s", &never()).await else {
+            panic!("no login")
+        };
+        let begun = login(&server, state.path().join("tokens"), challenge.as_deref())
+            .await
+            .unwrap();
         let page = begun.url().to_owned();
         let visiting = tokio::task::spawn_blocking(move || visit(&page));
         begun.finish().await.unwrap();
@@ -381,16 +529,34 @@ fn tokens_stay_with_the_server_and_the_issuer_they_are_of() {
     let elsewhere = servers(state.path(), vec![http("s", &other.url())]);
     assert!(!elsewhere.has_login("s"));
     block_on(elsewhere.ask_anew("s", &never())).unwrap_err();
-    assert!(!other.heard().contains("access-") && !other.heard().contains("refresh-"), "{}", other.heard());
+    assert!(
+        !other.heard().contains("access-") && !other.heard().contains("refresh-"),
+        "{}",
+        other.heard()
+    );
     // The file of the login under the name of the other address: it is of another issuer.
-    let files: Vec<_> = std::fs::read_dir(state.path().join("tokens")).unwrap().flatten().collect();
-    let own = files.iter().find(|file| file.path().extension().is_some_and(|kind| kind == "json")).unwrap().path();
+    let files: Vec<_> = std::fs::read_dir(state.path().join("tokens"))
+        .unwrap()
+        .flatten()
+        .collect();
+    let own = files
+        .iter()
+        .find(|file| file.path().extension().is_some_and(|kind| kind == "json"))
+        .unwrap()
+        .path();
     let planted = tempfile::tempdir().unwrap();
     let victim = servers(planted.path(), vec![http("s", &other.url())]);
     std::fs::create_dir_all(planted.path().join("tokens")).unwrap();
-    let name = format!("s-{}.json", &blake3::hash(other.url().as_bytes()).to_hex().as_str()[..16]);
+    let name = format!(
+        "s-{}.json",
+        &blake3::hash(other.url().as_bytes()).to_hex().as_str()[..16]
+    );
     std::fs::copy(own, planted.path().join("tokens").join(name)).unwrap();
     assert!(victim.has_login("s"));
     block_on(victim.ask_anew("s", &never())).unwrap_err();
-    assert!(!other.heard().contains("access-") && !other.heard().contains("refresh-"), "{}", other.heard());
+    assert!(
+        !other.heard().contains("access-") && !other.heard().contains("refresh-"),
+        "{}",
+        other.heard()
+    );
 }

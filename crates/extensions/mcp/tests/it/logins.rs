@@ -16,14 +16,24 @@ fn never() -> CancellationToken {
 
 /// What the server says to strangers.
 async fn challenge(state: &Path, server: &ServerDefinition) -> String {
-    match servers(state, vec![server.clone()]).ask_anew(&server.name, &never()).await {
-        Err(McpError::Login { challenge: Some(challenge), .. }) => challenge,
+    match servers(state, vec![server.clone()])
+        .ask_anew(&server.name, &never())
+        .await
+    {
+        Err(McpError::Login {
+            challenge: Some(challenge),
+            ..
+        }) => challenge,
         other => panic!("{other:?}"),
     }
 }
 
 /// Logs in; `back` makes the address the person comes back to from the right one.
-async fn log_in(state: &Path, server: &ServerDefinition, back: fn(&str) -> String) -> Result<(), String> {
+async fn log_in(
+    state: &Path,
+    server: &ServerDefinition,
+    back: fn(&str) -> String,
+) -> Result<(), String> {
     let challenge = challenge(state, server).await;
     let begun = login(server, state.join("tokens"), Some(&challenge)).await?;
     let page = back(begun.url());
@@ -37,7 +47,12 @@ fn files(state: &Path) -> Vec<(String, u32)> {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = state.join("tokens");
     let inside = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let inside = inside.map(|entry| (entry.file_name().to_string_lossy().into_owned(), mode(&entry.path())));
+    let inside = inside.map(|entry| {
+        (
+            entry.file_name().to_string_lossy().into_owned(),
+            mode(&entry.path()),
+        )
+    });
     // Beside each there may be the lock under which it is renewed.
     inside.filter(|(name, _)| !name.contains("lock")).collect()
 }
@@ -45,7 +60,10 @@ fn files(state: &Path) -> Vec<(String, u32)> {
 #[test]
 fn a_login_opens_the_server_and_its_tokens_are_private() {
     for revision in [Revision::Current, Revision::Previous] {
-        let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start_with_login(revision, 3_600).unwrap());
+        let (state, there) = (
+            tempfile::tempdir().unwrap(),
+            McpServer::start_with_login(revision, 3_600).unwrap(),
+        );
         let server = http("s", &there.url());
         block_on(async {
             log_in(state.path(), &server, str::to_owned).await.unwrap();
@@ -56,25 +74,37 @@ fn a_login_opens_the_server_and_its_tokens_are_private() {
         assert_eq!(there.grants(), ["authorization_code"]);
         let kept = files(state.path());
         assert!(matches!(kept.as_slice(), [(_, 0o600)]), "{kept:?}");
-        let folder = fs::metadata(state.path().join("tokens")).unwrap().permissions().mode();
+        let folder = fs::metadata(state.path().join("tokens"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(folder & 0o777, 0o700);
     }
 }
 
 #[test]
 fn a_token_that_is_over_is_renewed_and_the_new_one_is_kept() {
-    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start_with_login(Revision::Previous, 1).unwrap());
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start_with_login(Revision::Previous, 1).unwrap(),
+    );
     let server = http("s", &there.url());
     block_on(async {
         log_in(state.path(), &server, str::to_owned).await.unwrap();
         // Each time as a process of its own; a refresh token is good once.
         for _ in 0..2 {
-            servers(state.path(), vec![server.clone()]).ask_anew("s", &never()).await.unwrap();
+            servers(state.path(), vec![server.clone()])
+                .ask_anew("s", &never())
+                .await
+                .unwrap();
         }
     });
     let grants = there.grants();
     assert_eq!(grants[0], "authorization_code");
-    assert!(grants.len() > 2 && grants[1..].iter().all(|grant| grant == "refresh_token"), "{grants:?}");
+    assert!(
+        grants.len() > 2 && grants[1..].iter().all(|grant| grant == "refresh_token"),
+        "{grants:?}"
+    );
     let kept = files(state.path());
     assert!(matches!(kept.as_slice(), [(_, 0o600)]), "{kept:?}");
 }
@@ -86,35 +116,62 @@ fn parameter<'a>(page: &'a str, name: &str) -> &'a str {
 
 /// The address of this machine that a page sends back to.
 fn callback(page: &str) -> String {
-    parameter(page, "redirect_uri=").replace("%3A", ":").replace("%2F", "/")
+    parameter(page, "redirect_uri=")
+        .replace("%3A", ":")
+        .replace("%2F", "/")
 }
 
 #[test]
 fn a_login_that_is_refused_gives_nothing() {
-    let refused: fn(&str) -> String =
-        |page| format!("{}?error=access_denied&state={}", callback(page), parameter(page, "state="));
-    let (state, there) =
-        (tempfile::tempdir().unwrap(), McpServer::start_with_login(Revision::Previous, 3_600).unwrap());
+    let refused: fn(&str) -> String = |page| {
+        format!(
+            "{}?error=access_denied&state={}",
+            callback(page),
+            parameter(page, "state=")
+        )
+    };
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start_with_login(Revision::Previous, 3_600).unwrap(),
+    );
     let server = http("s", &there.url());
     let error = block_on(log_in(state.path(), &server, refused)).unwrap_err();
-    assert!(error.contains("the server refused: access_denied"), "{error}");
-    assert!(files(state.path()).is_empty() && there.grants().is_empty(), "{error}");
+    assert!(
+        error.contains("the server refused: access_denied"),
+        "{error}"
+    );
+    assert!(
+        files(state.path()).is_empty() && there.grants().is_empty(),
+        "{error}"
+    );
 }
 
 #[test]
 fn strangers_and_silent_visitors_neither_end_a_login_nor_hold_it_up() {
-    let (state, there) =
-        (tempfile::tempdir().unwrap(), McpServer::start_with_login(Revision::Previous, 3_600).unwrap());
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start_with_login(Revision::Previous, 3_600).unwrap(),
+    );
     let server = http("s", &there.url());
     block_on(async {
         let challenge = challenge(state.path(), &server).await;
-        let begun = login(&server, state.path().join("tokens"), Some(&challenge)).await.unwrap();
+        let begun = login(&server, state.path().join("tokens"), Some(&challenge))
+            .await
+            .unwrap();
         let page = begun.url().to_owned();
         let visiting = tokio::task::spawn_blocking(move || {
             let address = callback(&page);
-            let host = address.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+            let host = address
+                .strip_prefix("http://")
+                .unwrap()
+                .split('/')
+                .next()
+                .unwrap()
+                .to_owned();
             // More than may be there at once, and none says a word.
-            let silent: Vec<_> = (0..100).map(|_| std::net::TcpStream::connect(&host).unwrap()).collect();
+            let silent: Vec<_> = (0..100)
+                .map(|_| std::net::TcpStream::connect(&host).unwrap())
+                .collect();
             let own = parameter(&page, "state=");
             let wrong = [
                 "code=x".to_owned(),
@@ -128,9 +185,15 @@ fn strangers_and_silent_visitors_neither_end_a_login_nor_hold_it_up() {
             ];
             for query in wrong {
                 let words = visit(&format!("{address}?{query}")).unwrap();
-                assert!(words.contains("not the login haft waits for"), "{query}: {words}");
+                assert!(
+                    words.contains("not the login haft waits for"),
+                    "{query}: {words}"
+                );
             }
-            assert_eq!(visit(&address.replace("/callback", "/favicon.ico")).unwrap(), "");
+            assert_eq!(
+                visit(&address.replace("/callback", "/favicon.ico")).unwrap(),
+                ""
+            );
             let words = visit(&page).unwrap();
             drop(silent);
             words

@@ -1,5 +1,8 @@
 //! Servers as they are: over HTTP and as programs, good ones and bad ones.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "the functions that tests share are tests too"
+)]
 
 mod hostile_logins;
 mod logins;
@@ -12,7 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_mcp::{
-    Cache, Elicitor, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost, ServerOrigin, Servers, ToolFilter,
+    Cache, Elicitor, Oauth, Protocol, ServerDefinition, ServerEndpoint, ServerHost, ServerOrigin,
+    Servers, ToolFilter,
 };
 use haft_sandbox::Supervisor;
 use haft_testkit::test::SHELL_MCP_SERVER;
@@ -20,7 +24,12 @@ use haft_tool::CallProgress;
 use serde_json::{Map, Value};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 fn server(name: &str, reach: ServerEndpoint) -> ServerDefinition {
@@ -40,7 +49,14 @@ fn server(name: &str, reach: ServerEndpoint) -> ServerDefinition {
 }
 
 fn http(name: &str, url: &str) -> ServerDefinition {
-    server(name, ServerEndpoint::Http { url: url.into(), headers: Vec::new(), bearer: None })
+    server(
+        name,
+        ServerEndpoint::Http {
+            url: url.into(),
+            headers: Vec::new(),
+            bearer: None,
+        },
+    )
 }
 
 fn program(name: &str, cwd: &Path, line: &str) -> ServerDefinition {
@@ -80,7 +96,13 @@ fn servers(state: &Path, all: Vec<ServerDefinition>) -> Servers {
 }
 
 fn asking(state: &Path, all: Vec<ServerDefinition>, elicitor: Arc<dyn Elicitor>) -> Servers {
-    Servers::new(all, ServerHost { elicitor: Some(elicitor), ..host(state) })
+    Servers::new(
+        all,
+        ServerHost {
+            elicitor: Some(elicitor),
+            ..host(state)
+        },
+    )
 }
 
 fn arguments(value: Value) -> Map<String, Value> {

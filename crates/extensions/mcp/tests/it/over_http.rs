@@ -21,31 +21,75 @@ fn never() -> CancellationToken {
 #[test]
 fn lists_of_both_revisions_arrive_whole() {
     for revision in BOTH {
-        let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(revision).unwrap());
+        let (state, there) = (
+            tempfile::tempdir().unwrap(),
+            McpServer::start(revision).unwrap(),
+        );
         let all = servers(state.path(), vec![http("s", &there.url())]);
         let listing = block_on(all.listing("s", &never())).unwrap();
-        let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(names, ["echo", "fail", "picture", "long", "structured", "slow", "stuck", "ask", "grow"]);
+        let names: Vec<_> = listing
+            .tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "echo",
+                "fail",
+                "picture",
+                "long",
+                "structured",
+                "slow",
+                "stuck",
+                "ask",
+                "grow"
+            ]
+        );
         assert_eq!(listing.tools[0].description, "Says what it was told.");
-        assert_eq!(listing.tools[0].schema["properties"]["text"]["type"], "string");
-        assert_eq!((listing.instructions.as_str(), listing.program.as_str()), ("Be gentle.", "testkit 1"));
+        assert_eq!(
+            listing.tools[0].schema["properties"]["text"]["type"],
+            "string"
+        );
+        assert_eq!(
+            (listing.instructions.as_str(), listing.program.as_str()),
+            ("Be gentle.", "testkit 1")
+        );
         let wanted = match revision {
             Revision::Current => "2026-07-28",
             Revision::Previous => "2025-11-25",
         };
         assert_eq!(listing.protocol, wanted);
         assert_eq!(listing.resources[0].uri, "mem:a");
-        assert_eq!((listing.prompts[0].name.as_str(), listing.prompts[0].arguments[0].required), ("greet", true));
+        assert_eq!(
+            (
+                listing.prompts[0].name.as_str(),
+                listing.prompts[0].arguments[0].required
+            ),
+            ("greet", true)
+        );
     }
 }
 
 #[test]
 fn a_revision_can_be_demanded() {
-    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
-    let demanded = |protocol| vec![ServerDefinition { protocol, ..http("s", &there.url()) }];
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start(Revision::Previous).unwrap(),
+    );
+    let demanded = |protocol| {
+        vec![ServerDefinition {
+            protocol,
+            ..http("s", &there.url())
+        }]
+    };
     let all = servers(state.path(), demanded(Protocol::Previous));
     block_on(all.listing("s", &never())).unwrap();
-    assert!(!there.methods().contains(&"server/discover".to_owned()), "{:?}", there.methods());
+    assert!(
+        !there.methods().contains(&"server/discover".to_owned()),
+        "{:?}",
+        there.methods()
+    );
     let all = servers(state.path(), demanded(Protocol::Current));
     let error = block_on(all.ask_anew("s", &never())).unwrap_err();
     assert_eq!(error.code(), "server_start", "{error}");
@@ -54,21 +98,39 @@ fn a_revision_can_be_demanded() {
 #[test]
 fn every_kind_of_answer_arrives() {
     for revision in BOTH {
-        let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(revision).unwrap());
+        let (state, there) = (
+            tempfile::tempdir().unwrap(),
+            McpServer::start(revision).unwrap(),
+        );
         let all = servers(state.path(), vec![http("s", &there.url())]);
         block_on(async {
             let call = |tool: &'static str, given: Value| {
                 let all = &all;
-                async move { all.call("s", tool, arguments(given), nowhere(), &never()).await.unwrap() }
+                async move {
+                    all.call("s", tool, arguments(given), nowhere(), &never())
+                        .await
+                        .unwrap()
+                }
             };
             let echo = call("echo", json!({"text": "ü", "n": 1})).await;
             assert_eq!(echo.text(), r#"{"text":"ü","n":1}"#);
             assert!(call("fail", json!({})).await.is_error);
             let picture = call("picture", json!({})).await;
-            assert!(matches!(&picture.content[0], AnswerContent::Image(image) if image.media_type == "image/png"));
-            assert_eq!(call("structured", json!({})).await.text(), "{\n  \"answer\": 42\n}");
-            assert_eq!(all.read("s", "mem:a", &never()).await.unwrap().text(), "content of a");
-            let prompt = all.prompt("s", "greet", arguments(json!({"whom": "me"})), &never()).await.unwrap();
+            assert!(
+                matches!(&picture.content[0], AnswerContent::Image(image) if image.media_type == "image/png")
+            );
+            assert_eq!(
+                call("structured", json!({})).await.text(),
+                "{\n  \"answer\": 42\n}"
+            );
+            assert_eq!(
+                all.read("s", "mem:a", &never()).await.unwrap().text(),
+                "content of a"
+            );
+            let prompt = all
+                .prompt("s", "greet", arguments(json!({"whom": "me"})), &never())
+                .await
+                .unwrap();
             assert_eq!(prompt.text(), "Hello \"me\".");
         });
     }
@@ -77,25 +139,44 @@ fn every_kind_of_answer_arrives() {
 #[test]
 fn progress_is_shown_to_the_call_that_waits() {
     for revision in BOTH {
-        let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(revision).unwrap());
+        let (state, there) = (
+            tempfile::tempdir().unwrap(),
+            McpServer::start(revision).unwrap(),
+        );
         let all = servers(state.path(), vec![http("s", &there.url())]);
         let (shown, cancel) = (Arc::new(Shown::default()), never());
         block_on(async {
             // An answer may overtake what came before it.
             while shown.0.lock().unwrap().is_empty() {
-                let called = all.call("s", "slow", arguments(json!({})), Arc::clone(&shown) as _, &cancel);
+                let called = all.call(
+                    "s",
+                    "slow",
+                    arguments(json!({})),
+                    Arc::clone(&shown) as _,
+                    &cancel,
+                );
                 assert_eq!(called.await.unwrap().text(), "done at last");
             }
         });
         let shown = shown.0.lock().unwrap().clone();
-        let known = ["s: working (1 of 3)", "s: working (2 of 3)", "s: working (3 of 3)"];
-        assert!(shown.iter().all(|line| known.contains(&line.as_str())), "{revision:?}: {shown:?}");
+        let known = [
+            "s: working (1 of 3)",
+            "s: working (2 of 3)",
+            "s: working (3 of 3)",
+        ];
+        assert!(
+            shown.iter().all(|line| known.contains(&line.as_str())),
+            "{revision:?}: {shown:?}"
+        );
     }
 }
 
 #[test]
 fn a_cancelled_call_ends_and_the_server_is_told() {
-    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start(Revision::Previous).unwrap(),
+    );
     let all = servers(state.path(), vec![http("s", &there.url())]);
     let cancel = CancellationToken::new();
     block_on(async {
@@ -106,7 +187,10 @@ fn a_cancelled_call_ends_and_the_server_is_told() {
             let told = there.wait_for(|message| message["method"] == "notifications/cancelled");
             (call["id"].clone(), told["params"]["requestId"].clone())
         });
-        let error = all.call("s", "stuck", arguments(json!({})), nowhere(), &cancel).await.unwrap_err();
+        let error = all
+            .call("s", "stuck", arguments(json!({})), nowhere(), &cancel)
+            .await
+            .unwrap_err();
         assert_eq!(error, McpError::Cancelled);
         let (called, cancelled) = heard.await.unwrap();
         assert_eq!(called, cancelled);
@@ -115,23 +199,49 @@ fn a_cancelled_call_ends_and_the_server_is_told() {
 
 #[test]
 fn a_silent_call_is_given_up() {
-    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
-    let short = ServerDefinition { timeout: Duration::from_millis(300), ..http("s", &there.url()) };
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start(Revision::Previous).unwrap(),
+    );
+    let short = ServerDefinition {
+        timeout: Duration::from_millis(300),
+        ..http("s", &there.url())
+    };
     let all = servers(state.path(), vec![short]);
-    let error = block_on(all.call("s", "stuck", arguments(json!({})), nowhere(), &never())).unwrap_err();
+    let error =
+        block_on(all.call("s", "stuck", arguments(json!({})), nowhere(), &never())).unwrap_err();
     assert_eq!(error.code(), "timeout", "{error}");
 }
 
 #[test]
 fn a_list_that_changed_is_asked_for_again() {
-    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start(Revision::Previous).unwrap(),
+    );
     let all = servers(state.path(), vec![http("s", &there.url())]);
     block_on(async {
-        let unknown = all.call("s", "grown", arguments(json!({})), nowhere(), &never()).await.unwrap_err();
-        assert!(unknown.to_string().contains("it has `echo`, `fail`"), "{unknown}");
-        all.call("s", "grow", arguments(json!({})), nowhere(), &never()).await.unwrap();
-        all.call("s", "grown", arguments(json!({})), nowhere(), &never()).await.unwrap();
-        assert!(all.known("s").unwrap().tools.iter().any(|tool| tool.name == "grown"));
+        let unknown = all
+            .call("s", "grown", arguments(json!({})), nowhere(), &never())
+            .await
+            .unwrap_err();
+        assert!(
+            unknown.to_string().contains("it has `echo`, `fail`"),
+            "{unknown}"
+        );
+        all.call("s", "grow", arguments(json!({})), nowhere(), &never())
+            .await
+            .unwrap();
+        all.call("s", "grown", arguments(json!({})), nowhere(), &never())
+            .await
+            .unwrap();
+        assert!(
+            all.known("s")
+                .unwrap()
+                .tools
+                .iter()
+                .any(|tool| tool.name == "grown")
+        );
     });
 }
 
@@ -141,8 +251,14 @@ struct Somebody(Duration);
 #[async_trait]
 impl Elicitor for Somebody {
     async fn fill(&self, form: Form) -> Filled {
-        assert_eq!((form.from.as_str(), form.message.as_str()), ("the MCP server `s`", "Your name?"));
-        assert_eq!((form.fields.len(), &form.fields[0].kind), (1, &FieldKind::Text));
+        assert_eq!(
+            (form.from.as_str(), form.message.as_str()),
+            ("the MCP server `s`", "Your name?")
+        );
+        assert_eq!(
+            (form.fields.len(), &form.fields[0].kind),
+            (1, &FieldKind::Text)
+        );
         tokio::time::sleep(self.0).await;
         Filled::Accepted(arguments(json!({"name": "Ada"})))
     }
@@ -150,15 +266,22 @@ impl Elicitor for Somebody {
 
 #[test]
 fn questions_are_declined_unless_somebody_answers() {
-    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start(Revision::Previous).unwrap(),
+    );
     let all = servers(state.path(), vec![http("s", &there.url())]);
-    let declined = block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
+    let declined =
+        block_on(all.call("s", "ask", arguments(json!({})), nowhere(), &never())).unwrap();
     assert_eq!(declined.text(), r#"{"action":"decline"}"#);
     // On a busy machine the server itself may be silent for longer than a short time.
     let answered = [1, 8, 64].into_iter().find_map(|seconds| {
         let there = McpServer::start(Revision::Previous).unwrap();
         let timeout = Duration::from_secs(seconds);
-        let impatient = ServerDefinition { timeout, ..http("s", &there.url()) };
+        let impatient = ServerDefinition {
+            timeout,
+            ..http("s", &there.url())
+        };
         // Longer than the server may be silent.
         let somebody = Somebody(timeout + timeout / 2);
         let all = asking(state.path(), vec![impatient], Arc::new(somebody));
@@ -166,7 +289,10 @@ fn questions_are_declined_unless_somebody_answers() {
     });
     let answered = answered.expect("the time a person takes does not count");
     let answered: Value = serde_json::from_str(&answered.text()).unwrap();
-    assert_eq!(answered, json!({"action": "accept", "content": {"name": "Ada"}}));
+    assert_eq!(
+        answered,
+        json!({"action": "accept", "content": {"name": "Ada"}})
+    );
 }
 
 /// Somebody who tells that they were asked, and never answers.
@@ -191,12 +317,22 @@ impl Elicitor for Nobody {
 
 #[test]
 fn a_question_is_taken_back_when_its_call_is_cancelled() {
-    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start(Revision::Previous).unwrap());
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start(Revision::Previous).unwrap(),
+    );
     let (cancel, taken_back) = (CancellationToken::new(), Arc::new(Mutex::new(0)));
     let nobody = Nobody(cancel.clone(), Arc::clone(&taken_back));
-    let all = asking(state.path(), vec![http("s", &there.url())], Arc::new(nobody));
+    let all = asking(
+        state.path(),
+        vec![http("s", &there.url())],
+        Arc::new(nobody),
+    );
     block_on(async {
-        let error = all.call("s", "ask", arguments(json!({})), nowhere(), &cancel).await.unwrap_err();
+        let error = all
+            .call("s", "ask", arguments(json!({})), nowhere(), &cancel)
+            .await
+            .unwrap_err();
         assert_eq!(error, McpError::Cancelled);
         while *taken_back.lock().unwrap() == 0 {
             tokio::task::yield_now().await;
@@ -206,12 +342,25 @@ fn a_question_is_taken_back_when_its_call_is_cancelled() {
 
 #[test]
 fn a_token_is_shown_and_without_one_a_login_is_named() {
-    let (state, there) = (tempfile::tempdir().unwrap(), McpServer::start_guarded(Revision::Previous, "t0k").unwrap());
+    let (state, there) = (
+        tempfile::tempdir().unwrap(),
+        McpServer::start_guarded(Revision::Previous, "t0k").unwrap(),
+    );
     let all = servers(state.path(), vec![http("s", &there.url())]);
     let error = block_on(all.listing("s", &never())).unwrap_err();
-    assert_eq!(error, McpError::Login { server: "s".into(), challenge: Some("Bearer".into()) });
+    assert_eq!(
+        error,
+        McpError::Login {
+            server: "s".into(),
+            challenge: Some("Bearer".into())
+        }
+    );
     assert!(error.to_string().contains("haft mcp login s"));
-    let reach = ServerEndpoint::Http { url: there.url(), headers: Vec::new(), bearer: Some("t0k".into()) };
+    let reach = ServerEndpoint::Http {
+        url: there.url(),
+        headers: Vec::new(),
+        bearer: Some("t0k".into()),
+    };
     let all = servers(state.path(), vec![crate::server("s", reach)]);
     block_on(all.listing("s", &never())).unwrap();
 }

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_mcp::{Confines, McpError, ServerDefinition, ServerEndpoint, ServerHost, ServerState, Servers};
+use haft_mcp::{
+    Confines, McpError, ServerDefinition, ServerEndpoint, ServerHost, ServerState, Servers,
+};
 use haft_sandbox::ConfinementSpec;
 use haft_testkit::test::SHELL_MCP_SERVER;
 use serde_json::json;
@@ -18,23 +20,37 @@ fn never() -> CancellationToken {
 }
 
 fn starts(folder: &std::path::Path) -> usize {
-    fs::read_to_string(folder.join("starts")).unwrap_or_default().lines().count()
+    fs::read_to_string(folder.join("starts"))
+        .unwrap_or_default()
+        .lines()
+        .count()
 }
 
 #[test]
 fn it_is_started_once_when_it_is_first_used_with_the_environment_it_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let mut declared = shell_server("s", folder.path());
-    let ServerEndpoint::Command { env, .. } = &mut declared.reach else { panic!() };
+    let ServerEndpoint::Command { env, .. } = &mut declared.reach else {
+        panic!()
+    };
     env.push(("GIVEN".into(), "this".into()));
     block_on(async {
         let all = servers(folder.path(), vec![declared]);
-        assert_eq!((starts(folder.path()), all.state("s")), (0, ServerState::Idle));
+        assert_eq!(
+            (starts(folder.path()), all.state("s")),
+            (0, ServerState::Idle)
+        );
         for _ in 0..2 {
-            let answer = all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap();
+            let answer = all
+                .call("s", "show", arguments(json!({})), nowhere(), &never())
+                .await
+                .unwrap();
             assert_eq!(answer.text(), "GIVEN=this SECRET=", "nothing of ours leaks");
         }
-        assert_eq!((starts(folder.path()), all.state("s")), (1, ServerState::Running));
+        assert_eq!(
+            (starts(folder.path()), all.state("s")),
+            (1, ServerState::Running)
+        );
         all.close().await;
         assert_eq!(all.state("s"), ServerState::Idle);
     });
@@ -46,13 +62,22 @@ fn one_that_dies_says_its_last_words_and_is_started_again_but_not_for_ever() {
     block_on(async {
         let all = servers(folder.path(), vec![shell_server("s", folder.path())]);
         for start in 1..=4 {
-            let error = all.call("s", "die", arguments(json!({})), nowhere(), &never()).await.unwrap_err();
+            let error = all
+                .call("s", "die", arguments(json!({})), nowhere(), &never())
+                .await
+                .unwrap_err();
             assert!(matches!(error, McpError::Gone { .. }), "{error}");
             assert!(error.to_string().contains("I am dying"), "{error}");
             assert_eq!(starts(folder.path()), start);
         }
-        let error = all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap_err();
-        assert!(matches!(error, McpError::Resting { starts: 4, .. }), "{error}");
+        let error = all
+            .call("s", "show", arguments(json!({})), nowhere(), &never())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, McpError::Resting { starts: 4, .. }),
+            "{error}"
+        );
         assert_eq!(starts(folder.path()), 4);
     });
 }
@@ -67,8 +92,10 @@ fn what_cannot_start_says_why() {
         cwd: folder.path().into(),
         starts_apart: false,
     };
-    let hanging =
-        ServerDefinition { startup: Duration::from_millis(300), ..program("hangs", folder.path(), "exec sleep 1000") };
+    let hanging = ServerDefinition {
+        startup: Duration::from_millis(300),
+        ..program("hangs", folder.path(), "exec sleep 1000")
+    };
     let all = vec![
         crate::server("missing", missing),
         program("ends", folder.path(), "echo broken pipe dream >&2; exit 1"),
@@ -77,7 +104,10 @@ fn what_cannot_start_says_why() {
     block_on(async {
         let all = servers(folder.path(), all);
         for (name, words) in [
-            ("missing", "there is no program `no-such-program` in `PATH` outside the project"),
+            (
+                "missing",
+                "there is no program `no-such-program` in `PATH` outside the project",
+            ),
             ("ends", "broken pipe dream"),
             ("hangs", "did not answer within 0 s; `startup_timeout`"),
         ] {
@@ -94,7 +124,9 @@ fn words_that_are_no_messages_are_passed_over() {
     let noisy = format!("echo 'Welcome to my server!'\n{SHELL_MCP_SERVER}");
     block_on(async {
         let all = servers(folder.path(), vec![program("s", folder.path(), &noisy)]);
-        all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap();
+        all.call("s", "show", arguments(json!({})), nowhere(), &never())
+            .await
+            .unwrap();
     });
 }
 
@@ -104,12 +136,19 @@ fn nothing_is_left_when_the_servers_are_dropped() {
     let leaves = format!("sleep 4321 & echo $! > child\n{SHELL_MCP_SERVER}");
     // In a pid namespace of its own the number would be another: it is looked for by its folder.
     let alive = || {
-        let folders = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cwd"));
-        folders.filter(|cwd| fs::read_link(cwd).is_ok_and(|target| target == folder.path())).count()
+        let folders = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path().join("cwd"));
+        folders
+            .filter(|cwd| fs::read_link(cwd).is_ok_and(|target| target == folder.path()))
+            .count()
     };
     block_on(async {
         let all = servers(folder.path(), vec![program("s", folder.path(), &leaves)]);
-        all.call("s", "show", arguments(json!({})), nowhere(), &never()).await.unwrap();
+        all.call("s", "show", arguments(json!({})), nowhere(), &never())
+            .await
+            .unwrap();
         assert!(alive() > 0, "the search works");
     });
     while alive() > 0 {
@@ -121,12 +160,21 @@ fn nothing_is_left_when_the_servers_are_dropped() {
 fn one_that_fails_to_start_three_times_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     block_on(async {
-        let all = servers(folder.path(), vec![program("ends", folder.path(), "echo >> starts; exit 1")]);
+        let all = servers(
+            folder.path(),
+            vec![program("ends", folder.path(), "echo >> starts; exit 1")],
+        );
         for _ in 0..3 {
-            assert_eq!(all.listing("ends", &never()).await.unwrap_err().code(), "server_start");
+            assert_eq!(
+                all.listing("ends", &never()).await.unwrap_err().code(),
+                "server_start"
+            );
         }
         let error = all.listing("ends", &never()).await.unwrap_err();
-        assert!(matches!(error, McpError::Failing { failures: 3, .. }), "{error}");
+        assert!(
+            matches!(error, McpError::Failing { failures: 3, .. }),
+            "{error}"
+        );
         assert_eq!(error.code(), "server_resting");
         let tried = fs::read_to_string(folder.path().join("starts")).unwrap_or_default();
         assert_eq!(tried.lines().count(), 3);
@@ -141,9 +189,16 @@ struct Switched {
 
 #[async_trait::async_trait]
 impl Confines for Switched {
-    async fn confined(&self, server: &ServerDefinition) -> Result<Option<Arc<ConfinementSpec>>, String> {
+    async fn confined(
+        &self,
+        server: &ServerDefinition,
+    ) -> Result<Option<Arc<ConfinementSpec>>, String> {
         self.asked.lock().unwrap().push(server.name.clone());
-        if self.must_be_confined(server) { Err("not any more".into()) } else { Ok(None) }
+        if self.must_be_confined(server) {
+            Err("not any more".into())
+        } else {
+            Ok(None)
+        }
     }
 
     fn must_be_confined(&self, server: &ServerDefinition) -> bool {
@@ -153,23 +208,50 @@ impl Confines for Switched {
 
 #[test]
 fn what_was_started_unconfined_does_not_outlive_the_mode_that_allowed_it() {
-    let (state, theirs, own) =
-        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let switched = Arc::new(Switched { confine: false.into(), asked: Mutex::default() });
-    let host = ServerHost { sandbox: Some(Arc::clone(&switched) as _), ..crate::host(state.path()) };
-    let servers = Servers::new(vec![shell_server("project", theirs.path()), shell_server("user", own.path())], host);
-    let call = async |name: &str| servers.call(name, "show", arguments(json!({})), nowhere(), &never()).await;
+    let (state, theirs, own) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let switched = Arc::new(Switched {
+        confine: false.into(),
+        asked: Mutex::default(),
+    });
+    let host = ServerHost {
+        sandbox: Some(Arc::clone(&switched) as _),
+        ..crate::host(state.path())
+    };
+    let servers = Servers::new(
+        vec![
+            shell_server("project", theirs.path()),
+            shell_server("user", own.path()),
+        ],
+        host,
+    );
+    let call = async |name: &str| {
+        servers
+            .call(name, "show", arguments(json!({})), nowhere(), &never())
+            .await
+    };
     block_on(async {
         call("project").await.unwrap();
         call("user").await.unwrap();
         assert!(!servers.has_outgrown());
         call("project").await.unwrap();
-        assert_eq!(switched.asked.lock().unwrap().len(), 2, "what runs is used again");
+        assert_eq!(
+            switched.asked.lock().unwrap().len(),
+            2,
+            "what runs is used again"
+        );
         switched.confine.store(true, Ordering::SeqCst);
         assert!(servers.has_outgrown());
         let error = call("project").await.unwrap_err().to_string();
         assert!(error.contains("not any more"), "{error}");
-        assert_eq!(servers.state("project"), ServerState::Idle, "the old one is gone");
+        assert_eq!(
+            servers.state("project"),
+            ServerState::Idle,
+            "the old one is gone"
+        );
         call("user").await.unwrap();
         // Without a call, too: before the next request.
         switched.confine.store(false, Ordering::SeqCst);

@@ -12,16 +12,22 @@ fn folder(language: SourceLanguage) -> PathBuf {
         SourceLanguage::CSharp => "csharp".to_owned(),
         other => other.name().to_lowercase(),
     };
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
 }
 
-/// The lists: `FIRST-LAST KIND NAME`, indented by depth, and a last line where the grammar does not understand everything:
-/// macros of C can look like nothing at all.
+/// The lists: `FIRST-LAST KIND NAME`, indented by depth, and a last line where the grammar does not
+/// understand everything: macros of C can look like nothing at all.
 fn listed(outline: &Outline) -> String {
     let mut text = String::new();
     for one in &outline.definitions {
         let indent = "  ".repeat(one.depth);
-        let _ = writeln!(text, "{indent}{}-{} {} {}", one.start_line, one.end_line, one.kind, one.name);
+        let _ = writeln!(
+            text,
+            "{indent}{}-{} {} {}",
+            one.start_line, one.end_line, one.kind, one.name
+        );
     }
     if outline.damaged {
         text.push_str("damaged\n");
@@ -40,13 +46,22 @@ fn the_definitions_of_real_files_are_those_a_person_finds() {
             .find(|path| path.file_stem().is_some_and(|stem| stem == "source"))
             .unwrap();
         let text = fs::read_to_string(&source).unwrap();
-        assert_eq!(SourceLanguage::of(&source, &text), Some(language), "{}", source.display());
+        assert_eq!(
+            SourceLanguage::of(&source, &text),
+            Some(language),
+            "{}",
+            source.display()
+        );
         assert!(text.lines().count() >= 400, "{}", source.display());
         let found = outline(language, &text, OutlineLimits::default(), &|| false).unwrap();
         assert_eq!(found.left_out, 0);
-        let (found, expected) = (listed(&found), fs::read_to_string(folder.join("expected")).unwrap());
+        let (found, expected) = (
+            listed(&found),
+            fs::read_to_string(folder.join("expected")).unwrap(),
+        );
         if found != expected {
-            let (found, expected): (Vec<_>, Vec<_>) = (found.lines().collect(), expected.lines().collect());
+            let (found, expected): (Vec<_>, Vec<_>) =
+                (found.lines().collect(), expected.lines().collect());
             let _ = writeln!(wrong, "{}:", language.name());
             for line in expected.iter().filter(|line| !found.contains(line)) {
                 let _ = writeln!(wrong, "  missing: {line}");

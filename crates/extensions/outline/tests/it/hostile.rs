@@ -7,14 +7,21 @@ use haft_outline::{OutlineError, OutlineLimits, SourceLanguage, outline};
 use proptest::prelude::*;
 
 fn limits() -> OutlineLimits {
-    OutlineLimits { time: Duration::from_millis(10), ..OutlineLimits::default() }
+    OutlineLimits {
+        time: Duration::from_millis(10),
+        ..OutlineLimits::default()
+    }
 }
 
 /// Either an outline or one of the refusals that text can cause.
 fn survives(language: SourceLanguage, text: &str) {
     match outline(language, text, limits(), &|| false) {
         Ok(_) | Err(OutlineError::TimedOut { .. } | OutlineError::NotText) => {}
-        Err(error @ (OutlineError::TooLarge { .. } | OutlineError::Stopped | OutlineError::Grammar { .. })) => {
+        Err(
+            error @ (OutlineError::TooLarge { .. }
+            | OutlineError::Stopped
+            | OutlineError::Grammar { .. }),
+        ) => {
             panic!("{}: {error}", language.name())
         }
     }
@@ -24,9 +31,35 @@ fn survives(language: SourceLanguage, text: &str) {
 fn text_made_to_hurt_is_survived() {
     let length = 10_000;
     let nested: Vec<String> = [
-        "(", "[", "{", "<", "\"", "'", "`", "/*", "<<A\n", "$((", "if (", "class A {", "fn a() {", "def a(", "#if A\n",
-        "\\", "${", "<?php ", "=begin\n", "template<", "namespace a {", "a.", "function a() {", "() => ", "!", "-",
-        "\u{0}", "\u{FEFF}", "\t\n",
+        "(",
+        "[",
+        "{",
+        "<",
+        "\"",
+        "'",
+        "`",
+        "/*",
+        "<<A\n",
+        "$((",
+        "if (",
+        "class A {",
+        "fn a() {",
+        "def a(",
+        "#if A\n",
+        "\\",
+        "${",
+        "<?php ",
+        "=begin\n",
+        "template<",
+        "namespace a {",
+        "a.",
+        "function a() {",
+        "() => ",
+        "!",
+        "-",
+        "\u{0}",
+        "\u{FEFF}",
+        "\t\n",
     ]
     .iter()
     .map(|piece| piece.repeat(length / piece.len()))
@@ -40,39 +73,69 @@ fn text_made_to_hurt_is_survived() {
 
 #[test]
 fn a_text_that_is_too_long_is_refused_before_anything_is_done() {
-    let limits = OutlineLimits { bytes: 10, ..OutlineLimits::default() };
+    let limits = OutlineLimits {
+        bytes: 10,
+        ..OutlineLimits::default()
+    };
     let error = outline(SourceLanguage::Go, "package main", limits, &|| false).unwrap_err();
-    assert_eq!(error.to_string(), "the source has 12 bytes; at most 10 are parsed");
+    assert_eq!(
+        error.to_string(),
+        "the source has 12 bytes; at most 10 are parsed"
+    );
 }
 
 #[test]
 fn time_and_a_person_can_stop_it() {
     let source = "fn a() { b(c, d, [1, 2, 3]) }\n".repeat(20_000);
-    let hurried = OutlineLimits { time: Duration::ZERO, ..OutlineLimits::default() };
-    assert!(matches!(outline(SourceLanguage::Rust, &source, hurried, &|| false), Err(OutlineError::TimedOut { .. })));
+    let hurried = OutlineLimits {
+        time: Duration::ZERO,
+        ..OutlineLimits::default()
+    };
+    assert!(matches!(
+        outline(SourceLanguage::Rust, &source, hurried, &|| false),
+        Err(OutlineError::TimedOut { .. })
+    ));
     let asked = Cell::new(0);
     let stop = || {
         asked.set(asked.get() + 1);
         asked.get() > 3
     };
     assert!(matches!(
-        outline(SourceLanguage::Rust, &source, OutlineLimits::default(), &stop),
+        outline(
+            SourceLanguage::Rust,
+            &source,
+            OutlineLimits::default(),
+            &stop
+        ),
         Err(OutlineError::Stopped)
     ));
 }
 
 #[test]
 fn only_so_many_definitions_come_out() {
-    let limits = OutlineLimits { definitions: 10, ..OutlineLimits::default() };
-    let found = outline(SourceLanguage::Rust, &"fn a() {}\n".repeat(25), limits, &|| false).unwrap();
+    let limits = OutlineLimits {
+        definitions: 10,
+        ..OutlineLimits::default()
+    };
+    let found = outline(
+        SourceLanguage::Rust,
+        &"fn a() {}\n".repeat(25),
+        limits,
+        &|| false,
+    )
+    .unwrap();
     assert_eq!((found.definitions.len(), found.left_out), (10, 15));
 }
 
 #[test]
 fn broken_code_is_said_to_be_and_what_is_whole_is_found() {
-    let found =
-        outline(SourceLanguage::Python, "def whole():\n    pass\n\nclass (((\n", OutlineLimits::default(), &|| false)
-            .unwrap();
+    let found = outline(
+        SourceLanguage::Python,
+        "def whole():\n    pass\n\nclass (((\n",
+        OutlineLimits::default(),
+        &|| false,
+    )
+    .unwrap();
     assert!(found.damaged);
     assert_eq!(found.definitions[0].name, "whole");
 }
@@ -80,10 +143,18 @@ fn broken_code_is_said_to_be_and_what_is_whole_is_found() {
 #[test]
 fn a_name_is_one_short_line() {
     let long = format!("impl Trait<\n    {}\n> for Own {{}}\n", "Abc, ".repeat(100));
-    let found = outline(SourceLanguage::Rust, &long, OutlineLimits::default(), &|| false).unwrap();
+    let found = outline(
+        SourceLanguage::Rust,
+        &long,
+        OutlineLimits::default(),
+        &|| false,
+    )
+    .unwrap();
     let name = &found.definitions[0].name;
     assert!(
-        name.starts_with("Trait< Abc, Abc,") && name.ends_with("… for Own") && name.chars().count() < 220,
+        name.starts_with("Trait< Abc, Abc,")
+            && name.ends_with("… for Own")
+            && name.chars().count() < 220,
         "{name}"
     );
 }

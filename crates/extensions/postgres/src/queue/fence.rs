@@ -1,4 +1,5 @@
-//! A worker that comes back late: nothing is written any more in the name of a taking that is not the newest.
+//! A worker that comes back late: nothing is written any more in the name of a taking that is not
+//! the newest.
 
 use haft_store::StoreError;
 use sqlx::PgConnection;
@@ -26,13 +27,23 @@ impl TaskTakenOver {
     }
 }
 
-/// Goes on only while the lease is the newest one, and keeps it so until the end of the transaction.
-pub(crate) async fn check(connection: &mut PgConnection, lease: TaskLease) -> Result<(), PostgresFailure> {
+/// Goes on only while the lease is the newest one, and keeps it so until the end of the
+/// transaction.
+pub(crate) async fn check(
+    connection: &mut PgConnection,
+    lease: TaskLease,
+) -> Result<(), PostgresFailure> {
     let sql = "SELECT epoch FROM queue_tasks WHERE id = $1 AND state = 'running' FOR SHARE";
-    let newest: Option<i64> = sqlx::query_scalar(sql).bind(lease.task).fetch_optional(connection).await?;
+    let newest: Option<i64> = sqlx::query_scalar(sql)
+        .bind(lease.task)
+        .fetch_optional(connection)
+        .await?;
     if newest == Some(lease.epoch) {
         return Ok(());
     }
     let source = Box::new(TaskTakenOver(lease));
-    Err(PostgresFailure::Store(StoreError::Database { path: "the queue".into(), source }))
+    Err(PostgresFailure::Store(StoreError::Database {
+        path: "the queue".into(),
+        source,
+    }))
 }

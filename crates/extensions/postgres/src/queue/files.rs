@@ -9,7 +9,8 @@ use haft_store::StoreError;
 use super::TaskQueue;
 use super::fence::TaskLease;
 
-/// Under this path, which no workspace has, a run keeps its own record beside the files of the task.
+/// Under this path, which no workspace has, a run keeps its own record beside the files of the
+/// task.
 pub const TASK_RECORD: &str = "/run.json";
 
 /// What a path of a workspace holds.
@@ -57,8 +58,15 @@ impl TaskQueue {
         self.within(lease, async |connection| {
             for file in files {
                 let path = file.path.as_os_str().as_bytes();
-                let query = sqlx::query(sql).bind(lease.task).bind(path).bind(file.kind.name());
-                query.bind(i64::from(file.mode)).bind(&file.content).execute(&mut *connection).await?;
+                let query = sqlx::query(sql)
+                    .bind(lease.task)
+                    .bind(path)
+                    .bind(file.kind.name());
+                query
+                    .bind(i64::from(file.mode))
+                    .bind(&file.content)
+                    .execute(&mut *connection)
+                    .await?;
             }
             Ok(())
         })
@@ -68,7 +76,9 @@ impl TaskQueue {
     pub fn record(&self, task: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT content FROM queue_files WHERE task = $1 AND path = $2";
         self.write(async |connection| {
-            let query = sqlx::query_scalar(sql).bind(task).bind(TASK_RECORD.as_bytes());
+            let query = sqlx::query_scalar(sql)
+                .bind(task)
+                .bind(TASK_RECORD.as_bytes());
             Ok(query.fetch_optional(connection).await?)
         })
     }
@@ -77,8 +87,11 @@ impl TaskQueue {
     pub fn kept(&self, task: i64) -> Result<Vec<KeptFile>, StoreError> {
         let sql = "SELECT path, kind, mode, content FROM queue_files WHERE task = $1 AND path <> $2 ORDER BY path";
         self.write(async |connection| {
-            let rows: Vec<(Vec<u8>, String, i64, Vec<u8>)> =
-                sqlx::query_as(sql).bind(task).bind(TASK_RECORD.as_bytes()).fetch_all(connection).await?;
+            let rows: Vec<(Vec<u8>, String, i64, Vec<u8>)> = sqlx::query_as(sql)
+                .bind(task)
+                .bind(TASK_RECORD.as_bytes())
+                .fetch_all(connection)
+                .await?;
             let file = |(path, kind, mode, content): (Vec<u8>, String, i64, Vec<u8>)| KeptFile {
                 path: OsString::from_vec(path).into(),
                 kind: match kind.as_str() {

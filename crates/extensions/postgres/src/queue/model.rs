@@ -101,9 +101,15 @@ impl TaskState {
 
     /// The state of that name.
     pub fn of(name: &str) -> Option<Self> {
-        [Self::Queued, Self::Running, Self::Ended, Self::Failed, Self::Cancelled]
-            .into_iter()
-            .find(|one| one.name() == name)
+        [
+            Self::Queued,
+            Self::Running,
+            Self::Ended,
+            Self::Failed,
+            Self::Cancelled,
+        ]
+        .into_iter()
+        .find(|one| one.name() == name)
     }
 
     /// Whether nothing more will come of it.

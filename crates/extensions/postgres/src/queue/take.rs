@@ -53,34 +53,49 @@ pub struct TaskSpending {
     pub flying_tokens: i64,
 }
 
-/// The next task: those that lost their worker first, then by priority and age. One that could spend more than what is left of the day
-/// waits. What a lost run had under way counts as spent.
+/// The next task: those that lost their worker first, then by priority and age. One that could
+/// spend more than what is left of the day waits. What a lost run had under way counts as spent.
 const NEXT: &str = include_str!("../statements/queue_next.sql");
 
-/// The row is locked by now, and looked at again: what was seen of it and of its worker may be older than the lock.
+/// The row is locked by now, and looked at again: what was seen of it and of its worker may be
+/// older than the lock.
 const TAKE: &str = include_str!("../statements/queue_take.sql");
 
-/// A worker that hangs keeps its connections, and with them the right to write to conversations: the server ends them. Another schema of
-/// the database may have a queue of its own.
+/// A worker that hangs keeps its connections, and with them the right to write to conversations:
+/// the server ends them. Another schema of the database may have a queue of its own.
 const END_EARLIER: &str = include_str!("../statements/queue_end_earlier.sql");
 
 /// Gives a connection the name of its run.
-pub(crate) async fn name_connection(connection: &mut PgConnection, lease: TaskLease) -> Result<(), PostgresFailure> {
+pub(crate) async fn name_connection(
+    connection: &mut PgConnection,
+    lease: TaskLease,
+) -> Result<(), PostgresFailure> {
     let sql = "SELECT set_config('application_name'::text,
                    'haft task '::text || to_hex(hashtextextended(current_schema()::text, 0::bigint)) || ' '::text || $1::text, false)";
-    Ok(sqlx::query(sql).bind(format!("{}/{}", lease.task, lease.epoch)).execute(connection).await.map(drop)?)
+    Ok(sqlx::query(sql)
+        .bind(format!("{}/{}", lease.task, lease.epoch))
+        .execute(connection)
+        .await
+        .map(drop)?)
 }
 
 impl TaskQueue {
     /// Notes a worker, and gives its number.
     pub fn enter(&self, name: &str, slots: i64, labels: &[String]) -> Result<i64, StoreError> {
-        let sql = "INSERT INTO queue_workers (name, slots, labels) VALUES ($1, $2, $3) RETURNING id";
+        let sql =
+            "INSERT INTO queue_workers (name, slots, labels) VALUES ($1, $2, $3) RETURNING id";
         self.write(async |connection| {
-            Ok(sqlx::query_scalar(sql).bind(name).bind(slots).bind(labels).fetch_one(connection).await?)
+            Ok(sqlx::query_scalar(sql)
+                .bind(name)
+                .bind(slots)
+                .bind(labels)
+                .fetch_one(connection)
+                .await?)
         })
     }
 
-    /// A sign of life. Gives what the worker has: the leases, and whether somebody asks it to end the task.
+    /// A sign of life. Gives what the worker has: the leases, and whether somebody asks it to end
+    /// the task.
     pub fn beat(&self, worker: i64, draining: bool) -> Result<Vec<(TaskLease, bool)>, StoreError> {
         self.write(async |connection| {
             let seen = "UPDATE queue_workers SET seen = now(), draining = $2 WHERE id = $1";
@@ -94,10 +109,17 @@ impl TaskQueue {
     /// The worker goes. What it still has is free for others at once.
     pub fn leave(&self, worker: i64) -> Result<(), StoreError> {
         let sql = "DELETE FROM queue_workers WHERE id = $1";
-        self.write(async |connection| Ok(sqlx::query(sql).bind(worker).execute(connection).await.map(drop)?))
+        self.write(async |connection| {
+            Ok(sqlx::query(sql)
+                .bind(worker)
+                .execute(connection)
+                .await
+                .map(drop)?)
+        })
     }
 
-    /// The next task for a worker, if there is one. A task that has lost too many workers has failed.
+    /// The next task for a worker, if there is one. A task that has lost too many workers has
+    /// failed.
     pub fn take(&self, taker: &Taker) -> Result<Option<(TaskLease, QueuedTask)>, StoreError> {
         self.write(async |connection| {
             if !taker.limits.is_empty() {
@@ -141,7 +163,12 @@ impl TaskQueue {
     pub fn begin(&self, lease: TaskLease, base: &str) -> Result<(), StoreError> {
         let sql = "UPDATE queue_tasks SET base = coalesce(base, $2) WHERE id = $1";
         self.within(lease, async |connection| {
-            Ok(sqlx::query(sql).bind(lease.task).bind(base).execute(connection).await.map(drop)?)
+            Ok(sqlx::query(sql)
+                .bind(lease.task)
+                .bind(base)
+                .execute(connection)
+                .await
+                .map(drop)?)
         })
     }
 
@@ -149,16 +176,30 @@ impl TaskQueue {
     pub fn spend(&self, lease: TaskLease, spent: TaskSpending) -> Result<(), StoreError> {
         let sql = "UPDATE queue_tasks SET spent_usd = $2, spent_tokens = $3, flying_usd = $4, flying_tokens = $5 WHERE id = $1";
         self.within(lease, async |connection| {
-            let query = sqlx::query(sql).bind(lease.task).bind(spent.usd).bind(spent.tokens);
-            Ok(query.bind(spent.flying_usd).bind(spent.flying_tokens).execute(connection).await.map(drop)?)
+            let query = sqlx::query(sql)
+                .bind(lease.task)
+                .bind(spent.usd)
+                .bind(spent.tokens);
+            Ok(query
+                .bind(spent.flying_usd)
+                .bind(spent.flying_tokens)
+                .execute(connection)
+                .await
+                .map(drop)?)
         })
     }
 
     /// Adds to what is logged of a task.
     pub fn append_log(&self, lease: TaskLease, lines: &[String]) -> Result<(), StoreError> {
-        let sql = "INSERT INTO queue_log (task, line) SELECT $1, line FROM unnest($2::text[]) AS line";
+        let sql =
+            "INSERT INTO queue_log (task, line) SELECT $1, line FROM unnest($2::text[]) AS line";
         self.within(lease, async |connection| {
-            Ok(sqlx::query(sql).bind(lease.task).bind(lines).execute(connection).await.map(drop)?)
+            Ok(sqlx::query(sql)
+                .bind(lease.task)
+                .bind(lines)
+                .execute(connection)
+                .await
+                .map(drop)?)
         })
     }
 
@@ -168,10 +209,21 @@ impl TaskQueue {
         let sql = "UPDATE queue_tasks SET state = $2, result = $3, patch = $4, branch = $5, ended_at = now(),
                        reserved_usd = 0, reserved_tokens = 0, flying_usd = 0, flying_tokens = 0 WHERE id = $1";
         self.within(lease, async |connection| {
-            let query = sqlx::query(sql).bind(lease.task).bind(end.state.name()).bind(&result);
-            query.bind(&end.patch).bind(&end.branch).execute(&mut *connection).await?;
+            let query = sqlx::query(sql)
+                .bind(lease.task)
+                .bind(end.state.name())
+                .bind(&result);
+            query
+                .bind(&end.patch)
+                .bind(&end.branch)
+                .execute(&mut *connection)
+                .await?;
             let files = "DELETE FROM queue_files WHERE task = $1";
-            Ok(sqlx::query(files).bind(lease.task).execute(connection).await.map(drop)?)
+            Ok(sqlx::query(files)
+                .bind(lease.task)
+                .execute(connection)
+                .await
+                .map(drop)?)
         })
     }
 
@@ -184,13 +236,19 @@ impl TaskQueue {
                 GivenBack::HandedOver => (Duration::ZERO, 1_i64),
                 GivenBack::Trouble(after) => (after, 0),
             };
-            let query = sqlx::query(sql).bind(lease.task).bind(after.as_secs_f64()).bind(back);
+            let query = sqlx::query(sql)
+                .bind(lease.task)
+                .bind(after.as_secs_f64())
+                .bind(back);
             Ok(query.execute(connection).await.map(drop)?)
         })
     }
 }
 
-async fn next(connection: &mut PgConnection, taker: &Taker) -> Result<Option<i64>, PostgresFailure> {
+async fn next(
+    connection: &mut PgConnection,
+    taker: &Taker,
+) -> Result<Option<i64>, PostgresFailure> {
     let (labels, usd, tokens) = columns(&taker.limits);
     let query = sqlx::query_scalar(NEXT)
         .bind(taker.lease.as_secs_f64())
@@ -208,7 +266,18 @@ async fn give_up(connection: &mut PgConnection, task: &QueuedTask) -> Result<(),
     let sql = "UPDATE queue_tasks SET state = 'failed', epoch = epoch + 1, ended_at = now(), reserved_usd = 0, reserved_tokens = 0,
                    spent_usd = spent_usd + flying_usd, spent_tokens = spent_tokens + flying_tokens, flying_usd = 0, flying_tokens = 0, result = $2
                WHERE id = $1";
-    let message = format!("given up after {} attempts; the log says what became of them", task.attempts);
-    let result = encode("a result", &serde_json::json!({"outcome": "failed", "code": "given_up", "message": message}))?;
-    Ok(sqlx::query(sql).bind(task.id).bind(result).execute(connection).await.map(drop)?)
+    let message = format!(
+        "given up after {} attempts; the log says what became of them",
+        task.attempts
+    );
+    let result = encode(
+        "a result",
+        &serde_json::json!({"outcome": "failed", "code": "given_up", "message": message}),
+    )?;
+    Ok(sqlx::query(sql)
+        .bind(task.id)
+        .bind(result)
+        .execute(connection)
+        .await
+        .map(drop)?)
 }

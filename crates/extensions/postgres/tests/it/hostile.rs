@@ -1,4 +1,5 @@
-//! A database that others use too: text that looks like SQL, functions and rows somebody else put there, locks that are held.
+//! A database that others use too: text that looks like SQL, functions and rows somebody else put
+//! there, locks that are held.
 
 use haft_store::conformance::{conversation, user};
 use haft_store::{ConversationScope, NewConversation, SearchQuery, Store, StoreError};
@@ -22,43 +23,75 @@ const ATTACKS: [&str; 10] = [
 ];
 
 fn everywhere(text: &str) -> SearchQuery<'_> {
-    SearchQuery { text, scope: ConversationScope::Everywhere, limit: 100 }
+    SearchQuery {
+        text,
+        scope: ConversationScope::Everywhere,
+        limit: 100,
+    }
 }
 
 #[tokio::test]
 async fn text_that_looks_like_sql_is_text_wherever_it_stands() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let store = server.connect();
     for (number, attack) in (0_u32..).zip(ATTACKS) {
         let id = ConversationId::new(attack);
-        let new = NewConversation { name: Some(attack.to_owned()), ..NewConversation::new(id.clone(), attack) };
+        let new = NewConversation {
+            name: Some(attack.to_owned()),
+            ..NewConversation::new(id.clone(), attack)
+        };
         if attack.contains(char::is_control) {
             let refused = store.create(new).await.unwrap_err();
-            assert!(matches!(refused, StoreError::InvalidId { .. }), "{refused:?}");
+            assert!(
+                matches!(refused, StoreError::InvalidId { .. }),
+                "{refused:?}"
+            );
             continue;
         }
         store.create(new).await.unwrap();
         store.append(&id, &user(number, attack)).await.unwrap();
         store.set_state(&id, attack, json!(attack)).await.unwrap();
-        store.set_project_state(attack, attack, json!(attack)).await.unwrap();
+        store
+            .set_project_state(attack, attack, json!(attack))
+            .await
+            .unwrap();
         store.set_current(attack, &id).await.unwrap();
         drop(store.lock(&id).await.unwrap());
         // A query of nothing but signs is refused, any other finds something or nothing.
         let _ = store.search(everywhere(attack)).await;
-        store.find(attack, ConversationScope::Namespace(attack)).await.unwrap();
+        store
+            .find(attack, ConversationScope::Namespace(attack))
+            .await
+            .unwrap();
         assert_eq!(store.state(&id, attack).await.unwrap(), Some(json!(attack)));
-        assert_eq!(store.project_state(attack, attack).await.unwrap(), Some(json!(attack)));
+        assert_eq!(
+            store.project_state(attack, attack).await.unwrap(),
+            Some(json!(attack))
+        );
         assert_eq!(store.current(attack).await.unwrap(), Some(id.clone()));
         assert_eq!(store.messages(&id).await.unwrap().len(), 1, "{attack}");
-        let listed = store.list(ConversationScope::Namespace(attack)).await.unwrap();
+        let listed = store
+            .list(ConversationScope::Namespace(attack))
+            .await
+            .unwrap();
         assert_eq!(listed.len(), 1, "a namespace is exactly that one: {attack}");
     }
-    assert_eq!(store.list(ConversationScope::Everywhere).await.unwrap().len(), ATTACKS.len() - 1);
+    assert_eq!(
+        store
+            .list(ConversationScope::Everywhere)
+            .await
+            .unwrap()
+            .len(),
+        ATTACKS.len() - 1
+    );
     drop(store);
     server.end().await;
 }
 
-/// Functions and operators that fit what the statements give better than the server's own do, were the types left open.
+/// Functions and operators that fit what the statements give better than the server's own do, were
+/// the types left open.
 const BETTER_FITS: &str = "
     CREATE TABLE caught (what TEXT);
     CREATE FUNCTION catch_all(what TEXT) RETURNS BIGINT LANGUAGE plpgsql AS $f$
@@ -77,27 +110,40 @@ const BETTER_FITS: &str = "
 
 #[tokio::test]
 async fn functions_of_another_user_are_not_called() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     server.change(BETTER_FITS).await;
     let (store, a) = (server.connect(), conversation("a"));
-    store.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     let lock = store.lock(&a).await.unwrap();
     store.append(&a, &user(1, "some words")).await.unwrap();
     drop(lock);
     drop(store.lock(&a).await.unwrap());
     store.append(&a, &user(2, "more words")).await.unwrap();
     assert_eq!(store.search(everywhere("words")).await.unwrap().len(), 2);
-    store.find("a", ConversationScope::Everywhere).await.unwrap();
+    store
+        .find("a", ConversationScope::Everywhere)
+        .await
+        .unwrap();
     store.namespaces().await.unwrap();
     store.totals().await.unwrap();
-    assert_eq!(server.texts("SELECT what FROM caught").await, Vec::<String>::new());
+    assert_eq!(
+        server.texts("SELECT what FROM caught").await,
+        Vec::<String>::new()
+    );
     drop(store);
     server.end().await;
 }
 
 #[tokio::test]
 async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let deep = format!("{}1{}", "[".repeat(200_000), "]".repeat(200_000));
     for change in [
         "UPDATE conversations SET created_at = 'yesterday'",
@@ -122,7 +168,10 @@ async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
         &format!("UPDATE states SET value = '{deep}'"),
     ] {
         let (store, a) = (server.connect(), conversation("a"));
-        store.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+        store
+            .create(NewConversation::new(a.clone(), "p"))
+            .await
+            .unwrap();
         store.append(&a, &user(1, "some words")).await.unwrap();
         store.set_state(&a, "s", json!(1)).await.unwrap();
         server.change(change).await;
@@ -149,10 +198,17 @@ async fn rows_somebody_else_wrote_are_errors_and_nothing_worse() {
 
 #[tokio::test]
 async fn two_schemas_of_one_database_know_nothing_of_each_other() {
-    let (Some(here), Some(there)) = (Server::new().await, Server::new().await) else { return };
+    let (Some(here), Some(there)) = (Server::new().await, Server::new().await) else {
+        return;
+    };
     let (one, other, a) = (here.connect(), there.connect(), conversation("a"));
-    one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
-    other.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    one.create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
+    other
+        .create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     let _one = one.lock(&a).await.unwrap();
     let _other = other.lock(&a).await.unwrap();
     one.append(&a, &user(1, "mine alone")).await.unwrap();
@@ -165,19 +221,31 @@ async fn two_schemas_of_one_database_know_nothing_of_each_other() {
 
 #[tokio::test]
 async fn a_lock_that_somebody_holds_is_waited_for_a_while_and_its_holder_is_named_safely() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let (store, a) = (server.connect(), conversation("a"));
-    store.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     let holding = server
         .hold("SELECT pg_advisory_lock(hashtextextended(current_schema()::text || ' conversation a'::text, 0::bigint))")
         .await;
     let loud = json!({"pid": 1, "host": "\u{1b}]0;owned\u{7}\u{202e}".to_owned() + &"h".repeat(100_000), "since": "2026-01-01T00:00:00Z"});
     for holder in [loud.to_string(), "not json".to_owned(), String::new()] {
-        server.change(&format!("DELETE FROM writers; INSERT INTO writers VALUES ('a', '{holder}')")).await;
+        server
+            .change(&format!(
+                "DELETE FROM writers; INSERT INTO writers VALUES ('a', '{holder}')"
+            ))
+            .await;
         let error = store.lock(&a).await.unwrap_err();
         assert!(matches!(error, StoreError::LockTimeout { .. }), "{error:?}");
         let told = error.to_string();
-        assert!(told.len() < 1_000 && !told.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{told}");
+        assert!(
+            told.len() < 1_000 && !told.contains(['\u{1b}', '\u{7}', '\u{202e}']),
+            "{told}"
+        );
         store.append(&a, &user(1, "not now")).await.unwrap_err();
     }
     drop(holding);

@@ -1,4 +1,5 @@
-//! A team's store with many conversations: what one user does there costs what it costs in a small one.
+//! A team's store with many conversations: what one user does there costs what it costs in a small
+//! one.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +12,25 @@ use crate::server::Server;
 /// Conversations of one project.
 const EACH: u32 = 100;
 
-/// Makes a store with so many projects, all with the same conversations but for one word in one of them. Through the server, since a
-/// hundred thousand conversations one after another take hours.
+/// Makes a store with so many projects, all with the same conversations but for one word in one of
+/// them. Through the server, since a hundred thousand conversations one after another take hours.
 async fn fill(server: &Server, projects: u32) -> PostgresStore {
     let store = server.connect();
     let first = conversation("first");
-    store.create(NewConversation::new(first.clone(), "project 0")).await.unwrap();
+    store
+        .create(NewConversation::new(first.clone(), "project 0"))
+        .await
+        .unwrap();
     for n in 0..4 {
-        store.append(&first, &user(n, &format!("the login page of step {n}"))).await.unwrap();
+        store
+            .append(&first, &user(n, &format!("the login page of step {n}")))
+            .await
+            .unwrap();
     }
-    assert_eq!(search(&store, "login", ConversationScope::Everywhere).await, 4);
+    assert_eq!(
+        search(&store, "login", ConversationScope::Everywhere).await,
+        4
+    );
     let copies = projects * EACH;
     server
         .change(&format!(
@@ -40,13 +50,24 @@ async fn fill(server: &Server, projects: u32) -> PostgresStore {
         .await;
     store.append(&first, &user(9, "a needle")).await.unwrap();
     // The first search indexes what is new.
-    assert_eq!(search(&store, "needle", ConversationScope::Everywhere).await, 1);
+    assert_eq!(
+        search(&store, "needle", ConversationScope::Everywhere).await,
+        1
+    );
     server.change("VACUUM ANALYZE").await;
     store
 }
 
 async fn search(store: &PostgresStore, text: &str, scope: ConversationScope<'_>) -> usize {
-    store.search(SearchQuery { text, scope, limit: 20 }).await.unwrap().len()
+    store
+        .search(SearchQuery {
+            text,
+            scope,
+            limit: 20,
+        })
+        .await
+        .unwrap()
+        .len()
 }
 
 /// The shortest of some runs: others use the machine, too.
@@ -62,8 +83,12 @@ async fn timed(mut job: impl AsyncFnMut()) -> Duration {
 
 /// What a user of one project does.
 async fn measure(store: &PostgresStore) -> [(&'static str, Duration); 6] {
-    let (own, all) = (ConversationScope::Namespace("project 0"), ConversationScope::Everywhere);
-    let list = timed(async || assert_eq!(store.list(own).await.unwrap().len(), EACH as usize)).await;
+    let (own, all) = (
+        ConversationScope::Namespace("project 0"),
+        ConversationScope::Everywhere,
+    );
+    let list =
+        timed(async || assert_eq!(store.list(own).await.unwrap().len(), EACH as usize)).await;
     let resume = timed(async || {
         let id = store.current("project 0").await.unwrap().unwrap();
         let lock = store.lock(&id).await.unwrap();
@@ -77,21 +102,38 @@ async fn measure(store: &PostgresStore) -> [(&'static str, Duration); 6] {
             "search a word all have, in a project",
             timed(async || assert_eq!(search(store, "login", own).await, 20)).await,
         ),
-        ("search a word one has, everywhere", timed(async || assert_eq!(search(store, "needle", all).await, 1)).await),
-        ("find by the beginning of an id", timed(async || drop(store.find("firs", all).await.unwrap())).await),
-        ("find by name", timed(async || drop(store.find("Conversation 17", all).await.unwrap())).await),
+        (
+            "search a word one has, everywhere",
+            timed(async || assert_eq!(search(store, "needle", all).await, 1)).await,
+        ),
+        (
+            "find by the beginning of an id",
+            timed(async || drop(store.find("firs", all).await.unwrap())).await,
+        ),
+        (
+            "find by name",
+            timed(async || drop(store.find("Conversation 17", all).await.unwrap())).await,
+        ),
     ]
 }
 
 #[tokio::test]
 #[ignore = "a measurement, run by hand"]
 async fn measure_a_large_store() {
-    let Some(small) = Server::with_database().await else { return };
+    let Some(small) = Server::with_database().await else {
+        return;
+    };
     let large = Server::with_database().await.unwrap();
     let stores = (fill(&small, 10).await, fill(&large, 1_000).await);
-    for ((what, few), (_, many)) in measure(&stores.0).await.into_iter().zip(measure(&stores.1).await) {
+    for ((what, few), (_, many)) in measure(&stores.0)
+        .await
+        .into_iter()
+        .zip(measure(&stores.1).await)
+    {
         let times = many.as_secs_f64() / few.as_secs_f64();
-        println!("{what}: {few:.2?} with 1,000 conversations, {many:.2?} with 100,000: {times:.1} times (goal 2)");
+        println!(
+            "{what}: {few:.2?} with 1,000 conversations, {many:.2?} with 100,000: {times:.1} times (goal 2)"
+        );
     }
     drop(stores);
     small.end().await;

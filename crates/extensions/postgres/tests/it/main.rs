@@ -1,7 +1,11 @@
-//! The store on a PostgreSQL server seen from outside. Without a server, which `HAFT_POSTGRES` names, each test says that it
-//! was skipped; `tests/postgres/start.sh` starts one.
+//! The store on a PostgreSQL server seen from outside. Without a server, which `HAFT_POSTGRES`
+//! names, each test says that it was skipped; `tests/postgres/start.sh` starts one.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "in a test, a panic is the report, and a skip is told")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "in a test, a panic is the report, and a skip is told"
+)]
 
 mod conformance;
 mod hostile;

@@ -1,17 +1,22 @@
-//! What is particular to the store on a PostgreSQL server: several at once, lost connections, other formats.
+//! What is particular to the store on a PostgreSQL server: several at once, lost connections, other
+//! formats.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use haft_postgres::PostgresStore;
 use haft_store::conformance::{TickingClock, conversation, user};
-use haft_store::{ConversationScope, Locked, NewConversation, SearchQuery, Store, StoreConfig, StoreError};
+use haft_store::{
+    ConversationScope, Locked, NewConversation, SearchQuery, Store, StoreConfig, StoreError,
+};
 
 use crate::server::Server;
 
 #[tokio::test]
 async fn many_can_create_the_tables_and_use_them_at_once() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let url = server.url();
     let config = StoreConfig::default();
     std::thread::scope(|scope| {
@@ -19,26 +24,47 @@ async fn many_can_create_the_tables_and_use_them_at_once() {
             let (url, config) = (&url, &config);
             scope.spawn(move || {
                 let store = PostgresStore::connect(url, config, TickingClock::new()).unwrap();
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .unwrap();
                 runtime.block_on(async {
                     let own = conversation(&format!("own {who}"));
-                    store.create(NewConversation::new(own.clone(), "p")).await.unwrap();
-                    match store.create(NewConversation::new(conversation("shared"), "p")).await {
+                    store
+                        .create(NewConversation::new(own.clone(), "p"))
+                        .await
+                        .unwrap();
+                    match store
+                        .create(NewConversation::new(conversation("shared"), "p"))
+                        .await
+                    {
                         Ok(_) | Err(StoreError::IdTaken { .. }) => {}
                         Err(other) => panic!("{other:?}"),
                     }
                     for n in 0..20 {
                         store.append(&own, &user(n, "own")).await.unwrap();
-                        store.append(&conversation("shared"), &user(who * 100 + n, "shared")).await.unwrap();
+                        store
+                            .append(&conversation("shared"), &user(who * 100 + n, "shared"))
+                            .await
+                            .unwrap();
                     }
                 });
             });
         }
     });
     let store = server.connect();
-    assert_eq!(store.messages(&conversation("shared")).await.unwrap().len(), 120);
-    let found =
-        store.search(SearchQuery { text: "own", scope: ConversationScope::Everywhere, limit: 1_000 }).await.unwrap();
+    assert_eq!(
+        store.messages(&conversation("shared")).await.unwrap().len(),
+        120
+    );
+    let found = store
+        .search(SearchQuery {
+            text: "own",
+            scope: ConversationScope::Everywhere,
+            limit: 1_000,
+        })
+        .await
+        .unwrap();
     // Six conversations are named so, too.
     assert_eq!(found.len(), 126);
     drop(store);
@@ -47,10 +73,14 @@ async fn many_can_create_the_tables_and_use_them_at_once() {
 
 #[tokio::test]
 async fn nobody_else_writes_while_one_has_the_right() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let (one, other) = (server.connect(), server.connect());
     let a = conversation("a");
-    one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    one.create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     let lock = one.lock(&a).await.unwrap();
     one.append(&a, &user(1, "its own")).await.unwrap();
     for error in [
@@ -58,11 +88,30 @@ async fn nobody_else_writes_while_one_has_the_right() {
         other.lock(&a).await.unwrap_err(),
         one.lock(&a).await.unwrap_err(),
     ] {
-        let StoreError::LockTimeout { what, holder: Some(holder), .. } = &error else { panic!("{error:?}") };
-        assert_eq!((what, holder.pid), (&Locked::Conversation(a.clone()), std::process::id()));
-        assert!(error.to_string().contains(&format!("process {} on {}", holder.pid, holder.host)), "{error}");
+        let StoreError::LockTimeout {
+            what,
+            holder: Some(holder),
+            ..
+        } = &error
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            (what, holder.pid),
+            (&Locked::Conversation(a.clone()), std::process::id())
+        );
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("process {} on {}", holder.pid, holder.host)),
+            "{error}"
+        );
     }
-    assert_eq!(other.messages(&a).await.unwrap().len(), 1, "reading goes on");
+    assert_eq!(
+        other.messages(&a).await.unwrap().len(),
+        1,
+        "reading goes on"
+    );
     drop(lock);
     other.append(&a, &user(4, "now")).await.unwrap();
     // A store that goes gives its rights back, as a process that dies does.
@@ -75,15 +124,28 @@ async fn nobody_else_writes_while_one_has_the_right() {
 
 #[tokio::test]
 async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
-    let Some(server) = Server::with_database().await else { return };
+    let Some(server) = Server::with_database().await else {
+        return;
+    };
     let (one, other) = (server.connect(), server.connect());
     let a = conversation("a");
-    one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    one.create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     one.append(&a, &user(1, "one")).await.unwrap();
     one.append(&a, &user(1, "one again")).await.unwrap_err();
-    one.append(&conversation("nobody"), &user(1, "lost")).await.unwrap_err();
+    one.append(&conversation("nobody"), &user(1, "lost"))
+        .await
+        .unwrap_err();
     one.messages(&a).await.unwrap();
-    other.search(SearchQuery { text: "one", scope: ConversationScope::Everywhere, limit: 1 }).await.unwrap();
+    other
+        .search(SearchQuery {
+            text: "one",
+            scope: ConversationScope::Everywhere,
+            limit: 1,
+        })
+        .await
+        .unwrap();
     assert_eq!(server.open_transactions().await, 0);
     // A failed write would keep the conversation locked.
     other.append(&a, &user(2, "two")).await.unwrap();
@@ -93,24 +155,39 @@ async fn nothing_stays_open_on_the_server_whether_it_went_well_or_not() {
 
 #[tokio::test]
 async fn a_right_that_was_lost_with_its_connection_is_not_used() {
-    let Some(server) = Server::with_database().await else { return };
+    let Some(server) = Server::with_database().await else {
+        return;
+    };
     let (one, other) = (server.connect(), server.connect());
     let a = conversation("a");
-    one.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    one.create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     let lost = one.lock(&a).await.unwrap();
     let keepers = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'
                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     server.change(keepers).await;
-    one.append(&a, &user(1, "nobody else has it")).await.unwrap();
+    one.append(&a, &user(1, "nobody else has it"))
+        .await
+        .unwrap();
     let taken = other.lock(&a).await.unwrap();
     let error = one.append(&a, &user(2, "too late")).await.unwrap_err();
     assert!(matches!(error, StoreError::LockTimeout { .. }), "{error:?}");
     other.append(&a, &user(3, "its own")).await.unwrap();
     drop(lost);
-    assert!(one.append(&a, &user(4, "still the other's")).await.is_err(), "a lost right is not given back again");
+    assert!(
+        one.append(&a, &user(4, "still the other's")).await.is_err(),
+        "a lost right is not given back again"
+    );
     drop(taken);
     one.append(&a, &user(5, "now")).await.unwrap();
-    let said: Vec<_> = other.messages(&a).await.unwrap().iter().map(|message| message.message_id.short().0).collect();
+    let said: Vec<_> = other
+        .messages(&a)
+        .await
+        .unwrap()
+        .iter()
+        .map(|message| message.message_id.short().0)
+        .collect();
     assert_eq!(said, [1, 3, 5]);
     drop((one, other));
     server.end().await;
@@ -120,7 +197,8 @@ async fn a_right_that_was_lost_with_its_connection_is_not_used() {
 const URL: &str = "STORE_TEST_URL";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Not a test by itself: the process that is killed. It has the right to write, and appends until it dies.
+/// Not a test by itself: the process that is killed. It has the right to write, and appends until
+/// it dies.
 #[tokio::test]
 #[ignore = "run by the test below as a process of its own"]
 async fn child() {
@@ -130,9 +208,15 @@ async fn child() {
     let _lock = store.lock(&id).await.unwrap();
     let stored = store.messages(&id).await.unwrap().len() as u32;
     for n in stored.. {
-        store.append(&id, &user(n, &"x".repeat(2_000))).await.unwrap();
+        store
+            .append(&id, &user(n, &"x".repeat(2_000)))
+            .await
+            .unwrap();
         let mut out = std::io::stdout();
-        if writeln!(out, "\n{ACKNOWLEDGED}{n}").and_then(|()| out.flush()).is_err() {
+        if writeln!(out, "\n{ACKNOWLEDGED}{n}")
+            .and_then(|()| out.flush())
+            .is_err()
+        {
             return;
         }
     }
@@ -140,10 +224,15 @@ async fn child() {
 
 #[tokio::test]
 async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let store = server.connect();
     let a = conversation("a");
-    store.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     let mut acknowledged = Vec::new();
     for enough in [1, 20, 3, 45, 8] {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -156,22 +245,47 @@ async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back(
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         while text.matches(ACKNOWLEDGED).count() < enough {
-            assert_ne!(out.read_line(&mut text).unwrap(), 0, "the child ended by itself: {text}");
+            assert_ne!(
+                out.read_line(&mut text).unwrap(),
+                0,
+                "the child ended by itself: {text}"
+            );
         }
         let error = store.lock(&a).await.unwrap_err();
-        assert!(error.to_string().contains(&format!("process {}", child.id())), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("process {}", child.id())),
+            "{error}"
+        );
         child.kill().unwrap();
         out.read_to_string(&mut text).unwrap();
         child.wait().unwrap();
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-        acknowledged.extend(whole.lines().filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.parse::<u32>().ok()));
+        acknowledged.extend(
+            whole
+                .lines()
+                .filter_map(|line| line.strip_prefix(ACKNOWLEDGED)?.parse::<u32>().ok()),
+        );
         // The server ends what the dead one left under way, and its right.
-        let patient = PostgresStore::connect(&server.url(), &StoreConfig::default(), TickingClock::new()).unwrap();
+        let patient =
+            PostgresStore::connect(&server.url(), &StoreConfig::default(), TickingClock::new())
+                .unwrap();
         drop(patient.lock(&a).await.unwrap());
         let stored = store.messages(&a).await.unwrap();
-        let stored: Vec<u32> = stored.iter().map(|message| message.message_id.short().0).collect();
-        assert_eq!(stored, (0..stored.len() as u32).collect::<Vec<_>>(), "no gap, no double, in order");
-        assert!(acknowledged.iter().all(|n| stored.contains(n)), "acknowledged {acknowledged:?}, stored {stored:?}");
+        let stored: Vec<u32> = stored
+            .iter()
+            .map(|message| message.message_id.short().0)
+            .collect();
+        assert_eq!(
+            stored,
+            (0..stored.len() as u32).collect::<Vec<_>>(),
+            "no gap, no double, in order"
+        );
+        assert!(
+            acknowledged.iter().all(|n| stored.contains(n)),
+            "acknowledged {acknowledged:?}, stored {stored:?}"
+        );
     }
     drop(store);
     server.end().await;
@@ -179,9 +293,14 @@ async fn a_killed_client_loses_nothing_it_acknowledged_and_gives_its_right_back(
 
 #[tokio::test]
 async fn a_lost_connection_is_an_error_once() {
-    let Some(server) = Server::with_database().await else { return };
+    let Some(server) = Server::with_database().await else {
+        return;
+    };
     let store = server.connect();
-    store.create(NewConversation::new(conversation("a"), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(conversation("a"), "p"))
+        .await
+        .unwrap();
     store.messages(&conversation("a")).await.unwrap();
     let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
@@ -189,23 +308,47 @@ async fn a_lost_connection_is_an_error_once() {
     // Whatever was under way is told; then it goes on.
     let _ = store.append(&conversation("a"), &user(1, "one")).await;
     let _ = store.messages(&conversation("a")).await;
-    store.append(&conversation("a"), &user(2, "two")).await.unwrap();
+    store
+        .append(&conversation("a"), &user(2, "two"))
+        .await
+        .unwrap();
     let stored = store.messages(&conversation("a")).await.unwrap();
-    assert!(stored.iter().any(|message| message.joined_text() == "two"), "{stored:?}");
+    assert!(
+        stored.iter().any(|message| message.joined_text() == "two"),
+        "{stored:?}"
+    );
     drop(store);
     server.end().await;
 }
 
 #[tokio::test]
 async fn a_newer_format_is_refused_by_name() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let before = server.connect();
     let a = conversation("a");
-    before.create(NewConversation::new(a.clone(), "p")).await.unwrap();
+    before
+        .create(NewConversation::new(a.clone(), "p"))
+        .await
+        .unwrap();
     before.append(&a, &user(1, "one")).await.unwrap();
     server.change("UPDATE haft_format SET format = 99").await;
-    for error in [server.try_connect().err().unwrap(), before.append(&a, &user(2, "two")).await.unwrap_err()] {
-        assert!(matches!(error, StoreError::NewerFormat { found: 99, known: 2, .. }), "{error:?}");
+    for error in [
+        server.try_connect().err().unwrap(),
+        before.append(&a, &user(2, "two")).await.unwrap_err(),
+    ] {
+        assert!(
+            matches!(
+                error,
+                StoreError::NewerFormat {
+                    found: 99,
+                    known: 2,
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
     }
     assert_eq!(before.messages(&a).await.unwrap().len(), 1);
     drop(before);
@@ -215,10 +358,15 @@ async fn a_newer_format_is_refused_by_name() {
 /// The second format has the terms of names, and a term for the namespace of each message.
 #[tokio::test]
 async fn what_the_first_format_indexed_is_found_after_an_upgrade() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let store = server.connect();
     let a = conversation("a");
-    let new = NewConversation { name: Some("The login".to_owned()), ..NewConversation::new(a.clone(), "p") };
+    let new = NewConversation {
+        name: Some("The login".to_owned()),
+        ..NewConversation::new(a.clone(), "p")
+    };
     store.create(new).await.unwrap();
     store.append(&a, &user(1, "a needle")).await.unwrap();
     drop(store);
@@ -231,10 +379,21 @@ async fn what_the_first_format_indexed_is_found_after_an_upgrade() {
         .await;
     let store = server.connect();
     let hits = async |text: &str, scope: ConversationScope<'_>| {
-        store.search(SearchQuery { text, scope, limit: 9 }).await.unwrap().len()
+        store
+            .search(SearchQuery {
+                text,
+                scope,
+                limit: 9,
+            })
+            .await
+            .unwrap()
+            .len()
     };
     assert_eq!(hits("needle", ConversationScope::Namespace("p")).await, 1);
-    assert_eq!(hits("needle", ConversationScope::Namespace("other")).await, 0);
+    assert_eq!(
+        hits("needle", ConversationScope::Namespace("other")).await,
+        0
+    );
     assert_eq!(hits("login", ConversationScope::Namespace("p")).await, 1);
     store.rename(&a, "The logout").await.unwrap();
     assert_eq!(hits("login", ConversationScope::Everywhere).await, 0);
@@ -246,7 +405,12 @@ async fn what_the_first_format_indexed_is_found_after_an_upgrade() {
 #[test]
 fn a_server_that_is_not_there_is_told_without_its_password() {
     let url = "postgres://me:secret@127.0.0.1:9/db";
-    let error = PostgresStore::connect(url, &StoreConfig::default(), TickingClock::new()).err().unwrap();
+    let error = PostgresStore::connect(url, &StoreConfig::default(), TickingClock::new())
+        .err()
+        .unwrap();
     assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
-    assert!(error.to_string().contains("me@127.0.0.1:9/db") && !error.to_string().contains("secret"), "{error}");
+    assert!(
+        error.to_string().contains("me@127.0.0.1:9/db") && !error.to_string().contains("secret"),
+        "{error}"
+    );
 }

@@ -1,10 +1,11 @@
-//! The queue on a real server: who gets which task, what a late worker can still do, and what is left of a day's money.
+//! The queue on a real server: who gets which task, what a late worker can still do, and what is
+//! left of a day's money.
 
 use std::time::Duration;
 
 use haft_postgres::{
-    GivenBack, KeptFile, KeptKind, NewTask, PostgresStore, SpendingLimit, Taker, TaskEnd, TaskLease, TaskQueue,
-    TaskSpending, TaskState,
+    GivenBack, KeptFile, KeptKind, NewTask, PostgresStore, SpendingLimit, Taker, TaskEnd,
+    TaskLease, TaskQueue, TaskSpending, TaskState,
 };
 use haft_store::conformance::{TickingClock, conversation, user};
 use haft_store::{NewConversation, Store, StoreConfig};
@@ -24,55 +25,111 @@ fn queue(server: &Server) -> TaskQueue {
 }
 
 fn task(prompt: &str) -> NewTask {
-    let mut new = NewTask { conversation: prompt.to_owned(), max_attempts: 3, ..NewTask::default() };
+    let mut new = NewTask {
+        conversation: prompt.to_owned(),
+        max_attempts: 3,
+        ..NewTask::default()
+    };
     prompt.clone_into(&mut new.request.prompt);
     new
 }
 
 fn taker(worker: i64) -> Taker {
     let (labels, except, limits) = (Vec::new(), Vec::new(), Vec::new());
-    Taker { worker, lease: LEASE, labels, except, usd_limit: None, token_limit: None, limits }
+    Taker {
+        worker,
+        lease: LEASE,
+        labels,
+        except,
+        usd_limit: None,
+        token_limit: None,
+        limits,
+    }
 }
 
 fn ended() -> TaskEnd {
-    TaskEnd { state: TaskState::Ended, result: json!({"outcome": "completed"}), patch: None, branch: None }
+    TaskEnd {
+        state: TaskState::Ended,
+        result: json!({"outcome": "completed"}),
+        patch: None,
+        branch: None,
+    }
 }
 
 async fn lose(server: &Server, worker: i64) {
-    server.change(&format!("UPDATE queue_workers SET seen = now() - interval '1 hour' WHERE id = {worker}")).await;
+    server
+        .change(&format!(
+            "UPDATE queue_workers SET seen = now() - interval '1 hour' WHERE id = {worker}"
+        ))
+        .await;
 }
 
 fn taken(queue: &TaskQueue, taker: &Taker) -> Option<(TaskLease, String)> {
-    queue.take(taker).unwrap().map(|(lease, task)| (lease, task.request.prompt))
+    queue
+        .take(taker)
+        .unwrap()
+        .map(|(lease, task)| (lease, task.request.prompt))
 }
 
 #[tokio::test]
 async fn postgres_hands_tasks_out_by_priority_time_label_and_key() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     blocking(|| {
         let queue = queue(&server);
         let worker = queue.enter("w", 1, &[]).unwrap();
-        let later = NewTask { not_before: Some(i64::MAX), ..task("later") };
-        let labelled = NewTask { labels: vec!["gpu".to_owned()], ..task("labelled") };
-        let urgent = NewTask { priority: 5, ..task("urgent") };
+        let later = NewTask {
+            not_before: Some(i64::MAX),
+            ..task("later")
+        };
+        let labelled = NewTask {
+            labels: vec!["gpu".to_owned()],
+            ..task("labelled")
+        };
+        let urgent = NewTask {
+            priority: 5,
+            ..task("urgent")
+        };
         for new in [task("first"), later, labelled, urgent] {
             assert!(queue.add(&new).unwrap().is_new);
         }
-        let keyed = NewTask { unique_key: Some("k".to_owned()), ..task("keyed") };
+        let keyed = NewTask {
+            unique_key: Some("k".to_owned()),
+            ..task("keyed")
+        };
         let added = queue.add(&keyed).unwrap();
         let again = queue.add(&keyed).unwrap();
         assert_eq!((again.id, again.is_new), (added.id, false));
-        let plain = Taker { except: vec!["gpu".to_owned()], ..taker(worker) };
-        let order: Vec<_> = std::iter::from_fn(|| taken(&queue, &plain).map(|(_, prompt)| prompt)).collect();
+        let plain = Taker {
+            except: vec!["gpu".to_owned()],
+            ..taker(worker)
+        };
+        let order: Vec<_> =
+            std::iter::from_fn(|| taken(&queue, &plain).map(|(_, prompt)| prompt)).collect();
         assert_eq!(order, ["urgent", "first", "keyed"]);
-        let only = Taker { labels: vec!["gpu".to_owned()], ..taker(worker) };
+        let only = Taker {
+            labels: vec!["gpu".to_owned()],
+            ..taker(worker)
+        };
         assert_eq!(taken(&queue, &only).unwrap().1, "labelled");
-        assert_eq!(taken(&queue, &taker(worker)), None, "the last one is not due");
+        assert_eq!(
+            taken(&queue, &taker(worker)),
+            None,
+            "the last one is not due"
+        );
         let listed = queue.list(Some(TaskState::Queued), None, 10).unwrap();
         assert_eq!(listed.len(), 1);
         assert!(queue.cancel(listed[0].id).unwrap() && !queue.cancel(listed[0].id).unwrap());
-        assert!(queue.retry(listed[0].id, "anew").unwrap() && !queue.retry(listed[0].id, "anew").unwrap());
-        assert_eq!(taken(&queue, &taker(worker)).unwrap().1, "later", "who tries again does not wait");
+        assert!(
+            queue.retry(listed[0].id, "anew").unwrap()
+                && !queue.retry(listed[0].id, "anew").unwrap()
+        );
+        assert_eq!(
+            taken(&queue, &taker(worker)).unwrap().1,
+            "later",
+            "who tries again does not wait"
+        );
     });
     server.end().await;
 }
@@ -80,7 +137,9 @@ async fn postgres_hands_tasks_out_by_priority_time_label_and_key() {
 /// Several threads, each with a connection of its own, take everything there is: each task once.
 #[tokio::test]
 async fn postgres_gives_each_task_to_one_worker() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let all = blocking(|| {
         let first = queue(&server);
         for n in 0..60 {
@@ -100,7 +159,10 @@ async fn postgres_gives_each_task_to_one_worker() {
                 })
             };
             let threads: Vec<_> = (0..6).map(take_all).collect();
-            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap())
+                .collect::<Vec<_>>()
         })
     });
     let distinct: std::collections::BTreeSet<_> = all.iter().collect();
@@ -108,16 +170,28 @@ async fn postgres_gives_each_task_to_one_worker() {
     server.end().await;
 }
 
-/// The worker comes back after its task was taken over, in every way it can write: each time, and while the other one works as well as after.
+/// The worker comes back after its task was taken over, in every way it can write: each time, and
+/// while the other one works as well as after.
 #[tokio::test]
 async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let (late, next) = blocking(|| {
         let queue = queue(&server);
-        (queue.enter("late", 1, &[]).unwrap(), queue.enter("next", 1, &[]).unwrap())
+        (
+            queue.enter("late", 1, &[]).unwrap(),
+            queue.enter("next", 1, &[]).unwrap(),
+        )
     });
-    let (queue, url, config) = (blocking(|| queue(&server)), server.url(), StoreConfig::default());
-    let store_of = |lease| PostgresStore::connect_for(&url, &config, TickingClock::new(), Some(lease)).unwrap();
+    let (queue, url, config) = (
+        blocking(|| queue(&server)),
+        server.url(),
+        StoreConfig::default(),
+    );
+    let store_of = |lease| {
+        PostgresStore::connect_for(&url, &config, TickingClock::new(), Some(lease)).unwrap()
+    };
     let mut refused = 0;
     for n in 0..100_u32 {
         let id = conversation(&format!("c{n}"));
@@ -127,7 +201,10 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
             taken(&queue, &taker(late)).unwrap().0
         });
         let before = store_of(old);
-        before.create(NewConversation::new(id.clone(), "p")).await.unwrap();
+        before
+            .create(NewConversation::new(id.clone(), "p"))
+            .await
+            .unwrap();
         let kept = before.lock(&id).await.unwrap();
         before.append(&id, &user(1, "in time")).await.unwrap();
         lose(&server, late).await;
@@ -147,9 +224,22 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
         }
         writes.push(before.append(&id, &user(4, "late")).await.is_err());
         writes.push(before.set_state(&id, "k", json!(1)).await.is_err());
-        writes.push(before.create(NewConversation::new(conversation(&format!("late {n}")), "p")).await.is_err());
+        writes.push(
+            before
+                .create(NewConversation::new(
+                    conversation(&format!("late {n}")),
+                    "p",
+                ))
+                .await
+                .is_err(),
+        );
         writes.extend(blocking(|| {
-            let file = KeptFile { path: "f".into(), kind: KeptKind::File, mode: 0o644, content: b"late".to_vec() };
+            let file = KeptFile {
+                path: "f".into(),
+                kind: KeptKind::File,
+                mode: 0o644,
+                content: b"late".to_vec(),
+            };
             [
                 queue.finish(old, &ended()).is_err(),
                 queue.release(old, GivenBack::HandedOver).is_err(),
@@ -172,7 +262,9 @@ async fn postgres_refuses_a_late_worker_a_hundred_times_of_a_hundred() {
 /// A worker that was cut off takes its own task again: the run it began with ends nothing.
 #[tokio::test]
 async fn postgres_knows_two_takings_of_one_worker_apart() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let queue = blocking(|| queue(&server));
     let worker = blocking(|| queue.enter("w", 2, &[]).unwrap());
     for n in 0..100 {
@@ -184,34 +276,63 @@ async fn postgres_knows_two_takings_of_one_worker_apart() {
         lose(&server, worker).await;
         blocking(|| {
             let second = taken(&queue, &taker(worker)).unwrap().0;
-            assert_eq!(second, TaskLease { epoch: first.epoch + 1, ..first });
+            assert_eq!(
+                second,
+                TaskLease {
+                    epoch: first.epoch + 1,
+                    ..first
+                }
+            );
             assert!(queue.finish(first, &ended()).is_err(), "{n}");
             queue.finish(second, &ended()).unwrap();
-            assert!(queue.finish(second, &ended()).is_err() && queue.finish(first, &ended()).is_err(), "{n}");
+            assert!(
+                queue.finish(second, &ended()).is_err() && queue.finish(first, &ended()).is_err(),
+                "{n}"
+            );
         });
     }
     server.end().await;
 }
 
-/// A worker that stands still in the middle of a transaction holds the row of its task; the server lets go of it.
+/// A worker that stands still in the middle of a transaction holds the row of its task; the server
+/// lets go of it.
 #[tokio::test]
 async fn postgres_takes_over_from_a_worker_that_stands_still() {
-    let Some(server) = Server::with_database().await else { return };
+    let Some(server) = Server::with_database().await else {
+        return;
+    };
     let queue = blocking(|| queue(&server));
-    let (hung, next) = blocking(|| (queue.enter("hung", 1, &[]).unwrap(), queue.enter("next", 1, &[]).unwrap()));
+    let (hung, next) = blocking(|| {
+        (
+            queue.enter("hung", 1, &[]).unwrap(),
+            queue.enter("next", 1, &[]).unwrap(),
+        )
+    });
     let lease = blocking(|| {
         queue.add(&task("t")).unwrap();
         taken(&queue, &taker(hung)).unwrap().0
     });
-    let store =
-        PostgresStore::connect_for(&server.url(), &StoreConfig::default(), TickingClock::new(), Some(lease)).unwrap();
+    let store = PostgresStore::connect_for(
+        &server.url(),
+        &StoreConfig::default(),
+        TickingClock::new(),
+        Some(lease),
+    )
+    .unwrap();
     let id = conversation("c");
-    store.create(NewConversation::new(id.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(id.clone(), "p"))
+        .await
+        .unwrap();
     let _right = store.lock(&id).await.unwrap();
     let holding =
         server.hold("SET idle_in_transaction_session_timeout = 300; BEGIN; SELECT 1 FROM queue_tasks FOR SHARE").await;
     lose(&server, hung).await;
-    assert_eq!(blocking(|| taken(&queue, &taker(next))), None, "its row is locked");
+    assert_eq!(
+        blocking(|| taken(&queue, &taker(next))),
+        None,
+        "its row is locked"
+    );
     let over = blocking(|| {
         (0..100).find_map(|_| {
             std::thread::sleep(Duration::from_millis(50));
@@ -219,17 +340,28 @@ async fn postgres_takes_over_from_a_worker_that_stands_still() {
         })
     });
     let (lease, _) = over.expect("the server ends what is idle in a transaction");
-    let other =
-        PostgresStore::connect_for(&server.url(), &StoreConfig::default(), TickingClock::new(), Some(lease)).unwrap();
-    let _its_own = other.try_lock(&id).await.expect("the right of the one that hangs is gone");
+    let other = PostgresStore::connect_for(
+        &server.url(),
+        &StoreConfig::default(),
+        TickingClock::new(),
+        Some(lease),
+    )
+    .unwrap();
+    let _its_own = other
+        .try_lock(&id)
+        .await
+        .expect("the right of the one that hangs is gone");
     drop((store, other, holding));
     server.end().await;
 }
 
-/// Two schemas of one database have tasks of the same number: taking one over leaves the other's connections alone.
+/// Two schemas of one database have tasks of the same number: taking one over leaves the other's
+/// connections alone.
 #[tokio::test]
 async fn postgres_leaves_a_task_of_another_schema_alone() {
-    let (Some(here), Some(there)) = (Server::new().await, Server::new().await) else { return };
+    let (Some(here), Some(there)) = (Server::new().await, Server::new().await) else {
+        return;
+    };
     let config = StoreConfig::default();
     let begin = |server: &Server| {
         blocking(|| {
@@ -241,9 +373,13 @@ async fn postgres_leaves_a_task_of_another_schema_alone() {
     };
     let ((first, lost), (other, _)) = (begin(&here), begin(&there));
     assert_eq!(first, other, "the same number");
-    let store = PostgresStore::connect_for(&there.url(), &config, TickingClock::new(), Some(other)).unwrap();
+    let store = PostgresStore::connect_for(&there.url(), &config, TickingClock::new(), Some(other))
+        .unwrap();
     let id = conversation("c");
-    store.create(NewConversation::new(id.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(id.clone(), "p"))
+        .await
+        .unwrap();
     let _kept = store.lock(&id).await.unwrap();
     lose(&here, lost).await;
     blocking(|| {
@@ -259,7 +395,9 @@ async fn postgres_leaves_a_task_of_another_schema_alone() {
 
 #[tokio::test]
 async fn postgres_keeps_the_files_of_a_task_for_the_next_worker() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     blocking(|| {
         let queue = queue(&server);
         let worker = queue.enter("w", 1, &[]).unwrap();
@@ -272,13 +410,24 @@ async fn postgres_keeps_the_files_of_a_task_for_the_next_worker() {
             content: content.to_vec(),
         };
         let odd = file("a/\u{fc} '\"\n", &[0, 255, 10]);
-        queue.keep(lease, &[file("a/b", b"one"), odd.clone()]).unwrap();
-        let gone = KeptFile { path: "a/b".into(), kind: KeptKind::Absent, mode: 0, content: Vec::new() };
+        queue
+            .keep(lease, &[file("a/b", b"one"), odd.clone()])
+            .unwrap();
+        let gone = KeptFile {
+            path: "a/b".into(),
+            kind: KeptKind::Absent,
+            mode: 0,
+            content: Vec::new(),
+        };
         queue.keep(lease, std::slice::from_ref(&gone)).unwrap();
         assert_eq!(queue.kept(lease.task).unwrap(), [gone, odd]);
         queue.release(lease, GivenBack::HandedOver).unwrap();
         let (lease, _) = taken(&queue, &taker(worker)).unwrap();
-        assert_eq!(queue.kept(lease.task).unwrap().len(), 2, "they outlive a taking");
+        assert_eq!(
+            queue.kept(lease.task).unwrap().len(),
+            2,
+            "they outlive a taking"
+        );
         queue.finish(lease, &ended()).unwrap();
         assert!(queue.kept(lease.task).unwrap().is_empty());
     });
@@ -287,7 +436,9 @@ async fn postgres_keeps_the_files_of_a_task_for_the_next_worker() {
 
 #[tokio::test]
 async fn postgres_gives_up_a_task_that_loses_every_worker() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let queue = blocking(|| queue(&server));
     blocking(|| queue.add(&task("t")).unwrap());
     for _ in 0..3 {
@@ -302,7 +453,10 @@ async fn postgres_gives_up_a_task_that_loses_every_worker() {
         let worker = queue.enter("w", 1, &[]).unwrap();
         assert!(taken(&queue, &taker(worker)).is_none());
         let task = queue.list(None, None, 1).unwrap().pop().unwrap();
-        assert_eq!((task.state, task.result.unwrap()["code"].as_str()), (TaskState::Failed, Some("given_up")));
+        assert_eq!(
+            (task.state, task.result.unwrap()["code"].as_str()),
+            (TaskState::Failed, Some("given_up"))
+        );
     });
     server.end().await;
 }
@@ -310,32 +464,71 @@ async fn postgres_gives_up_a_task_that_loses_every_worker() {
 /// Whatever is added, taken, spent, lost and ended: no label and no day gets more than its limit.
 #[tokio::test]
 async fn postgres_reserves_before_a_task_starts() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     let worker = blocking(|| {
         let queue = queue(&server);
         let worker = queue.enter("w", 9, &[]).unwrap();
-        let limit = |label: &str, usd| SpendingLimit { label: label.to_owned(), usd: Some(usd), tokens: None };
+        let limit = |label: &str, usd| SpendingLimit {
+            label: label.to_owned(),
+            usd: Some(usd),
+            tokens: None,
+        };
         let limits = vec![limit("", 10.0), limit("night", 4.0)];
-        let taker = Taker { limits, usd_limit: Some(1.0), ..taker(worker) };
+        let taker = Taker {
+            limits,
+            usd_limit: Some(1.0),
+            ..taker(worker)
+        };
         for n in 0..4 {
             let labels = vec!["night".to_owned()];
-            queue.add(&NewTask { labels, usd_limit: Some(1.5), ..task(&format!("night {n}")) }).unwrap();
+            queue
+                .add(&NewTask {
+                    labels,
+                    usd_limit: Some(1.5),
+                    ..task(&format!("night {n}"))
+                })
+                .unwrap();
         }
         for n in 0..20 {
             queue.add(&task(&format!("day {n}"))).unwrap();
         }
         let all: Vec<_> = std::iter::from_fn(|| taken(&queue, &taker)).collect();
-        let night: Vec<_> = all.iter().filter(|(_, prompt)| prompt.starts_with("night")).collect();
-        assert_eq!((night.len(), all.len()), (2, 9), "two of 1.5 within 4, and seven of 1 in what is left of 10");
+        let night: Vec<_> = all
+            .iter()
+            .filter(|(_, prompt)| prompt.starts_with("night"))
+            .collect();
+        assert_eq!(
+            (night.len(), all.len()),
+            (2, 9),
+            "two of 1.5 within 4, and seven of 1 in what is left of 10"
+        );
         // One that used less than it might have leaves room for others.
         let (lease, _) = night[0];
-        queue.spend(*lease, TaskSpending { usd: 0.25, ..TaskSpending::default() }).unwrap();
+        queue
+            .spend(
+                *lease,
+                TaskSpending {
+                    usd: 0.25,
+                    ..TaskSpending::default()
+                },
+            )
+            .unwrap();
         queue.finish(*lease, &ended()).unwrap();
-        assert!(taken(&queue, &taker).unwrap().1.starts_with("day"), "9.75 of 10, where 1.5 are too much");
+        assert!(
+            taken(&queue, &taker).unwrap().1.starts_with("day"),
+            "9.75 of 10, where 1.5 are too much"
+        );
         assert_eq!(taken(&queue, &taker), None, "10 are spent or reserved");
         // What a lost worker had under way counts.
         let (lease, _) = all[8];
-        let spent = TaskSpending { usd: 0.5, flying_usd: 0.25, tokens: 7, flying_tokens: 3 };
+        let spent = TaskSpending {
+            usd: 0.5,
+            flying_usd: 0.25,
+            tokens: 7,
+            flying_tokens: 3,
+        };
         queue.spend(lease, spent).unwrap();
         worker
     });
@@ -344,16 +537,22 @@ async fn postgres_reserves_before_a_task_starts() {
         let queue = queue(&server);
         let next = queue.enter("next", 9, &[]).unwrap();
         let all: Vec<_> = std::iter::from_fn(|| queue.take(&taker(next)).unwrap()).collect();
-        assert!(all.iter().any(|(_, task)| (task.spent_usd - 0.75).abs() < 1e-9 && task.spent_tokens == 10));
+        assert!(
+            all.iter()
+                .any(|(_, task)| (task.spent_usd - 0.75).abs() < 1e-9 && task.spent_tokens == 10)
+        );
     });
     server.end().await;
 }
 
-/// Not a test: how long it takes to keep a file in the queue, beside one that is written to a folder and synced.
+/// Not a test: how long it takes to keep a file in the queue, beside one that is written to a
+/// folder and synced.
 #[tokio::test]
 #[ignore = "a measurement, run by hand"]
 async fn measure_kept_files() {
-    let Some(server) = Server::new().await else { return };
+    let Some(server) = Server::new().await else {
+        return;
+    };
     blocking(|| {
         let queue = queue(&server);
         let worker = queue.enter("w", 1, &[]).unwrap();
@@ -362,8 +561,15 @@ async fn measure_kept_files() {
         let at = std::env::temp_dir().join(format!("kept-{}", std::process::id()));
         for (bytes, rounds) in [(1_000, 100), (100_000, 50), (10_000_000, 5)] {
             // Source files repeat themselves; this does not.
-            let content: Vec<u8> = (0..bytes).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-            let file = KeptFile { path: "f".into(), kind: KeptKind::File, mode: 0o644, content };
+            let content: Vec<u8> = (0..bytes)
+                .map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+                .collect();
+            let file = KeptFile {
+                path: "f".into(),
+                kind: KeptKind::File,
+                mode: 0o644,
+                content,
+            };
             let started = std::time::Instant::now();
             (0..rounds).for_each(|_| queue.keep(lease, std::slice::from_ref(&file)).unwrap());
             let in_queue = started.elapsed() / rounds;
@@ -372,7 +578,10 @@ async fn measure_kept_files() {
                 std::fs::write(&at, &file.content).unwrap();
                 std::fs::File::open(&at).unwrap().sync_all().unwrap();
             }
-            println!("{bytes} bytes: {in_queue:?} in the queue, {:?} in a folder", started.elapsed() / rounds);
+            println!(
+                "{bytes} bytes: {in_queue:?} in the queue, {:?} in a folder",
+                started.elapsed() / rounds
+            );
         }
         std::fs::remove_file(at).unwrap();
     });

@@ -1,4 +1,5 @@
-//! A PostgreSQL server for tests: the one `HAFT_POSTGRES` names, with a schema of its own for each test.
+//! A PostgreSQL server for tests: the one `HAFT_POSTGRES` names, with a schema of its own for each
+//! test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,8 +39,15 @@ impl Server {
             println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
             return None;
         };
-        let name = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let server = Self { url, place: place(name) };
+        let name = format!(
+            "test_{}_{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let server = Self {
+            url,
+            place: place(name),
+        };
         let create = match &server.place {
             Place::Schema(name) => format!("CREATE SCHEMA {name}"),
             Place::Database(name) => format!("CREATE DATABASE {name}"),
@@ -67,13 +75,19 @@ impl Server {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
         let sql = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
-        sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+        sqlx::query_scalar(sql)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap()
     }
 
     /// The texts a query gives.
     pub(crate) async fn texts(&self, sql: &'static str) -> Vec<String> {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
-        sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
+        sqlx::query_scalar(sql)
+            .fetch_all(&mut connection)
+            .await
+            .unwrap()
     }
 
     /// Another client, which has said this and stays.
@@ -86,7 +100,11 @@ impl Server {
     /// Makes the schema anew, with nothing in it.
     pub(crate) async fn empty(&self) {
         if let Place::Schema(name) = &self.place {
-            tell(&self.url, format!("DROP SCHEMA {name} CASCADE; CREATE SCHEMA {name}")).await;
+            tell(
+                &self.url,
+                format!("DROP SCHEMA {name} CASCADE; CREATE SCHEMA {name}"),
+            )
+            .await;
         }
     }
 
@@ -101,7 +119,10 @@ impl Server {
 
     pub(crate) fn try_connect(&self) -> Result<PostgresStore, StoreError> {
         // Long enough for a busy machine, short enough for the tests that wait for it in vain.
-        let config = StoreConfig { lock_timeout_ms: 2_000, ..StoreConfig::default() };
+        let config = StoreConfig {
+            lock_timeout_ms: 2_000,
+            ..StoreConfig::default()
+        };
         PostgresStore::connect(&self.url(), &config, TickingClock::new() as Arc<dyn Clock>)
     }
 
@@ -112,5 +133,8 @@ impl Server {
 
 async fn tell(url: &str, sql: String) {
     let mut connection = PgConnection::connect(url).await.unwrap();
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(sql))
+        .execute(&mut connection)
+        .await
+        .unwrap();
 }

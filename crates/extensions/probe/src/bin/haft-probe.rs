@@ -1,4 +1,5 @@
-//! The program that makes the attempts, on its own: the tests start it where `haft` would start itself.
+//! The program that makes the attempts, on its own: the tests start it where `haft` would start
+//! itself.
 
 use std::process::ExitCode;
 

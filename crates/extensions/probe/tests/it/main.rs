@@ -1,5 +1,9 @@
-//! The attempts to leave the sandbox: inside they must be refused; outside they must succeed, or they would prove nothing.
-#![expect(clippy::unwrap_used, reason = "the functions that tests share are tests too")]
+//! The attempts to leave the sandbox: inside they must be refused; outside they must succeed, or
+//! they would prove nothing.
+#![expect(
+    clippy::unwrap_used,
+    reason = "the functions that tests share are tests too"
+)]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +15,8 @@ use std::time::Duration;
 
 use haft_probe::{Finding, Outside, PROBE_ARG, ProbeKind, ProbeOutcome, ProbeSite};
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, PidNamespace, SandboxError,
-    SandboxPolicy, Supervisor,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, PidNamespace,
+    SandboxError, SandboxPolicy, Supervisor,
 };
 use rustix::process::getuid;
 use tempfile::TempDir;
@@ -25,28 +29,47 @@ const PROBE: &str = "HAFT_TEST_PROBE";
 
 /// A folder that every user can enter.
 fn folder() -> TempDir {
-    let parent = if getuid().is_root() { Path::new("/var/lib").to_owned() } else { std::env::temp_dir() };
-    let folder = tempfile::Builder::new().prefix("haft-test-").tempdir_in(parent).unwrap();
+    let parent = if getuid().is_root() {
+        Path::new("/var/lib").to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("haft-test-")
+        .tempdir_in(parent)
+        .unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
-/// Made by another process: one that this process forks meanwhile would hold the copy open, and it could not be run.
+/// Made by another process: one that this process forks meanwhile would hold the copy open, and it
+/// could not be run.
 fn copy(program: &Path, folder: &Path) -> PathBuf {
     let target = folder.join(program.file_name().unwrap());
-    let copied = Process::new("cp").arg(program).arg(&target).status().unwrap();
+    let copied = Process::new("cp")
+        .arg(program)
+        .arg(&target)
+        .status()
+        .unwrap();
     assert!(copied.success());
     target
 }
 
 /// The program that makes the attempts.
 fn probe() -> PathBuf {
-    std::env::var_os(PROBE).map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_haft-probe")), PathBuf::from)
+    std::env::var_os(PROBE).map_or_else(
+        || PathBuf::from(env!("CARGO_BIN_EXE_haft-probe")),
+        PathBuf::from,
+    )
 }
 
 fn findings(output: &[u8]) -> Vec<Finding> {
-    let lines = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+    let lines = output
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
 }
 
 /// Makes all attempts with nothing around them, and looks at what they say and did.
@@ -59,7 +82,11 @@ fn unconfined(root: &Path) {
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let findings = findings(&output.stdout);
     let is_root = getuid().is_root();
     let could = |finding: &&Finding| match (finding.kind, finding.outside) {
@@ -67,21 +94,46 @@ fn unconfined(root: &Path) {
         (ProbeKind::Escape, Outside::Root) => is_root,
         (ProbeKind::Escape, Outside::Depends) => false,
     };
-    let failed: Vec<_> =
-        findings.iter().filter(could).filter(|finding| finding.outcome == ProbeOutcome::Refused).collect();
-    assert!(failed.is_empty(), "these should succeed outside: {failed:#?}");
-    let done = findings.iter().filter(|finding| finding.outcome == ProbeOutcome::Succeeded).count();
+    let failed: Vec<_> = findings
+        .iter()
+        .filter(could)
+        .filter(|finding| finding.outcome == ProbeOutcome::Refused)
+        .collect();
+    assert!(
+        failed.is_empty(),
+        "these should succeed outside: {failed:#?}"
+    );
+    let done = findings
+        .iter()
+        .filter(|finding| finding.outcome == ProbeOutcome::Succeeded)
+        .count();
     let least = if is_root { 150 } else { 100 };
     assert!(done >= least, "only {done} of {} succeeded", findings.len());
-    assert_eq!(site.changed_files().unwrap(), [""; 0], "what succeeds is undone");
+    assert_eq!(
+        site.changed_files().unwrap(),
+        [""; 0],
+        "what succeeds is undone"
+    );
     let contacts = site.contacts().unwrap();
     for what in [
-        "connected to the server", "datagram", "spoke to the socket", "without a place", "terminal", "named pipe",
-        "/tmp", "/dev/shm",
+        "connected to the server",
+        "datagram",
+        "spoke to the socket",
+        "without a place",
+        "terminal",
+        "named pipe",
+        "/tmp",
+        "/dev/shm",
     ] {
-        assert!(contacts.iter().any(|contact| contact.contains(what)), "{what}: {contacts:?}");
+        assert!(
+            contacts.iter().any(|contact| contact.contains(what)),
+            "{what}: {contacts:?}"
+        );
     }
-    assert!(!contacts.iter().any(|contact| contact.contains("ended")), "{contacts:?}");
+    assert!(
+        !contacts.iter().any(|contact| contact.contains("ended")),
+        "{contacts:?}"
+    );
 }
 
 #[test]
@@ -92,7 +144,9 @@ fn outside_the_attempts_succeed() {
 #[test]
 #[ignore = "started by another test as a process of its own"]
 fn probing_stand_in() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
     let folder = Path::new(&folder);
     for part in ["outside", "inside", "landlock"] {
         fs::create_dir(folder.join(part)).unwrap();
@@ -120,10 +174,17 @@ fn any_user_is_held_in_and_could_do_it_outside() {
         .gid(NOBODY)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever runs the tests should know what was not tested"
+)]
 fn skipped(why: &SandboxError) {
     eprintln!("skipped: {why}");
 }
@@ -146,7 +207,10 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
         repositories: Vec::new(),
         hidden,
         // In `/tmp`, which is another one inside, everything must still be there to be refused.
-        readable: haft_sandbox::private_entry(root).map(|_| root.to_owned()).into_iter().collect(),
+        readable: haft_sandbox::private_entry(root)
+            .map(|_| root.to_owned())
+            .into_iter()
+            .collect(),
         tmp: own.join("tmp"),
         notes: own.join("notes"),
         home: None,
@@ -155,13 +219,26 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
     // Where every user can run it.
     let program = copy(&probe(), root);
     let argv = vec![program.into(), PROBE_ARG.into(), site.targets_file().into()];
-    let command = CommandSpec { argv, ..CommandSpec::shell("", &targets.project) };
+    let command = CommandSpec {
+        argv,
+        ..CommandSpec::shell("", &targets.project)
+    };
     let path = ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
     let command = command.env(vec![path]).timeout(Duration::from_mins(5));
     let command = command.confined(Some(Arc::new(ConfinementSpec { method, policy })));
-    let supervisor = Supervisor::for_tests().unwrap().with_namespace(PidNamespace::Privileged);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let finished = match runtime.block_on(supervisor.run(&command, &Capture::default(), &CancellationToken::new())) {
+    let supervisor = Supervisor::for_tests()
+        .unwrap()
+        .with_namespace(PidNamespace::Privileged);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let finished = match runtime.block_on(supervisor.run(
+        &command,
+        &Capture::default(),
+        &CancellationToken::new(),
+    )) {
         Ok(finished) => finished,
         Err(error @ SandboxError::Confinement { .. }) => {
             skipped(&error);
@@ -180,12 +257,21 @@ fn confined(root: &Path, method: ConfinementMethod) -> Option<(Vec<Finding>, Vec
 
 /// All escapes are refused, all controls succeed, and nothing was noticed outside.
 fn holds_in_namespaces(root: &Path) {
-    let Some((findings, noticed)) = confined(root, ConfinementMethod::Namespace) else { return };
+    let Some((findings, noticed)) = confined(root, ConfinementMethod::Namespace) else {
+        return;
+    };
     let wrong: Vec<_> = findings.iter().filter(|finding| !finding.holds()).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(noticed, [""; 0]);
-    let refused = findings.iter().filter(|finding| finding.outcome == ProbeOutcome::Refused).count();
-    assert!(refused >= 200, "only {refused} of {} were refused, the others had nothing to be made on", findings.len());
+    let refused = findings
+        .iter()
+        .filter(|finding| finding.outcome == ProbeOutcome::Refused)
+        .count();
+    assert!(
+        refused >= 200,
+        "only {refused} of {} were refused, the others had nothing to be made on",
+        findings.len()
+    );
 }
 
 #[test]
@@ -195,8 +281,13 @@ fn inside_namespaces_no_attempt_succeeds() {
 
 /// What succeeds is what Landlock cannot express, and nothing was noticed outside.
 fn holds_in_landlock(root: &Path) {
-    let Some((findings, noticed)) = confined(root, ConfinementMethod::Landlock) else { return };
-    let wrong: Vec<_> = findings.iter().filter(|finding| !finding.holds() && !finding.is_limit_of_landlock()).collect();
+    let Some((findings, noticed)) = confined(root, ConfinementMethod::Landlock) else {
+        return;
+    };
+    let wrong: Vec<_> = findings
+        .iter()
+        .filter(|finding| !finding.holds() && !finding.is_limit_of_landlock())
+        .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(noticed, [""; 0]);
 }

@@ -2,10 +2,18 @@ use super::*;
 
 fn joined(api: Api, body: &str) -> SplitBody {
     let split = split(api, body).unwrap();
-    let texts: Vec<_> = split.segments.iter().map(|segment| segment.text.as_str()).collect();
+    let texts: Vec<_> = split
+        .segments
+        .iter()
+        .map(|segment| segment.text.as_str())
+        .collect();
     assert_eq!(split.layout.join(&texts), body);
     let stored = serde_json::to_string(&split.layout).unwrap();
-    assert_eq!(serde_json::from_str::<BodyLayout>(&stored).unwrap(), split.layout, "{stored}");
+    assert_eq!(
+        serde_json::from_str::<BodyLayout>(&stored).unwrap(),
+        split.layout,
+        "{stored}"
+    );
     split
 }
 
@@ -22,8 +30,16 @@ fn bodies_come_back_byte_for_byte() {
             "{ \"messages\" : [ {\"role\":\"user\"} ,\n {\"role\":\"user\"},{} ] , \"model\":\"m\" }\n",
             3,
         ),
-        (Api::OpenaiResponses, r#"{"instructions":"be kind","input":"one text","model":"m"}"#, 2),
-        (Api::OpenaiResponses, r#"{"input":[{"type":"message"},{"type":"reasoning"}],"tools":[]}"#, 2),
+        (
+            Api::OpenaiResponses,
+            r#"{"instructions":"be kind","input":"one text","model":"m"}"#,
+            2,
+        ),
+        (
+            Api::OpenaiResponses,
+            r#"{"input":[{"type":"message"},{"type":"reasoning"}],"tools":[]}"#,
+            2,
+        ),
         (
             Api::Anthropic,
             r#"{"system":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"messages":[{"role":"user","content":"x"}],"tools":[{"name":"t"}]}"#,
@@ -43,16 +59,29 @@ fn bodies_come_back_byte_for_byte() {
 
 #[test]
 fn what_is_no_request_is_left_alone() {
-    for body in ["", "[]", "{}", "no json", r#"{"messages":[}"#, r#"{"prompt":"x"}"#] {
+    for body in [
+        "",
+        "[]",
+        "{}",
+        "no json",
+        r#"{"messages":[}"#,
+        r#"{"prompt":"x"}"#,
+    ] {
         assert_eq!(split(Api::OpenaiChat, body), None, "{body}");
     }
 }
 
 #[test]
 fn tools_come_first_and_messages_last_wherever_they_stand() {
-    let split = joined(Api::Anthropic, r#"{"messages":[{"m":1}],"system":"s","tools":[{"t":1}]}"#);
+    let split = joined(
+        Api::Anthropic,
+        r#"{"messages":[{"m":1}],"system":"s","tools":[{"t":1}]}"#,
+    );
     let kinds: Vec<_> = split.segments.iter().map(|segment| segment.kind).collect();
-    assert_eq!(kinds, [SegmentKind::Tool, SegmentKind::System, SegmentKind::Message]);
+    assert_eq!(
+        kinds,
+        [SegmentKind::Tool, SegmentKind::System, SegmentKind::Message]
+    );
 }
 
 #[test]
@@ -63,18 +92,26 @@ fn markers_for_the_cache_are_no_part_of_a_message() {
         r#"{"messages":[{"role":"user","content":[{"cache_control": {"type":"ephemeral"}, "type":"text","text":"hi"}]}]}"#,
         r#"{"messages":[{"role":"user","content":[{"type":"text" , "cache_control":null,"text":"hi"}]}]}"#,
     ];
-    let text = |body: &str| joined(Api::Anthropic, body).segments[0].text.replace(' ', "");
+    let text = |body: &str| {
+        joined(Api::Anthropic, body).segments[0]
+            .text
+            .replace(' ', "")
+    };
     for body in marked {
         assert_eq!(text(body), text(plain), "{body}");
         assert!(joined(Api::Anthropic, body).segments[0].boundary);
     }
     assert!(!joined(Api::Anthropic, plain).segments[0].boundary);
     // The words alone are no marker.
-    let spoken = r#"{"messages":[{"role":"user","content":"\"cache_control\":{} and cache_control"}]}"#;
+    let spoken =
+        r#"{"messages":[{"role":"user","content":"\"cache_control\":{} and cache_control"}]}"#;
     let spoken = joined(Api::Anthropic, spoken);
     assert!(!spoken.segments[0].boundary && spoken.segments[0].text.contains("cache_control"));
     let two = r#"{"messages":[{"a":{"x":1,"cache_control":{"y":[1,"}"]}},"cache_control":{}}]}"#;
-    assert_eq!(joined(Api::Anthropic, two).segments[0].text, r#"{"a":{"x":1}}"#);
+    assert_eq!(
+        joined(Api::Anthropic, two).segments[0].text,
+        r#"{"a":{"x":1}}"#
+    );
     let only = r#"{"messages":[{"cache_control":{}}]}"#;
     assert_eq!(joined(Api::Anthropic, only).segments[0].text, "{}");
 }
@@ -85,6 +122,10 @@ fn a_layout_does_not_grow_with_the_messages() {
         let messages = vec![r#"{"role":"user","content":"some words"}"#; count].join(",");
         format!(r#"{{"model":"m","messages":[{messages}],"stream":true}}"#)
     };
-    let size = |count| serde_json::to_string(&joined(Api::OpenaiChat, &body(count)).layout).unwrap().len();
+    let size = |count| {
+        serde_json::to_string(&joined(Api::OpenaiChat, &body(count)).layout)
+            .unwrap()
+            .len()
+    };
     assert!(size(1_000) < size(2) + 10);
 }

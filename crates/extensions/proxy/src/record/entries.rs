@@ -1,11 +1,14 @@
-//! Segments of recorded requests as entries of the request log: masked, hashed and counted once each.
+//! Segments of recorded requests as entries of the request log: masked, hashed and counted once
+//! each.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_model::O200k;
 use haft_text::Masker;
-use haft_types::{ContentHash, Entry, Layer, Message, MessageId, Part, Role, Segment, Timestamp, TokenCounter};
+use haft_types::{
+    ContentHash, Entry, Layer, Message, MessageId, Part, Role, Segment, Timestamp, TokenCounter,
+};
 
 use super::occurrence_hash;
 use crate::explain::{SYSTEM, TOOLS};
@@ -25,7 +28,8 @@ pub(super) struct EntryCache {
 }
 
 impl EntryCache {
-    /// The segments of a body, and its layout with the markers where they stand in the masked texts.
+    /// The segments of a body, and its layout with the markers where they stand in the masked
+    /// texts.
     pub(super) fn segments(
         &mut self,
         split: &SplitBody,
@@ -37,7 +41,9 @@ impl EntryCache {
         let mut segments = Vec::with_capacity(split.segments.len());
         for (index, segment) in split.segments.iter().enumerate() {
             let text = ContentHash::of(segment.text.as_bytes());
-            let occurrence = occurrences.entry(occurrence_hash(segment.kind, &text, 0)).or_default();
+            let occurrence = occurrences
+                .entry(occurrence_hash(segment.kind, &text, 0))
+                .or_default();
             let key = occurrence_hash(segment.kind, &text, *occurrence);
             *occurrence += 1;
             let entry = self.entry(key, segment.kind, &segment.text, masker, now);
@@ -45,7 +51,12 @@ impl EntryCache {
                 layout.move_marks(index, |at| masker.mask(&segment.text[..at]).len());
             }
             let owner = owner_of(segment.kind, entry.message.role);
-            segments.push(Segment { layer: Layer::History, owner, entry, boundary: segment.boundary });
+            segments.push(Segment {
+                layer: Layer::History,
+                owner,
+                entry,
+                boundary: segment.boundary,
+            });
         }
         put_in_layers(&mut segments);
         (segments, layout)
@@ -69,14 +80,21 @@ impl EntryCache {
         let tokens = match text.len() {
             // Four bytes a token, as everybody estimates.
             length if length > LONGEST_COUNTED => u32::try_from(length / 4).unwrap_or(u32::MAX),
-            _ => parts.into_iter().map(|(role, parts)| O200k.message(&Message::new(id, role, parts, now))).sum(),
+            _ => parts
+                .into_iter()
+                .map(|(role, parts)| O200k.message(&Message::new(id, role, parts, now)))
+                .sum(),
         };
         let message = Message::text(id, role, text, now);
         if self.bytes > MOST_REMEMBERED {
             *self = Self::default();
         }
         self.bytes += message.joined_text().len();
-        let entry = Arc::new(Entry { hash: message.content_hash(), message, tokens });
+        let entry = Arc::new(Entry {
+            hash: message.content_hash(),
+            message,
+            tokens,
+        });
         self.known.insert(key, Arc::clone(&entry));
         entry
     }
@@ -94,7 +112,10 @@ fn owner_of(kind: SegmentKind, role: Role) -> &'static str {
 
 /// The owner of a stored segment as the name it was given here.
 pub(super) fn known_owner(owner: &str) -> &'static str {
-    ["assistant", "tool", TOOLS, SYSTEM].into_iter().find(|known| *known == owner).unwrap_or("user")
+    ["assistant", "tool", TOOLS, SYSTEM]
+        .into_iter()
+        .find(|known| *known == owner)
+        .unwrap_or("user")
 }
 
 /// What a segment of this owner is.
@@ -112,7 +133,10 @@ pub(super) fn decoded_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<
 
 /// System, then history, then what is being answered: from the user's newest message on.
 fn put_in_layers(segments: &mut [Segment]) {
-    let newest = segments.iter().rposition(|segment| segment.owner == "user").unwrap_or(segments.len());
+    let newest = segments
+        .iter()
+        .rposition(|segment| segment.owner == "user")
+        .unwrap_or(segments.len());
     for (index, segment) in segments.iter_mut().enumerate() {
         segment.layer = match segment.owner {
             TOOLS | SYSTEM => Layer::System,
@@ -129,7 +153,11 @@ pub(super) fn dialogue(segment: &Segment) -> Vec<Message> {
     let one = |(index, (role, parts)): (usize, (Role, Vec<Part>))| {
         let id = match index {
             0 => message.message_id,
-            _ => MessageId::derived(occurrence_hash(SegmentKind::Message, &segment.entry.hash, index as u32)),
+            _ => MessageId::derived(occurrence_hash(
+                SegmentKind::Message,
+                &segment.entry.hash,
+                index as u32,
+            )),
         };
         Message::new(id, role, parts, message.created_at)
     };
@@ -140,9 +168,24 @@ pub(super) fn dialogue(segment: &Segment) -> Vec<Message> {
 pub(super) fn title(segments: &[Segment]) -> Option<String> {
     const LONGEST: usize = 60;
     // What programs put before the user's own text is in tags.
-    let said = segments.iter().filter(|segment| segment.owner == "user").flat_map(dialogue);
+    let said = segments
+        .iter()
+        .filter(|segment| segment.owner == "user")
+        .flat_map(dialogue);
     let texts: Vec<_> = said.map(|message| message.joined_text()).collect();
-    let lines = texts.iter().flat_map(|text| text.lines()).map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.clone().find(|line| !line.starts_with('<')).or_else(|| lines.clone().next())?;
-    Some(line.chars().filter(|c| !c.is_control()).take(LONGEST).collect())
+    let lines = texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let line = lines
+        .clone()
+        .find(|line| !line.starts_with('<'))
+        .or_else(|| lines.clone().next())?;
+    Some(
+        line.chars()
+            .filter(|c| !c.is_control())
+            .take(LONGEST)
+            .collect(),
+    )
 }

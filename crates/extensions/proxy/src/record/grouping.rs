@@ -1,10 +1,12 @@
-//! Which conversation a request belongs to: the one whose last request it extends, or shares the most with.
+//! Which conversation a request belongs to: the one whose last request it extends, or shares the
+//! most with.
 
 use std::collections::{HashMap, HashSet};
 
 use haft_store::LoggedRequest;
 use haft_types::{
-    Api, ContentHash, ConversationId, Entry, Message, MessageId, Metadata, ModelSpec, Part, Role, Segment,
+    Api, ContentHash, ConversationId, Entry, Message, MessageId, Metadata, ModelSpec, Part, Role,
+    Segment,
 };
 
 use super::RecordedBody;
@@ -31,9 +33,26 @@ pub(super) struct ProxiedConversation {
 }
 
 impl ProxiedConversation {
-    pub(super) fn new(id: ConversationId, api: Api, session: Option<String>, is_side: bool, spec: &ModelSpec) -> Self {
+    pub(super) fn new(
+        id: ConversationId,
+        api: Api,
+        session: Option<String>,
+        is_side: bool,
+        spec: &ModelSpec,
+    ) -> Self {
         let (past, stored, calls) = (ConversationPast::new(spec), HashSet::new(), HashMap::new());
-        Self { id, api, session, is_side, is_live: true, past, stored, calls, answered_at: None, rounds: 0 }
+        Self {
+            id,
+            api,
+            session,
+            is_side,
+            is_live: true,
+            past,
+            stored,
+            calls,
+            answered_at: None,
+            rounds: 0,
+        }
     }
 
     /// One that was recorded before, from its last request and its messages.
@@ -44,23 +63,47 @@ impl ProxiedConversation {
         messages: &[Message],
     ) -> Option<Self> {
         let spec = RecordedBody::read(logged.encoding.as_deref()?)?.spec;
-        let text = |key: &str| metadata.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
-        let is_side = metadata.get("side").and_then(serde_json::Value::as_bool).unwrap_or_default();
+        let text = |key: &str| {
+            metadata
+                .get(key)
+                .and_then(serde_json::Value::as_str)
+                .map(str::to_owned)
+        };
+        let is_side = metadata
+            .get("side")
+            .and_then(serde_json::Value::as_bool)
+            .unwrap_or_default();
         let mut one = Self::new(id, logged.summary.api, text("session"), is_side, &spec);
         let segment = |segment: &haft_store::LoggedSegment| Segment {
             layer: segment.layer,
             owner: known_owner(&segment.owner),
-            entry: Entry { message: segment.message.clone(), hash: segment.hash, tokens: segment.tokens }.into(),
+            entry: Entry {
+                message: segment.message.clone(),
+                hash: segment.hash,
+                tokens: segment.tokens,
+            }
+            .into(),
             boundary: segment.boundary,
         };
         one.past.segments = logged.segments.iter().map(segment).collect();
         // Replies that were stored as they came have other ids than in the requests that hold them.
-        one.stored = logged.segments.iter().map(|segment| segment.message.message_id).collect();
+        one.stored = logged
+            .segments
+            .iter()
+            .map(|segment| segment.message.message_id)
+            .collect();
         let calls = messages.iter().flat_map(Message::tool_calls);
-        one.calls = calls.map(|call| (call.id.clone(), call.name.clone())).collect();
-        let is_reply = messages.last().is_some_and(|last| last.role == Role::Assistant);
+        one.calls = calls
+            .map(|call| (call.id.clone(), call.name.clone()))
+            .collect();
+        let is_reply = messages
+            .last()
+            .is_some_and(|last| last.role == Role::Assistant);
         one.answered_at = is_reply.then_some(logged.segments.len());
-        one.rounds = messages.iter().filter(|message| message.opens_round()).count() as u32;
+        one.rounds = messages
+            .iter()
+            .filter(|message| message.opens_round())
+            .count() as u32;
         one.is_live = false;
         Some(one)
     }
@@ -69,10 +112,15 @@ impl ProxiedConversation {
         has_tools(&self.past.segments)
     }
 
-    /// The messages of the dialogue that a request adds. Replies that were stored as they came are not added again.
+    /// The messages of the dialogue that a request adds. Replies that were stored as they came are
+    /// not added again.
     pub(super) fn new_messages(&mut self, segments: &[Segment]) -> Vec<Message> {
         let since = self.answered_at.take().unwrap_or(segments.len());
-        let replied = segments.iter().skip(since).take_while(|segment| segment.owner == "assistant").count();
+        let replied = segments
+            .iter()
+            .skip(since)
+            .take_while(|segment| segment.owner == "assistant")
+            .count();
         let mut new = Vec::new();
         for (index, segment) in segments.iter().enumerate() {
             if segment.owner == TOOLS
@@ -83,7 +131,11 @@ impl ProxiedConversation {
             }
             let mut messages = dialogue(segment);
             for message in &mut messages {
-                self.calls.extend(message.tool_calls().map(|call| (call.id.clone(), call.name.clone())));
+                self.calls.extend(
+                    message
+                        .tool_calls()
+                        .map(|call| (call.id.clone(), call.name.clone())),
+                );
                 self.name_results(message);
             }
             if !(since..since + replied).contains(&index) {
@@ -117,7 +169,11 @@ pub(super) fn has_tools(segments: &[Segment]) -> bool {
 }
 
 fn hashes<'a>(segments: &'a [Segment], wanted: impl Fn(&str) -> bool + 'a) -> Vec<ContentHash> {
-    segments.iter().filter(|segment| wanted(segment.owner)).map(|segment| segment.entry.hash).collect()
+    segments
+        .iter()
+        .filter(|segment| wanted(segment.owner))
+        .map(|segment| segment.entry.hash)
+        .collect()
 }
 
 /// The conversation a request belongs to; a new one when there is none.
@@ -127,28 +183,47 @@ pub(super) fn find(
     session: Option<&str>,
     segments: &[Segment],
 ) -> Option<usize> {
-    let likeness = |one: &ProxiedConversation| (one.api == api).then(|| likeness(one, session, segments)).flatten();
-    let scored = conversations.iter().enumerate().filter_map(|(index, one)| Some((likeness(one)?, index)));
+    let likeness = |one: &ProxiedConversation| {
+        (one.api == api)
+            .then(|| likeness(one, session, segments))
+            .flatten()
+    };
+    let scored = conversations
+        .iter()
+        .enumerate()
+        .filter_map(|(index, one)| Some((likeness(one)?, index)));
     scored.max().map(|(_, index)| index)
 }
 
 /// How well a request fits a conversation: first what kind of fit it is, then how much they share.
-fn likeness(one: &ProxiedConversation, session: Option<&str>, segments: &[Segment]) -> Option<(u8, usize)> {
+fn likeness(
+    one: &ProxiedConversation,
+    session: Option<&str>,
+    segments: &[Segment],
+) -> Option<(u8, usize)> {
     let is_spoken = |owner: &str| owner != TOOLS && owner != SYSTEM;
-    let (old, new) = (hashes(&one.past.segments, is_spoken), hashes(segments, is_spoken));
+    let (old, new) = (
+        hashes(&one.past.segments, is_spoken),
+        hashes(segments, is_spoken),
+    );
     let same_session = session.is_some() && session == one.session.as_deref();
     let other_session = session.is_some() && one.session.is_some() && !same_session;
     // A title or a summary is asked for without the tools.
     if other_session || one.has_tools() != has_tools(segments) {
         return None;
     }
-    let shared = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let shared = old
+        .iter()
+        .zip(&new)
+        .take_while(|(old, new)| old == new)
+        .count();
     if shared > 0 && shared == old.len() {
         return Some((3, shared));
     }
     let fixed = |segments: &[Segment]| hashes(segments, |owner| !is_spoken(owner));
     let same_ground = fixed(&one.past.segments) == fixed(segments);
-    // Sessions of one program begin alike. One in which the model has said something is no beginning.
+    // Sessions of one program begin alike. One in which the model has said something is no
+    // beginning.
     let goes_on = segments.iter().any(|segment| segment.owner == "assistant");
     if shared > 0 && (goes_on || same_session || shared == new.len()) {
         return Some((2, shared));

@@ -23,7 +23,10 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn raw(text: impl AsRef<[u8]>) -> Self {
-        Self { pieces: vec![text.as_ref().to_vec()], close: false }
+        Self {
+            pieces: vec![text.as_ref().to_vec()],
+            close: false,
+        }
     }
 
     pub(crate) fn json(body: &str) -> Self {
@@ -57,7 +60,8 @@ impl Upstream {
         tokio::spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
-                let (kept, answer, allowed) = (Arc::clone(&kept), Arc::clone(&answer), Arc::clone(&allowed));
+                let (kept, answer, allowed) =
+                    (Arc::clone(&kept), Arc::clone(&answer), Arc::clone(&allowed));
                 tokio::spawn(async move {
                     while let Some(message) = read_message(&mut stream).await {
                         let Answer { pieces, close } = answer(&message);
@@ -75,7 +79,11 @@ impl Upstream {
                 });
             }
         });
-        Self { address, seen, next_piece }
+        Self {
+            address,
+            seen,
+            next_piece,
+        }
     }
 
     /// Waits until so many requests have reached it.
@@ -107,16 +115,23 @@ pub(crate) async fn read_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
 
 pub(crate) fn head_of(message: &[u8]) -> Option<(String, &[u8])> {
     let end = message.windows(4).position(|four| four == b"\r\n\r\n")?;
-    Some((String::from_utf8_lossy(&message[..end]).into_owned(), &message[end + 4..]))
+    Some((
+        String::from_utf8_lossy(&message[..end]).into_owned(),
+        &message[end + 4..],
+    ))
 }
 
 fn is_whole(message: &[u8]) -> bool {
-    let Some((head, body)) = head_of(message) else { return false };
+    let Some((head, body)) = head_of(message) else {
+        return false;
+    };
     let head = head.to_ascii_lowercase();
     if head.contains("transfer-encoding: chunked") {
         return body.ends_with(b"0\r\n\r\n");
     }
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
     body.len() >= length.unwrap_or(0_usize)
 }
 
@@ -124,7 +139,8 @@ fn is_whole(message: &[u8]) -> bool {
 pub(crate) fn unchunked(mut body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     while let Some(end) = body.windows(2).position(|two| two == b"\r\n") {
-        let size = usize::from_str_radix(std::str::from_utf8(&body[..end]).unwrap().trim(), 16).unwrap();
+        let size =
+            usize::from_str_radix(std::str::from_utf8(&body[..end]).unwrap().trim(), 16).unwrap();
         body = &body[end + 2..];
         if size == 0 || body.len() < size {
             out.extend_from_slice(&body[..body.len().min(size)]);
@@ -139,9 +155,25 @@ pub(crate) fn unchunked(mut body: &[u8]) -> Vec<u8> {
 /// The header lines of a message without those of one connection, sorted.
 pub(crate) fn end_to_end_headers(message: &[u8]) -> Vec<String> {
     let (head, _) = head_of(message).unwrap();
-    let hop = ["host:", "connection:", "keep-alive:", "transfer-encoding:", "te:", "trailer:", "upgrade:", "date:"];
-    let mut lines: Vec<_> = head.lines().skip(1).map(|line| line.trim().to_owned()).collect();
-    lines.retain(|line| !hop.iter().any(|name| line.to_ascii_lowercase().starts_with(name)));
+    let hop = [
+        "host:",
+        "connection:",
+        "keep-alive:",
+        "transfer-encoding:",
+        "te:",
+        "trailer:",
+        "upgrade:",
+        "date:",
+    ];
+    let mut lines: Vec<_> = head
+        .lines()
+        .skip(1)
+        .map(|line| line.trim().to_owned())
+        .collect();
+    lines.retain(|line| {
+        !hop.iter()
+            .any(|name| line.to_ascii_lowercase().starts_with(name))
+    });
     lines.sort();
     lines
 }
@@ -165,24 +197,39 @@ impl TestProxy {
     pub(crate) async fn at(upstream: &Upstream, folder: Arc<TempDir>, round: u64) -> Self {
         let clock = Arc::new(FakeClock::at("2026-11-16T10:00:00Z".parse().unwrap()));
         let path = folder.path().join("haft.db");
-        let store = Arc::new(SqliteStore::open(&path, &StoreConfig::default(), clock.clone()).unwrap());
+        let store =
+            Arc::new(SqliteStore::open(&path, &StoreConfig::default(), clock.clone()).unwrap());
         let ids = SequentialIds::from(round * 1_000 + 1);
         let catalogue = Catalogue::with_built_in([].into(), [].into()).unwrap();
         let (traffic, received) = mpsc::unbounded_channel();
-        let setup = RecorderSetup { store: store.clone(), catalogue, secrets: Vec::new(), clock, ids: Arc::new(ids) };
+        let setup = RecorderSetup {
+            store: store.clone(),
+            catalogue,
+            secrets: Vec::new(),
+            clock,
+            ids: Arc::new(ids),
+        };
         let events: Arc<Mutex<Vec<ProxyEvent>>> = Arc::default();
         let seen = Arc::clone(&events);
         let observe = move |event| seen.lock().unwrap().push(event);
         let recorder = tokio::spawn(TrafficRecorder::new(setup).run(received, observe));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let upstreams = Upstreams::new(Some(&format!("http://{}", upstream.address)), |_| None).unwrap();
+        let upstreams =
+            Upstreams::new(Some(&format!("http://{}", upstream.address)), |_| None).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let end = async {
             let _ = stopped.await;
         };
         tokio::spawn(async move { serve(listener, upstreams, traffic, end).await.unwrap() });
-        Self { address, store, folder, events, stop, recorder }
+        Self {
+            address,
+            store,
+            folder,
+            events,
+            stop,
+            recorder,
+        }
     }
 
     /// Sends one request on a connection of its own and reads the whole answer.

@@ -1,4 +1,5 @@
-//! What is kept of traffic: conversations, bodies byte for byte, no keys, and little more than what is new.
+//! What is kept of traffic: conversations, bodies byte for byte, no keys, and little more than what
+//! is new.
 
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ fn assistant(text: &str) -> Value {
 }
 
 fn body(tools: &[&str], messages: &[Value]) -> String {
-    let tool = |name: &&str| json!({"type": "function", "function": {"name": name, "parameters": {}}});
+    let tool =
+        |name: &&str| json!({"type": "function", "function": {"name": name, "parameters": {}}});
     let mut all = vec![json!({"role": "system", "content": "You are an agent."})];
     all.extend_from_slice(messages);
     let mut body = json!({"model": "gpt-6-sol", "messages": all, "stream": false});
@@ -58,62 +60,137 @@ async fn a_conversation_is_recorded_and_comes_back_byte_for_byte() {
     let long = "words ".repeat(2_000);
     let first = [user(&long)];
     let second = [user(&long), assistant("done"), user("and now?")];
-    let third = [user(&long), assistant("done"), user("something else?"), assistant("ok"), user("go")];
-    let bodies =
-        [body(&["a", "b"], &first), body(&["a", "b"], &second), body(&["a", "b"], &third), body(&["a"], &third)];
+    let third = [
+        user(&long),
+        assistant("done"),
+        user("something else?"),
+        assistant("ok"),
+        user("go"),
+    ];
+    let bodies = [
+        body(&["a", "b"], &first),
+        body(&["a", "b"], &second),
+        body(&["a", "b"], &third),
+        body(&["a"], &third),
+    ];
     for body in &bodies {
         proxy.ask(&post(CHAT, body)).await;
     }
     let (events, store, _folder) = proxy.finish().await;
-    let rows = store.list(ConversationScope::Namespace(NAMESPACE)).await.unwrap();
+    let rows = store
+        .list(ConversationScope::Namespace(NAMESPACE))
+        .await
+        .unwrap();
     assert_eq!(rows.len(), 1, "{rows:?}");
     let id = &rows[0].id;
     for (index, body) in bodies.iter().enumerate() {
         let logged = store.request(id, index as u64 + 1).await.unwrap().unwrap();
         let recorded = RecordedBody::read(logged.encoding.as_deref().unwrap()).unwrap();
-        assert_eq!(&recorded.join(logged.segments.iter().map(|segment| &segment.message)), body);
+        assert_eq!(
+            &recorded.join(logged.segments.iter().map(|segment| &segment.message)),
+            body
+        );
         assert_eq!(recorded.spec.full_name(), "openai/gpt-6-sol");
         let shown = readable(&logged.segments[3].message, &logged.segments[3].owner);
         if index < 3 {
             assert_eq!(shown.joined_text(), long);
         }
     }
-    let found: Vec<_> =
-        explained(&events).iter().map(|one| one.broken.as_ref().map(|broken| (broken.kept, broken.cause))).collect();
-    assert_eq!(found, [None, None, Some((5, Cause::RemindersChanged)), Some((1, Cause::ToolsChanged))]);
+    let found: Vec<_> = explained(&events)
+        .iter()
+        .map(|one| {
+            one.broken
+                .as_ref()
+                .map(|broken| (broken.kept, broken.cause))
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            None,
+            None,
+            Some((5, Cause::RemindersChanged)),
+            Some((1, Cause::ToolsChanged))
+        ]
+    );
     let second = explained(&events)[1];
     assert!(second.predicted.cached_input >= 1_920, "{second:?}");
     assert_eq!(second.billed.unwrap().cached_input, 1_024);
-    assert!(second.append_only_cost.unwrap() < second.cost.unwrap(), "{second:?}");
+    assert!(
+        second.append_only_cost.unwrap() < second.cost.unwrap(),
+        "{second:?}"
+    );
     let summaries = store.requests(id).await.unwrap();
     let causes: Vec<_> = summaries.iter().map(|one| one.cause.clone()).collect();
-    assert_eq!(causes, [None, None, Some("reminders_changed".into()), Some("tools_changed".into())]);
+    assert_eq!(
+        causes,
+        [
+            None,
+            None,
+            Some("reminders_changed".into()),
+            Some("tools_changed".into())
+        ]
+    );
     let state = store.state(id, &exchange_key(1)).await.unwrap().unwrap();
     assert_eq!(state["body"], reply("done"));
     let messages = store.messages(id).await.unwrap();
-    let said: Vec<_> =
-        messages.iter().map(|one| (one.role, one.joined_text().chars().take(9).collect::<String>())).collect();
+    let said: Vec<_> = messages
+        .iter()
+        .map(|one| {
+            (
+                one.role,
+                one.joined_text().chars().take(9).collect::<String>(),
+            )
+        })
+        .collect();
     assert_eq!(
         said[..3],
-        [(Role::User, "words wor".into()), (Role::Assistant, "done".into()), (Role::User, "and now?".into())]
+        [
+            (Role::User, "words wor".into()),
+            (Role::Assistant, "done".into()),
+            (Role::User, "and now?".into())
+        ]
     );
-    assert_eq!(messages[1].llm_metadata.as_ref().unwrap().cached_input_tokens, 1_024);
+    assert_eq!(
+        messages[1]
+            .llm_metadata
+            .as_ref()
+            .unwrap()
+            .cached_input_tokens,
+        1_024
+    );
 }
 
 /// A client that has read `[DONE]` does not wait for the end of the connection.
 #[tokio::test]
 async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-    let event = format!("data: {}\n\ndata: [DONE]\n\n", reply("ok").replace("\"message\"", "\"delta\""));
-    let first = vec![format!("{head}{:x}\r\n{event}\r\n", event.len()).into_bytes(), b"0\r\n\r\n".to_vec()];
+    let event = format!(
+        "data: {}\n\ndata: [DONE]\n\n",
+        reply("ok").replace("\"message\"", "\"delta\"")
+    );
+    let first = vec![
+        format!("{head}{:x}\r\n{event}\r\n", event.len()).into_bytes(),
+        b"0\r\n\r\n".to_vec(),
+    ];
     let upstream = Upstream::with(move |request| {
         let goes_on = String::from_utf8_lossy(request).contains("go on");
-        if goes_on { Answer::json(&reply("ok")) } else { Answer { pieces: first.clone(), close: false } }
+        if goes_on {
+            Answer::json(&reply("ok"))
+        } else {
+            Answer {
+                pieces: first.clone(),
+                close: false,
+            }
+        }
     })
     .await;
     let proxy = TestProxy::before(&upstream).await;
     let mut stream = TcpStream::connect(proxy.address).await.unwrap();
-    stream.write_all(&post(CHAT, &body(&["a"], &[user("begin")]))).await.unwrap();
+    stream
+        .write_all(&post(CHAT, &body(&["a"], &[user("begin")])))
+        .await
+        .unwrap();
     let mut received = String::new();
     while !received.contains("[DONE]") {
         let mut buffer = [0; 1024];
@@ -134,10 +211,19 @@ async fn the_next_request_may_come_before_the_last_byte_of_a_reply() {
         stream.read_buf(&mut rest).await.unwrap();
     }
     let (events, store, _folder) = proxy.finish().await;
-    let numbers: Vec<_> = explained(&events).iter().map(|one| (one.number, one.broken.is_some())).collect();
+    let numbers: Vec<_> = explained(&events)
+        .iter()
+        .map(|one| (one.number, one.broken.is_some()))
+        .collect();
     assert_eq!(numbers, [(1, false), (2, false)]);
     let id = &explained(&events)[0].conversation;
-    let said: Vec<_> = store.messages(id).await.unwrap().iter().map(Message::joined_text).collect();
+    let said: Vec<_> = store
+        .messages(id)
+        .await
+        .unwrap()
+        .iter()
+        .map(Message::joined_text)
+        .collect();
     assert_eq!(said, ["begin", "ok", "go on", "ok"]);
 }
 
@@ -151,10 +237,25 @@ async fn conversations_are_kept_apart() {
         body(&tools, &[preamble.clone(), user("one")]),
         body(&tools, &[preamble.clone(), user("two")]),
         body(&[], &[user("Make a title for: one")]),
-        body(&tools, &[preamble.clone(), user("one"), assistant("ok"), user("more")]),
-        body(&tools, &[preamble.clone(), user("two"), assistant("ok"), user("more")]),
+        body(
+            &tools,
+            &[preamble.clone(), user("one"), assistant("ok"), user("more")],
+        ),
+        body(
+            &tools,
+            &[preamble.clone(), user("two"), assistant("ok"), user("more")],
+        ),
         // The history is cut in front, and the rest stays.
-        body(&tools, &[user("Summary of all that was"), assistant("ok"), user("more"), assistant("ok"), user("again")]),
+        body(
+            &tools,
+            &[
+                user("Summary of all that was"),
+                assistant("ok"),
+                user("more"),
+                assistant("ok"),
+                user("again"),
+            ],
+        ),
     ];
     for body in &ask {
         proxy.ask(&post(CHAT, body)).await;
@@ -165,10 +266,19 @@ async fn conversations_are_kept_apart() {
     assert_eq!(ids[0], ids[3], "one goes on");
     assert_eq!(ids[1], ids[4], "two goes on");
     assert!(ids[0] != ids[1] && ids[2] != ids[0] && ids[2] != ids[1]);
-    assert_eq!(events.iter().map(|one| one.is_side).collect::<Vec<_>>(), [false, false, true, false, false, false]);
+    assert_eq!(
+        events.iter().map(|one| one.is_side).collect::<Vec<_>>(),
+        [false, false, true, false, false, false]
+    );
     assert!(events[3].broken.is_none() && events[4].broken.is_none());
-    assert_eq!(events[5].broken.as_ref().map(|broken| broken.cause), Some(Cause::Compaction));
-    let rows = store.list(ConversationScope::Namespace(NAMESPACE)).await.unwrap();
+    assert_eq!(
+        events[5].broken.as_ref().map(|broken| broken.cause),
+        Some(Cause::Compaction)
+    );
+    let rows = store
+        .list(ConversationScope::Namespace(NAMESPACE))
+        .await
+        .unwrap();
     assert_eq!(rows.len(), 3, "{rows:?}");
 }
 
@@ -177,21 +287,50 @@ async fn keys_are_stored_nowhere() {
     let leak = json!({"choices": [{"message": {"content": format!("your key is {KEY}")}, "finish_reason": "stop"}]});
     let upstream = Upstream::start(Answer::json(&leak.to_string())).await;
     let proxy = TestProxy::before(&upstream).await;
-    proxy.ask(&post(CHAT, &body(&["a"], &[user(&format!("curl -H 'Authorization: Bearer {KEY}'"))]))).await;
+    proxy
+        .ask(&post(
+            CHAT,
+            &body(
+                &["a"],
+                &[user(&format!("curl -H 'Authorization: Bearer {KEY}'"))],
+            ),
+        ))
+        .await;
     let gemini = r#"{"contents":[{"role":"user","parts":[{"text":"query-key-0815-abcdefgh"}]}]}"#;
-    proxy.ask(&post("/v1beta/models/m:generateContent?key=query-key-0815-abcdefgh", gemini)).await;
+    proxy
+        .ask(&post(
+            "/v1beta/models/m:generateContent?key=query-key-0815-abcdefgh",
+            gemini,
+        ))
+        .await;
     for name in ["x-api-key", "api-key", "x-goog-api-key", "cookie"] {
         let text = String::from_utf8(post(CHAT, &body(&[], &[user(name)]))).unwrap();
-        proxy.ask(text.replace("Authorization: Bearer", &format!("{name}:")).as_bytes()).await;
+        proxy
+            .ask(
+                text.replace("Authorization: Bearer", &format!("{name}:"))
+                    .as_bytes(),
+            )
+            .await;
     }
     let (_, store, folder) = proxy.finish().await;
-    assert_eq!(store.list(ConversationScope::Namespace(NAMESPACE)).await.unwrap().len(), 6);
+    assert_eq!(
+        store
+            .list(ConversationScope::Namespace(NAMESPACE))
+            .await
+            .unwrap()
+            .len(),
+        6
+    );
     drop(store);
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let path = entry.unwrap().path();
-        let Ok(bytes) = std::fs::read(&path) else { continue };
+        let Ok(bytes) = std::fs::read(&path) else {
+            continue;
+        };
         for key in [KEY, "query-key-0815-abcdefgh"] {
-            let there = bytes.windows(key.len()).any(|window| window == key.as_bytes());
+            let there = bytes
+                .windows(key.len())
+                .any(|window| window == key.as_bytes());
             assert!(!there, "{} holds a key", path.display());
         }
     }
@@ -213,8 +352,17 @@ async fn a_proxy_that_is_started_again_goes_on() {
     proxy.ask(&post(CHAT, &body(&["a"], &messages))).await;
     let (events, store, _folder) = proxy.finish().await;
     let one = explained(&events)[0];
-    assert_eq!((&one.conversation, one.number, &one.broken), (&id, 2, &None));
-    let said: Vec<_> = store.messages(&id).await.unwrap().iter().map(Message::joined_text).collect();
+    assert_eq!(
+        (&one.conversation, one.number, &one.broken),
+        (&id, 2, &None)
+    );
+    let said: Vec<_> = store
+        .messages(&id)
+        .await
+        .unwrap()
+        .iter()
+        .map(Message::joined_text)
+        .collect();
     assert_eq!(said, ["begin", "ok", "go on", "ok", "to the end", "ok"]);
 }
 
@@ -224,10 +372,19 @@ async fn what_cannot_be_recorded_passes_and_is_said() {
     let proxy = TestProxy::before(&upstream).await;
     let mut messages = vec![user("begin")];
     let ask = |messages: &[Value]| post(CHAT, &body(&["a"], messages));
-    assert!(proxy.ask(&ask(&messages)).await.starts_with(b"HTTP/1.1 200"));
+    assert!(
+        proxy
+            .ask(&ask(&messages))
+            .await
+            .starts_with(b"HTTP/1.1 200")
+    );
     // The conversation is taken away from under the recorder.
     let id = loop {
-        let rows = proxy.store.list(ConversationScope::Namespace(NAMESPACE)).await.unwrap();
+        let rows = proxy
+            .store
+            .list(ConversationScope::Namespace(NAMESPACE))
+            .await
+            .unwrap();
         let answered = match rows.first() {
             Some(row) => proxy.store.messages(&row.id).await.unwrap().len() == 2,
             None => false,
@@ -239,11 +396,24 @@ async fn what_cannot_be_recorded_passes_and_is_said() {
     };
     proxy.store.delete(&id).await.unwrap();
     messages.extend([assistant("ok"), user("more")]);
-    assert!(proxy.ask(&ask(&messages)).await.starts_with(b"HTTP/1.1 200"));
+    assert!(
+        proxy
+            .ask(&ask(&messages))
+            .await
+            .starts_with(b"HTTP/1.1 200")
+    );
     messages.extend([assistant("ok"), user("still more")]);
-    assert!(proxy.ask(&ask(&messages)).await.starts_with(b"HTTP/1.1 200"));
+    assert!(
+        proxy
+            .ask(&ask(&messages))
+            .await
+            .starts_with(b"HTTP/1.1 200")
+    );
     let (events, ..) = proxy.finish().await;
-    let lost = events.iter().filter(|event| matches!(event, ProxyEvent::NotRecorded { .. })).count();
+    let lost = events
+        .iter()
+        .filter(|event| matches!(event, ProxyEvent::NotRecorded { .. }))
+        .count();
     assert_eq!((lost, explained(&events).len()), (1, 2), "{events:?}");
 }
 
@@ -265,9 +435,16 @@ async fn the_record_grows_with_what_is_new() {
     let (events, store, folder) = proxy.finish().await;
     assert_eq!(explained(&events).last().map(|one| one.number), Some(200));
     drop(store);
-    let stored: u64 = std::fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().metadata().unwrap().len()).sum();
-    // Each new message is kept as it was sent and as it is read; each request has a layout and headers.
+    let stored: u64 = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|one| one.unwrap().metadata().unwrap().len())
+        .sum();
+    // Each new message is kept as it was sent and as it is read; each request has a layout and
+    // headers.
     let most = 3 * new + 200 * 4_000 + (1 << 20);
-    assert!((stored as usize) < most, "{stored} bytes are stored of {sent} sent, {new} of them new");
+    assert!(
+        (stored as usize) < most,
+        "{stored} bytes are stored of {sent} sent, {new} of them new"
+    );
     assert!(sent > 20 * new);
 }

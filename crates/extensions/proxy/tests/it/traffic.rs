@@ -6,12 +6,23 @@ use haft_proxy::ProxyEvent;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::peers::{Answer, TestProxy, Upstream, end_to_end_headers, head_of, post, read_message, unchunked};
+use crate::peers::{
+    Answer, TestProxy, Upstream, end_to_end_headers, head_of, post, read_message, unchunked,
+};
 
 const BODIES: [(&str, &str); 4] = [
-    ("/v1/chat/completions", r#"{"model":"m", "messages":[{"role":"user","content":"h\u00e9é"}],"stream":true}"#),
-    ("/v1/responses", r#"{"model":"m","instructions":"x","input":"hi"}"#),
-    ("/v1/messages?beta=true", r#"{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}"#),
+    (
+        "/v1/chat/completions",
+        r#"{"model":"m", "messages":[{"role":"user","content":"h\u00e9é"}],"stream":true}"#,
+    ),
+    (
+        "/v1/responses",
+        r#"{"model":"m","instructions":"x","input":"hi"}"#,
+    ),
+    (
+        "/v1/messages?beta=true",
+        r#"{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}"#,
+    ),
     (
         "/v1beta/models/m:streamGenerateContent?alt=sse&key=k",
         r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#,
@@ -35,13 +46,31 @@ async fn requests_and_replies_are_the_same_on_both_sides() {
             let answer = proxy.ask(&request).await;
             let seen = upstream.requests().pop().unwrap();
             assert_eq!(head_of(&seen).unwrap().1, body.as_bytes());
-            assert_eq!(head_of(&seen).unwrap().0.lines().next().unwrap(), format!("POST {path} HTTP/1.1"));
+            assert_eq!(
+                head_of(&seen).unwrap().0.lines().next().unwrap(),
+                format!("POST {path} HTTP/1.1")
+            );
             assert_eq!(end_to_end_headers(&seen), end_to_end_headers(&request));
-            assert!(head_of(&seen).unwrap().0.to_ascii_lowercase().contains(&format!("host: {}", upstream.address)));
-            assert_eq!(head_of(&answer).unwrap().1, head_of(reply.as_bytes()).unwrap().1);
-            assert_eq!(end_to_end_headers(&answer), end_to_end_headers(reply.as_bytes()));
+            assert!(
+                head_of(&seen)
+                    .unwrap()
+                    .0
+                    .to_ascii_lowercase()
+                    .contains(&format!("host: {}", upstream.address))
+            );
+            assert_eq!(
+                head_of(&answer).unwrap().1,
+                head_of(reply.as_bytes()).unwrap().1
+            );
+            assert_eq!(
+                end_to_end_headers(&answer),
+                end_to_end_headers(reply.as_bytes())
+            );
             let status = reply.split(' ').nth(1).unwrap();
-            assert!(answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{status}");
+            assert!(
+                answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
+                "{status}"
+            );
         }
     }
 }
@@ -60,23 +89,60 @@ async fn what_is_no_question_to_a_model_passes_too() {
         proxy.ask(request).await;
         let seen = upstream.requests().pop().unwrap();
         assert_eq!(head_of(&seen).unwrap().1, head_of(request).unwrap().1);
-        assert_eq!(end_to_end_headers(&seen), end_to_end_headers(request), "nothing is added");
-        let line = |message: &[u8]| head_of(message).unwrap().0.lines().next().unwrap().to_owned();
+        assert_eq!(
+            end_to_end_headers(&seen),
+            end_to_end_headers(request),
+            "nothing is added"
+        );
+        let line = |message: &[u8]| {
+            head_of(message)
+                .unwrap()
+                .0
+                .lines()
+                .next()
+                .unwrap()
+                .to_owned()
+        };
         assert_eq!(line(&seen), line(request));
     }
     let (events, ..) = proxy.finish().await;
-    assert_eq!(events.iter().filter(|event| matches!(event, ProxyEvent::Passed { .. })).count(), 3);
-    assert!(events.iter().any(|event| matches!(event, ProxyEvent::NotRecorded { .. })), "{events:?}");
+    assert_eq!(
+        events
+            .iter()
+            .filter(|event| matches!(event, ProxyEvent::Passed { .. }))
+            .count(),
+        3
+    );
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, ProxyEvent::NotRecorded { .. })),
+        "{events:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_stream_arrives_piece_by_piece() {
-    let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
-    let pieces = vec![head, b"9\r\ndata: 1\n\n\r\n".to_vec(), b"9\r\ndata: 2\n\n\r\n".to_vec(), b"0\r\n\r\n".to_vec()];
-    let upstream = Upstream::start(Answer { pieces, close: false }).await;
+    let head =
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+            .to_vec();
+    let pieces = vec![
+        head,
+        b"9\r\ndata: 1\n\n\r\n".to_vec(),
+        b"9\r\ndata: 2\n\n\r\n".to_vec(),
+        b"0\r\n\r\n".to_vec(),
+    ];
+    let upstream = Upstream::start(Answer {
+        pieces,
+        close: false,
+    })
+    .await;
     let proxy = TestProxy::before(&upstream).await;
     let mut stream = TcpStream::connect(proxy.address).await.unwrap();
-    stream.write_all(&post(BODIES[0].0, BODIES[0].1)).await.unwrap();
+    stream
+        .write_all(&post(BODIES[0].0, BODIES[0].1))
+        .await
+        .unwrap();
     let mut received = Vec::new();
     let mut buffer = [0; 1024];
     for expected in ["\r\n\r\n", "data: 1\n\n", "data: 2\n\n", "0\r\n\r\n"] {
@@ -88,7 +154,10 @@ async fn a_stream_arrives_piece_by_piece() {
         // Only now the upstream goes on: nothing may be held back.
         upstream.next_piece.send(()).unwrap();
     }
-    assert_eq!(unchunked(head_of(&received).unwrap().1), b"data: 1\n\ndata: 2\n\n");
+    assert_eq!(
+        unchunked(head_of(&received).unwrap().1),
+        b"data: 1\n\ndata: 2\n\n"
+    );
 }
 
 #[tokio::test]
@@ -98,34 +167,64 @@ async fn a_stream_that_is_cut_is_cut_for_the_client() {
         "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\ndata: 1\n\n",
     ];
     for answer in answers {
-        let upstream = Upstream::start(Answer { pieces: vec![answer.into()], close: true }).await;
+        let upstream = Upstream::start(Answer {
+            pieces: vec![answer.into()],
+            close: true,
+        })
+        .await;
         let proxy = TestProxy::before(&upstream).await;
         let received = proxy.ask(&post(BODIES[0].0, BODIES[0].1)).await;
         let text = String::from_utf8_lossy(&received);
-        assert!(text.contains("data: 1\n\n") && !text.ends_with("0\r\n\r\n"), "{text}");
+        assert!(
+            text.contains("data: 1\n\n") && !text.ends_with("0\r\n\r\n"),
+            "{text}"
+        );
         let (events, ..) = proxy.finish().await;
-        let cut = events.iter().any(|event| matches!(event, ProxyEvent::Explained(one) if !one.complete));
+        let cut = events
+            .iter()
+            .any(|event| matches!(event, ProxyEvent::Explained(one) if !one.complete));
         assert!(cut, "{events:?}");
     }
     // A head that never comes.
-    let upstream = Upstream::start(Answer { pieces: Vec::new(), close: true }).await;
+    let upstream = Upstream::start(Answer {
+        pieces: Vec::new(),
+        close: true,
+    })
+    .await;
     let proxy = TestProxy::before(&upstream).await;
     let received = proxy.ask(&post(BODIES[0].0, BODIES[0].1)).await;
-    assert!(received.starts_with(b"HTTP/1.1 502 "), "{}", String::from_utf8_lossy(&received));
+    assert!(
+        received.starts_with(b"HTTP/1.1 502 "),
+        "{}",
+        String::from_utf8_lossy(&received)
+    );
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_request_at_the_upstream() {
-    let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n".to_vec();
-    let upstream = Upstream::start(Answer { pieces: vec![head, b"0\r\n\r\n".to_vec()], close: false }).await;
+    let head =
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n".to_vec();
+    let upstream = Upstream::start(Answer {
+        pieces: vec![head, b"0\r\n\r\n".to_vec()],
+        close: false,
+    })
+    .await;
     let proxy = TestProxy::before(&upstream).await;
     let mut stream = TcpStream::connect(proxy.address).await.unwrap();
-    stream.write_all(&post(BODIES[0].0, BODIES[0].1)).await.unwrap();
+    stream
+        .write_all(&post(BODIES[0].0, BODIES[0].1))
+        .await
+        .unwrap();
     let mut buffer = [0; 1024];
     assert!(stream.read(&mut buffer).await.unwrap() > 0);
     drop(stream);
     let (events, ..) = proxy.finish().await;
-    assert!(events.iter().any(|event| matches!(event, ProxyEvent::Explained(one) if !one.complete)), "{events:?}");
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, ProxyEvent::Explained(one) if !one.complete)),
+        "{events:?}"
+    );
 }
 
 #[tokio::test]
@@ -134,7 +233,10 @@ async fn compressed_and_chunked_bodies_stay_as_they_are() {
     gzip.write_all(br#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}"#)
         .unwrap();
     let gzip = gzip.finish().unwrap();
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", gzip.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        gzip.len()
+    );
     let upstream = Upstream::start(Answer::raw([head.as_bytes(), &gzip].concat())).await;
     let proxy = TestProxy::before(&upstream).await;
     let body = BODIES[0].1;
@@ -157,10 +259,14 @@ async fn compressed_and_chunked_bodies_stay_as_they_are() {
 
 #[tokio::test]
 async fn fifty_megabytes_pass() {
-    // What is recorded is also masked and hashed, which takes its time in a build without optimisation.
+    // What is recorded is also masked and hashed, which takes its time in a build without
+    // optimisation.
     for (path, size) in [("/v1/files", 50 << 20), ("/v1/chat/completions", 5 << 20)] {
         let large = "x".repeat(size);
-        let reply = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{large}", large.len());
+        let reply = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{large}",
+            large.len()
+        );
         let upstream = Upstream::start(Answer::raw(reply)).await;
         let proxy = TestProxy::before(&upstream).await;
         let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{large}"}}]}}"#);
@@ -172,7 +278,8 @@ async fn fifty_megabytes_pass() {
             let mut all = Vec::new();
             let mut buffer = vec![0; 1 << 20];
             while all.len() < large.len()
-                || head_of(&all[..4096]).is_none_or(|(_, rest)| all.len() - 4096 + rest.len() < size)
+                || head_of(&all[..4096])
+                    .is_none_or(|(_, rest)| all.len() - 4096 + rest.len() < size)
             {
                 let count = reader.read(&mut buffer).await.unwrap();
                 assert!(count > 0);
@@ -193,8 +300,16 @@ async fn connections_are_used_again() {
     let proxy = TestProxy::before(&upstream).await;
     let mut stream = TcpStream::connect(proxy.address).await.unwrap();
     for _ in 0..5 {
-        stream.write_all(&post(BODIES[0].0, BODIES[0].1)).await.unwrap();
-        assert!(read_message(&mut stream).await.unwrap().ends_with(b"\r\n\r\n{}"));
+        stream
+            .write_all(&post(BODIES[0].0, BODIES[0].1))
+            .await
+            .unwrap();
+        assert!(
+            read_message(&mut stream)
+                .await
+                .unwrap()
+                .ends_with(b"\r\n\r\n{}")
+        );
     }
     assert_eq!(upstream.requests().len(), 5);
 }
@@ -205,6 +320,11 @@ async fn a_websocket_is_refused_at_once() {
     let upstream = Upstream::start(Answer::json("{}")).await;
     let proxy = TestProxy::before(&upstream).await;
     let request = "GET /v1/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-    assert!(proxy.ask(request.as_bytes()).await.starts_with(b"HTTP/1.1 426 "));
+    assert!(
+        proxy
+            .ask(request.as_bytes())
+            .await
+            .starts_with(b"HTTP/1.1 426 ")
+    );
     assert!(upstream.requests().is_empty());
 }

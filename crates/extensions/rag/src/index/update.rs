@@ -1,7 +1,8 @@
 //! Brings an index up to what its folders hold now.
 //!
-//! A file is looked at again when its size or times changed, and indexed again when its content did. Invariant: a file and all
-//! its passages are written in one transaction, so a kill leaves every file whole or as it was before.
+//! A file is looked at again when its size or times changed, and indexed again when its content
+//! did. Invariant: a file and all its passages are written in one transaction, so a kill leaves
+//! every file whole or as it was before.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -52,13 +53,16 @@ impl PassageIndex {
             for listed in files::list(folder) {
                 match known.remove(&listed.path) {
                     Some(one) if one.stamp == listed.stamp => {}
-                    // A file that lies in two of the folders is found twice; the second time it is known.
+                    // A file that lies in two of the folders is found twice; the second time it is
+                    // known.
                     Some(_) | None => fresh.push((listed, folder)),
                 }
             }
         }
         for some in fresh.chunks(AT_ONCE) {
-            let writing = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let writing = self
+                .connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)?;
             for (listed, folder) in some {
                 index(&writing, listed, folder, &mut update)?;
             }
@@ -66,7 +70,9 @@ impl PassageIndex {
         }
         let gone: Vec<i64> = known.into_values().map(|one| one.id).collect();
         for some in gone.chunks(AT_ONCE) {
-            let writing = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let writing = self
+                .connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)?;
             for id in some {
                 forget(&writing, *id)?;
                 update.removed += writing.execute("DELETE FROM file WHERE id = ?1", [id])? as u64;
@@ -81,7 +87,13 @@ fn all_known(connection: &Connection) -> rusqlite::Result<HashMap<PathBuf, Index
     let mut statement = connection.prepare("SELECT path, id, stamp FROM file")?;
     let rows = statement.query_map([], |row| {
         let path = std::ffi::OsString::from_vec(row.get(0)?);
-        Ok((PathBuf::from(path), IndexedFile { id: row.get(1)?, stamp: row.get(2)? }))
+        Ok((
+            PathBuf::from(path),
+            IndexedFile {
+                id: row.get(1)?,
+                stamp: row.get(2)?,
+            },
+        ))
     })?;
     rows.collect()
 }
@@ -98,7 +110,10 @@ fn index(
         .prepare_cached("SELECT id, stamp, hash FROM file WHERE path = ?1")?
         .query_row([path], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    if known.as_ref().is_some_and(|(_, stamp, _)| *stamp == listed.stamp) {
+    if known
+        .as_ref()
+        .is_some_and(|(_, stamp, _)| *stamp == listed.stamp)
+    {
         return Ok(());
     }
     // What cannot be read is kept as a file without text, until it changes.
@@ -116,26 +131,39 @@ fn index(
         forget(writing, id)?;
         insert(writing, id, &bytes, &path_words(&listed.path, folder))?;
     } else {
-        writing.prepare_cached("INSERT INTO file (path, stamp, hash) VALUES (?1, ?2, ?3)")?.execute(params![
-            path,
-            listed.stamp,
-            hash.as_bytes()
-        ])?;
-        insert(writing, writing.last_insert_rowid(), &bytes, &path_words(&listed.path, folder))?;
+        writing
+            .prepare_cached("INSERT INTO file (path, stamp, hash) VALUES (?1, ?2, ?3)")?
+            .execute(params![path, listed.stamp, hash.as_bytes()])?;
+        insert(
+            writing,
+            writing.last_insert_rowid(),
+            &bytes,
+            &path_words(&listed.path, folder),
+        )?;
     }
     update.indexed += 1;
     Ok(())
 }
 
-/// Writes what is found of a file: each passage, and the file as a whole, by which files are ranked.
+/// Writes what is found of a file: each passage, and the file as a whole, by which files are
+/// ranked.
 fn insert(writing: &Transaction<'_>, file: i64, bytes: &[u8], path: &str) -> rusqlite::Result<()> {
     let text = files::text(bytes).unwrap_or_default();
     let mut all = [String::new(), String::new(), String::new()];
-    for TextChunk { start, end, names, comments, text } in chunks(&text) {
+    for TextChunk {
+        start,
+        end,
+        names,
+        comments,
+        text,
+    } in chunks(&text)
+    {
         let hash = chunk_hash(&text);
         let [names, comments, text] = [names, comments, text].map(|part| words::terms(&part));
         writing
-            .prepare_cached("INSERT INTO chunk (file, start, \"end\", hash) VALUES (?1, ?2, ?3, ?4)")?
+            .prepare_cached(
+                "INSERT INTO chunk (file, start, \"end\", hash) VALUES (?1, ?2, ?3, ?4)",
+            )?
             .execute(params![file, start as u32, end as u32, hash])?;
         writing
             .prepare_cached("INSERT INTO passage (rowid, path, names, comments, text) VALUES (?1, ?2, ?3, ?4, ?5)")?
@@ -165,10 +193,16 @@ fn forget(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
         .query_map([file], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     for id in chunks {
-        writing.prepare_cached("DELETE FROM passage WHERE rowid = ?1")?.execute([id])?;
+        writing
+            .prepare_cached("DELETE FROM passage WHERE rowid = ?1")?
+            .execute([id])?;
     }
-    writing.prepare_cached("DELETE FROM whole WHERE rowid = ?1")?.execute([file])?;
-    writing.prepare_cached("DELETE FROM chunk WHERE file = ?1")?.execute([file])?;
+    writing
+        .prepare_cached("DELETE FROM whole WHERE rowid = ?1")?
+        .execute([file])?;
+    writing
+        .prepare_cached("DELETE FROM chunk WHERE file = ?1")?
+        .execute([file])?;
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! Vectors of passages, by model: made once for each text, and compared with that of a question.
 //!
-//! Invariant: a vector is kept under the hash of the text it was made of and the name of the model that made it, so that one that
-//! fits neither is never compared; those of texts that are gone are forgotten.
+//! Invariant: a vector is kept under the hash of the text it was made of and the name of the model
+//! that made it, so that one that fits neither is never compared; those of texts that are gone are
+//! forgotten.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -26,28 +27,42 @@ pub(crate) struct PendingVector {
 
 impl PassageIndex {
     /// Passages without a vector of this model, at most so many, and how many there are in all.
-    pub(crate) fn pending(&self, model: &str, most: usize) -> rusqlite::Result<(Vec<PendingVector>, usize)> {
+    pub(crate) fn pending(
+        &self,
+        model: &str,
+        most: usize,
+    ) -> rusqlite::Result<(Vec<PendingVector>, usize)> {
         let mut statement = self.connection.prepare_cached(
             "SELECT chunk.hash, min(file.path) FROM chunk JOIN file ON file.id = chunk.file
              WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.hash = chunk.hash AND vector.model = ?1)
              GROUP BY chunk.hash",
         )?;
-        let rows = statement.query_map([model], |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, Vec<u8>>(1)?)))?;
+        let rows = statement.query_map([model], |row| {
+            Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })?;
         let mut wanted: BTreeMap<PathBuf, HashSet<[u8; 32]>> = BTreeMap::new();
         let mut all = 0;
         for row in rows {
             let (hash, path) = row?;
             all += 1;
-            wanted.entry(PathBuf::from(OsString::from_vec(path))).or_default().insert(hash);
+            wanted
+                .entry(PathBuf::from(OsString::from_vec(path)))
+                .or_default()
+                .insert(hash);
         }
         let mut pending = Vec::new();
         for (path, mut hashes) in wanted {
             // A file that changed since has other passages after the next update.
-            let text = files::read(&path).and_then(|bytes| files::text(&bytes)).unwrap_or_default();
+            let text = files::read(&path)
+                .and_then(|bytes| files::text(&bytes))
+                .unwrap_or_default();
             for chunk in chunks(&text) {
                 let hash = chunk_hash(&chunk.text);
                 if pending.len() < most && hashes.remove(&hash) {
-                    pending.push(PendingVector { hash, text: chunk.text });
+                    pending.push(PendingVector {
+                        hash,
+                        text: chunk.text,
+                    });
                 }
             }
             if pending.len() >= most {
@@ -58,8 +73,14 @@ impl PassageIndex {
     }
 
     /// Keeps vectors of this model, and forgets those of passages that are gone.
-    pub(crate) fn keep_vectors(&mut self, model: &str, made: &[([u8; 32], Vec<f32>)]) -> rusqlite::Result<()> {
-        let writing = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    pub(crate) fn keep_vectors(
+        &mut self,
+        model: &str,
+        made: &[([u8; 32], Vec<f32>)],
+    ) -> rusqlite::Result<()> {
+        let writing = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         for (hash, vector) in made {
             let bytes: Vec<u8> = vector.iter().flat_map(|part| part.to_le_bytes()).collect();
             writing
@@ -68,11 +89,15 @@ impl PassageIndex {
                 )?
                 .execute(params![hash, model, vector.len() as u32, bytes])?;
         }
-        writing.execute("DELETE FROM vector WHERE hash NOT IN (SELECT hash FROM chunk)", [])?;
+        writing.execute(
+            "DELETE FROM vector WHERE hash NOT IN (SELECT hash FROM chunk)",
+            [],
+        )?;
         writing.commit()
     }
 
-    /// The passages whose vectors are nearest to that of a question, the nearest first and at most `of_a_file` of each file.
+    /// The passages whose vectors are nearest to that of a question, the nearest first and at most
+    /// `of_a_file` of each file.
     pub(crate) fn nearest(
         &self,
         model: &str,
@@ -89,10 +114,20 @@ impl PassageIndex {
             let path = PathBuf::from(OsString::from_vec(row.get(0)?));
             let (start, end): (i64, i64) = (row.get(1)?, row.get(2)?);
             let score = cosine(question, row.get_ref(3)?.as_blob()?);
-            Ok(IndexHit { path, start: start as usize, end: end as usize, score })
+            Ok(IndexHit {
+                path,
+                start: start as usize,
+                end: end as usize,
+                score,
+            })
         })?;
         let mut hits = rows.collect::<Result<Vec<_>, _>>()?;
-        hits.sort_by(|one, other| other.score.total_cmp(&one.score).then_with(|| place(one).cmp(&place(other))));
+        hits.sort_by(|one, other| {
+            other
+                .score
+                .total_cmp(&one.score)
+                .then_with(|| place(one).cmp(&place(other)))
+        });
         Ok(first_of_each_file(hits, most, of_a_file))
     }
 }
@@ -102,7 +137,9 @@ fn place(hit: &IndexHit) -> (&PathBuf, usize) {
 }
 
 fn cosine(question: &[f32], bytes: &[u8]) -> f64 {
-    let parts = bytes.chunks_exact(4).map(|part| f32::from_le_bytes([part[0], part[1], part[2], part[3]]));
+    let parts = bytes
+        .chunks_exact(4)
+        .map(|part| f32::from_le_bytes([part[0], part[1], part[2], part[3]]));
     let (mut product, mut own, mut other) = (0.0_f64, 0.0_f64, 0.0_f64);
     for (one, two) in question.iter().zip(parts) {
         let (one, two) = (f64::from(*one), f64::from(two));
@@ -110,7 +147,11 @@ fn cosine(question: &[f32], bytes: &[u8]) -> f64 {
         own += one * one;
         other += two * two;
     }
-    if own == 0.0 || other == 0.0 { 0.0 } else { product / (own * other).sqrt() }
+    if own == 0.0 || other == 0.0 {
+        0.0
+    } else {
+        product / (own * other).sqrt()
+    }
 }
 
 /// Two rankings as one: reciprocal rank fusion. What stands high in either stands high.
@@ -120,7 +161,9 @@ pub(crate) fn fused(rankings: [Vec<IndexHit>; 2], most: usize, of_a_file: usize)
     for ranking in rankings {
         for (rank, hit) in ranking.into_iter().enumerate() {
             let score = 1.0 / (RANK + rank as f64 + 1.0);
-            let at = *known.entry((hit.path.clone(), hit.start)).or_insert(hits.len());
+            let at = *known
+                .entry((hit.path.clone(), hit.start))
+                .or_insert(hits.len());
             match hits.get_mut(at) {
                 Some(earlier) => earlier.score += score,
                 None => hits.push(IndexHit { score, ..hit }),
@@ -147,15 +190,22 @@ mod tests {
     use super::*;
 
     fn hit(name: &str, start: usize) -> IndexHit {
-        IndexHit { path: name.into(), start, end: start, score: 0.0 }
+        IndexHit {
+            path: name.into(),
+            start,
+            end: start,
+            score: 0.0,
+        }
     }
 
     #[test]
     fn what_stands_in_both_rankings_comes_first() {
         let words = vec![hit("a", 1), hit("b", 1), hit("c", 1)];
         let meaning = vec![hit("d", 1), hit("b", 1)];
-        let names: Vec<_> =
-            fused([words, meaning], 10, 2).into_iter().map(|hit| hit.path.display().to_string()).collect();
+        let names: Vec<_> = fused([words, meaning], 10, 2)
+            .into_iter()
+            .map(|hit| hit.path.display().to_string())
+            .collect();
         assert_eq!(names, ["b", "a", "d", "c"]);
         let many = vec![hit("a", 1), hit("a", 2), hit("a", 3), hit("b", 1)];
         assert_eq!(fused([many, Vec::new()], 10, 2).len(), 3);
@@ -163,7 +213,9 @@ mod tests {
 
     #[test]
     fn vectors_are_compared_by_direction() {
-        let bytes = |vector: &[f32]| -> Vec<u8> { vector.iter().flat_map(|part| part.to_le_bytes()).collect() };
+        let bytes = |vector: &[f32]| -> Vec<u8> {
+            vector.iter().flat_map(|part| part.to_le_bytes()).collect()
+        };
         assert!((cosine(&[1.0, 0.0], &bytes(&[5.0, 0.0])) - 1.0).abs() < 1e-9);
         assert!(cosine(&[1.0, 0.0], &bytes(&[0.0, 2.0])).abs() < 1e-9);
         assert!(cosine(&[0.0, 0.0], &bytes(&[1.0, 2.0])).abs() < 1e-9);

@@ -13,8 +13,13 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let place = Self { root: tempfile::tempdir().unwrap() };
-        place.write("parser.rs", "/// Reads a zebra out of a stream.\nfn read_zebra() {}\n");
+        let place = Self {
+            root: tempfile::tempdir().unwrap(),
+        };
+        place.write(
+            "parser.rs",
+            "/// Reads a zebra out of a stream.\nfn read_zebra() {}\n",
+        );
         place.write("guide/lions.md", "# Lions\n\nLions sleep all day.\n");
         place
     }
@@ -39,28 +44,62 @@ impl Place {
 }
 
 fn names(found: &PassageResults) -> Vec<String> {
-    found.passages.iter().map(|one| one.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    found
+        .passages
+        .iter()
+        .map(|one| one.path.file_name().unwrap().to_string_lossy().into_owned())
+        .collect()
 }
 
 #[test]
 fn a_passage_is_found_by_a_part_of_a_name_and_shown_with_its_lines() {
     let place = Place::new();
-    let found = place.collection().query("where are zebras read?", 5).unwrap();
+    let found = place
+        .collection()
+        .query("where are zebras read?", 5)
+        .unwrap();
     assert_eq!(names(&found), ["parser.rs"]);
     let passage = &found.passages[0];
     assert_eq!((passage.start_line, passage.end_line), (1, 2));
-    assert_eq!(passage.text, "/// Reads a zebra out of a stream.\nfn read_zebra() {}");
-    assert_eq!(passage.source(), format!("{}:1-2", place.docs().join("parser.rs").display()));
-    assert!(place.collection().query("giraffe", 5).unwrap().passages.is_empty());
-    assert!(place.collection().query("\" ) OR (* ^", 5).unwrap().passages.is_empty(), "signs are no words");
+    assert_eq!(
+        passage.text,
+        "/// Reads a zebra out of a stream.\nfn read_zebra() {}"
+    );
+    assert_eq!(
+        passage.source(),
+        format!("{}:1-2", place.docs().join("parser.rs").display())
+    );
+    assert!(
+        place
+            .collection()
+            .query("giraffe", 5)
+            .unwrap()
+            .passages
+            .is_empty()
+    );
+    assert!(
+        place
+            .collection()
+            .query("\" ) OR (* ^", 5)
+            .unwrap()
+            .passages
+            .is_empty(),
+        "signs are no words"
+    );
 }
 
 #[test]
 fn words_of_a_path_and_chinese_are_found() {
     let place = Place::new();
     place.write("guide/文档.md", "# 配置\n\n请不要修改这个配置文件。\n");
-    assert_eq!(names(&place.collection().query("guide about lions", 5).unwrap())[0], "lions.md");
-    assert_eq!(names(&place.collection().query("怎么修改配置", 5).unwrap()), ["文档.md"]);
+    assert_eq!(
+        names(&place.collection().query("guide about lions", 5).unwrap())[0],
+        "lions.md"
+    );
+    assert_eq!(
+        names(&place.collection().query("怎么修改配置", 5).unwrap()),
+        ["文档.md"]
+    );
 }
 
 #[test]
@@ -68,16 +107,23 @@ fn what_changes_in_the_folder_changes_the_answers() {
     let place = Place::new();
     let collection = place.collection();
     assert_eq!(collection.update().unwrap().0.indexed, 2);
-    assert_eq!(collection.update().unwrap().0, haft_rag::Update::default(), "nothing changed");
+    assert_eq!(
+        collection.update().unwrap().0,
+        haft_rag::Update::default(),
+        "nothing changed"
+    );
 
     place.write("parser.rs", "fn read_tiger() {}\n");
     place.write("new.md", "A panther.\n");
     fs::remove_file(place.docs().join("guide/lions.md")).unwrap();
     let (update, _) = collection.update().unwrap();
     assert_eq!((update.indexed, update.removed), (2, 1));
-    for (question, wanted) in
-        [("zebra", None), ("lions", None), ("tiger", Some("parser.rs")), ("panther", Some("new.md"))]
-    {
+    for (question, wanted) in [
+        ("zebra", None),
+        ("lions", None),
+        ("tiger", Some("parser.rs")),
+        ("panther", Some("new.md")),
+    ] {
         let found = names(&collection.query(question, 5).unwrap());
         assert_eq!(found.first().map(String::as_str), wanted, "{question}");
     }
@@ -90,14 +136,22 @@ fn a_file_that_was_only_touched_is_not_indexed_again_and_one_set_back_in_time_is
     let collection = place.collection();
     collection.update().unwrap();
     let file = place.docs().join("parser.rs");
-    let (text, time) = (fs::read_to_string(&file).unwrap(), fs::metadata(&file).unwrap().modified().unwrap());
+    let (text, time) = (
+        fs::read_to_string(&file).unwrap(),
+        fs::metadata(&file).unwrap().modified().unwrap(),
+    );
     fs::write(&file, &text).unwrap();
     let (update, _) = collection.update().unwrap();
     assert_eq!((update.indexed, update.unchanged), (0, 1));
 
     // As long as before, and as old: only the content differs.
     fs::write(&file, text.replace("zebra", "hyena")).unwrap();
-    fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&file)
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
     assert_eq!(collection.update().unwrap().0.indexed, 1);
     assert_eq!(names(&collection.query("hyena", 5).unwrap()), ["parser.rs"]);
 }
@@ -116,11 +170,16 @@ fn a_folder_that_is_away_keeps_what_is_known_of_it() {
     assert!(found.notes[0].contains("is not there"), "{:?}", found.notes);
     fs::rename(place.root.path().join("away"), &other).unwrap();
     // Known by its size and times: nothing is indexed again but what renaming touched.
-    assert_eq!(names(&collection.query("albatross", 5).unwrap()), ["birds.md"]);
+    assert_eq!(
+        names(&collection.query("albatross", 5).unwrap()),
+        ["birds.md"]
+    );
 
     fs::remove_dir_all(place.docs()).unwrap();
     fs::remove_dir_all(&other).unwrap();
-    assert!(matches!(collection.query("zebra", 5), Err(RagError::NoFolder(folders)) if folders.len() == 2));
+    assert!(
+        matches!(collection.query("zebra", 5), Err(RagError::NoFolder(folders)) if folders.len() == 2)
+    );
 }
 
 #[test]
@@ -132,10 +191,17 @@ fn secrets_and_links_stay_out_and_what_looks_like_a_key_is_masked() {
     fs::write(&outside, "A narwhal.\n").unwrap();
     std::os::unix::fs::symlink(&outside, place.docs().join("link.md")).unwrap();
     let collection = place.collection();
-    assert_eq!(names(&collection.query("zebra private", 5).unwrap()), ["parser.rs"]);
+    assert_eq!(
+        names(&collection.query("zebra private", 5).unwrap()),
+        ["parser.rs"]
+    );
     assert!(collection.query("narwhal", 5).unwrap().passages.is_empty());
     let found = collection.query("walrus", 5).unwrap();
-    assert!(!found.passages[0].text.contains("abcdefghijklmnop"), "{}", found.passages[0].text);
+    assert!(
+        !found.passages[0].text.contains("abcdefghijklmnop"),
+        "{}",
+        found.passages[0].text
+    );
     // Replaced by a link after it was indexed: still not followed.
     fs::write(place.docs().join("late.md"), "An okapi.\n").unwrap();
     collection.update().unwrap();
@@ -148,7 +214,10 @@ fn secrets_and_links_stay_out_and_what_looks_like_a_key_is_masked() {
 fn a_damaged_index_is_made_again_and_said_so() {
     let place = Place::new();
     for part in 0..40 {
-        place.write(&format!("many/{part}.md"), &format!("# Part {part}\n\n{}\n", "word and sentence ".repeat(200)));
+        place.write(
+            &format!("many/{part}.md"),
+            &format!("# Part {part}\n\n{}\n", "word and sentence ".repeat(200)),
+        );
     }
     let collection = place.collection();
     collection.update().unwrap();
@@ -159,17 +228,31 @@ fn a_damaged_index_is_made_again_and_said_so() {
         }
         fs::write(place.index(), bytes).unwrap();
     };
-    let garbage: Vec<u8> = sound.iter().enumerate().map(|(at, byte)| if at < 4096 { *byte } else { !*byte }).collect();
+    let garbage: Vec<u8> = sound
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| if at < 4096 { *byte } else { !*byte })
+        .collect();
     for (what, bytes) in [
-        ("no database", &b"this is not a database, and never was one; it is text"[..]),
+        (
+            "no database",
+            &b"this is not a database, and never was one; it is text"[..],
+        ),
         ("every page but the first", &garbage),
         ("a header of another program", &sound[..100]),
     ] {
         write(bytes);
         let found = collection.query("zebra", 5).unwrap();
         assert_eq!(names(&found), ["parser.rs"], "{what}");
-        assert!(found.notes.iter().any(|note| note.contains("made again")), "{what}: {:?}", found.notes);
-        assert!(collection.query("zebra", 5).unwrap().notes.is_empty(), "{what}: said once");
+        assert!(
+            found.notes.iter().any(|note| note.contains("made again")),
+            "{what}: {:?}",
+            found.notes
+        );
+        assert!(
+            collection.query("zebra", 5).unwrap().notes.is_empty(),
+            "{what}: said once"
+        );
     }
     write(b"");
     assert_eq!(names(&collection.query("zebra", 5).unwrap()), ["parser.rs"]);
@@ -179,16 +262,25 @@ fn a_damaged_index_is_made_again_and_said_so() {
 fn two_at_once_find_everything() {
     let place = Place::new();
     for part in 0..150 {
-        place.write(&format!("many/{part}.md"), &format!("# Part {part}\n\nanimal{part} lives here.\n"));
+        place.write(
+            &format!("many/{part}.md"),
+            &format!("# Part {part}\n\nanimal{part} lives here.\n"),
+        );
     }
     std::thread::scope(|scope| {
-        let both: Vec<_> = (0..4).map(|_| scope.spawn(|| place.collection().query("animal149", 5).unwrap())).collect();
+        let both: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| place.collection().query("animal149", 5).unwrap()))
+            .collect();
         for one in both {
             assert_eq!(names(&one.join().unwrap())[0], "149.md");
         }
     });
     let status = place.collection().status().unwrap();
-    assert_eq!((status.files, status.passages), (152, 152), "nothing is there twice");
+    assert_eq!(
+        (status.files, status.passages),
+        (152, 152),
+        "nothing is there twice"
+    );
 }
 
 #[test]
@@ -197,10 +289,18 @@ fn the_index_is_private_and_can_be_forgotten() {
     let collection = place.collection();
     collection.update().unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&place.index()), mode(place.index().parent().unwrap())), (0o600, 0o700));
+    assert_eq!(
+        (mode(&place.index()), mode(place.index().parent().unwrap())),
+        (0o600, 0o700)
+    );
     assert!(fs::metadata(place.index()).unwrap().size() > 0);
     collection.forget().unwrap();
-    assert_eq!(fs::read_dir(place.index().parent().unwrap()).unwrap().count(), 0);
+    assert_eq!(
+        fs::read_dir(place.index().parent().unwrap())
+            .unwrap()
+            .count(),
+        0
+    );
     collection.forget().unwrap();
     assert_eq!(names(&collection.query("zebra", 5).unwrap()), ["parser.rs"]);
 }

@@ -1,5 +1,9 @@
 //! Collections over real folders, real processes and real sockets.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests may fail, and say what they skip")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests may fail, and say what they skip"
+)]
 
 mod index;
 mod questions;

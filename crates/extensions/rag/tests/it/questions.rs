@@ -1,6 +1,8 @@
-//! Fifty questions about the sources of eight libraries, and how often the file that answers is among the first three.
+//! Fifty questions about the sources of eight libraries, and how often the file that answers is
+//! among the first three.
 //!
-//! The libraries are dependencies at the versions the lock file names, so the tree is the same wherever haft is built.
+//! The libraries are dependencies at the versions the lock file names, so the tree is the same
+//! wherever haft is built.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,8 +10,16 @@ use std::path::{Path, PathBuf};
 use haft_rag::Local;
 
 const QUESTIONS: &str = include_str!("questions.txt");
-const PACKAGES: [&str; 8] =
-    ["clap_builder", "globset", "grep-regex", "grep-searcher", "hyper", "ignore", "minijinja", "rusqlite"];
+const PACKAGES: [&str; 8] = [
+    "clap_builder",
+    "globset",
+    "grep-regex",
+    "grep-searcher",
+    "hyper",
+    "ignore",
+    "minijinja",
+    "rusqlite",
+];
 /// Of fifty.
 const GOAL: usize = 45;
 
@@ -21,17 +31,33 @@ struct Question {
 /// Where the sources of each package lie; none when one of them is not there.
 fn sources() -> Option<BTreeMap<String, PathBuf>> {
     // What other systems need is not there, so it is not asked for.
-    let about = std::process::Command::new(env!("CARGO")).arg("-vV").output().ok()?.stdout;
+    let about = std::process::Command::new(env!("CARGO"))
+        .arg("-vV")
+        .output()
+        .ok()?
+        .stdout;
     let about = String::from_utf8(about).ok()?;
-    let host = about.lines().find_map(|line| line.strip_prefix("host: "))?.to_owned();
+    let host = about
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))?
+        .to_owned();
     let metadata = cargo_metadata::MetadataCommand::new()
         .manifest_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../Cargo.toml"))
-        .other_options(vec!["--offline".into(), "--locked".into(), "--filter-platform".into(), host])
+        .other_options(vec![
+            "--offline".into(),
+            "--locked".into(),
+            "--filter-platform".into(),
+            host,
+        ])
         .exec()
         .inspect_err(|error| println!("cargo metadata: {error}"))
         .ok()?;
     let mut found = BTreeMap::new();
-    for package in metadata.packages.iter().filter(|package| PACKAGES.contains(&package.name.as_str())) {
+    for package in metadata
+        .packages
+        .iter()
+        .filter(|package| PACKAGES.contains(&package.name.as_str()))
+    {
         let folder = package.manifest_path.parent()?.as_std_path().to_owned();
         found.insert(package.name.to_string(), folder);
     }
@@ -45,7 +71,10 @@ fn questions(sources: &BTreeMap<String, PathBuf>) -> Vec<Question> {
             let (file, asked) = line.split_once(" | ").unwrap();
             let (package, inside) = file.split_once('/').unwrap();
             let path = sources[package].join(inside);
-            assert!(path.is_file(), "{file} is not in the locked version of {package}");
+            assert!(
+                path.is_file(),
+                "{file} is not in the locked version of {package}"
+            );
             Question { file: path, asked }
         })
         .collect()
@@ -58,8 +87,16 @@ fn by_counting(files: &[(PathBuf, String)], question: &str) -> Vec<PathBuf> {
         .filter(|word| word.len() > 2)
         .map(str::to_lowercase)
         .collect();
-    let count = |text: &str| words.iter().map(|word| text.matches(word.as_str()).count()).sum::<usize>();
-    let mut counted: Vec<_> = files.iter().map(|(path, text)| (count(text), path)).collect();
+    let count = |text: &str| {
+        words
+            .iter()
+            .map(|word| text.matches(word.as_str()).count())
+            .sum::<usize>()
+    };
+    let mut counted: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (count(text), path))
+        .collect();
     counted.sort_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(other.1)));
     counted.into_iter().map(|(_, path)| path.clone()).collect()
 }
@@ -71,7 +108,10 @@ fn place(found: &[PathBuf], wanted: &Path) -> Option<usize> {
             files.push(path);
         }
     }
-    files.iter().position(|path| *path == wanted).map(|place| place + 1)
+    files
+        .iter()
+        .position(|path| *path == wanted)
+        .map(|place| place + 1)
 }
 
 #[test]
@@ -84,7 +124,13 @@ fn no_question_names_its_file() {
             (folder, "mod.rs") => folder.rsplit('/').next().unwrap(),
             (_, name) => name.strip_suffix(".rs").unwrap(),
         };
-        let plain = |text: &str| format!(" {} ", text.to_lowercase().replace(|one: char| !one.is_alphanumeric(), " "));
+        let plain = |text: &str| {
+            format!(
+                " {} ",
+                text.to_lowercase()
+                    .replace(|one: char| !one.is_alphanumeric(), " ")
+            )
+        };
         let (asked, stem) = (plain(asked), plain(stem));
         let plural = format!("{}s ", stem.trim_end());
         assert!(!asked.contains(&stem) && !asked.contains(&plural), "{line}");
@@ -95,33 +141,62 @@ fn no_question_names_its_file() {
 #[test]
 fn the_file_that_answers_is_among_the_first_three() {
     let Some(sources) = sources() else {
-        println!("skipped: the sources of the dependencies are not on this machine (vendored or fetched elsewhere)");
+        println!(
+            "skipped: the sources of the dependencies are not on this machine (vendored or fetched elsewhere)"
+        );
         return;
     };
     let home = tempfile::tempdir().unwrap();
-    let collection = Local::new(sources.values().cloned().collect(), home.path().join("index.db"));
+    let collection = Local::new(
+        sources.values().cloned().collect(),
+        home.path().join("index.db"),
+    );
     let questions = questions(&sources);
     let (update, notes) = collection.update().unwrap();
-    assert!(notes.is_empty() && update.indexed > 250, "{update:?} {notes:?}");
+    assert!(
+        notes.is_empty() && update.indexed > 250,
+        "{update:?} {notes:?}"
+    );
     let files: Vec<(PathBuf, String)> = sources
         .values()
         .flat_map(|folder| ignore_free_walk(folder))
-        .filter_map(|path| Some((path.clone(), std::fs::read_to_string(path).ok()?.to_lowercase())))
+        .filter_map(|path| {
+            Some((
+                path.clone(),
+                std::fs::read_to_string(path).ok()?.to_lowercase(),
+            ))
+        })
         .collect();
 
     let (mut right, mut first, mut counting) = (0, 0, 0);
     for Question { file, asked } in &questions {
-        let found: Vec<_> = collection.query(asked, 20).unwrap().passages.into_iter().map(|one| one.path).collect();
+        let found: Vec<_> = collection
+            .query(asked, 20)
+            .unwrap()
+            .passages
+            .into_iter()
+            .map(|one| one.path)
+            .collect();
         let at = place(&found, file);
         first += usize::from(at == Some(1));
         right += usize::from(at.is_some_and(|at| at <= 3));
         counting += usize::from(place(&by_counting(&files, asked), file).is_some_and(|at| at <= 3));
         if at.is_none_or(|at| at > 3) {
-            let shown: Vec<_> = found.iter().take(6).map(|path| path.display().to_string()).collect();
-            println!("missed ({at:?}): {asked}\n    {}\n    found {}", file.display(), shown.join("\n          "));
+            let shown: Vec<_> = found
+                .iter()
+                .take(6)
+                .map(|path| path.display().to_string())
+                .collect();
+            println!(
+                "missed ({at:?}): {asked}\n    {}\n    found {}",
+                file.display(),
+                shown.join("\n          ")
+            );
         }
     }
-    println!("among the first three: {right} of 50 ({first} first); by counting words: {counting} of 50");
+    println!(
+        "among the first three: {right} of 50 ({first} first); by counting words: {counting} of 50"
+    );
     assert!(right >= GOAL, "{right} of 50");
 }
 
@@ -132,7 +207,10 @@ fn ignore_free_walk(folder: &Path) -> Vec<PathBuf> {
         let path = entry.path();
         if path.is_dir() {
             found.extend(ignore_free_walk(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs" || ending == "md") {
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "rs" || ending == "md")
+        {
             found.push(path);
         }
     }

@@ -9,7 +9,9 @@ use haft_rag::{Remote, RemoteError};
 /// Answers one request with these bytes and gives back what was asked.
 fn serve(reply: Vec<u8>) -> (url::Url, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/v1/", listener.local_addr().unwrap()).parse().unwrap();
+    let url = format!("http://{}/v1/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
     let asked = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = Vec::new();
@@ -29,20 +31,41 @@ fn serve(reply: Vec<u8>) -> (url::Url, JoinHandle<String>) {
 }
 
 fn reply(status: &str, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).into_bytes()
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 #[tokio::test]
 async fn the_question_goes_with_the_key_and_the_answer_comes_with_its_sources() {
     let body = r#"{"choices":[{"message":{"role":"assistant","content":"By the river."}}],"citations":["a.md:1-3"]}"#;
     let (url, asked) = serve(reply("200 OK", body));
-    let told = Remote::new(url, "zoo".into(), Some("the-key".into())).unwrap().ask("Where?").await.unwrap();
-    assert_eq!((told.text.as_str(), told.sources), ("By the river.", vec!["a.md:1-3".to_owned()]));
+    let told = Remote::new(url, "zoo".into(), Some("the-key".into()))
+        .unwrap()
+        .ask("Where?")
+        .await
+        .unwrap();
+    assert_eq!(
+        (told.text.as_str(), told.sources),
+        ("By the river.", vec!["a.md:1-3".to_owned()])
+    );
     let asked = asked.join().unwrap();
-    assert!(asked.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.to_lowercase().contains("authorization: bearer the-key"), "{asked}");
     assert!(
-        asked.ends_with(r#"{"model":"zoo","messages":[{"role":"user","content":"Where?"}],"stream":false}"#),
+        asked.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
+        "{asked}"
+    );
+    assert!(
+        asked
+            .to_lowercase()
+            .contains("authorization: bearer the-key"),
+        "{asked}"
+    );
+    assert!(
+        asked.ends_with(
+            r#"{"model":"zoo","messages":[{"role":"user","content":"Where?"}],"stream":false}"#
+        ),
         "{asked}"
     );
 }
@@ -51,24 +74,62 @@ async fn the_question_goes_with_the_key_and_the_answer_comes_with_its_sources() 
 async fn what_is_no_answer_is_told_apart() {
     let failure = async |bytes: Vec<u8>| {
         let (url, asked) = serve(bytes);
-        let error = Remote::new(url, "m".into(), None).unwrap().ask("?").await.unwrap_err();
+        let error = Remote::new(url, "m".into(), None)
+            .unwrap()
+            .ask("?")
+            .await
+            .unwrap_err();
         asked.join().unwrap();
         error
     };
     let refused = failure(reply("401 Unauthorized", "no key")).await;
-    assert!(matches!(&refused, RemoteError::Refused { status: 401, said, .. } if said == "no key"), "{refused}");
-    assert!(matches!(failure(reply("200 OK", "<html>")).await, RemoteError::Strange { .. }));
-    assert!(matches!(failure(b"nonsense".to_vec()).await, RemoteError::Unreachable { .. }));
+    assert!(
+        matches!(&refused, RemoteError::Refused { status: 401, said, .. } if said == "no key"),
+        "{refused}"
+    );
+    assert!(matches!(
+        failure(reply("200 OK", "<html>")).await,
+        RemoteError::Strange { .. }
+    ));
+    assert!(matches!(
+        failure(b"nonsense".to_vec()).await,
+        RemoteError::Unreachable { .. }
+    ));
     // A redirect is not followed: the key would go with it.
-    let moved = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n".to_vec();
-    assert!(matches!(failure(moved).await, RemoteError::Refused { status: 302, .. }));
-    let endless = [reply("200 OK", "").split_last().unwrap().1, &vec![b'x'; 6 << 20][..]].concat();
-    let endless = String::from_utf8(endless).unwrap().replace("content-length: 0\r\n", "").into_bytes();
-    assert!(!matches!(failure(endless).await, RemoteError::Refused { .. }));
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let remote = Remote::new(format!("http://{nobody}/v1").parse().unwrap(), "m".into(), None).unwrap();
+    let moved = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"
+        .to_vec();
+    assert!(matches!(
+        failure(moved).await,
+        RemoteError::Refused { status: 302, .. }
+    ));
+    let endless = [
+        reply("200 OK", "").split_last().unwrap().1,
+        &vec![b'x'; 6 << 20][..],
+    ]
+    .concat();
+    let endless = String::from_utf8(endless)
+        .unwrap()
+        .replace("content-length: 0\r\n", "")
+        .into_bytes();
+    assert!(!matches!(
+        failure(endless).await,
+        RemoteError::Refused { .. }
+    ));
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let remote = Remote::new(
+        format!("http://{nobody}/v1").parse().unwrap(),
+        "m".into(),
+        None,
+    )
+    .unwrap();
     let error = remote.ask("?").await.unwrap_err().to_string();
-    assert!(error.contains(&nobody.to_string()) && error.contains("check `url`"), "{error}");
+    assert!(
+        error.contains(&nobody.to_string()) && error.contains("check `url`"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -76,10 +137,30 @@ async fn a_proxy_carries_the_question() {
     let body = r#"{"choices":[{"message":{"role":"assistant","content":"Here."}}]}"#;
     let (proxy, asked) = serve(reply("200 OK", body));
     let address = format!("{}:{}", proxy.host_str().unwrap(), proxy.port().unwrap());
-    let remote = || Remote::new("http://rag.example/v1".parse().unwrap(), "m".into(), None).unwrap();
-    assert_eq!(remote().through(&address, None).unwrap().ask("?").await.unwrap().text, "Here.");
+    let remote =
+        || Remote::new("http://rag.example/v1".parse().unwrap(), "m".into(), None).unwrap();
+    assert_eq!(
+        remote()
+            .through(&address, None)
+            .unwrap()
+            .ask("?")
+            .await
+            .unwrap()
+            .text,
+        "Here."
+    );
     let asked = asked.join().unwrap();
-    assert!(asked.starts_with("POST http://rag.example/v1/chat/completions HTTP/1.1\r\n"), "{asked}");
-    let excepted = remote().through(&address, Some("rag.example")).unwrap().ask("?").await;
-    assert!(matches!(excepted, Err(RemoteError::Unreachable { .. })), "the proxy is not asked: {excepted:?}");
+    assert!(
+        asked.starts_with("POST http://rag.example/v1/chat/completions HTTP/1.1\r\n"),
+        "{asked}"
+    );
+    let excepted = remote()
+        .through(&address, Some("rag.example"))
+        .unwrap()
+        .ask("?")
+        .await;
+    assert!(
+        matches!(excepted, Err(RemoteError::Unreachable { .. })),
+        "the proxy is not asked: {excepted:?}"
+    );
 }

@@ -1,5 +1,6 @@
-//! 32 processes write to the same 8 conversations at once. Before that, another one has the right to write to all of them: nobody else
-//! is let in, everybody is told who it is, and with its death it is over.
+//! 32 processes write to the same 8 conversations at once. Before that, another one has the right
+//! to write to all of them: nobody else is let in, everybody is told who it is, and with its death
+//! it is over.
 
 use crate::Outcome;
 use crate::kill::{Running, store, wait_until};
@@ -27,8 +28,9 @@ fn crowd(each: u64, seed: u64) -> Outcome {
         plan,
     };
     let told = refusals(&orders)?;
-    let mut workers =
-        (0..PROCESSES).map(|who| Running::start(&orders(who, Plan::Crowd))).collect::<Result<Vec<_>, _>>()?;
+    let mut workers = (0..PROCESSES)
+        .map(|who| Running::start(&orders(who, Plan::Crowd)))
+        .collect::<Result<Vec<_>, _>>()?;
     for worker in &mut workers {
         let status = worker.finish()?;
         if !status.success() {
@@ -38,14 +40,24 @@ fn crowd(each: u64, seed: u64) -> Outcome {
     for worker in workers {
         story.hear(&worker.said()?)?;
     }
-    println!("{told:>8} refusals that name the holder\n{:>8} acknowledgements", story.acknowledged);
+    println!(
+        "{told:>8} refusals that name the holder\n{:>8} acknowledgements",
+        story.acknowledged
+    );
     if story.acknowledged != PROCESSES * each {
-        return Err(format!("{} of {} appends were acknowledged", story.acknowledged, PROCESSES * each));
+        return Err(format!(
+            "{} of {} appends were acknowledged",
+            story.acknowledged,
+            PROCESSES * each
+        ));
     }
-    story.check(&path).map_err(|problem| format!("{problem}; kept in {}", folder.keep().display()))
+    story
+        .check(&path)
+        .map_err(|problem| format!("{problem}; kept in {}", folder.keep().display()))
 }
 
-/// One process has every conversation, others try to write; gives how often they were told who has it.
+/// One process has every conversation, others try to write; gives how often they were told who has
+/// it.
 fn refusals(orders: &impl Fn(u64, Plan) -> Orders) -> Result<usize, String> {
     let mut holder = [Running::start(&orders(0, Plan::Hold))?];
     wait_until(&mut holder, 1)?;
@@ -56,8 +68,12 @@ fn refusals(orders: &impl Fn(u64, Plan) -> Orders) -> Result<usize, String> {
     for intruder in (0..INTRUDERS).map(start).collect::<Result<Vec<_>, _>>()? {
         let said = intruder.said()?;
         told += said.lines().filter(|line| line.contains(&named)).count();
-        if said.lines().count() != CONVERSATIONS.len() || said.lines().any(|line| !line.contains(&named)) {
-            return Err(format!("{named:?} held everything, and somebody else was told {said:?}"));
+        if said.lines().count() != CONVERSATIONS.len()
+            || said.lines().any(|line| !line.contains(&named))
+        {
+            return Err(format!(
+                "{named:?} held everything, and somebody else was told {said:?}"
+            ));
         }
     }
     holder.kill()?;

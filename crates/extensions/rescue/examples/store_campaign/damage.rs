@@ -1,6 +1,8 @@
-//! Damaged files: whatever is done to a database, nothing panics, what is whole is salvaged, and nothing is made up.
+//! Damaged files: whatever is done to a database, nothing panics, what is whole is salvaged, and
+//! nothing is made up.
 //!
-//! Which pages a message stands on is found without any knowledge of the format: its words carry a mark in every part of it.
+//! Which pages a message stands on is found without any knowledge of the format: its words carry a
+//! mark in every part of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use haft_rescue::{CheckHealth, Patient, examine, salvage};
 use haft_store::{
-    ConversationScope, NewConversation, NewFork, Revision, SearchQuery, SqliteStore, Store, StoreError, damaged_copies,
+    ConversationScope, NewConversation, NewFork, Revision, SearchQuery, SqliteStore, Store,
+    StoreError, damaged_copies,
 };
 use haft_testkit::test::Random;
 use haft_types::Part;
@@ -66,28 +69,47 @@ impl Sound {
     fn make() -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let path = folder.path().join("conversations.db");
-        let store = SqliteStore::open(&path, &config(), clock()).map_err(|error| error.to_string())?;
+        let store =
+            SqliteStore::open(&path, &config(), clock()).map_err(|error| error.to_string())?;
         crate::block_on(fill(&store))?.map_err(|error| error.to_string())?;
         let killed = Image::read(&path)?;
         drop(store);
-        Ok(Self { closed: Image::read(&path)?, killed })
+        Ok(Self {
+            closed: Image::read(&path)?,
+            killed,
+        })
     }
 }
 
 async fn fill(store: &SqliteStore) -> Result<(), StoreError> {
     let mut number = 0;
     for name in ["a", "b", "c"] {
-        store.create(NewConversation::new(conversation(name), "p")).await?;
+        store
+            .create(NewConversation::new(conversation(name), "p"))
+            .await?;
         for _ in 0..25 {
             number += 1;
             store.append(&conversation(name), &message(number)).await?;
         }
     }
     let content = Some(vec![Part::text(words(3, 1))]);
-    store.update(&conversation("a"), id(3), Revision { content, ..Revision::default() }).await?;
-    store.fork(&conversation("a"), NewFork::new(conversation("fork"))).await?;
+    store
+        .update(
+            &conversation("a"),
+            id(3),
+            Revision {
+                content,
+                ..Revision::default()
+            },
+        )
+        .await?;
+    store
+        .fork(&conversation("a"), NewFork::new(conversation("fork")))
+        .await?;
     for number in 200..210 {
-        store.append(&conversation("fork"), &message(number)).await?;
+        store
+            .append(&conversation("fork"), &message(number))
+            .await?;
     }
     Ok(())
 }
@@ -98,22 +120,36 @@ impl Image {
         let log = std::fs::read(log_of(path)).unwrap_or_default();
         let mut pages: BTreeMap<(u32, u32), BTreeSet<(Which, usize)>> = BTreeMap::new();
         for (one, at) in marks(&database) {
-            pages.entry(one).or_default().insert((Which::Database, at / PAGE));
+            pages
+                .entry(one)
+                .or_default()
+                .insert((Which::Database, at / PAGE));
         }
         for (one, at) in marks(&log) {
-            pages.entry(one).or_default().insert((Which::Log, frame_of(at)));
+            pages
+                .entry(one)
+                .or_default()
+                .insert((Which::Log, frame_of(at)));
         }
         // 75 messages, ten of the fork, one revision.
         if pages.len() != 86 {
             return Err(format!("{} messages were found in the file", pages.len()));
         }
-        Ok(Self { database, log, pages })
+        Ok(Self {
+            database,
+            log,
+            pages,
+        })
     }
 }
 
 /// Every mark of a message, whose it is and where.
 fn marks(bytes: &[u8]) -> impl Iterator<Item = ((u32, u32), usize)> + '_ {
-    let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'[').map(|(at, _)| at);
+    let starts = bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'[')
+        .map(|(at, _)| at);
     starts.filter_map(|at| {
         let text = &bytes[at + 1..bytes.len().min(at + 20)];
         let text = str::from_utf8(&text[..text.iter().position(|byte| *byte == b' ')?]).ok()?;
@@ -135,12 +171,22 @@ fn log_of(path: &Path) -> PathBuf {
 
 fn case(sound: &Sound, seed: u64, tally: &mut BTreeMap<&'static str, u64>) -> Outcome {
     let mut random = Random::new(seed);
-    let (image, kind) = if random.below(3) == 0 { (&sound.killed, "killed") } else { (&sound.closed, "closed") };
+    let (image, kind) = if random.below(3) == 0 {
+        (&sound.killed, "killed")
+    } else {
+        (&sound.closed, "closed")
+    };
     let (mut database, mut log) = (image.database.clone(), image.log.clone());
     let mut hit = BTreeSet::new();
     let what = damage(&mut database, &mut log, &mut random, &mut hit);
     *tally.entry(what).or_default() += 1;
-    *tally.entry(if kind == "killed" { "with a log" } else { "without a log" }).or_default() += 1;
+    *tally
+        .entry(if kind == "killed" {
+            "with a log"
+        } else {
+            "without a log"
+        })
+        .or_default() += 1;
 
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("conversations.db");
@@ -148,13 +194,19 @@ fn case(sound: &Sound, seed: u64, tally: &mut BTreeMap<&'static str, u64>) -> Ou
     if !log.is_empty() {
         std::fs::write(log_of(&path), &log).map_err(|error| error.to_string())?;
     }
-    let whole: BTreeSet<(u32, u32)> =
-        image.pages.iter().filter(|(_, pages)| pages.is_disjoint(&hit)).map(|(one, _)| *one).collect();
+    let whole: BTreeSet<(u32, u32)> = image
+        .pages
+        .iter()
+        .filter(|(_, pages)| pages.is_disjoint(&hit))
+        .map(|(one, _)| *one)
+        .collect();
     let lost = image.pages.len() - whole.len();
     let log_hit = hit.iter().any(|(file, _)| *file == Which::Log);
     let certain = log_hit && shows_its_damage(&image.log, &log);
     if certain {
-        *tally.entry("cases with a log that shows its damage").or_default() += 1;
+        *tally
+            .entry("cases with a log that shows its damage")
+            .or_default() += 1;
     }
     if lost > 0 {
         *tally.entry("cases with a message hit").or_default() += 1;
@@ -167,7 +219,8 @@ fn case(sound: &Sound, seed: u64, tally: &mut BTreeMap<&'static str, u64>) -> Ou
         let [copy] = copies.as_slice() else {
             return Err(format!("{what} ({kind}): {} copies are kept", copies.len()));
         };
-        check_salvage(copy, &whole).map_err(|problem| format!("{what} ({kind}), the copy: {problem}"))?;
+        check_salvage(copy, &whole)
+            .map_err(|problem| format!("{what} ({kind}), the copy: {problem}"))?;
     }
     // The end of a log that was hit looks like a kill in the middle of a write.
     let expected = if certain {
@@ -180,18 +233,30 @@ fn case(sound: &Sound, seed: u64, tally: &mut BTreeMap<&'static str, u64>) -> Ou
     check_doctor(&path, expected).map_err(|problem| format!("{what} ({kind}): {problem}"))
 }
 
-/// Whether behind the first damaged frame of a log there is a whole end of a transaction, and behind that another whole frame: the
-/// damaged one was on the disk before those were written.
+/// Whether behind the first damaged frame of a log there is a whole end of a transaction, and
+/// behind that another whole frame: the damaged one was on the disk before those were written.
 fn shows_its_damage(before: &[u8], after: &[u8]) -> bool {
     const FRAME: usize = PAGE + 24;
-    let frames = |bytes: &[u8]| bytes.get(32..).unwrap_or_default().chunks_exact(FRAME).map(<[u8]>::to_vec).collect();
-    let (before_frames, after_frames): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (frames(before), frames(after));
+    let frames = |bytes: &[u8]| {
+        bytes
+            .get(32..)
+            .unwrap_or_default()
+            .chunks_exact(FRAME)
+            .map(<[u8]>::to_vec)
+            .collect()
+    };
+    let (before_frames, after_frames): (Vec<Vec<u8>>, Vec<Vec<u8>>) =
+        (frames(before), frames(after));
     let whole = |at: usize| after_frames.get(at) == before_frames.get(at);
     // Frames of an earlier use of the file do not count.
-    let current: Vec<usize> =
-        (0..before_frames.len()).filter(|at| before_frames[*at][8..16] == before[16..24]).collect();
-    let first =
-        if before.get(..32) == after.get(..32) { current.iter().copied().find(|at| !whole(*at)) } else { Some(0) };
+    let current: Vec<usize> = (0..before_frames.len())
+        .filter(|at| before_frames[*at][8..16] == before[16..24])
+        .collect();
+    let first = if before.get(..32) == after.get(..32) {
+        current.iter().copied().find(|at| !whole(*at))
+    } else {
+        Some(0)
+    };
     let Some(first) = first else { return false };
     let mut behind = current.into_iter().filter(|at| *at >= first && whole(*at));
     let ends = |at: usize| before_frames[at][4..8] != [0; 4];
@@ -215,11 +280,23 @@ fn damage(
     hit: &mut BTreeSet<(Which, usize)>,
 ) -> &'static str {
     let in_log = !log.is_empty() && random.below(2) == 0;
-    let (bytes, file) = if in_log { (log, Which::Log) } else { (database, Which::Database) };
+    let (bytes, file) = if in_log {
+        (log, Which::Log)
+    } else {
+        (database, Which::Database)
+    };
     let length = bytes.len();
     let mut note = |from: usize, to: usize| {
-        let place = |at: usize| if file == Which::Log { frame_of(at) } else { at / PAGE };
-        hit.extend((place(from)..=place(to.saturating_sub(1).max(from))).map(|place| (file, place)));
+        let place = |at: usize| {
+            if file == Which::Log {
+                frame_of(at)
+            } else {
+                at / PAGE
+            }
+        };
+        hit.extend(
+            (place(from)..=place(to.saturating_sub(1).max(from))).map(|place| (file, place)),
+        );
     };
     match random.below(7) {
         0 => {
@@ -285,7 +362,12 @@ const SECTORS: usize = 512;
 fn check_salvage(path: &Path, whole: &BTreeSet<(u32, u32)>) -> Outcome {
     let mut found = BTreeSet::new();
     let salvaged = salvage::<StoreError>(path, |one| {
-        found.extend(one.document.messages.iter().map(|message| (message.message_id, message.joined_text())));
+        found.extend(
+            one.document
+                .messages
+                .iter()
+                .map(|message| (message.message_id, message.joined_text())),
+        );
         Ok(())
     });
     salvaged.map_err(|error| format!("salvage: {error}"))?;
@@ -297,19 +379,24 @@ fn check_salvage(path: &Path, whole: &BTreeSet<(u32, u32)>) -> Outcome {
         }
         read.insert(said);
     }
-    // A revised message is given out in its newest revision, or in the one before where that is lost.
+    // A revised message is given out in its newest revision, or in the one before where that is
+    // lost.
     let given = |(number, revision): &(u32, u32)| {
         read.contains(&(*number, *revision)) || (*revision == 0 && read.contains(&(*number, 1)))
     };
     match whole.iter().find(|one| !given(one)) {
-        Some((number, revision)) => Err(format!("message {number}.{revision} is whole and was not salvaged")),
+        Some((number, revision)) => Err(format!(
+            "message {number}.{revision} is whole and was not salvaged"
+        )),
         None => Ok(()),
     }
 }
 
 /// Uses the store as if nothing had happened: errors are fine, anything else is not.
 fn use_everything(path: &Path) -> Outcome {
-    let Ok(store) = SqliteStore::open(path, &config(), clock()) else { return Ok(()) };
+    let Ok(store) = SqliteStore::open(path, &config(), clock()) else {
+        return Ok(());
+    };
     let used: Result<(), StoreError> = crate::block_on(async {
         let _ = store.list(ConversationScope::Everywhere).await;
         for name in ["a", "b", "c", "fork"] {
@@ -317,7 +404,13 @@ fn use_everything(path: &Path) -> Outcome {
             let _ = store.export(&conversation(name)).await;
             let _ = store.requests(&conversation(name)).await;
         }
-        let _ = store.search(SearchQuery { text: "快", scope: ConversationScope::Everywhere, limit: 3 }).await;
+        let _ = store
+            .search(SearchQuery {
+                text: "快",
+                scope: ConversationScope::Everywhere,
+                limit: 3,
+            })
+            .await;
         // A thread that died would say so here.
         match store.append(&conversation("a"), &message(9_999)).await {
             Err(StoreError::Closed) => Err(StoreError::Closed),
@@ -337,24 +430,31 @@ fn check_doctor(path: &Path, expected: Expected) -> Outcome {
         clock: clock(),
     };
     let checks = examine(&patient);
-    let damaged = checks.iter().any(|check| check.health == CheckHealth::Damaged);
+    let damaged = checks
+        .iter()
+        .any(|check| check.health == CheckHealth::Damaged);
     let readable = crate::block_on(async {
         let store = SqliteStore::open(path, &config(), clock()).ok()?;
         let mut there = BTreeSet::new();
         for name in ["a", "b", "c", "fork"] {
             let messages = store.messages(&conversation(name)).await.ok()?;
-            there.extend(messages.iter().filter_map(|message| texts::read(&message.joined_text())));
+            there.extend(
+                messages
+                    .iter()
+                    .filter_map(|message| texts::read(&message.joined_text())),
+            );
         }
         Some(there.len())
     })?;
-    // 75 messages, ten of the fork, the revision in one of them; and the one that was just appended.
+    // 75 messages, ten of the fork, the revision in one of them; and the one that was just
+    // appended.
     let all_there = readable.is_some_and(|count| count >= 86);
     match expected {
         Expected::Anything => Ok(()),
         _ if damaged => Ok(()),
         Expected::DamageOrAll if all_there => Ok(()),
-        Expected::Damage | Expected::DamageOrAll => {
-            Err(format!("{readable:?} of 86 can be read, and the doctor finds nothing: {checks:?}"))
-        }
+        Expected::Damage | Expected::DamageOrAll => Err(format!(
+            "{readable:?} of 86 can be read, and the doctor finds nothing: {checks:?}"
+        )),
     }
 }

@@ -35,10 +35,16 @@ pub(crate) fn run(count: u64, seed: u64) -> Vec<(u64, Outcome)> {
         });
         let failed = outcome.is_err();
         outcomes.push((first, outcome));
-        outcomes.extend(
-            (1..lives)
-                .map(|life| (first.wrapping_add(life), if failed { Err("see the first".into()) } else { Ok(()) })),
-        );
+        outcomes.extend((1..lives).map(|life| {
+            (
+                first.wrapping_add(life),
+                if failed {
+                    Err("see the first".into())
+                } else {
+                    Ok(())
+                },
+            )
+        }));
         at += lives;
     }
     println!("{kills:>8} processes killed\n{acknowledged:>8} acknowledgements");
@@ -52,7 +58,10 @@ pub(crate) fn store(names: &[&str]) -> Result<(tempfile::TempDir, PathBuf), Stri
     let store = SqliteStore::open(&path, &config(), clock()).map_err(|error| error.to_string())?;
     crate::block_on(async {
         for name in names {
-            store.create(NewConversation::new(conversation(name), "p")).await.map_err(|error| error.to_string())?;
+            store
+                .create(NewConversation::new(conversation(name), "p"))
+                .await
+                .map_err(|error| error.to_string())?;
         }
         Ok::<_, String>(())
     })??;
@@ -89,7 +98,11 @@ fn life(seed: u64, lives: u64) -> Result<(u64, u64), String> {
             story.hear(&worker.said()?)?;
         }
         if let Err(problem) = story.check(&path) {
-            return Err(format!("after kill {}: {problem}; kept in {}", life + 1, folder.keep().display()));
+            return Err(format!(
+                "after kill {}: {problem}; kept in {}",
+                life + 1,
+                folder.keep().display()
+            ));
         }
     }
     Ok((killed, story.acknowledged))
@@ -98,7 +111,12 @@ fn life(seed: u64, lives: u64) -> Result<(u64, u64), String> {
 /// Waits for so many acknowledgements of all of them together.
 pub(crate) fn wait_until(workers: &mut [Running], enough: usize) -> Result<(), String> {
     let begun = Instant::now();
-    while workers.iter().map(|worker| worker.acknowledged.load(Ordering::Relaxed)).sum::<usize>() < enough {
+    while workers
+        .iter()
+        .map(|worker| worker.acknowledged.load(Ordering::Relaxed))
+        .sum::<usize>()
+        < enough
+    {
         for worker in &mut *workers {
             if let Some(status) = worker.child.try_wait().map_err(|error| error.to_string())? {
                 return Err(format!("a worker ended by itself: {status}"));
@@ -127,10 +145,16 @@ impl Running {
     }
 
     pub(crate) fn start_program(command: &mut Command) -> Result<Self, String> {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let command = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let mut out = child.stdout.take().ok_or("the worker has no output")?;
-        let (acknowledged, said) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let (acknowledged, said) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(Mutex::new(Vec::new())),
+        );
         let listening = {
             let (acknowledged, said) = (Arc::clone(&acknowledged), Arc::clone(&said));
             thread::spawn(move || {
@@ -139,12 +163,22 @@ impl Running {
                     && count > 0
                 {
                     let heard = &buffer[..count];
-                    acknowledged.fetch_add(heard.split(|byte| *byte == b'=').count() - 1, Ordering::Relaxed);
-                    said.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(heard);
+                    acknowledged.fetch_add(
+                        heard.split(|byte| *byte == b'=').count() - 1,
+                        Ordering::Relaxed,
+                    );
+                    said.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .extend_from_slice(heard);
                 }
             })
         };
-        Ok(Self { child, acknowledged, said, listening })
+        Ok(Self {
+            child,
+            acknowledged,
+            said,
+            listening,
+        })
     }
 
     pub(crate) fn id(&self) -> u32 {

@@ -8,10 +8,14 @@
 //! | `damage` | files are damaged in many ways, then read, looked over and salvaged |
 //! | `crowd` | 32 processes write to the same 8 conversations, after one that had them all to itself |
 //!
-//! Exit code 0 when every case held, 1 when one did not, 2 on wrong usage. What must hold is in `story.rs`, from the view of somebody
-//! outside who wrote down what was acknowledged.
+//! Exit code 0 when every case held, 1 when one did not, 2 on wrong usage. What must hold is in
+//! `story.rs`, from the view of somebody outside who wrote down what was acknowledged.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints what it found")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints what it found"
+)]
 
 mod crowd;
 mod damage;
@@ -35,22 +39,44 @@ struct Campaign {
 }
 
 const CAMPAIGNS: [Campaign; 5] = [
-    Campaign { name: "kill", run: kill::run },
-    Campaign { name: "syscalls", run: syscalls::run },
-    Campaign { name: "power", run: power::run },
-    Campaign { name: "damage", run: damage::run },
-    Campaign { name: "crowd", run: crowd::run },
+    Campaign {
+        name: "kill",
+        run: kill::run,
+    },
+    Campaign {
+        name: "syscalls",
+        run: syscalls::run,
+    },
+    Campaign {
+        name: "power",
+        run: power::run,
+    },
+    Campaign {
+        name: "damage",
+        run: damage::run,
+    },
+    Campaign {
+        name: "crowd",
+        run: crowd::run,
+    },
 ];
 
 fn arguments(given: &[String]) -> Result<(&'static Campaign, u64, u64), String> {
     let names = || CAMPAIGNS.map(|campaign| campaign.name).join(", ");
-    let name = given.first().ok_or_else(|| format!("which campaign? There are {}", names()))?;
+    let name = given
+        .first()
+        .ok_or_else(|| format!("which campaign? There are {}", names()))?;
     let campaign = CAMPAIGNS.iter().find(|campaign| campaign.name == name);
-    let campaign = campaign.ok_or_else(|| format!("there is no campaign `{name}`; there are {}", names()))?;
+    let campaign =
+        campaign.ok_or_else(|| format!("there is no campaign `{name}`; there are {}", names()))?;
     let (mut count, mut seed) = (100, 1);
     for pair in given[1..].chunks(2) {
-        let [flag, value] = pair else { return Err(format!("`{}` needs a number", pair[0])) };
-        let number = value.parse().map_err(|_| format!("`{value}` is not a number"))?;
+        let [flag, value] = pair else {
+            return Err(format!("`{}` needs a number", pair[0]));
+        };
+        let number = value
+            .parse()
+            .map_err(|_| format!("`{value}` is not a number"))?;
         match flag.as_str() {
             "--count" => count = number,
             "--seed" => seed = number,
@@ -73,18 +99,30 @@ fn main() -> ExitCode {
         }
     };
     let outcomes = (campaign.run)(count, seed);
-    let failed = outcomes.iter().filter(|(_, outcome)| outcome.is_err()).count();
+    let failed = outcomes
+        .iter()
+        .filter(|(_, outcome)| outcome.is_err())
+        .count();
     for (seed, outcome) in &outcomes {
         if let Err(problem) = outcome {
-            println!("FAILED  {} --count 1 --seed {seed}: {problem}", campaign.name);
+            println!(
+                "FAILED  {} --count 1 --seed {seed}: {problem}",
+                campaign.name
+            );
         }
     }
-    println!("{} seed {seed}: {} passed, {failed} failed", campaign.name, outcomes.len() - failed);
+    println!(
+        "{} seed {seed}: {} passed, {failed} failed",
+        campaign.name,
+        outcomes.len() - failed
+    );
     ExitCode::from(u8::from(failed > 0))
 }
 
 /// Waits for a future: the campaigns themselves need no runtime.
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     Ok(runtime.map_err(|error| error.to_string())?.block_on(future))
 }

@@ -1,8 +1,10 @@
-//! Power cuts: from the recorded writes and syncs of a worker, disks are made as a cut at any moment can leave them.
+//! Power cuts: from the recorded writes and syncs of a worker, disks are made as a cut at any
+//! moment can leave them.
 //!
-//! What was written before a sync began is on the disk once the sync ended. Of what was written later, anything may be there: none,
-//! all, some, or torn at the borders of sectors. Names of a folder are made and removed in order, and are kept once it was synced. Memory
-//! that processes share (`-shm`) is gone.
+//! What was written before a sync began is on the disk once the sync ended. Of what was written
+//! later, anything may be there: none, all, some, or torn at the borders of sectors. Names of a
+//! folder are made and removed in order, and are kept once it was synced. Memory that processes
+//! share (`-shm`) is gone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -35,7 +37,10 @@ pub(crate) fn run(count: u64, seed: u64) -> Vec<(u64, Outcome)> {
                 writes += recording.disk.writes();
                 syncs += recording.disk.syncs();
                 for state in 0..states {
-                    outcomes.push((first, recording.cut(&mut Random::new(first.wrapping_add(state)))));
+                    outcomes.push((
+                        first,
+                        recording.cut(&mut Random::new(first.wrapping_add(state))),
+                    ));
                 }
             }
             Err(problem) => outcomes.push((first, Err(problem))),
@@ -64,13 +69,30 @@ impl Recording {
         let root = path.parent().ok_or("no folder")?.to_path_buf();
         let before = files(&root)?;
         let log = folder.path().join("log");
-        let calls =
-            "trace=openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink,unlinkat,rename,renameat,renameat2,mkdir";
-        let options = ["-f", "-qq", "-y", "-xx", "-s", "1000000", "-e", calls, "-o", &log.display().to_string()];
+        let calls = "trace=openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink,unlinkat,rename,renameat,renameat2,mkdir";
+        let options = [
+            "-f",
+            "-qq",
+            "-y",
+            "-xx",
+            "-s",
+            "1000000",
+            "-e",
+            calls,
+            "-o",
+            &log.display().to_string(),
+        ];
         let mut command = strace::command(&options)?;
         let deeds = 40 + (seed % 40) as u32;
-        let orders = Orders { path: path.clone(), seed, base: 1, deeds, plan: Plan::Everything };
-        let mut running = Running::start_program(command.args(orders.arguments()).stderr(Stdio::inherit()))?;
+        let orders = Orders {
+            path: path.clone(),
+            seed,
+            base: 1,
+            deeds,
+            plan: Plan::Everything,
+        };
+        let mut running =
+            Running::start_program(command.args(orders.arguments()).stderr(Stdio::inherit()))?;
         let status = running.finish()?;
         if !status.success() {
             return Err(format!("the worker failed: {status}"));
@@ -83,7 +105,14 @@ impl Recording {
         if told != heard {
             return Err("the log does not hold what the worker said".into());
         }
-        Ok(Self { before, root, disk, said, end: log.lines().count(), _folder: folder })
+        Ok(Self {
+            before,
+            root,
+            disk,
+            said,
+            end: log.lines().count(),
+            _folder: folder,
+        })
     }
 
     /// Makes the disk of one cut and looks at the store on it.
@@ -91,9 +120,12 @@ impl Recording {
         let at = random.below(self.end + 1);
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         for (path, content) in self.disk.after_a_cut(at, &self.before, random) {
-            let path = folder.path().join(path.strip_prefix(&self.root).map_err(|error| error.to_string())?);
-            let made =
-                std::fs::create_dir_all(path.parent().unwrap_or(&path)).and_then(|()| std::fs::write(&path, content));
+            let path = folder.path().join(
+                path.strip_prefix(&self.root)
+                    .map_err(|error| error.to_string())?,
+            );
+            let made = std::fs::create_dir_all(path.parent().unwrap_or(&path))
+                .and_then(|()| std::fs::write(&path, content));
             made.map_err(|error| error.to_string())?;
         }
         let mut story = Story::of(&CONVERSATIONS);
@@ -102,13 +134,20 @@ impl Recording {
         }
         // What was under way may have been announced a moment later than it was written.
         for (_, words) in self.said.iter().skip_while(|(when, _)| *when < at) {
-            let announced: String =
-                words.lines().filter(|line| line.starts_with('+')).fold(String::new(), |all, line| all + line + "\n");
+            let announced: String = words
+                .lines()
+                .filter(|line| line.starts_with('+'))
+                .fold(String::new(), |all, line| all + line + "\n");
             story.hear(&announced)?;
         }
         let checked = story.check(&folder.path().join("conversations.db"));
-        checked
-            .map_err(|problem| format!("cut at {at} of {}: {problem}; kept in {}", self.end, folder.keep().display()))
+        checked.map_err(|problem| {
+            format!(
+                "cut at {at} of {}: {problem}; kept in {}",
+                self.end,
+                folder.keep().display()
+            )
+        })
     }
 }
 
@@ -166,7 +205,11 @@ impl Disk {
 
     fn syncs(&self) -> usize {
         let folders = self.folder_syncs.values().map(Vec::len).sum::<usize>();
-        self.files.iter().map(|file| file.syncs.len()).sum::<usize>() + folders
+        self.files
+            .iter()
+            .map(|file| file.syncs.len())
+            .sum::<usize>()
+            + folders
     }
 
     /// Reads the calls, and what was said on stdout meanwhile.
@@ -187,26 +230,53 @@ impl Disk {
             let (begun, ended) = (call.begun, call.ended);
             match call.name.as_str() {
                 "write" if arguments.descriptor() == Some(1) => {
-                    said.push((begun, String::from_utf8_lossy(&arguments.bytes(1)).into_owned()));
+                    said.push((
+                        begun,
+                        String::from_utf8_lossy(&arguments.bytes(1)).into_owned(),
+                    ));
                 }
                 "write" | "pwrite64" => {
-                    let Some(file) = arguments.path_of(0).and_then(|path| names.get(&path)).copied() else { continue };
+                    let Some(file) = arguments
+                        .path_of(0)
+                        .and_then(|path| names.get(&path))
+                        .copied()
+                    else {
+                        continue;
+                    };
                     let (mut bytes, file) = (arguments.bytes(1), &mut disk.files[file]);
                     bytes.truncate(call.result as usize);
-                    let offset = if call.name == "write" { file.end } else { arguments.number(3)? };
+                    let offset = if call.name == "write" {
+                        file.end
+                    } else {
+                        arguments.number(3)?
+                    };
                     file.end = file.end.max(offset + bytes.len());
-                    file.changes.push((begun, ended, Change::Write { offset, bytes }));
+                    file.changes
+                        .push((begun, ended, Change::Write { offset, bytes }));
                 }
                 "ftruncate" => {
-                    let Some(file) = arguments.path_of(0).and_then(|path| names.get(&path)).copied() else { continue };
+                    let Some(file) = arguments
+                        .path_of(0)
+                        .and_then(|path| names.get(&path))
+                        .copied()
+                    else {
+                        continue;
+                    };
                     let length = arguments.number(1)?;
                     disk.files[file].end = length;
-                    disk.files[file].changes.push((begun, ended, Change::Cut { length }));
+                    disk.files[file]
+                        .changes
+                        .push((begun, ended, Change::Cut { length }));
                 }
                 "fsync" | "fdatasync" => match arguments.path_of(0) {
-                    Some(path) if names.contains_key(&path) => disk.files[names[&path]].syncs.push((begun, ended)),
+                    Some(path) if names.contains_key(&path) => {
+                        disk.files[names[&path]].syncs.push((begun, ended))
+                    }
                     Some(path) if path.starts_with(root) => {
-                        disk.folder_syncs.entry(path).or_default().push((begun, ended));
+                        disk.folder_syncs
+                            .entry(path)
+                            .or_default()
+                            .push((begun, ended));
                     }
                     Some(_) | None => {}
                 },
@@ -216,7 +286,8 @@ impl Disk {
                         let file = disk.files.len();
                         disk.files.push(File::default());
                         names.insert(path.clone(), file);
-                        disk.namings.push((begun, ended, Naming::Given { path, file }));
+                        disk.namings
+                            .push((begun, ended, Naming::Given { path, file }));
                     }
                 }
                 "unlink" | "unlinkat" => {
@@ -229,7 +300,8 @@ impl Disk {
                     let (from, to) = (arguments.path(0), arguments.path(1));
                     if let Some(file) = names.remove(&from) {
                         names.insert(to.clone(), file);
-                        disk.namings.push((begun, ended, Naming::Moved { from, to }));
+                        disk.namings
+                            .push((begun, ended, Naming::Moved { from, to }));
                     }
                 }
                 _ => {}
@@ -245,8 +317,12 @@ impl Disk {
         before: &BTreeMap<PathBuf, Vec<u8>>,
         random: &mut Random,
     ) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut names: BTreeMap<PathBuf, usize> =
-            before.keys().cloned().enumerate().map(|(file, path)| (path, file)).collect();
+        let mut names: BTreeMap<PathBuf, usize> = before
+            .keys()
+            .cloned()
+            .enumerate()
+            .map(|(file, path)| (path, file))
+            .collect();
         for naming in self.namings_after_a_cut(at, random) {
             match naming {
                 Naming::Given { path, file } => {
@@ -263,15 +339,20 @@ impl Disk {
             }
         }
         let originals: Vec<&Vec<u8>> = before.values().collect();
-        let kept = names.into_iter().filter(|(path, _)| !path.to_string_lossy().ends_with("-shm"));
+        let kept = names
+            .into_iter()
+            .filter(|(path, _)| !path.to_string_lossy().ends_with("-shm"));
         kept.map(|(path, file)| {
-            let content = originals.get(file).map_or_else(Vec::new, |content| (*content).clone());
+            let content = originals
+                .get(file)
+                .map_or_else(Vec::new, |content| (*content).clone());
             (path, self.files[file].after_a_cut(at, content, random))
         })
         .collect()
     }
 
-    /// Names of one folder are kept in order: all up to a sync of the folder, and some of those after it.
+    /// Names of one folder are kept in order: all up to a sync of the folder, and some of those
+    /// after it.
     fn namings_after_a_cut(&self, at: usize, random: &mut Random) -> Vec<&Naming> {
         let mut folders: BTreeMap<&Path, Vec<&(usize, usize, Naming)>> = BTreeMap::new();
         for naming in self.namings.iter().filter(|(begun, _, _)| *begun < at) {
@@ -280,9 +361,14 @@ impl Disk {
         let mut kept = Vec::new();
         for (folder, namings) in folders {
             let syncs = self.folder_syncs.get(folder).into_iter().flatten();
-            let synced = syncs.filter(|(_, ended)| *ended < at).map(|(begun, _)| *begun).max();
-            let durable =
-                namings.iter().take_while(|(_, ended, _)| synced.is_some_and(|synced| *ended < synced)).count();
+            let synced = syncs
+                .filter(|(_, ended)| *ended < at)
+                .map(|(begun, _)| *begun)
+                .max();
+            let durable = namings
+                .iter()
+                .take_while(|(_, ended, _)| synced.is_some_and(|synced| *ended < synced))
+                .count();
             let count = durable + random.below(namings.len() - durable + 1);
             kept.extend(namings[..count].iter().map(|(_, _, naming)| naming));
         }
@@ -302,7 +388,12 @@ impl Naming {
 
 impl File {
     fn after_a_cut(&self, at: usize, mut content: Vec<u8>, random: &mut Random) -> Vec<u8> {
-        let synced = self.syncs.iter().filter(|(_, ended)| *ended < at).map(|(begun, _)| *begun).max();
+        let synced = self
+            .syncs
+            .iter()
+            .filter(|(_, ended)| *ended < at)
+            .map(|(begun, _)| *begun)
+            .max();
         // How much of what is not synced came through: nothing, all, or anything between.
         let luck = [0, 100, random.below(101)][random.below(3)];
         for (begun, ended, change) in &self.changes {
@@ -335,10 +426,15 @@ impl Change {
 
     /// Some sectors of a write came through, and not the others.
     fn tear(&self, content: &mut Vec<u8>, random: &mut Random) {
-        let Self::Write { offset, bytes } = self else { return };
+        let Self::Write { offset, bytes } = self else {
+            return;
+        };
         for (index, sector) in bytes.chunks(SECTOR).enumerate() {
             if random.below(2) == 0 {
-                let part = Self::Write { offset: offset + index * SECTOR, bytes: sector.to_vec() };
+                let part = Self::Write {
+                    offset: offset + index * SECTOR,
+                    bytes: sector.to_vec(),
+                };
                 part.apply(content);
             }
         }
@@ -370,12 +466,15 @@ impl<'a> Arguments<'a> {
     }
 
     fn has(&self, word: &str) -> bool {
-        self.0.iter().any(|argument| argument.split('|').any(|part| part == word))
+        self.0
+            .iter()
+            .any(|argument| argument.split('|').any(|part| part == word))
     }
 
     fn number(&self, index: usize) -> Result<usize, String> {
         let text = self.0.get(index).copied().unwrap_or_default();
-        text.parse().map_err(|_| format!("strace shows `{text}` where a number should be"))
+        text.parse()
+            .map_err(|_| format!("strace shows `{text}` where a number should be"))
     }
 
     fn descriptor(&self) -> Option<u32> {
@@ -395,7 +494,10 @@ impl<'a> Arguments<'a> {
 
     fn bytes(&self, index: usize) -> Vec<u8> {
         let quoted = self.0.get(index).copied().unwrap_or_default();
-        quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map_or_else(Vec::new, unescape)
+        quoted
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'))
+            .map_or_else(Vec::new, unescape)
     }
 }
 

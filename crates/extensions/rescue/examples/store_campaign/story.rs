@@ -1,7 +1,8 @@
-//! What was announced and acknowledged, written down outside; and whether a store still tells the same.
+//! What was announced and acknowledged, written down outside; and whether a store still tells the
+//! same.
 //!
-//! What was acknowledged must be there, once. What was announced and not acknowledged may be there, whole, or not at all. Nothing
-//! else may be there.
+//! What was acknowledged must be there, once. What was announced and not acknowledged may be there,
+//! whole, or not at all. Nothing else may be there.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -27,7 +28,8 @@ struct Told {
 #[derive(Default)]
 struct Place {
     messages: BTreeMap<u32, Told>,
-    /// For a fork: what it was forked from, and how many messages it shared if that was acknowledged.
+    /// For a fork: what it was forked from, and how many messages it shared if that was
+    /// acknowledged.
     fork: Option<(String, Option<u64>)>,
     states: BTreeSet<u32>,
     state: Option<u32>,
@@ -44,15 +46,22 @@ pub(crate) struct Story {
 impl Story {
     /// A story that begins with these conversations, empty.
     pub(crate) fn of(conversations: &[&str]) -> Self {
-        let places = conversations.iter().map(|name| ((*name).to_owned(), Place::default())).collect();
-        Self { places, acknowledged: 0 }
+        let places = conversations
+            .iter()
+            .map(|name| ((*name).to_owned(), Place::default()))
+            .collect();
+        Self {
+            places,
+            acknowledged: 0,
+        }
     }
 
     /// Takes down what a worker said. Its last line may be cut: then it said nothing.
     pub(crate) fn hear(&mut self, said: &str) -> Result<(), String> {
         let whole = &said[..said.rfind('\n').map_or(0, |end| end + 1)];
         for line in whole.lines() {
-            self.hear_line(line).ok_or_else(|| format!("the worker said `{line}`"))?;
+            self.hear_line(line)
+                .ok_or_else(|| format!("the worker said `{line}`"))?;
         }
         Ok(())
     }
@@ -73,7 +82,10 @@ impl Story {
             "=f" => {
                 self.acknowledged += 1;
                 let fork = self.places.get_mut(*words.get(2)?)?;
-                fork.fork = Some(((*words.get(1)?).to_owned(), Some(words.get(3)?.parse().ok()?)));
+                fork.fork = Some((
+                    (*words.get(1)?).to_owned(),
+                    Some(words.get(3)?.parse().ok()?),
+                ));
             }
             deed => {
                 place(self)?;
@@ -104,31 +116,49 @@ impl Story {
 
     /// Opens the store and compares it with the story.
     pub(crate) fn check(&self, path: &Path) -> Result<(), String> {
-        let store = SqliteStore::open(path, &config(), clock()).map_err(|error| format!("opening: {error}"))?;
+        let store = SqliteStore::open(path, &config(), clock())
+            .map_err(|error| format!("opening: {error}"))?;
         crate::block_on(self.check_store(&store))??;
         drop(store);
         check_health(path)
     }
 
     async fn check_store(&self, store: &SqliteStore) -> Result<(), String> {
-        let listed = store.list(ConversationScope::Everywhere).await.map_err(|error| format!("listing: {error}"))?;
+        let listed = store
+            .list(ConversationScope::Everywhere)
+            .await
+            .map_err(|error| format!("listing: {error}"))?;
         let there: BTreeSet<String> = listed.iter().map(|one| one.id.to_string()).collect();
         if let Some(unknown) = there.iter().find(|name| !self.places.contains_key(*name)) {
             return Err(format!("conversation `{unknown}` came from nowhere"));
         }
         for (name, place) in &self.places {
-            let read = store.get(&conversation(name)).await.map_err(|error| format!("`{name}`: {error}"))?;
+            let read = store
+                .get(&conversation(name))
+                .await
+                .map_err(|error| format!("`{name}`: {error}"))?;
             match (read, &place.fork) {
                 (Some(read), _) => self.check_place(store, name, place, &read).await?,
                 // It may not be there if nobody was told that it is.
-                (None, Some((_, None))) if place.messages.values().all(|told| !told.acknowledged) => {}
+                (None, Some((_, None)))
+                    if place.messages.values().all(|told| !told.acknowledged) => {}
                 (None, _) => return Err(format!("conversation `{name}` is lost")),
             }
             // Nobody holds what a dead process held.
-            store.lock(&conversation(name)).await.map_err(|error| error.to_string())?;
+            store
+                .lock(&conversation(name))
+                .await
+                .map_err(|error| error.to_string())?;
         }
-        let query = SearchQuery { text: "快", scope: ConversationScope::Everywhere, limit: 5 };
-        store.search(query).await.map_err(|error| format!("searching: {error}"))?;
+        let query = SearchQuery {
+            text: "快",
+            scope: ConversationScope::Everywhere,
+            limit: 5,
+        };
+        store
+            .search(query)
+            .await
+            .map_err(|error| format!("searching: {error}"))?;
         Ok(())
     }
 
@@ -140,30 +170,54 @@ impl Story {
         read: &Conversation,
     ) -> Result<(), String> {
         let of = |problem: String| format!("conversation `{name}`: {problem}");
-        let messages = store.messages(&read.id).await.map_err(|error| of(error.to_string()))?;
+        let messages = store
+            .messages(&read.id)
+            .await
+            .map_err(|error| of(error.to_string()))?;
         if messages.len() as u64 != read.messages {
-            return Err(of(format!("it says it has {} messages and has {}", read.messages, messages.len())));
+            return Err(of(format!(
+                "it says it has {} messages and has {}",
+                read.messages,
+                messages.len()
+            )));
         }
         let shared = match &place.fork {
             None => 0,
             Some((from, acknowledged)) => {
-                let shared = read.metadata.get("forked_from").and_then(|from| from.get("messages")?.as_u64());
+                let shared = read
+                    .metadata
+                    .get("forked_from")
+                    .and_then(|from| from.get("messages")?.as_u64());
                 let shared = shared.ok_or_else(|| of("it does not say what it shares".into()))?;
                 if acknowledged.is_some_and(|told| told != shared) {
-                    return Err(of(format!("it was told to share {acknowledged:?} messages and shares {shared}")));
+                    return Err(of(format!(
+                        "it was told to share {acknowledged:?} messages and shares {shared}"
+                    )));
                 }
-                self.check_shared(store, from, &messages, shared).await.map_err(of)?;
+                self.check_shared(store, from, &messages, shared)
+                    .await
+                    .map_err(of)?;
                 shared
             }
         };
         check_own(place, messages.get(shared as usize..).unwrap_or_default()).map_err(of)?;
         check_state(store, place, read).await.map_err(of)?;
-        let requests = store.requests(&read.id).await.map_err(|error| of(error.to_string()))?;
+        let requests = store
+            .requests(&read.id)
+            .await
+            .map_err(|error| of(error.to_string()))?;
         if (requests.len() as u64) < place.requests {
-            return Err(of(format!("{} of {} logged requests are there", requests.len(), place.requests)));
+            return Err(of(format!(
+                "{} of {} logged requests are there",
+                requests.len(),
+                place.requests
+            )));
         }
         if let Some(last) = requests.last() {
-            let whole = store.request(&read.id, last.number).await.map_err(|error| of(error.to_string()))?;
+            let whole = store
+                .request(&read.id, last.number)
+                .await
+                .map_err(|error| of(error.to_string()))?;
             whole.ok_or_else(|| of(format!("request {} is lost", last.number)))?;
         }
         Ok(())
@@ -177,9 +231,18 @@ impl Story {
         messages: &[Message],
         shared: u64,
     ) -> Result<(), String> {
-        let original = store.messages(&conversation(from)).await.map_err(|error| error.to_string())?;
+        let original = store
+            .messages(&conversation(from))
+            .await
+            .map_err(|error| error.to_string())?;
         let shared = shared as usize;
-        let ids = |messages: &[Message]| messages.iter().take(shared).map(|one| one.message_id).collect::<Vec<_>>();
+        let ids = |messages: &[Message]| {
+            messages
+                .iter()
+                .take(shared)
+                .map(|one| one.message_id)
+                .collect::<Vec<_>>()
+        };
         if messages.len() < shared || ids(messages) != ids(&original) {
             return Err(format!("it does not begin as `{from}` does"));
         }
@@ -196,35 +259,58 @@ fn check_own(place: &Place, messages: &[Message]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for message in messages {
         let text = message.joined_text();
-        let (number, revision) =
-            texts::read(&text).ok_or_else(|| format!("message {} is not whole", message.message_id))?;
+        let (number, revision) = texts::read(&text)
+            .ok_or_else(|| format!("message {} is not whole", message.message_id))?;
         if texts::id(number) != message.message_id {
-            return Err(format!("message {} says that it is {number}", message.message_id));
+            return Err(format!(
+                "message {} says that it is {number}",
+                message.message_id
+            ));
         }
-        let told = place.messages.get(&number).ok_or_else(|| format!("message {number} came from nowhere"))?;
+        let told = place
+            .messages
+            .get(&number)
+            .ok_or_else(|| format!("message {number} came from nowhere"))?;
         if !seen.insert(number) {
             return Err(format!("message {number} is there twice"));
         }
         if !(told.revised..=told.announced).contains(&revision) {
             let (from, to) = (told.revised, told.announced);
-            return Err(format!("message {number} is in revision {revision}, and {from} to {to} were told"));
+            return Err(format!(
+                "message {number} is in revision {revision}, and {from} to {to} were told"
+            ));
         }
     }
-    match place.messages.iter().find(|(number, told)| told.acknowledged && !seen.contains(number)) {
+    match place
+        .messages
+        .iter()
+        .find(|(number, told)| told.acknowledged && !seen.contains(number))
+    {
         Some((number, _)) => Err(format!("message {number} was acknowledged and is lost")),
         None => Ok(()),
     }
 }
 
-async fn check_state(store: &SqliteStore, place: &Place, read: &Conversation) -> Result<(), String> {
-    let kept = store.state(&read.id, "state").await.map_err(|error| error.to_string())?;
-    let kept = kept.and_then(|value| value.as_u64()).and_then(|value| u32::try_from(value).ok());
+async fn check_state(
+    store: &SqliteStore,
+    place: &Place,
+    read: &Conversation,
+) -> Result<(), String> {
+    let kept = store
+        .state(&read.id, "state")
+        .await
+        .map_err(|error| error.to_string())?;
+    let kept = kept
+        .and_then(|value| value.as_u64())
+        .and_then(|value| u32::try_from(value).ok());
     match (place.state, kept) {
         // A fork begins with the state of what it was forked from.
         (None, _) => Ok(()),
         // Several tasks keep states at once, so the order of two of them is not told.
         (Some(_), Some(kept)) if place.states.contains(&kept) => Ok(()),
-        (Some(told), kept) => Err(format!("its state is {kept:?}, and {told} was acknowledged")),
+        (Some(told), kept) => Err(format!(
+            "its state is {kept:?}, and {told} was acknowledged"
+        )),
     }
 }
 
@@ -237,13 +323,18 @@ fn check_health(path: &Path) -> Result<(), String> {
         config: config(),
         clock: clock(),
     };
-    let ill = examine(&patient).into_iter().find(|check| match check.name {
-        // An unfinished backup is cleared away, and there may be none at all.
-        "files" | "backups" => check.health == CheckHealth::Damaged,
-        _ => check.health > CheckHealth::Skipped,
-    });
+    let ill = examine(&patient)
+        .into_iter()
+        .find(|check| match check.name {
+            // An unfinished backup is cleared away, and there may be none at all.
+            "files" | "backups" => check.health == CheckHealth::Damaged,
+            _ => check.health > CheckHealth::Skipped,
+        });
     match ill {
-        Some(check) => Err(format!("{}: {} {:?}", check.name, check.message, check.details)),
+        Some(check) => Err(format!(
+            "{}: {} {:?}",
+            check.name, check.message, check.details
+        )),
         None => Ok(()),
     }
 }

@@ -4,15 +4,20 @@ use std::process::{Command, Stdio};
 
 /// Whether strace can be used.
 pub(crate) fn is_there() -> bool {
-    let tried =
-        Command::new("strace").args(["-o", "/dev/null", "true"]).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    let tried = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     tried.is_ok_and(|status| status.success())
 }
 
 /// strace with these options, watching this program.
 pub(crate) fn command(options: &[&str]) -> Result<Command, String> {
     let mut command = Command::new("strace");
-    command.args(options).arg(std::env::current_exe().map_err(|error| error.to_string())?);
+    command
+        .args(options)
+        .arg(std::env::current_exe().map_err(|error| error.to_string())?);
     Ok(command)
 }
 
@@ -29,15 +34,20 @@ pub(crate) struct Call {
 
 /// Reads a log made with `-f`. A call that was under way when the log ends is left out.
 pub(crate) fn read(log: &str) -> Vec<Call> {
-    let mut unfinished: std::collections::HashMap<&str, (usize, String)> = std::collections::HashMap::new();
+    let mut unfinished: std::collections::HashMap<&str, (usize, String)> =
+        std::collections::HashMap::new();
     let mut calls = Vec::new();
     for (at, line) in log.lines().enumerate() {
-        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let Some((thread, rest)) = line.split_once(' ') else {
+            continue;
+        };
         let rest = rest.trim_start();
         if let Some(begin) = rest.strip_suffix("<unfinished ...>") {
             unfinished.insert(thread, (at, begin.trim_end().to_owned()));
         } else if rest.starts_with("<... ") {
-            let Some((_, end)) = rest.split_once(" resumed>") else { continue };
+            let Some((_, end)) = rest.split_once(" resumed>") else {
+                continue;
+            };
             if let Some((begun, begin)) = unfinished.remove(thread) {
                 calls.extend(call(&format!("{begin}{end}"), begun, at));
             }
@@ -55,5 +65,11 @@ fn call(text: &str, begun: usize, ended: usize) -> Option<Call> {
     let arguments = arguments.trim_end().strip_suffix(')')?;
     // After the number there may be a path or the name of an error.
     let result = result.split(['<', ' ']).next()?.parse().ok()?;
-    Some(Call { name: name.to_owned(), arguments: arguments.to_owned(), result, begun, ended })
+    Some(Call {
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        result,
+        begun,
+        ended,
+    })
 }

@@ -7,7 +7,12 @@ use uuid::Uuid;
 
 /// The message id with this number.
 pub(crate) fn id(number: u32) -> MessageId {
-    MessageId(Uuid::from_fields(number, 0, 0x4000, &[0x80, 0, 0, 0, 0, 0, 0, 0]))
+    MessageId(Uuid::from_fields(
+        number,
+        0,
+        0x4000,
+        &[0x80, 0, 0, 0, 0, 0, 0, 0],
+    ))
 }
 
 /// The words of a message in its revision; 0 is the message as it was stored.
@@ -20,7 +25,11 @@ pub(crate) fn words(number: u32, revision: u32) -> String {
 
 /// A message. Every seventh is a summary, as compaction makes them.
 pub(crate) fn message(number: u32) -> Message {
-    let role = if number.is_multiple_of(7) { Role::Summary } else { Role::User };
+    let role = if number.is_multiple_of(7) {
+        Role::Summary
+    } else {
+        Role::User
+    };
     Message::text(id(number), role, words(number, 0), time(number))
 }
 

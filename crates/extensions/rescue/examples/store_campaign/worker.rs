@@ -1,5 +1,5 @@
-//! The process that is killed. It works on a store with several tasks at once, and says on stdout what it is about to do (`+`) and
-//! what the store acknowledged (`=`), one short line each.
+//! The process that is killed. It works on a store with several tasks at once, and says on stdout
+//! what it is about to do (`+`) and what the store acknowledged (`=`), one short line each.
 //!
 //! ```text
 //! a CONVERSATION NUMBER            append
@@ -10,7 +10,8 @@
 //! b                                make a backup; acknowledged with its name
 //! ```
 //!
-//! Besides, `=h` when it holds what it was to hold, and `!` with what it was told when it was refused.
+//! Besides, `=h` when it holds what it was to hold, and `!` with what it was told when it was
+//! refused.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use haft_store::{
-    Backups, ConversationScope, NewFork, Revision, SearchQuery, SentRequest, SqliteStore, Store, StoreConfig,
-    StoreError,
+    Backups, ConversationScope, NewFork, Revision, SearchQuery, SentRequest, SqliteStore, Store,
+    StoreConfig, StoreError,
 };
 use haft_testkit::test::Random;
 use haft_types::{Api, Entry, Layer, Part, Request, Segment, TokenCounter, ToolSet};
@@ -58,7 +59,8 @@ pub(crate) enum Plan {
     Crowd,
     /// Takes the right to write to eight conversations and keeps it.
     Hold,
-    /// Tries to append to eight conversations while somebody else holds them, and says what it is told.
+    /// Tries to append to eight conversations while somebody else holds them, and says what it is
+    /// told.
     Intrude,
 }
 
@@ -75,14 +77,27 @@ impl Plan {
 impl Orders {
     /// The command line that gives these orders.
     pub(crate) fn arguments(&self) -> Vec<String> {
-        let plan = Plan::ALL.iter().find(|(_, plan)| *plan == self.plan).map_or("", |(name, _)| name);
+        let plan = Plan::ALL
+            .iter()
+            .find(|(_, plan)| *plan == self.plan)
+            .map_or("", |(name, _)| name);
         let path = self.path.display().to_string();
-        let numbers = [self.seed.to_string(), self.base.to_string(), self.deeds.to_string()];
-        [NAME.to_owned(), path].into_iter().chain(numbers).chain([plan.to_owned()]).collect()
+        let numbers = [
+            self.seed.to_string(),
+            self.base.to_string(),
+            self.deeds.to_string(),
+        ];
+        [NAME.to_owned(), path]
+            .into_iter()
+            .chain(numbers)
+            .chain([plan.to_owned()])
+            .collect()
     }
 
     fn read(given: &[String]) -> Option<Self> {
-        let [path, seed, base, deeds, plan] = given else { return None };
+        let [path, seed, base, deeds, plan] = given else {
+            return None;
+        };
         Some(Self {
             path: path.into(),
             seed: seed.parse().ok()?,
@@ -94,7 +109,9 @@ impl Orders {
 }
 
 pub(crate) fn run(given: &[String]) -> ExitCode {
-    let Some(orders) = Orders::read(given) else { return ExitCode::from(2) };
+    let Some(orders) = Orders::read(given) else {
+        return ExitCode::from(2);
+    };
     match crate::block_on(work(&orders)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
@@ -116,13 +133,19 @@ pub(crate) fn backups_of(path: &Path) -> Backups {
 
 /// As configured by default; but a busy machine must not decide a case.
 pub(crate) fn config() -> StoreConfig {
-    StoreConfig { lock_timeout_ms: 300_000, ..StoreConfig::default() }
+    StoreConfig {
+        lock_timeout_ms: 300_000,
+        ..StoreConfig::default()
+    }
 }
 
 /// Who comes to be refused does not wait for ten seconds.
 fn config_for(plan: Plan) -> StoreConfig {
     match plan {
-        Plan::Intrude => StoreConfig { lock_timeout_ms: 100, ..config() },
+        Plan::Intrude => StoreConfig {
+            lock_timeout_ms: 100,
+            ..config()
+        },
         Plan::Everything | Plan::OneAppend | Plan::Crowd | Plan::Hold => config(),
     }
 }
@@ -135,7 +158,11 @@ async fn work(orders: &Orders) -> Result<(), StoreError> {
         acknowledged: RefCell::default(),
         forks: RefCell::default(),
         deeds: AtomicU32::new(0),
-        most: if orders.deeds == 0 { u32::MAX } else { orders.deeds },
+        most: if orders.deeds == 0 {
+            u32::MAX
+        } else {
+            orders.deeds
+        },
     };
     match orders.plan {
         Plan::OneAppend => worker.append("c0").await,
@@ -143,7 +170,8 @@ async fn work(orders: &Orders) -> Result<(), StoreError> {
         Plan::Hold => worker.hold().await,
         Plan::Intrude => worker.intrude().await,
         Plan::Everything => {
-            let seeds = [0, 1, 2, 3].map(|task| Random::new(orders.seed.wrapping_mul(4).wrapping_add(task)));
+            let seeds = [0, 1, 2, 3]
+                .map(|task| Random::new(orders.seed.wrapping_mul(4).wrapping_add(task)));
             let [one, two, three, four] = seeds.map(|random| worker.everything(random));
             let all = tokio::join!(one, two, three, four);
             all.0.and(all.1).and(all.2).and(all.3)
@@ -166,7 +194,9 @@ struct Worker {
 fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     // Who listens may be gone; then there is nobody to tell.
-    let _ = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush());
+    let _ = out
+        .write_all(format!("{line}\n").as_bytes())
+        .and_then(|()| out.flush());
 }
 
 impl Worker {
@@ -190,7 +220,11 @@ impl Worker {
                 90..95 => self.log(&place).await?,
                 95..97 => self.back_up()?,
                 _ => {
-                    let query = SearchQuery { text: "快", scope: ConversationScope::Everywhere, limit: 3 };
+                    let query = SearchQuery {
+                        text: "快",
+                        scope: ConversationScope::Everywhere,
+                        limit: 3,
+                    };
                     self.store.search(query).await?;
                 }
             }
@@ -210,9 +244,13 @@ impl Worker {
     async fn append(&self, place: &str) -> Result<(), StoreError> {
         let number = self.number();
         tell(&format!("+a {place} {number}"));
-        self.store.append(&conversation(place), &message(number)).await?;
+        self.store
+            .append(&conversation(place), &message(number))
+            .await?;
         tell(&format!("=a {place} {number}"));
-        self.acknowledged.borrow_mut().push((place.to_owned(), number, 0));
+        self.acknowledged
+            .borrow_mut()
+            .push((place.to_owned(), number, 0));
         Ok(())
     }
 
@@ -225,11 +263,18 @@ impl Worker {
                 entry.clone()
             })
         };
-        let Some((place, number, revision)) = chosen else { return Ok(()) };
+        let Some((place, number, revision)) = chosen else {
+            return Ok(());
+        };
         tell(&format!("+u {place} {number} {revision}"));
         let content = Some(vec![Part::text(words(number, revision))]);
-        let change = Revision { content, ..Revision::default() };
-        self.store.update(&conversation(&place), id(number), change).await?;
+        let change = Revision {
+            content,
+            ..Revision::default()
+        };
+        self.store
+            .update(&conversation(&place), id(number), change)
+            .await?;
         tell(&format!("=u {place} {number} {revision}"));
         Ok(())
     }
@@ -237,7 +282,10 @@ impl Worker {
     async fn fork(&self, place: &str) -> Result<(), StoreError> {
         let name = format!("f{}", self.number());
         tell(&format!("+f {place} {name}"));
-        let forked = self.store.fork(&conversation(place), NewFork::new(conversation(&name))).await?;
+        let forked = self
+            .store
+            .fork(&conversation(place), NewFork::new(conversation(&name)))
+            .await?;
         tell(&format!("=f {place} {name} {}", forked.messages));
         self.forks.borrow_mut().push(name);
         Ok(())
@@ -246,7 +294,9 @@ impl Worker {
     async fn state(&self, place: &str) -> Result<(), StoreError> {
         let value = self.number();
         tell(&format!("+s {place} {value}"));
-        self.store.set_state(&conversation(place), "state", json!(value)).await?;
+        self.store
+            .set_state(&conversation(place), "state", json!(value))
+            .await?;
         tell(&format!("=s {place} {value}"));
         Ok(())
     }
@@ -254,7 +304,10 @@ impl Worker {
     async fn log(&self, place: &str) -> Result<(), StoreError> {
         let messages = self.store.messages(&conversation(place)).await?;
         tell(&format!("+r {place}"));
-        let number = self.store.log_request(&conversation(place), sent(messages)).await?;
+        let number = self
+            .store
+            .log_request(&conversation(place), sent(messages))
+            .await?;
         tell(&format!("=r {place} {number}"));
         Ok(())
     }

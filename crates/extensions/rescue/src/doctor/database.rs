@@ -16,26 +16,49 @@ const DATABASE: &str = "database";
 pub(super) fn check(patient: &Patient) -> Vec<Check> {
     let path = &patient.database;
     if !path.exists() {
-        return vec![Check::new(DATABASE, CheckHealth::Skipped, "there are no conversations yet")];
+        return vec![Check::new(
+            DATABASE,
+            CheckHealth::Skipped,
+            "there are no conversations yet",
+        )];
     }
-    let place = DatabaseFile { path: path.clone(), lock_timeout: patient.config.lock_timeout() };
+    let place = DatabaseFile {
+        path: path.clone(),
+        lock_timeout: patient.config.lock_timeout(),
+    };
     let mut checks = Vec::from_iter(log(path));
     let mut connection = match database::connect(&place) {
         Ok(connection) => connection,
         // Not even the first look is possible: that says nothing about what is there.
-        Err(error @ (StoreError::NewerFormat { .. } | StoreError::LockTimeout { .. } | StoreError::Io { .. })) => {
-            checks.push(Check::new(DATABASE, CheckHealth::Warning, error.to_string()));
+        Err(
+            error @ (StoreError::NewerFormat { .. }
+            | StoreError::LockTimeout { .. }
+            | StoreError::Io { .. }),
+        ) => {
+            checks.push(Check::new(
+                DATABASE,
+                CheckHealth::Warning,
+                error.to_string(),
+            ));
             return checks;
         }
         Err(error) => {
-            checks.push(Check::new(DATABASE, CheckHealth::Damaged, error.to_string()));
+            checks.push(Check::new(
+                DATABASE,
+                CheckHealth::Damaged,
+                error.to_string(),
+            ));
             return checks;
         }
     };
     for (name, check) in CHECKS {
         checks.push(check(&mut connection).unwrap_or_else(|failure| {
             let problem = place.explain(failure);
-            Check::new(name, CheckHealth::Damaged, format!("it cannot be looked at: {problem}"))
+            Check::new(
+                name,
+                CheckHealth::Damaged,
+                format!("it cannot be looked at: {problem}"),
+            )
         }));
     }
     let first = checks.iter_mut().find(|check| check.name == DATABASE);
@@ -60,27 +83,39 @@ fn log(database: &Path) -> Option<Check> {
         return None;
     }
     let message = "the newest messages were lost to damage; these copies of the log were kept";
-    let details = copies.iter().map(|copy| copy.display().to_string()).collect();
+    let details = copies
+        .iter()
+        .map(|copy| copy.display().to_string())
+        .collect();
     Some(Check::new(NAME, CheckHealth::Damaged, message).with_details(details))
 }
 
 type Checking = fn(&mut Connection) -> Result<Check, SqliteFailure>;
 
-const CHECKS: [(&str, Checking); 4] =
-    [(DATABASE, integrity), ("messages", messages), ("references", references), ("requests", requests)];
+const CHECKS: [(&str, Checking); 4] = [
+    (DATABASE, integrity),
+    ("messages", messages),
+    ("references", references),
+    ("requests", requests),
+];
 
-/// What SQLite itself says of pages, trees and foreign keys. Indexes that do not fit their tables are made anew.
+/// What SQLite itself says of pages, trees and foreign keys. Indexes that do not fit their tables
+/// are made anew.
 fn integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let found = integrity_check(connection)?;
     if found.is_empty() {
-        return Ok(foreign_keys(connection)?
-            .unwrap_or_else(|| Check::new(DATABASE, CheckHealth::Ok, "pages and trees are whole")));
+        return Ok(foreign_keys(connection)?.unwrap_or_else(|| {
+            Check::new(DATABASE, CheckHealth::Ok, "pages and trees are whole")
+        }));
     }
     if found.iter().all(|line| line.contains("index")) {
         connection.execute_batch("REINDEX")?;
         if integrity_check(connection)?.is_empty() {
-            let check =
-                Check::new(DATABASE, CheckHealth::Repaired, "indexes did not fit their tables and were made anew");
+            let check = Check::new(
+                DATABASE,
+                CheckHealth::Repaired,
+                "indexes did not fit their tables and were made anew",
+            );
             return Ok(check.with_details(found));
         }
     }
@@ -89,22 +124,36 @@ fn integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
 
 fn integrity_check(connection: &Connection) -> Result<Vec<String>, SqliteFailure> {
     let mut statement = connection.prepare("PRAGMA integrity_check(1000)")?;
-    let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let lines = statement
+        .query_map([], |row| row.get::<_, String>(0))?
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
 fn foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFailure> {
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
     let read = |row: &Row<'_>| {
-        let (table, key, parent): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (table, key, parent): (String, Option<i64>, String) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
         let key = key.map_or_else(String::new, |key| format!(" {key}"));
-        Ok(format!("row{key} of `{table}` refers to a row of `{parent}` that is not there"))
+        Ok(format!(
+            "row{key} of `{table}` refers to a row of `{parent}` that is not there"
+        ))
     };
-    let found = statement.query_map([], read)?.collect::<Result<Vec<String>, rusqlite::Error>>()?;
+    let found = statement
+        .query_map([], read)?
+        .collect::<Result<Vec<String>, rusqlite::Error>>()?;
     if found.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Check::new(DATABASE, CheckHealth::Damaged, "rows refer to rows that are not there").with_details(found)))
+    Ok(Some(
+        Check::new(
+            DATABASE,
+            CheckHealth::Damaged,
+            "rows refer to rows that are not there",
+        )
+        .with_details(found),
+    ))
 }
 
 /// Each message and revision: whether it can be read and is what was stored.
@@ -112,21 +161,36 @@ fn messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let ids = ids(connection)?;
     let mut found = Vec::new();
     let mut count = 0_u64;
-    for (table, what) in [("messages", "message"), ("revisions", "a revision of message")] {
-        let mut statement = connection.prepare(&format!("SELECT conversation, position, hash, body FROM {table}"))?;
+    for (table, what) in [
+        ("messages", "message"),
+        ("revisions", "a revision of message"),
+    ] {
+        let mut statement = connection.prepare(&format!(
+            "SELECT conversation, position, hash, body FROM {table}"
+        ))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             count += u64::from(table == "messages");
             let (conversation, position): (i64, i64) = (row.get(0)?, row.get(1)?);
             if let Some(problem) = problem_of(row)? {
-                found.push(format!("{what} {position} of {}: {problem}", name_of(&ids, conversation)));
+                found.push(format!(
+                    "{what} {position} of {}: {problem}",
+                    name_of(&ids, conversation)
+                ));
             }
         }
     }
     if found.is_empty() {
-        return Ok(Check::new("messages", CheckHealth::Ok, format!("{count} messages are what was stored")));
+        return Ok(Check::new(
+            "messages",
+            CheckHealth::Ok,
+            format!("{count} messages are what was stored"),
+        ));
     }
-    let message = format!("{} of {count} messages cannot be read as they were stored", found.len());
+    let message = format!(
+        "{} of {count} messages cannot be read as they were stored",
+        found.len()
+    );
     Ok(Check::new("messages", CheckHealth::Damaged, message).with_details(found))
 }
 
@@ -137,7 +201,9 @@ fn problem_of(row: &Row<'_>) -> Result<Option<String>, SqliteFailure> {
     };
     Ok(match serde_json::from_str::<Message>(body) {
         Err(error) => Some(error.to_string()),
-        Ok(message) if message.content_hash().0 != hash => Some("its content is not what was stored".to_owned()),
+        Ok(message) if message.content_hash().0 != hash => {
+            Some("its content is not what was stored".to_owned())
+        }
         Ok(_) => None,
     })
 }
@@ -149,7 +215,10 @@ fn ids(connection: &Connection) -> Result<HashMap<i64, String>, SqliteFailure> {
 }
 
 fn name_of(ids: &HashMap<i64, String>, key: i64) -> String {
-    ids.get(&key).map_or_else(|| format!("conversation number {key}"), |id| format!("conversation `{id}`"))
+    ids.get(&key).map_or_else(
+        || format!("conversation number {key}"),
+        |id| format!("conversation `{id}`"),
+    )
 }
 
 /// What conversations say of their messages, and namespaces of their conversations.
@@ -159,16 +228,29 @@ fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let without = "SELECT id FROM conversations
                    WHERE NOT EXISTS (SELECT 1 FROM lineage WHERE lineage.conversation = key AND source = key)";
     for id in texts(&transaction, without)? {
-        repaired.push(format!("conversation `{id}` did not name itself as the source of its messages"));
+        repaired.push(format!(
+            "conversation `{id}` did not name itself as the source of its messages"
+        ));
     }
     database::mend_lineage(&transaction)?;
 
     let mut missing = Vec::new();
-    for MessageCounts { id, said, count, last } in counted(&transaction)? {
+    for MessageCounts {
+        id,
+        said,
+        count,
+        last,
+    } in counted(&transaction)?
+    {
         if count != last || said > last {
-            missing.push(format!("conversation `{id}` has {count} of {} messages", said.max(last)));
+            missing.push(format!(
+                "conversation `{id}` has {count} of {} messages",
+                said.max(last)
+            ));
         } else if said < last {
-            repaired.push(format!("conversation `{id}` counted {said} messages and has {count}"));
+            repaired.push(format!(
+                "conversation `{id}` counted {said} messages and has {count}"
+            ));
         }
     }
     mend_counters(&transaction)?;
@@ -176,7 +258,9 @@ fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let dangling = "SELECT namespace FROM current_conversations
                     WHERE conversation NOT IN (SELECT key FROM conversations)";
     for namespace in texts(&transaction, dangling)? {
-        repaired.push(format!("the current conversation of `{namespace}` is not there"));
+        repaired.push(format!(
+            "the current conversation of `{namespace}` is not there"
+        ));
     }
     transaction
         .execute("DELETE FROM current_conversations WHERE conversation NOT IN (SELECT key FROM conversations)", [])?;
@@ -186,14 +270,19 @@ fn references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
         missing.extend(repaired);
         Check::new("references", CheckHealth::Damaged, "messages are missing").with_details(missing)
     } else if !repaired.is_empty() {
-        Check::new("references", CheckHealth::Repaired, "what could be counted again was counted again")
-            .with_details(repaired)
+        Check::new(
+            "references",
+            CheckHealth::Repaired,
+            "what could be counted again was counted again",
+        )
+        .with_details(repaired)
     } else {
         Check::new("references", CheckHealth::Ok, "no message is missing")
     })
 }
 
-/// Raises counters that are lower than what is there: the next message must not take the place of one.
+/// Raises counters that are lower than what is there: the next message must not take the place of
+/// one.
 fn mend_counters(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "UPDATE conversations SET messages = there.last
@@ -214,7 +303,9 @@ fn mend_counters(connection: &Connection) -> Result<(), SqliteFailure> {
 
 fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, SqliteFailure> {
     let mut statement = connection.prepare(sql)?;
-    Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    Ok(statement
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?)
 }
 
 /// The messages of a conversation, counted.
@@ -236,14 +327,23 @@ fn counted(connection: &Connection) -> Result<Vec<MessageCounts>, SqliteFailure>
          LEFT JOIN messages ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
          GROUP BY conversations.key ORDER BY conversations.key",
     )?;
-    let read =
-        |row: &Row<'_>| Ok(MessageCounts { id: row.get(0)?, said: row.get(1)?, count: row.get(2)?, last: row.get(3)? });
+    let read = |row: &Row<'_>| {
+        Ok(MessageCounts {
+            id: row.get(0)?,
+            said: row.get(1)?,
+            count: row.get(2)?,
+            last: row.get(3)?,
+        })
+    };
     Ok(statement.query_map([], read)?.collect::<Result<_, _>>()?)
 }
 
 /// Whether every logged request can be made whole again.
 fn requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
-    let ids = texts(connection, "SELECT id FROM conversations WHERE requests > 0 AND deleted_at IS NULL ORDER BY key")?;
+    let ids = texts(
+        connection,
+        "SELECT id FROM conversations WHERE requests > 0 AND deleted_at IS NULL ORDER BY key",
+    )?;
     let (mut found, mut count) = (Vec::new(), 0_u64);
     for id in ids {
         match database::requests(connection, &ConversationId::new(&id)) {
@@ -253,7 +353,11 @@ fn requests(connection: &mut Connection) -> Result<Check, SqliteFailure> {
         }
     }
     if found.is_empty() {
-        return Ok(Check::new("requests", CheckHealth::Ok, format!("{count} logged requests can be made whole")));
+        return Ok(Check::new(
+            "requests",
+            CheckHealth::Ok,
+            format!("{count} logged requests can be made whole"),
+        ));
     }
     let message = "some logged requests cannot be made whole; conversations are not affected";
     Ok(Check::new("requests", CheckHealth::Damaged, message).with_details(found))

@@ -10,7 +10,11 @@ use super::{Check, CheckHealth};
 /// Makes everything private that is ours, and removes what nobody needs.
 pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
     let Some(folder) = database.parent().filter(|folder| folder.exists()) else {
-        return vec![Check::new("files", CheckHealth::Skipped, "nothing is stored yet")];
+        return vec![Check::new(
+            "files",
+            CheckHealth::Skipped,
+            "nothing is stored yet",
+        )];
     };
     let (mut repaired, mut failed) = (Vec::new(), Vec::new());
     let mut note = |done: io::Result<Option<String>>, path: &Path| match done {
@@ -22,27 +26,49 @@ pub(super) fn check(database: &Path, backups: &Path) -> Vec<Check> {
         note(make_private(path), path);
     }
     let index = search_index(database);
-    let logs = [beside(database, "-wal"), beside(database, "-shm"), beside(&index, "-wal"), beside(&index, "-shm")];
+    let logs = [
+        beside(database, "-wal"),
+        beside(database, "-shm"),
+        beside(&index, "-wal"),
+        beside(&index, "-shm"),
+    ];
     for path in [database.to_path_buf(), index].iter().chain(&logs) {
         note(make_private(path), path);
     }
     match database::remove_leftovers(database, backups) {
         Ok(left) => {
-            let removed = |left: &PathBuf| format!("removed {}, which a killed process left", left.display());
+            let removed =
+                |left: &PathBuf| format!("removed {}, which a killed process left", left.display());
             repaired.extend(left.iter().map(removed));
         }
-        Err(error) => failed.push(format!("what killed processes left cannot be removed: {error}")),
+        Err(error) => failed.push(format!(
+            "what killed processes left cannot be removed: {error}"
+        )),
     }
     vec![if !failed.is_empty() {
-        Check::new("files", CheckHealth::Warning, "some files cannot be put in order").with_details(failed)
+        Check::new(
+            "files",
+            CheckHealth::Warning,
+            "some files cannot be put in order",
+        )
+        .with_details(failed)
     } else if !repaired.is_empty() {
         Check::new("files", CheckHealth::Repaired, "files were put in order").with_details(repaired)
     } else {
-        Check::new("files", CheckHealth::Ok, format!("{} is for its owner only", folder.display()))
+        Check::new(
+            "files",
+            CheckHealth::Ok,
+            format!("{} is for its owner only", folder.display()),
+        )
     }]
 }
 
 fn make_private(path: &Path) -> io::Result<Option<String>> {
-    let report = |before| format!("{} could be read by others ({before:03o}), which is over", path.display());
+    let report = |before| {
+        format!(
+            "{} could be read by others ({before:03o}), which is over",
+            path.display()
+        )
+    };
     Ok(haft_files::tighten(path)?.map(report))
 }

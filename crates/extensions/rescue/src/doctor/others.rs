@@ -17,10 +17,18 @@ pub(super) fn search_index(database: &Path) -> Check {
     const NAME: &str = "search index";
     let path = index_of(database);
     if !path.exists() {
-        return Check::new(NAME, CheckHealth::Skipped, "it is made with the first search");
+        return Check::new(
+            NAME,
+            CheckHealth::Skipped,
+            "it is made with the first search",
+        );
     }
     let Err(problem) = check_index(&path) else {
-        return Check::new(NAME, CheckHealth::Ok, format!("it is whole ({})", megabytes(&path)));
+        return Check::new(
+            NAME,
+            CheckHealth::Ok,
+            format!("it is whole ({})", megabytes(&path)),
+        );
     };
     match remove_search_index(database) {
         Ok(()) => Check::new(
@@ -28,7 +36,11 @@ pub(super) fn search_index(database: &Path) -> Check {
             CheckHealth::Repaired,
             format!("it was damaged ({problem}); the next search makes it anew"),
         ),
-        Err(error) => Check::new(NAME, CheckHealth::Warning, format!("{} cannot be removed: {error}", path.display())),
+        Err(error) => Check::new(
+            NAME,
+            CheckHealth::Warning,
+            format!("{} cannot be removed: {error}", path.display()),
+        ),
     }
 }
 
@@ -36,32 +48,53 @@ pub(super) fn search_index(database: &Path) -> Check {
 fn check_index(path: &Path) -> Result<(), rusqlite::Error> {
     let index = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     index.busy_timeout(Duration::from_secs(10))?;
-    index.execute("INSERT INTO entries (entries) VALUES ('integrity-check')", [])?;
-    index.query_row("SELECT message FROM progress", [], |row| row.get::<_, i64>(0))?;
+    index.execute(
+        "INSERT INTO entries (entries) VALUES ('integrity-check')",
+        [],
+    )?;
+    index.query_row("SELECT message FROM progress", [], |row| {
+        row.get::<_, i64>(0)
+    })?;
     Ok(())
 }
 
 /// Whether there is a backup to go back to.
 pub(super) fn backups(patient: &Patient) -> Check {
     const NAME: &str = "backups";
-    let backups = Backups::new(&patient.database, &patient.backups, &patient.config, Arc::clone(&patient.clock));
+    let backups = Backups::new(
+        &patient.database,
+        &patient.backups,
+        &patient.config,
+        Arc::clone(&patient.clock),
+    );
     let all = match backups.list() {
         Ok(all) => all,
         Err(error) => return Check::new(NAME, CheckHealth::Warning, error.to_string()),
     };
     // What a restore put aside may well be damaged: that is why it was replaced.
-    let (copies, replaced): (Vec<_>, Vec<_>) = all.into_iter().partition(|backup| !backup.was_replaced());
+    let (copies, replaced): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|backup| !backup.was_replaced());
     let Some(newest) = copies.last() else {
         let message = "there are none yet";
         return Check::new(
             NAME,
-            if patient.database.exists() { CheckHealth::Warning } else { CheckHealth::Skipped },
+            if patient.database.exists() {
+                CheckHealth::Warning
+            } else {
+                CheckHealth::Skipped
+            },
             message,
         );
     };
     let bad: Vec<String> = copies
         .iter()
-        .filter_map(|backup| Some(format!("{}: {}", backup.name, check_backup(&backup.path).err()?)))
+        .filter_map(|backup| {
+            Some(format!(
+                "{}: {}",
+                backup.name,
+                check_backup(&backup.path).err()?
+            ))
+        })
         .collect();
     let newest = newest.made_at.strftime("%Y-%m-%d %H:%M");
     if bad.is_empty() {
@@ -73,7 +106,10 @@ pub(super) fn backups(patient: &Patient) -> Check {
         return Check::new(
             NAME,
             CheckHealth::Ok,
-            format!("{} are whole, the newest of {newest} UTC{aside}", copies.len()),
+            format!(
+                "{} are whole, the newest of {newest} UTC{aside}",
+                copies.len()
+            ),
         );
     }
     let message = format!("{} of {} cannot be used", bad.len(), copies.len());
@@ -96,24 +132,36 @@ fn check_backup(path: &Path) -> Result<(), String> {
 
 /// The address of a file that nobody writes to.
 fn immutable(path: &Path) -> String {
-    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let path = path
+        .to_string_lossy()
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
     format!("file:{path}?immutable=1")
 }
 
 /// The contents of files behind undo.
 pub(super) fn versions(patient: &Patient) -> Check {
     const NAME: &str = "file versions";
-    let versions = SqliteVersions::at(&patient.versions, &patient.config, Arc::clone(&patient.clock));
+    let versions = SqliteVersions::at(
+        &patient.versions,
+        &patient.config,
+        Arc::clone(&patient.clock),
+    );
     if !versions.exists() {
         return Check::new(NAME, CheckHealth::Skipped, "no file was changed yet");
     }
     match unreadable(&patient.versions, &versions) {
-        Ok((count, bad)) if bad.is_empty() => {
-            Check::new(NAME, CheckHealth::Ok, format!("{count} contents are what was stored"))
-        }
+        Ok((count, bad)) if bad.is_empty() => Check::new(
+            NAME,
+            CheckHealth::Ok,
+            format!("{count} contents are what was stored"),
+        ),
         Ok((count, bad)) => {
-            let message =
-                format!("{} of {count} contents cannot be read; calls that need them cannot be undone", bad.len());
+            let message = format!(
+                "{} of {count} contents cannot be read; calls that need them cannot be undone",
+                bad.len()
+            );
             Check::new(NAME, CheckHealth::Damaged, message).with_details(bad)
         }
         Err(error) => {
@@ -123,7 +171,10 @@ pub(super) fn versions(patient: &Patient) -> Check {
     }
 }
 
-fn unreadable(folder: &Path, versions: &SqliteVersions) -> Result<(usize, Vec<String>), Box<dyn std::error::Error>> {
+fn unreadable(
+    folder: &Path,
+    versions: &SqliteVersions,
+) -> Result<(usize, Vec<String>), Box<dyn std::error::Error>> {
     let path = folder.join("versions.db");
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -131,7 +182,9 @@ fn unreadable(folder: &Path, versions: &SqliteVersions) -> Result<(usize, Vec<St
         return Err(found.into());
     }
     let mut statement = connection.prepare("SELECT hash FROM contents")?;
-    let hashes = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<[u8; 16]>, _>>()?;
+    let hashes = statement
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<Vec<[u8; 16]>, _>>()?;
     let mut bad = Vec::new();
     for hash in &hashes {
         match versions.content(ContentHash(*hash)) {

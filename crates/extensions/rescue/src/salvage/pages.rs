@@ -1,4 +1,5 @@
-//! The pages of a database file with its write-ahead log, each by itself. The format is that of sqlite.org/fileformat2.html.
+//! The pages of a database file with its write-ahead log, each by itself. The format is that of
+//! sqlite.org/fileformat2.html.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,7 +22,8 @@ pub(super) enum PageLocation {
 pub(super) enum PageVersion {
     /// The newest committed one, which is what SQLite reads.
     Committed,
-    /// The last one in the log. Behind a damaged frame nothing counts as committed, and yet it may be whole.
+    /// The last one in the log. Behind a damaged frame nothing counts as committed, and yet it may
+    /// be whole.
     Last,
     /// The one in the database file.
     Filed,
@@ -58,7 +60,11 @@ impl Pages {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let (size, reserved) = if read == 100 { page_size(&header) } else { (USUAL_PAGE, 0) };
+        let (size, reserved) = if read == 100 {
+            page_size(&header)
+        } else {
+            (USUAL_PAGE, 0)
+        };
         let count = u32::try_from(database.metadata()?.len() / u64::from(size)).unwrap_or(u32::MAX);
         let mut pages = Self {
             database,
@@ -86,7 +92,9 @@ impl Pages {
             PageVersion::Last => self.last.get(&number),
             PageVersion::Filed => None,
         };
-        in_log.map_or(PageLocation::Database(number), |offset| PageLocation::Log(*offset))
+        in_log.map_or(PageLocation::Database(number), |offset| {
+            PageLocation::Log(*offset)
+        })
     }
 
     fn newest(&self, number: u32) -> PageLocation {
@@ -95,13 +103,27 @@ impl Pages {
 
     /// Every version of every page: the newest ones first.
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, PageLocation)> + '_ {
-        let beyond = self.newest.keys().copied().filter(|number| *number > self.count);
+        let beyond = self
+            .newest
+            .keys()
+            .copied()
+            .filter(|number| *number > self.count);
         let numbers = (1..=self.count).chain(beyond);
         let newest = numbers.map(|number| (number, self.newest(number)));
-        let hidden = self.newest.keys().copied().filter(|number| *number <= self.count);
+        let hidden = self
+            .newest
+            .keys()
+            .copied()
+            .filter(|number| *number <= self.count);
         let hidden = hidden.map(|number| (number, PageLocation::Database(number)));
-        let older = self.frames.iter().rev().map(|(number, offset)| (*number, PageLocation::Log(*offset)));
-        newest.chain(hidden).chain(older.filter(|(number, place)| self.newest(*number) != *place))
+        let older = self
+            .frames
+            .iter()
+            .rev()
+            .map(|(number, offset)| (*number, PageLocation::Log(*offset)));
+        newest
+            .chain(hidden)
+            .chain(older.filter(|(number, place)| self.newest(*number) != *place))
     }
 
     /// The content of a page; none if the file ends before it.
@@ -109,15 +131,18 @@ impl Pages {
         let mut page = vec![0; self.size as usize];
         let read = match (place, &self.log) {
             (PageLocation::Database(0), _) | (PageLocation::Log(_), None) => return Ok(None),
-            (PageLocation::Database(number), _) => {
-                read_up_to(&self.database, &mut page, u64::from(number - 1) * u64::from(self.size))?
-            }
+            (PageLocation::Database(number), _) => read_up_to(
+                &self.database,
+                &mut page,
+                u64::from(number - 1) * u64::from(self.size),
+            )?,
             (PageLocation::Log(offset), Some(log)) => read_up_to(log, &mut page, offset)?,
         };
         Ok((read == page.len()).then_some(page))
     }
 
-    /// Finds the frames of the log: those of committed transactions are the newest versions, the others are still pages.
+    /// Finds the frames of the log: those of committed transactions are the newest versions, the
+    /// others are still pages.
     fn read_log(&mut self) -> io::Result<()> {
         let Some(file) = &self.log else { return Ok(()) };
         let mut pending = Vec::new();
@@ -142,6 +167,13 @@ fn page_size(header: &[u8; 100]) -> (u32, u32) {
         size => size,
     };
     let reserved = u32::from(header[20]);
-    let sound = header.starts_with(b"SQLite format 3\0") && size.is_power_of_two() && size >= 512 && reserved <= 32;
-    if sound { (size, reserved) } else { (USUAL_PAGE, 0) }
+    let sound = header.starts_with(b"SQLite format 3\0")
+        && size.is_power_of_two()
+        && size >= 512
+        && reserved <= 32;
+    if sound {
+        (size, reserved)
+    } else {
+        (USUAL_PAGE, 0)
+    }
 }

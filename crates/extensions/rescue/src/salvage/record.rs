@@ -1,4 +1,5 @@
-//! Cells of a page and the values in them. Nothing here trusts what it reads: a cell that makes no sense is no cell.
+//! Cells of a page and the values in them. Nothing here trusts what it reads: a cell that makes no
+//! sense is no cell.
 
 use std::io;
 
@@ -37,18 +38,35 @@ pub(super) struct RecordCell {
 pub(super) fn cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> {
     // The first page begins with the header of the file.
     let start = if number == 1 { 100 } else { 0 };
-    let Some(&kind) = page.get(start) else { return Vec::new() };
+    let Some(&kind) = page.get(start) else {
+        return Vec::new();
+    };
     let header = match kind {
         TABLE_LEAF | INDEX_LEAF => 8,
         INDEX_INNER => 12,
         _ => return Vec::new(),
     };
-    let Some(count) = page.get(start + 3..start + 5).map(|two| usize::from(u16::from_be_bytes([two[0], two[1]])))
+    let Some(count) = page
+        .get(start + 3..start + 5)
+        .map(|two| usize::from(u16::from_be_bytes([two[0], two[1]])))
     else {
         return Vec::new();
     };
-    let pointers = page.get(start + header..).unwrap_or_default().chunks_exact(2).take(count);
-    pointers.filter_map(|two| cell(page, usize::from(u16::from_be_bytes([two[0], two[1]])), kind, usable)).collect()
+    let pointers = page
+        .get(start + header..)
+        .unwrap_or_default()
+        .chunks_exact(2)
+        .take(count);
+    pointers
+        .filter_map(|two| {
+            cell(
+                page,
+                usize::from(u16::from_be_bytes([two[0], two[1]])),
+                kind,
+                usable,
+            )
+        })
+        .collect()
 }
 
 fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<RecordCell> {
@@ -67,12 +85,21 @@ fn cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<RecordCel
         return None;
     }
     let local = local_length(usize::try_from(length).ok()?, kind, usable);
-    (at + local <= usable.min(page.len())).then_some(RecordCell { key, at, length, local })
+    (at + local <= usable.min(page.len())).then_some(RecordCell {
+        key,
+        at,
+        length,
+        local,
+    })
 }
 
 /// How much of a row of this length lies in its page; the rest is in overflow pages.
 fn local_length(length: usize, kind: u8, usable: usize) -> usize {
-    let most = if kind == TABLE_LEAF { usable - 35 } else { (usable - 12) * 64 / 255 - 23 };
+    let most = if kind == TABLE_LEAF {
+        usable - 35
+    } else {
+        (usable - 12) * 64 / 255 - 23
+    };
     if length <= most {
         return length;
     }
@@ -88,7 +115,8 @@ impl RecordCell {
     }
 }
 
-/// All bytes of a row, with those in overflow pages of this version; none if one of these is not there.
+/// All bytes of a row, with those in overflow pages of this version; none if one of these is not
+/// there.
 pub(super) fn payload(
     pages: &Pages,
     page: &[u8],
@@ -100,12 +128,18 @@ pub(super) fn payload(
     if cell.local == length {
         return Ok(Some(bytes));
     }
-    let mut next = page.get(cell.at + cell.local..cell.at + cell.local + 4).map(page_number);
+    let mut next = page
+        .get(cell.at + cell.local..cell.at + cell.local + 4)
+        .map(page_number);
     let each = pages.usable() - 4;
     // A chain that goes in a circle is longer than the row.
     for _ in 0..=length / each {
-        let Some(number) = next.filter(|number| *number != 0) else { return Ok(None) };
-        let Some(overflow) = pages.read(pages.find(number, version))? else { return Ok(None) };
+        let Some(number) = next.filter(|number| *number != 0) else {
+            return Ok(None);
+        };
+        let Some(overflow) = pages.read(pages.find(number, version))? else {
+            return Ok(None);
+        };
         let wanted = (length - bytes.len()).min(each);
         bytes.extend_from_slice(&overflow[4..4 + wanted]);
         if bytes.len() == length {
@@ -123,7 +157,9 @@ fn page_number(bytes: &[u8]) -> u32 {
 /// The values of a row; none if its bytes are not one.
 pub(super) fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
     let (header, mut at) = varint(bytes)?;
-    let header = usize::try_from(header).ok().filter(|header| *header <= bytes.len())?;
+    let header = usize::try_from(header)
+        .ok()
+        .filter(|header| *header <= bytes.len())?;
     let mut body = header;
     let mut values = Vec::new();
     while at < header {
@@ -156,7 +192,9 @@ pub(super) fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { -1 } else { 0 };
-    bytes.iter().fold(start, |number, byte| number << 8 | i64::from(*byte))
+    bytes
+        .iter()
+        .fold(start, |number, byte| number << 8 | i64::from(*byte))
 }
 
 /// A number of one to nine bytes, and how many they are.
@@ -184,18 +222,33 @@ mod tests {
         assert_eq!(varint(&[0x81, 0x00]), Some((128, 2)));
         assert_eq!(varint(&[0xff; 9]), Some((u64::MAX, 9)));
         assert_eq!(varint(&[0x80]), None);
-        assert_eq!((integer(&[0xff]), integer(&[0x01, 0x00]), integer(&[])), (-1, 256, 0));
+        assert_eq!(
+            (integer(&[0xff]), integer(&[0x01, 0x00]), integer(&[])),
+            (-1, 256, 0)
+        );
     }
 
     #[test]
     fn a_row_is_read_and_nonsense_is_not() {
         // Header of 5 bytes: null, one, one byte, text of 2.
         let row = [5, 0, 9, 1, 17, 42, b'h', b'i'];
-        assert_eq!(values(&row).unwrap(), [Value::Null, Value::Integer(1), Value::Integer(42), Value::Text("hi")]);
+        assert_eq!(
+            values(&row).unwrap(),
+            [
+                Value::Null,
+                Value::Integer(1),
+                Value::Integer(42),
+                Value::Text("hi")
+            ]
+        );
         for cut in 0..row.len() {
             assert_eq!(values(&row[..cut]), None, "cut to {cut}");
         }
-        assert_eq!(values(&[5, 0, 9, 1, 17, 42, 0xff, 0xfe]), None, "text that is none");
+        assert_eq!(
+            values(&[5, 0, 9, 1, 17, 42, 0xff, 0xfe]),
+            None,
+            "text that is none"
+        );
     }
 
     #[test]
@@ -205,7 +258,9 @@ mod tests {
             for _ in 0..3_000 {
                 let page: Vec<u8> = (0..512)
                     .map(|_| {
-                        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                        random = random
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1_442_695_040_888_963_407);
                         (random >> 56) as u8
                     })
                     .collect();

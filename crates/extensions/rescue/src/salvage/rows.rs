@@ -66,21 +66,41 @@ pub(super) fn find(pages: &Pages) -> io::Result<SalvagedRows> {
     let mut found = SalvagedRows::default();
     let mut revisions = HashSet::new();
     for (number, place) in pages.all() {
-        let Some(page) = pages.read(place)? else { continue };
+        let Some(page) = pages.read(place)? else {
+            continue;
+        };
         for cell in record::cells(&page, number, pages.usable()) {
-            let versions = if cell.is_local() { &PageVersion::ALL[..1] } else { &PageVersion::ALL[..] };
+            let versions = if cell.is_local() {
+                &PageVersion::ALL[..1]
+            } else {
+                &PageVersion::ALL[..]
+            };
             for overflow in versions {
-                let Some(bytes) = record::payload(pages, &page, cell, *overflow)? else { continue };
-                let Some(values) = record::values(&bytes) else { continue };
-                let at = SalvagedMessage { place, cell, overflow: *overflow };
+                let Some(bytes) = record::payload(pages, &page, cell, *overflow)? else {
+                    continue;
+                };
+                let Some(values) = record::values(&bytes) else {
+                    continue;
+                };
+                let at = SalvagedMessage {
+                    place,
+                    cell,
+                    overflow: *overflow,
+                };
                 if found.take(&values, at, &mut revisions) == RowFate::Yes {
                     break;
                 }
             }
         }
     }
-    found.revisions.values_mut().for_each(|revisions| revisions.sort_by_key(|revision| revision.key));
-    found.lineage.values_mut().for_each(|sources| sources.sort_by_key(|source| source.step));
+    found
+        .revisions
+        .values_mut()
+        .for_each(|revisions| revisions.sort_by_key(|revision| revision.key));
+    found
+        .lineage
+        .values_mut()
+        .for_each(|sources| sources.sort_by_key(|source| source.step));
     Ok(found)
 }
 
@@ -93,9 +113,16 @@ enum RowFate {
 
 impl SalvagedRows {
     /// Takes a row down if it is one of ours and whole.
-    fn take(&mut self, values: &[Value<'_>], at: SalvagedMessage, revisions: &mut HashSet<i64>) -> RowFate {
+    fn take(
+        &mut self,
+        values: &[Value<'_>],
+        at: SalvagedMessage,
+        revisions: &mut HashSet<i64>,
+    ) -> RowFate {
         let Some(key) = at.cell.key else {
-            let Some((conversation, source)) = as_source(values) else { return RowFate::No };
+            let Some((conversation, source)) = as_source(values) else {
+                return RowFate::No;
+            };
             let sources = self.lineage.entry(conversation).or_default();
             if !sources.contains(&source) {
                 sources.push(source);
@@ -104,10 +131,17 @@ impl SalvagedRows {
         };
         if let Some((conversation, position)) = as_message(values) {
             // The newest version of a page comes first; a message is the same in all of them.
-            self.messages.entry(conversation).or_default().entry(position).or_insert(at);
+            self.messages
+                .entry(conversation)
+                .or_default()
+                .entry(position)
+                .or_insert(at);
         } else if let Some((conversation, position)) = as_revision(values) {
             if revisions.insert(key) {
-                self.revisions.entry(conversation).or_default().push(Versioned { key, position, at });
+                self.revisions
+                    .entry(conversation)
+                    .or_default()
+                    .push(Versioned { key, position, at });
             }
         } else if let Some(heading) = as_heading(values) {
             let known = self.headings.get(&key);
@@ -126,7 +160,9 @@ pub(super) fn message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
     let page = pages.read(at.place).ok()??;
     let bytes = record::payload(pages, &page, at.cell, at.overflow).ok()??;
     let values = record::values(&bytes)?;
-    let Value::Text(body) = values.last()? else { return None };
+    let Value::Text(body) = values.last()? else {
+        return None;
+    };
     serde_json::from_str(body).ok()
 }
 
@@ -223,7 +259,11 @@ fn as_source(values: &[Value<'_>]) -> Option<(i64, SalvagedLineage)> {
     else {
         return None;
     };
-    let source =
-        SalvagedLineage { step: *step, of: *source, last_position: *last_position, last_revision: *last_revision };
+    let source = SalvagedLineage {
+        step: *step,
+        of: *source,
+        last_position: *last_position,
+        last_revision: *last_revision,
+    };
     Some((*conversation, source))
 }

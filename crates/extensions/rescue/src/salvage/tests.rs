@@ -15,15 +15,27 @@ impl Clock for Still {
 }
 
 fn id(n: u32) -> MessageId {
-    format!("{n:08x}-0000-4000-8000-000000000000").parse().unwrap()
+    format!("{n:08x}-0000-4000-8000-000000000000")
+        .parse()
+        .unwrap()
 }
 
 fn user(n: u32, length: usize) -> Message {
-    Message::text(id(n), Role::User, format!("{n} 漢字 ").repeat(length / 10 + 1), Still.now())
+    Message::text(
+        id(n),
+        Role::User,
+        format!("{n} 漢字 ").repeat(length / 10 + 1),
+        Still.now(),
+    )
 }
 
 fn open(folder: &TempDir) -> SqliteStore {
-    SqliteStore::open(&folder.path().join("conversations.db"), &StoreConfig::default(), Arc::new(Still)).unwrap()
+    SqliteStore::open(
+        &folder.path().join("conversations.db"),
+        &StoreConfig::default(),
+        Arc::new(Still),
+    )
+    .unwrap()
 }
 
 /// Conversations of every kind: small and large messages, revisions, forks of forks, the trash.
@@ -32,23 +44,59 @@ async fn fill(store: &SqliteStore) -> Vec<ConversationDocument> {
     for (name, count) in [("a", 40), ("b", 3), ("empty", 0)] {
         let mut new = NewConversation::new(ConversationId::new(name), format!("namespace {name}"));
         // Some need one overflow page, some many.
-        new.messages = (0..count).map(|n| user(n, (n as usize * 997) % 20_000)).collect();
+        new.messages = (0..count)
+            .map(|n| user(n, (n as usize * 997) % 20_000))
+            .collect();
         new.metadata.insert("k".into(), json!(name));
         store.create(new).await.unwrap();
         names.push(name);
     }
     let a = ConversationId::new("a");
-    let revision = |text: &str| Revision { content: Some(vec![Part::text(text)]), ..Revision::default() };
-    store.update(&a, id(5), revision("revised before the fork")).await.unwrap();
-    let fork = NewFork { at: Some(id(30)), ..NewFork::new(ConversationId::new("fork")) };
+    let revision = |text: &str| Revision {
+        content: Some(vec![Part::text(text)]),
+        ..Revision::default()
+    };
+    store
+        .update(&a, id(5), revision("revised before the fork"))
+        .await
+        .unwrap();
+    let fork = NewFork {
+        at: Some(id(30)),
+        ..NewFork::new(ConversationId::new("fork"))
+    };
     store.fork(&a, fork).await.unwrap();
-    store.update(&a, id(6), revision("revised in a only")).await.unwrap();
-    store.append(&ConversationId::new("fork"), &user(1_000, 5_000)).await.unwrap();
-    store.update(&ConversationId::new("fork"), id(7), revision("revised in the fork only")).await.unwrap();
-    store.fork(&ConversationId::new("fork"), NewFork::new(ConversationId::new("fork of fork"))).await.unwrap();
+    store
+        .update(&a, id(6), revision("revised in a only"))
+        .await
+        .unwrap();
+    store
+        .append(&ConversationId::new("fork"), &user(1_000, 5_000))
+        .await
+        .unwrap();
+    store
+        .update(
+            &ConversationId::new("fork"),
+            id(7),
+            revision("revised in the fork only"),
+        )
+        .await
+        .unwrap();
+    store
+        .fork(
+            &ConversationId::new("fork"),
+            NewFork::new(ConversationId::new("fork of fork")),
+        )
+        .await
+        .unwrap();
     let mut documents = Vec::new();
     for name in names.into_iter().chain(["fork", "fork of fork"]) {
-        documents.push(store.export(&ConversationId::new(name)).await.unwrap().unwrap());
+        documents.push(
+            store
+                .export(&ConversationId::new(name))
+                .await
+                .unwrap()
+                .unwrap(),
+        );
     }
     documents
 }
@@ -64,7 +112,10 @@ fn salvaged(folder: &TempDir) -> Vec<Salvaged> {
 }
 
 fn documents(folder: &TempDir) -> Vec<ConversationDocument> {
-    salvaged(folder).into_iter().map(|one| one.document).collect()
+    salvaged(folder)
+        .into_iter()
+        .map(|one| one.document)
+        .collect()
 }
 
 #[tokio::test]
@@ -73,7 +124,15 @@ async fn a_sound_database_gives_all_it_holds_open_or_closed() {
     let store = open(&folder);
     let all = fill(&store).await;
     // While it is open, most of it is in the log only.
-    assert!(folder.path().join("conversations.db-wal").metadata().unwrap().len() > 100_000);
+    assert!(
+        folder
+            .path()
+            .join("conversations.db-wal")
+            .metadata()
+            .unwrap()
+            .len()
+            > 100_000
+    );
     assert_eq!(documents(&folder), all);
     drop(store);
     assert!(!folder.path().join("conversations.db-wal").exists());
@@ -102,17 +161,29 @@ async fn what_is_lost_is_named_and_the_rest_is_whole() {
     let mut bytes = std::fs::read(&path).unwrap();
     // A word of one message: its row is whole to SQLite, but is not what was stored.
     let needle = all[0].messages[9].joined_text();
-    let at = bytes.windows(20).position(|window| window == &needle.as_bytes()[..20]).unwrap();
+    let at = bytes
+        .windows(20)
+        .position(|window| window == &needle.as_bytes()[..20])
+        .unwrap();
     bytes[at] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let damaged = salvaged(&folder);
-    let a = damaged.iter().find(|one| one.document.id.as_str() == "a").unwrap();
+    let a = damaged
+        .iter()
+        .find(|one| one.document.id.as_str() == "a")
+        .unwrap();
     assert_eq!(a.lost, 1);
-    assert_eq!(a.document.metadata["salvaged"], json!({"lost": 1, "missing": [10]}));
+    assert_eq!(
+        a.document.metadata["salvaged"],
+        json!({"lost": 1, "missing": [10]})
+    );
     let mut expected = all[0].messages.clone();
     expected.remove(9);
     assert_eq!(a.document.messages, expected);
-    let b = damaged.iter().find(|one| one.document.id.as_str() == "b").unwrap();
+    let b = damaged
+        .iter()
+        .find(|one| one.document.id.as_str() == "b")
+        .unwrap();
     assert_eq!(b.document, all[1], "the others are as they were");
 }
 
@@ -121,7 +192,10 @@ async fn what_stands_in_the_log_behind_a_damaged_frame_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let all = fill(&store).await;
-    let (path, log) = (folder.path().join("conversations.db"), folder.path().join("conversations.db-wal"));
+    let (path, log) = (
+        folder.path().join("conversations.db"),
+        folder.path().join("conversations.db-wal"),
+    );
     let killed = tempfile::tempdir().unwrap();
     std::fs::copy(&path, killed.path().join("conversations.db")).unwrap();
     let mut bytes = std::fs::read(&log).unwrap();
@@ -131,9 +205,17 @@ async fn what_stands_in_the_log_behind_a_damaged_frame_is_there() {
     let salvaged = documents(&killed);
     for document in &all {
         let found = salvaged.iter().find(|one| one.id == document.id).unwrap();
-        assert_eq!(found.messages, document.messages, "long messages as well as short ones");
+        assert_eq!(
+            found.messages, document.messages,
+            "long messages as well as short ones"
+        );
     }
-    assert!(all[0].messages.iter().any(|message| message.joined_text().len() > 10_000));
+    assert!(
+        all[0]
+            .messages
+            .iter()
+            .any(|message| message.joined_text().len() > 10_000)
+    );
 }
 
 #[test]
@@ -145,5 +227,10 @@ fn a_file_that_is_no_database_gives_nothing() {
         assert_eq!(documents(&folder), []);
     }
     std::fs::remove_file(&path).unwrap();
-    assert!(salvage::<StoreError>(&path, |_| Ok(())).unwrap_err().to_string().contains("conversations.db"));
+    assert!(
+        salvage::<StoreError>(&path, |_| Ok(()))
+            .unwrap_err()
+            .to_string()
+            .contains("conversations.db")
+    );
 }

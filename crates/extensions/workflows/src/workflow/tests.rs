@@ -9,7 +9,10 @@ fn read(text: &str) -> Result<Workflow, Vec<String>> {
 }
 
 fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
 }
 
 const GOOD: &str = "\
@@ -36,36 +39,66 @@ steps:
 #[test]
 fn a_file_is_read_whole_and_prompts_are_filled_in() {
     let workflow = read(GOOD).unwrap();
-    assert_eq!((workflow.name.as_str(), workflow.description.as_str()), ("w", "Look, then mend"));
-    assert_eq!(workflow.inputs, BTreeMap::from([("area".into(), Some("src".into())), ("ticket".into(), None)]));
-    let last: Vec<_> = workflow.last_steps().map(|step| step.name.as_str()).collect();
+    assert_eq!(
+        (workflow.name.as_str(), workflow.description.as_str()),
+        ("w", "Look, then mend")
+    );
+    assert_eq!(
+        workflow.inputs,
+        BTreeMap::from([("area".into(), Some("src".into())), ("ticket".into(), None)])
+    );
+    let last: Vec<_> = workflow
+        .last_steps()
+        .map(|step| step.name.as_str())
+        .collect();
     assert_eq!(last, ["mend"]);
     let inputs = values(&[("area", "lib"), ("ticket", "T-1")]);
     let prompt = |name: &str, outputs: &[(&str, &str)]| {
-        workflow.prompt(workflow.step(name).unwrap(), &inputs, &values(outputs)).unwrap()
+        workflow
+            .prompt(workflow.step(name).unwrap(), &inputs, &values(outputs))
+            .unwrap()
     };
     assert_eq!(prompt("look", &[]), "Look at lib.");
     let outputs = [("count", "3"), ("look", "<{{ not a template }}>")];
-    assert_eq!(prompt("mend", &outputs), "T-1\ncount: 3\nlook: <{{ not a template }}>\n<{{ not a template }}>");
+    assert_eq!(
+        prompt("mend", &outputs),
+        "T-1\ncount: 3\nlook: <{{ not a template }}>\n<{{ not a template }}>"
+    );
 }
 
 #[test]
 fn what_is_wrong_is_told_with_its_line() {
-    let steps = |rest: &str| format!("steps:\n  - name: a\n    prompt: x\n  - name: b\n    {rest}\n");
+    let steps =
+        |rest: &str| format!("steps:\n  - name: a\n    prompt: x\n  - name: b\n    {rest}\n");
     for (text, told) in [
-        ("steps: [".to_owned(), &["w.yaml, line 1: it cannot be read"][..]),
-        ("stepz: []".to_owned(), &["w.yaml, line 1: it cannot be read: unknown field `stepz`"]),
+        (
+            "steps: [".to_owned(),
+            &["w.yaml, line 1: it cannot be read"][..],
+        ),
+        (
+            "stepz: []".to_owned(),
+            &["w.yaml, line 1: it cannot be read: unknown field `stepz`"],
+        ),
         ("steps: []".to_owned(), &["w.yaml, line 1: it has no steps"]),
         (steps("needs: [a]"), &["missing field `prompt`"]),
         (
             steps("needs:\n      - a\n      - nowhere\n    prompt: y"),
             &["line 7: `b` needs `nowhere`, which is no step; there are: a, b"],
         ),
-        (steps("needs: [b]\n    prompt: y"), &["line 5: `b` needs itself"]),
-        (steps("prompt: y\n  - name: a\n    prompt: z"), &["line 6: there is a step `a` already, in line 2"]),
+        (
+            steps("needs: [b]\n    prompt: y"),
+            &["line 5: `b` needs itself"],
+        ),
+        (
+            steps("prompt: y\n  - name: a\n    prompt: z"),
+            &["line 6: there is a step `a` already, in line 2"],
+        ),
         (
             steps("prompt: ' '\n  - name: c-d\n    prompt: z"),
-            &["line 5: the prompt of `b` is empty", "line 6: `c-d` is not a name"],
+            &[
+                "line 5: the prompt of `b` is empty",
+                "line 6: `c-d` is not a name",
+            ],
         ),
         (
             steps("prompt: '{{ steps.a.output }}'"),
@@ -75,9 +108,18 @@ fn what_is_wrong_is_told_with_its_line() {
             steps("prompt: |\n      one\n      two {{ inputs.x }}"),
             &["line 7: the prompt mentions `inputs.x`, which is not among"],
         ),
-        (steps("prompt: '{{ nothing }}'"), &["line 5: the prompt mentions `nothing`"]),
-        (steps("prompt: |\n      one\n      {% if %}"), &["line 7: the template cannot be used: syntax error"]),
-        ("steps:\n  - name: main\n    prompt: x\n".to_owned(), &["line 2: a step cannot be called `main`"]),
+        (
+            steps("prompt: '{{ nothing }}'"),
+            &["line 5: the prompt mentions `nothing`"],
+        ),
+        (
+            steps("prompt: |\n      one\n      {% if %}"),
+            &["line 7: the template cannot be used: syntax error"],
+        ),
+        (
+            "steps:\n  - name: main\n    prompt: x\n".to_owned(),
+            &["line 2: a step cannot be called `main`"],
+        ),
     ] {
         let problems = read(&text).unwrap_err();
         assert_eq!(problems.len(), told.len(), "{text}\n{problems:?}");
@@ -98,7 +140,10 @@ steps:
   - {name: after, prompt: x, needs: [c]}
 ";
     let problems = read(text).unwrap_err();
-    assert_eq!(problems, ["w.yaml, line 3: steps wait for each other: `a` needs `c` needs `b` needs `a`"]);
+    assert_eq!(
+        problems,
+        ["w.yaml, line 3: steps wait for each other: `a` needs `c` needs `b` needs `a`"]
+    );
 }
 
 #[test]
@@ -122,8 +167,13 @@ steps:
       {% for i in range(9999) %}{% for j in range(9999) %}{{ j }}{% endfor %}{% endfor %}
 ";
     let workflow = read(text).unwrap();
-    let problem = workflow.prompt(&workflow.steps[0], &BTreeMap::new(), &BTreeMap::new()).unwrap_err();
-    assert_eq!(problem.to_string(), "w.yaml, line 5: the template takes too long; loop over less");
+    let problem = workflow
+        .prompt(&workflow.steps[0], &BTreeMap::new(), &BTreeMap::new())
+        .unwrap_err();
+    assert_eq!(
+        problem.to_string(),
+        "w.yaml, line 5: the template takes too long; loop over less"
+    );
 }
 
 #[test]
@@ -141,8 +191,15 @@ fn agents_that_are_not_there_or_have_no_role_are_told() {
         level: Level::Project,
     };
     let workflow = read("steps:\n  - {name: a, prompt: x, agent: mute}\n  - name: b\n    prompt: x\n    agent: gone\n  - {name: c, prompt: x, agent: good}\n").unwrap();
-    let agents = NamedItems { items: vec![agent("good", "A role."), agent("mute", "")], shadowed: Vec::new() };
-    let told: Vec<_> = workflow.wrong_agents(&agents).iter().map(FileProblem::to_string).collect();
+    let agents = NamedItems {
+        items: vec![agent("good", "A role."), agent("mute", "")],
+        shadowed: Vec::new(),
+    };
+    let told: Vec<_> = workflow
+        .wrong_agents(&agents)
+        .iter()
+        .map(FileProblem::to_string)
+        .collect();
     assert_eq!(
         told,
         [

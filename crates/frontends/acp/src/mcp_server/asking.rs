@@ -1,10 +1,11 @@
-//! What a task asks, as a form for the user of a client that can show one, and what their answer means.
+//! What a task asks, as a form for the user of a client that can show one, and what their answer
+//! means.
 
 use haft_agent::ApprovalReply;
 use haft_text::reveal;
 use rmcp::model::{
-    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequests,
-    InputRequiredResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequests, InputRequiredResult,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,9 @@ pub(super) enum ClientForms {
 
 impl ClientForms {
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
-        let offered = context.client_capabilities().and_then(|offered| offered.elicitation);
+        let offered = context
+            .client_capabilities()
+            .and_then(|offered| offered.elicitation);
         // One that names no kind means forms, as before there were others.
         if !offered.is_some_and(|offered| offered.form.is_some() || offered.url.is_none()) {
             return Self::None;
@@ -53,8 +56,8 @@ pub(super) enum NeedAnswer {
     Open,
 }
 
-/// What comes back with a form that was filled in. It is only a name for what waits: whoever makes one up can do no more than with
-/// the tools.
+/// What comes back with a form that was filled in. It is only a name for what waits: whoever makes
+/// one up can do no more than with the tools.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FormState {
     pub(super) task_id: String,
@@ -65,7 +68,10 @@ impl TaskNeed {
     /// The first thing that a task needs.
     pub(super) fn of(view: &TaskView) -> Option<Self> {
         let approval = view.approvals.first().cloned().map(Self::Approval);
-        let asked = view.question.clone().filter(|_| view.status == TaskStatus::Waiting);
+        let asked = view
+            .question
+            .clone()
+            .filter(|_| view.status == TaskStatus::Waiting);
         approval.or_else(|| asked.map(Self::Question))
     }
 
@@ -83,16 +89,27 @@ impl TaskNeed {
             Self::Approval(approval) => (approval_text(approval), approval_schema(approval)),
             Self::Question(question) => (question_text(question), question_schema()),
         };
-        let requested_schema = ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok()?;
-        Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+        let requested_schema =
+            ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok()?;
+        Some(ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message,
+            requested_schema,
+        })
     }
 
     /// The form as the answer to a call.
     pub(super) fn round(&self, task_id: &str) -> Option<InputRequiredResult> {
         let form = InputRequest::Elicitation(rmcp::model::ElicitRequest::new(self.form()?));
-        let state = FormState { task_id: task_id.to_owned(), need: self.key() };
+        let state = FormState {
+            task_id: task_id.to_owned(),
+            need: self.key(),
+        };
         let forms = InputRequests::from([(self.key(), form)]);
-        Some(InputRequiredResult::new(Some(forms), serde_json::to_string(&state).ok()))
+        Some(InputRequiredResult::new(
+            Some(forms),
+            serde_json::to_string(&state).ok(),
+        ))
     }
 
     /// What an answer means. Whatever is not a clear yes to an approval is a no.
@@ -106,28 +123,47 @@ impl TaskNeed {
             Self::Approval(_) => NeedAnswer::Reply(match field("decision").as_deref() {
                 Some("allow") => ApprovalReply::Once,
                 Some("always") => ApprovalReply::Always,
-                _ => ApprovalReply::No { reason: field("reason").unwrap_or_default() },
+                _ => ApprovalReply::No {
+                    reason: field("reason").unwrap_or_default(),
+                },
             }),
-            Self::Question(_) => {
-                field("answer").filter(|text| !text.trim().is_empty()).map_or(NeedAnswer::Open, NeedAnswer::Text)
-            }
+            Self::Question(_) => field("answer")
+                .filter(|text| !text.trim().is_empty())
+                .map_or(NeedAnswer::Open, NeedAnswer::Text),
         }
     }
 }
 
 fn approval_text(approval: &TaskApproval) -> String {
-    let TaskApproval { tool, subject, reason, .. } = approval;
-    let outside = if approval.leaves_sandbox { "\nIt would run outside of the sandbox." } else { "" };
-    reveal(&format!("haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}")).into_owned()
+    let TaskApproval {
+        tool,
+        subject,
+        reason,
+        ..
+    } = approval;
+    let outside = if approval.leaves_sandbox {
+        "\nIt would run outside of the sandbox."
+    } else {
+        ""
+    };
+    reveal(&format!(
+        "haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}"
+    ))
+    .into_owned()
 }
 
 fn approval_schema(approval: &TaskApproval) -> Value {
     let rules = approval.remember.join(", ");
     let (decisions, description) = if approval.remember.is_empty() {
-        (vec!["allow", "deny"], "allow: this once; deny: no".to_owned())
+        (
+            vec!["allow", "deny"],
+            "allow: this once; deny: no".to_owned(),
+        )
     } else {
-        let description =
-            reveal(&format!("allow: this once; always: from now on, by the rules {rules}; deny: no")).into_owned();
+        let description = reveal(&format!(
+            "allow: this once; always: from now on, by the rules {rules}; deny: no"
+        ))
+        .into_owned();
         (vec!["allow", "always", "deny"], description)
     };
     json!({
@@ -141,8 +177,18 @@ fn approval_schema(approval: &TaskApproval) -> Value {
 }
 
 fn question_text(question: &TaskQuestion) -> String {
-    let options: Vec<_> = question.options.iter().map(|option| format!("- {option}")).collect();
-    reveal(&format!("haft asks:\n\n{}\n\n{}", question.question, options.join("\n"))).trim_end().to_owned()
+    let options: Vec<_> = question
+        .options
+        .iter()
+        .map(|option| format!("- {option}"))
+        .collect();
+    reveal(&format!(
+        "haft asks:\n\n{}\n\n{}",
+        question.question,
+        options.join("\n")
+    ))
+    .trim_end()
+    .to_owned()
 }
 
 fn question_schema() -> Value {

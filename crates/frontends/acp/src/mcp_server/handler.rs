@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use haft_agent::ApprovalReply;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ElicitResult,
-    ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ElicitResult, ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData as McpError, ServerHandler};
@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use super::asking::{ClientForms, FormState, NeedAnswer, TaskNeed};
 use super::tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError};
 use super::tools::{
-    self, AnswerArguments, CancelArguments, ContinueArguments, GetArguments, ListArguments, StartArguments,
-    TaskDecision, TaskList,
+    self, AnswerArguments, CancelArguments, ContinueArguments, GetArguments, ListArguments,
+    StartArguments, TaskDecision, TaskList,
 };
 use super::view::{TaskState, TaskStatus};
 
@@ -44,7 +44,9 @@ enum CallError {
     WhichApproval(usize),
     #[error("the approval is no longer waiting")]
     ApprovalGone,
-    #[error("the user decides: call get_task with `wait_seconds`, and this client shows them the approval")]
+    #[error(
+        "the user decides: call get_task with `wait_seconds`, and this client shows them the approval"
+    )]
     UserDecides,
     #[error("the task asks nothing; continue_task gives it another prompt")]
     NothingAsked,
@@ -78,20 +80,32 @@ enum WaitEnd {
 }
 
 fn structured(value: &impl Serialize) -> CallOutcome {
-    let value = serde_json::to_value(value).map_err(|error| McpError::internal_error(error.to_string(), None))?;
+    let value = serde_json::to_value(value)
+        .map_err(|error| McpError::internal_error(error.to_string(), None))?;
     Ok(CallToolResult::structured(value).into())
 }
 
 impl TaskHandler {
     pub(super) fn new(tasks: Arc<DelegatedTasks>) -> Self {
-        Self { tasks, forms_fail: AtomicBool::new(false) }
+        Self {
+            tasks,
+            forms_fail: AtomicBool::new(false),
+        }
     }
 
     fn forms(&self, context: &RequestContext<RoleServer>) -> ClientForms {
-        if self.forms_fail.load(Ordering::Relaxed) { ClientForms::None } else { ClientForms::of(context) }
+        if self.forms_fail.load(Ordering::Relaxed) {
+            ClientForms::None
+        } else {
+            ClientForms::of(context)
+        }
     }
 
-    async fn call(&self, mut request: CallToolRequestParams, context: &RequestContext<RoleServer>) -> CallOutcome {
+    async fn call(
+        &self,
+        mut request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> CallOutcome {
         let answered = self.take_form(&request).await?;
         let arguments = request.arguments.take();
         match request.name.as_ref() {
@@ -99,14 +113,26 @@ impl TaskHandler {
             "continue_task" => self.go_on(arguments, answered, context).await,
             "answer_task" => self.answer(arguments, answered, context).await,
             "get_task" => {
-                let GetArguments { task_id, wait_seconds } = tools::arguments(arguments)?;
+                let GetArguments {
+                    task_id,
+                    wait_seconds,
+                } = tools::arguments(arguments)?;
                 let task = self.tasks.find(&task_id).await?;
-                self.wait(&task, CallWait { context, wait: tools::waiting_time(wait_seconds), cancel_with_call: false })
-                    .await
+                self.wait(
+                    &task,
+                    CallWait {
+                        context,
+                        wait: tools::waiting_time(wait_seconds),
+                        cancel_with_call: false,
+                    },
+                )
+                .await
             }
             "list_tasks" => self.list(tools::arguments(arguments)?).await,
             "cancel_task" => self.cancel(tools::arguments(arguments)?).await,
-            other => Err(McpError::invalid_params(format!("there is no tool `{other}`"), None).into()),
+            other => {
+                Err(McpError::invalid_params(format!("there is no tool `{other}`"), None).into())
+            }
         }
     }
 
@@ -122,10 +148,23 @@ impl TaskHandler {
         }
         let task = match answered {
             Some(task) => task,
-            None => self.tasks.start(arguments.cwd.as_deref(), arguments.run())?,
+            None => self
+                .tasks
+                .start(arguments.cwd.as_deref(), arguments.run())?,
         };
-        let (wait, cancel_with_call) = (tools::waiting_time(arguments.wait_seconds), arguments.cancel_with_call);
-        self.wait(&task, CallWait { context, wait, cancel_with_call }).await
+        let (wait, cancel_with_call) = (
+            tools::waiting_time(arguments.wait_seconds),
+            arguments.cancel_with_call,
+        );
+        self.wait(
+            &task,
+            CallWait {
+                context,
+                wait,
+                cancel_with_call,
+            },
+        )
+        .await
     }
 
     async fn go_on(
@@ -135,15 +174,30 @@ impl TaskHandler {
         context: &RequestContext<RoleServer>,
     ) -> CallOutcome {
         let arguments: ContinueArguments = tools::arguments(arguments)?;
-        if arguments.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
+        if arguments
+            .prompt
+            .as_ref()
+            .is_some_and(|prompt| prompt.trim().is_empty())
+        {
             return Err(McpError::invalid_params("the prompt is empty", None).into());
         }
         let task = self.tasks.find(&arguments.task_id).await?;
         if answered.is_none() {
             self.tasks.begin(&task, arguments.run())?;
         }
-        let (wait, cancel_with_call) = (tools::waiting_time(arguments.wait_seconds), arguments.cancel_with_call);
-        self.wait(&task, CallWait { context, wait, cancel_with_call }).await
+        let (wait, cancel_with_call) = (
+            tools::waiting_time(arguments.wait_seconds),
+            arguments.cancel_with_call,
+        );
+        self.wait(
+            &task,
+            CallWait {
+                context,
+                wait,
+                cancel_with_call,
+            },
+        )
+        .await
     }
 
     async fn answer(
@@ -154,7 +208,11 @@ impl TaskHandler {
     ) -> CallOutcome {
         let arguments: AnswerArguments = tools::arguments(arguments)?;
         let task = self.tasks.find(&arguments.task_id).await?;
-        let wait = CallWait { context, wait: tools::waiting_time(arguments.wait_seconds), cancel_with_call: false };
+        let wait = CallWait {
+            context,
+            wait: tools::waiting_time(arguments.wait_seconds),
+            cancel_with_call: false,
+        };
         if answered.is_some() {
             return self.wait(&task, wait).await;
         }
@@ -172,12 +230,23 @@ impl TaskHandler {
             let reply = match decision {
                 TaskDecision::Allow => ApprovalReply::Once,
                 TaskDecision::Always => ApprovalReply::Always,
-                TaskDecision::Deny => ApprovalReply::No { reason: arguments.reason },
+                TaskDecision::Deny => ApprovalReply::No {
+                    reason: arguments.reason,
+                },
             };
             self.reply(&task, &id, reply).await?;
         } else if view.status == TaskStatus::Waiting {
-            let answer = arguments.answer.filter(|answer| !answer.trim().is_empty()).ok_or(CallError::NoAnswer)?;
-            self.tasks.begin(&task, RunRequest { prompt: Some(answer), ..RunRequest::default() })?;
+            let answer = arguments
+                .answer
+                .filter(|answer| !answer.trim().is_empty())
+                .ok_or(CallError::NoAnswer)?;
+            self.tasks.begin(
+                &task,
+                RunRequest {
+                    prompt: Some(answer),
+                    ..RunRequest::default()
+                },
+            )?;
         } else {
             return Err(CallError::NothingAsked);
         }
@@ -185,11 +254,17 @@ impl TaskHandler {
     }
 
     /// Answers an approval, and waits until the task has taken the answer.
-    async fn reply(&self, task: &DelegatedTask, id: &str, reply: ApprovalReply) -> Result<(), CallError> {
+    async fn reply(
+        &self,
+        task: &DelegatedTask,
+        id: &str,
+        reply: ApprovalReply,
+    ) -> Result<(), CallError> {
         if !task.reply(id, reply) {
             return Err(CallError::ApprovalGone);
         }
-        let taken = |state: &TaskState| state.view.approvals.iter().all(|one| one.approval_id != id);
+        let taken =
+            |state: &TaskState| state.view.approvals.iter().all(|one| one.approval_id != id);
         // It fails only where the task is gone.
         let _ = task.watch().wait_for(taken).await;
         Ok(())
@@ -205,23 +280,40 @@ impl TaskHandler {
     async fn cancel(&self, arguments: CancelArguments) -> CallOutcome {
         let task = self.tasks.find(&arguments.task_id).await?;
         task.cancel();
-        let _ = tokio::time::timeout(CANCELLATION, task.watch().wait_for(|state| !state.runs)).await;
+        let _ =
+            tokio::time::timeout(CANCELLATION, task.watch().wait_for(|state| !state.runs)).await;
         structured(&task.view())
     }
 
-    /// Takes what was filled in since the call was made before. Gives the task where this is such a call.
-    async fn take_form(&self, request: &CallToolRequestParams) -> Result<Option<Arc<DelegatedTask>>, CallError> {
-        let Some(state) = &request.request_state else { return Ok(None) };
+    /// Takes what was filled in since the call was made before. Gives the task where this is such a
+    /// call.
+    async fn take_form(
+        &self,
+        request: &CallToolRequestParams,
+    ) -> Result<Option<Arc<DelegatedTask>>, CallError> {
+        let Some(state) = &request.request_state else {
+            return Ok(None);
+        };
         let state: FormState = serde_json::from_str(state).map_err(|error| {
-            McpError::invalid_params(format!("the request state is not one of haft's: {error}"), None)
+            McpError::invalid_params(
+                format!("the request state is not one of haft's: {error}"),
+                None,
+            )
         })?;
         let task = self.tasks.find(&state.task_id).await?;
-        let filled = request.input_responses.as_ref().and_then(|forms| forms.get(&state.need)).cloned();
+        let filled = request
+            .input_responses
+            .as_ref()
+            .and_then(|forms| forms.get(&state.need))
+            .cloned();
         let need = TaskNeed::of(&task.view()).filter(|need| need.key() == state.need);
         // What is no longer asked needs no answer.
-        let (Some(filled), Some(need)) = (filled, need) else { return Ok(Some(task)) };
-        let filled: ElicitResult = serde_json::from_value(filled)
-            .map_err(|error| McpError::invalid_params(format!("the form is not filled in: {error}"), None))?;
+        let (Some(filled), Some(need)) = (filled, need) else {
+            return Ok(Some(task));
+        };
+        let filled: ElicitResult = serde_json::from_value(filled).map_err(|error| {
+            McpError::invalid_params(format!("the form is not filled in: {error}"), None)
+        })?;
         self.take_answer(&task, &need, &filled).await?;
         Ok(Some(task))
     }
@@ -239,7 +331,13 @@ impl TaskHandler {
                 Ok(true)
             }
             (NeedAnswer::Text(answer), _) => {
-                self.tasks.begin(task, RunRequest { prompt: Some(answer), ..RunRequest::default() })?;
+                self.tasks.begin(
+                    task,
+                    RunRequest {
+                        prompt: Some(answer),
+                        ..RunRequest::default()
+                    },
+                )?;
                 Ok(true)
             }
             (NeedAnswer::Open | NeedAnswer::Reply(_), _) => Ok(false),
@@ -253,7 +351,11 @@ impl TaskHandler {
         }
     }
 
-    async fn wait_for_news(&self, task: &Arc<DelegatedTask>, call: &CallWait<'_>) -> Result<WaitEnd, CallError> {
+    async fn wait_for_news(
+        &self,
+        task: &Arc<DelegatedTask>,
+        call: &CallWait<'_>,
+    ) -> Result<WaitEnd, CallError> {
         if call.wait.is_zero() {
             return Ok(WaitEnd::Return);
         }
@@ -262,7 +364,11 @@ impl TaskHandler {
         loop {
             let (need, runs, activity) = {
                 let state = watch.borrow_and_update();
-                (TaskNeed::of(&state.view), state.runs, state.activity.clone())
+                (
+                    TaskNeed::of(&state.view),
+                    state.runs,
+                    state.activity.clone(),
+                )
             };
             progress.tell(&activity).await;
             if let Some(need) = need {
@@ -289,8 +395,8 @@ impl TaskHandler {
         }
     }
 
-    /// Puts what a task needs before the user of the client, where that is possible. Gives how the call ends, or nothing where it
-    /// waits on.
+    /// Puts what a task needs before the user of the client, where that is possible. Gives how the
+    /// call ends, or nothing where it waits on.
     async fn ask(
         &self,
         task: &Arc<DelegatedTask>,
@@ -301,10 +407,14 @@ impl TaskHandler {
             ClientForms::None => Ok(Some(WaitEnd::Return)),
             ClientForms::Rounds => {
                 let round = need.round(task.id.as_str());
-                Ok(Some(round.map_or(WaitEnd::Return, |round| WaitEnd::Round(Box::new(round)))))
+                Ok(Some(round.map_or(WaitEnd::Return, |round| {
+                    WaitEnd::Round(Box::new(round))
+                })))
             }
             ClientForms::Requests => {
-                let Some(form) = need.form() else { return Ok(Some(WaitEnd::Return)) };
+                let Some(form) = need.form() else {
+                    return Ok(Some(WaitEnd::Return));
+                };
                 let mut watch = task.watch();
                 let filled = tokio::select! {
                     filled = call.context.peer.create_elicitation(form) => filled,
@@ -323,7 +433,11 @@ impl TaskHandler {
                     return Ok(Some(WaitEnd::Return));
                 };
                 let answered = self.take_answer(task, need, &filled).await?;
-                Ok(if answered { None } else { Some(WaitEnd::Return) })
+                Ok(if answered {
+                    None
+                } else {
+                    Some(WaitEnd::Return)
+                })
             }
         }
     }
@@ -338,7 +452,11 @@ struct ProgressReporter<'a> {
 
 impl<'a> ProgressReporter<'a> {
     fn new(context: &'a RequestContext<RoleServer>) -> Self {
-        Self { context, steps: 0, last: String::new() }
+        Self {
+            context,
+            steps: 0,
+            last: String::new(),
+        }
     }
 
     async fn tell(&mut self, activity: &str) {
@@ -349,9 +467,12 @@ impl<'a> ProgressReporter<'a> {
     }
 
     async fn tell_again(&mut self) {
-        let Some(token) = self.context.meta.get_progress_token() else { return };
+        let Some(token) = self.context.meta.get_progress_token() else {
+            return;
+        };
         self.steps += 1;
-        let progress = ProgressNotificationParam::new(token, f64::from(self.steps)).with_message(self.last.clone());
+        let progress = ProgressNotificationParam::new(token, f64::from(self.steps))
+            .with_message(self.last.clone());
         // Whoever does not hear it asks again.
         let _ = self.context.peer.notify_progress(progress).await;
     }
@@ -361,7 +482,9 @@ impl ServerHandler for TaskHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let server = Implementation::new("haft", self.tasks.version()).with_title("haft");
-        ServerConfig::new(capabilities).with_server_info(server).with_instructions(tools::INSTRUCTIONS.trim_end())
+        ServerConfig::new(capabilities)
+            .with_server_info(server)
+            .with_instructions(tools::INSTRUCTIONS.trim_end())
     }
 
     async fn list_tools(
@@ -380,7 +503,9 @@ impl ServerHandler for TaskHandler {
         match self.call(request, &context).await {
             Ok(response) => Ok(response),
             Err(CallError::Protocol(error)) => Err(error),
-            Err(error) => Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into()),
+            Err(error) => {
+                Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into())
+            }
         }
     }
 
@@ -390,11 +515,24 @@ impl ServerHandler for TaskHandler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         // A request of the protocol comes here where its parameters do not fit.
-        const KNOWN: [&str; 5] = ["initialize", "ping", "server/discover", "tools/list", "tools/call"];
+        const KNOWN: [&str; 5] = [
+            "initialize",
+            "ping",
+            "server/discover",
+            "tools/list",
+            "tools/call",
+        ];
         Err(if KNOWN.contains(&request.method.as_str()) {
-            ErrorData::invalid_params(format!("the parameters of `{}` do not fit", request.method), None)
+            ErrorData::invalid_params(
+                format!("the parameters of `{}` do not fit", request.method),
+                None,
+            )
         } else {
-            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{}`", request.method), None)
+            ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("there is no method `{}`", request.method),
+                None,
+            )
         })
     }
 }

@@ -1,4 +1,5 @@
-//! The same over HTTP: whoever has the token may use it, under the names this server has, and from no page of another origin.
+//! The same over HTTP: whoever has the token may use it, under the names this server has, and from
+//! no page of another origin.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -35,7 +36,11 @@ pub struct HttpAccess {
 impl HttpAccess {
     /// Serves at this listener whoever sends the token, which must be hard to guess.
     pub fn new(listener: TcpListener, token: String) -> std::io::Result<Self> {
-        Ok(Self { address: listener.local_addr()?, listener, token })
+        Ok(Self {
+            address: listener.local_addr()?,
+            listener,
+            token,
+        })
     }
 
     /// The URL for a client.
@@ -43,7 +48,8 @@ impl HttpAccess {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// The names under which it may be called, with the port: a name of somebody else that leads here is not one of them.
+    /// The names under which it may be called, with the port: a name of somebody else that leads
+    /// here is not one of them.
     fn names(&self) -> Vec<String> {
         let port = self.address.port();
         let own = self.address.to_string();
@@ -55,7 +61,10 @@ impl HttpAccess {
         }
     }
 
-    fn service(&self, tasks: Arc<DelegatedTasks>) -> StreamableHttpService<TaskHandler, LocalSessionManager> {
+    fn service(
+        &self,
+        tasks: Arc<DelegatedTasks>,
+    ) -> StreamableHttpService<TaskHandler, LocalSessionManager> {
         let names = self.names();
         let config = StreamableHttpServerConfig::default()
             .with_allowed_origins(names.iter().map(|name| format!("http://{name}")))
@@ -95,7 +104,9 @@ pub(super) async fn serve(access: HttpAccess, tasks: Arc<DelegatedTasks>) {
                 }
             });
             // A client that breaks off is its own business.
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), answer)
+                .await;
         });
     }
 }
@@ -105,9 +116,13 @@ type HttpBody = BoxBody<Bytes, Infallible>;
 /// What a request is answered with that may not be served.
 fn refusal(request: &Request<Incoming>, token: &str) -> Option<Response<HttpBody>> {
     if !is_authorized(request.headers(), token) {
-        let mut response =
-            plain(StatusCode::UNAUTHORIZED, "the bearer token that `haft mcp serve` was given is wanted\n");
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        let mut response = plain(
+            StatusCode::UNAUTHORIZED,
+            "the bearer token that `haft mcp serve` was given is wanted\n",
+        );
+        response
+            .headers_mut()
+            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return Some(response);
     }
     (request.uri().path() != PATH).then(|| plain(StatusCode::NOT_FOUND, "only /mcp is served\n"))
@@ -121,8 +136,17 @@ fn plain(status: StatusCode, text: &'static str) -> Response<HttpBody> {
 
 /// Every byte is looked at, so that how long it takes tells only the length.
 fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
-    let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-    let Some((scheme, given)) = given.split_at_checked("Bearer ".len()) else { return false };
-    let differences = given.iter().zip(token.as_bytes()).filter(|(one, other)| one != other).count();
+    let given = headers
+        .get(AUTHORIZATION)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    let Some((scheme, given)) = given.split_at_checked("Bearer ".len()) else {
+        return false;
+    };
+    let differences = given
+        .iter()
+        .zip(token.as_bytes())
+        .filter(|(one, other)| one != other)
+        .count();
     scheme.eq_ignore_ascii_case(b"Bearer ") && given.len() == token.len() && differences == 0
 }

@@ -1,4 +1,5 @@
-//! One JSON-RPC message a line: what cannot be one is answered with an error that says why, and never ends the connection.
+//! One JSON-RPC message a line: what cannot be one is answered with an error that says why, and
+//! never ends the connection.
 //!
 //! Invariant: every request that is let through has an id that no other request under way has.
 
@@ -9,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use rmcp::model::{ClientNotification, ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId};
+use rmcp::model::{
+    ClientNotification, ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId,
+};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
@@ -40,7 +43,11 @@ struct BadLine {
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
-    pub(super) fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W, gone: CancellationToken) -> Self {
+    pub(super) fn new(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: W,
+        gone: CancellationToken,
+    ) -> Self {
         Self {
             input: incoming(input).boxed(),
             output: Arc::new(tokio::sync::Mutex::new(output)),
@@ -56,19 +63,33 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
             return Ok(None);
         }
         let bad = |id: Value, code: i32, message: String| BadLine { id, code, message };
-        let value: Value = serde_json::from_str(line)
-            .map_err(|error| bad(Value::Null, PARSE_ERROR, format!("the line is not JSON: {error}")))?;
+        let value: Value = serde_json::from_str(line).map_err(|error| {
+            bad(
+                Value::Null,
+                PARSE_ERROR,
+                format!("the line is not JSON: {error}"),
+            )
+        })?;
         let Value::Object(object) = &value else {
             let message = "a message is one JSON object; batches are not supported";
             return Err(bad(Value::Null, INVALID_REQUEST, message.to_owned()));
         };
-        let id = object.get("id").filter(|id| id.is_i64() || id.is_string()).cloned();
+        let id = object
+            .get("id")
+            .filter(|id| id.is_i64() || id.is_string())
+            .cloned();
         let is_request = object.contains_key("method") && object.contains_key("id");
         let message = match serde_json::from_value::<RxJsonRpcMessage<RoleServer>>(value) {
             Ok(message) => message,
             // Neither an answer nor a notification is answered.
             Err(_) if !is_request => return Ok(None),
-            Err(error) => return Err(bad(id.unwrap_or_default(), INVALID_REQUEST, error.to_string())),
+            Err(error) => {
+                return Err(bad(
+                    id.unwrap_or_default(),
+                    INVALID_REQUEST,
+                    error.to_string(),
+                ));
+            }
         };
         self.let_through(message)
     }
@@ -77,19 +98,27 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
         &mut self,
         message: RxJsonRpcMessage<RoleServer>,
     ) -> Result<Option<RxJsonRpcMessage<RoleServer>>, BadLine> {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self
+            .under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match &message {
             JsonRpcMessage::Request(request) => {
                 if !under_way.insert(request.id.clone()) {
                     let id = serde_json::to_value(&request.id).unwrap_or_default();
                     let message = "a request with this id is still under way".to_owned();
-                    return Err(BadLine { id, code: INVALID_REQUEST, message });
+                    return Err(BadLine {
+                        id,
+                        code: INVALID_REQUEST,
+                        message,
+                    });
                 }
                 self.opened |= opens(&request.request);
                 return Ok(Some(message));
             }
             JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
                     // It is not answered any more.
@@ -102,22 +131,28 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
     }
 }
 
-/// Whether this request begins the exchange: a handshake, or one that brings what the handshake would say.
+/// Whether this request begins the exchange: a handshake, or one that brings what the handshake
+/// would say.
 fn opens(request: &ClientRequest) -> bool {
     let meta = request.get_meta();
     match request {
         ClientRequest::InitializeRequest(_) => true,
         ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
         _ => {
-            let known = |version: ProtocolVersion| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
-            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+            let known =
+                |version: ProtocolVersion| ProtocolVersion::KNOWN_VERSIONS.contains(&version);
+            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28)
+                .is_empty()
                 && meta.protocol_version().is_some_and(known)
         }
     }
 }
 
 /// Writes a line whole.
-async fn write<W: AsyncWrite + Unpin>(output: &tokio::sync::Mutex<W>, mut line: Vec<u8>) -> io::Result<()> {
+async fn write<W: AsyncWrite + Unpin>(
+    output: &tokio::sync::Mutex<W>,
+    mut line: Vec<u8>,
+) -> io::Result<()> {
     line.push(b'\n');
     let mut output = output.lock().await;
     output.write_all(&line).await?;
@@ -137,7 +172,10 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTrans
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
         if let Some(id) = answered {
-            self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+            self.under_way
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(id);
         }
         let (line, output) = (serde_json::to_vec(&item), Arc::clone(&self.output));
         async move { write(&output, line?).await }
@@ -155,8 +193,11 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTrans
                 Err(BadLine { id, code, message }) => {
                     let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
                     let output = Arc::clone(&self.output);
-                    // On its own: this may be dropped at any moment, and a line is written whole or not at all.
-                    tokio::spawn(async move { write(&output, error.to_string().into_bytes()).await });
+                    // On its own: this may be dropped at any moment, and a line is written whole or
+                    // not at all.
+                    tokio::spawn(
+                        async move { write(&output, error.to_string().into_bytes()).await },
+                    );
                 }
             }
         }

@@ -1,7 +1,8 @@
-//! The tasks of a server: each is a conversation, and runs as a session of its own on the thread of the server.
+//! The tasks of a server: each is a conversation, and runs as a session of its own on the thread of
+//! the server.
 //!
-//! Invariants: one run at a time works on a task; a session is open only while its run lasts, so that what is stored is all there
-//! is, and another process can go on with it.
+//! Invariants: one run at a time works on a task; a session is open only while its run lasts, so
+//! that what is stored is all there is, and another process can go on with it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -97,9 +98,22 @@ impl DelegatedTask {
     ) -> Arc<Self> {
         id.as_str().clone_into(&mut state.view.task_id);
         state.view.cwd = cwd.display().to_string();
-        let choices = TaskChoices { model: None, mode: None, cancel: CancellationToken::new(), approvals: 0 };
+        let choices = TaskChoices {
+            model: None,
+            mode: None,
+            cancel: CancellationToken::new(),
+            approvals: 0,
+        };
         let (state, choices) = (watch::Sender::new(state), Mutex::new(choices));
-        Arc::new(Self { id, cwd, first: Mutex::new(first), state, choices, replies: Mutex::default(), host })
+        Arc::new(Self {
+            id,
+            cwd,
+            first: Mutex::new(first),
+            state,
+            choices,
+            replies: Mutex::default(),
+            host,
+        })
     }
 
     /// How it stands now.
@@ -129,11 +143,14 @@ impl DelegatedTask {
 
     /// Answers a call that waits. Says whether it still did.
     pub fn reply(&self, approval: &str, reply: ApprovalReply) -> bool {
-        locked(&self.replies).remove(approval).is_some_and(|waiting| waiting.send(reply).is_ok())
+        locked(&self.replies)
+            .remove(approval)
+            .is_some_and(|waiting| waiting.send(reply).is_ok())
     }
 
     fn fail(&self, message: String) {
-        self.state.send_modify(|state| state.stop(TaskStatus::Failed, message));
+        self.state
+            .send_modify(|state| state.stop(TaskStatus::Failed, message));
     }
 
     fn take(&self, event: &Event) {
@@ -143,7 +160,8 @@ impl DelegatedTask {
         self.state.send_if_modified(|state| state.take(event));
     }
 
-    /// The conversation to open, and what it is given: a task of which nothing is stored begins anew.
+    /// The conversation to open, and what it is given: a task of which nothing is stored begins
+    /// anew.
     fn opening(&self, prompt: Option<String>) -> (Which, Option<String>) {
         let Some(title) = locked(&self.first).clone() else {
             return (Which::Named(self.id.as_str().to_owned()), prompt);
@@ -152,7 +170,13 @@ impl DelegatedTask {
             Some(prompt) if prompt != title => format!("{title}\n\n{prompt}"),
             _ => title.clone(),
         };
-        (Which::NewAs { title, id: self.id.clone() }, Some(whole))
+        (
+            Which::NewAs {
+                title,
+                id: self.id.clone(),
+            },
+            Some(whole),
+        )
     }
 
     fn forget_approval(&self, id: &str) {
@@ -195,7 +219,9 @@ impl Approver for TaskApprover {
             state.view.status = TaskStatus::Waiting;
             state.activity = format!("asks for the approval of {}", approval.tool);
         });
-        let reply = receiver.await.unwrap_or(ApprovalReply::No { reason: String::new() });
+        let reply = receiver.await.unwrap_or(ApprovalReply::No {
+            reason: String::new(),
+        });
         drop(open);
         reply
     }
@@ -248,7 +274,13 @@ impl StartedRun {
     }
 
     async fn work(self) {
-        let Self { task, request, prompt, typed, cancel } = self;
+        let Self {
+            task,
+            request,
+            prompt,
+            typed,
+            cancel,
+        } = self;
         let opening = async {
             let prompt = match prompt {
                 Some(text) if typed => Some(in_full(&task, &request, text, &cancel).await?),
@@ -282,10 +314,19 @@ async fn in_full(
 ) -> Result<String, HostError> {
     let mode = request.mode.unwrap_or_else(|| task.host.mode());
     let (approver, cancel) = (request.approver.clone(), cancel.clone());
-    task.host.in_full(WrittenPrompt { cwd: &task.cwd, text, mode, approver, cancel }).await
+    task.host
+        .in_full(WrittenPrompt {
+            cwd: &task.cwd,
+            text,
+            mode,
+            approver,
+            cancel,
+        })
+        .await
 }
 
-/// Runs one turn. The session is closed when this returns, and somebody else may open the conversation.
+/// Runs one turn. The session is closed when this returns, and somebody else may open the
+/// conversation.
 async fn run(
     mut session: Session,
     task: &Arc<DelegatedTask>,
@@ -299,10 +340,17 @@ async fn run(
 }
 
 impl DelegatedTasks {
-    /// None yet; those that name no folder work in this one. [`TaskRuns::work`] must go on beside it, on a thread of its own tasks.
+    /// None yet; those that name no folder work in this one. [`TaskRuns::work`] must go on beside
+    /// it, on a thread of its own tasks.
     pub fn new(host: Arc<dyn Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
         let (local, wanted) = mpsc::unbounded_channel();
-        let tasks = Self { host, cwd, known: Mutex::default(), local, gone: CancellationToken::new() };
+        let tasks = Self {
+            host,
+            cwd,
+            known: Mutex::default(),
+            local,
+            gone: CancellationToken::new(),
+        };
         (Arc::new(tasks), TaskRuns(wanted))
     }
 
@@ -322,11 +370,21 @@ impl DelegatedTasks {
     }
 
     /// Begins a new task in this folder.
-    pub fn start(&self, cwd: Option<&str>, request: RunRequest) -> Result<Arc<DelegatedTask>, TaskError> {
+    pub fn start(
+        &self,
+        cwd: Option<&str>,
+        request: RunRequest,
+    ) -> Result<Arc<DelegatedTask>, TaskError> {
         let cwd = self.folder(cwd)?;
         let id = self.host.fresh_id();
         let first = request.prompt.clone();
-        let task = DelegatedTask::new(id.clone(), cwd, first, TaskState::default(), Arc::clone(&self.host));
+        let task = DelegatedTask::new(
+            id.clone(),
+            cwd,
+            first,
+            TaskState::default(),
+            Arc::clone(&self.host),
+        );
         self.begin(&task, request)?;
         locked(&self.known).insert(id, Arc::clone(&task));
         Ok(task)
@@ -336,7 +394,12 @@ impl DelegatedTasks {
     pub fn begin(&self, task: &Arc<DelegatedTask>, request: RunRequest) -> Result<(), TaskError> {
         // The user may have chosen something else since.
         self.host.reload()?;
-        if locked(&self.known).values().filter(|task| task.state.borrow().runs).count() >= MOST_RUNNING {
+        if locked(&self.known)
+            .values()
+            .filter(|task| task.state.borrow().runs)
+            .count()
+            >= MOST_RUNNING
+        {
             return Err(TaskError::TooMany);
         }
         let began = task.state.send_if_modified(|state| {
@@ -369,8 +432,18 @@ impl DelegatedTasks {
         };
         drop(choices);
         let typed = request.typed;
-        let run = StartedRun { task: Arc::clone(task), request: open, prompt, typed, cancel };
-        if self.local.send(Box::new(|| run.watched().boxed_local())).is_err() {
+        let run = StartedRun {
+            task: Arc::clone(task),
+            request: open,
+            prompt,
+            typed,
+            cancel,
+        };
+        if self
+            .local
+            .send(Box::new(|| run.watched().boxed_local()))
+            .is_err()
+        {
             task.fail("the server is about to end".to_owned());
         }
         Ok(())
@@ -383,20 +456,26 @@ impl DelegatedTasks {
             return Ok(Arc::clone(known));
         }
         let asked = wanted.clone();
-        let stored = self.ask_host(|host| async move { host.stored(&asked).await }.boxed_local()).await;
+        let stored = self
+            .ask_host(|host| async move { host.stored(&asked).await }.boxed_local())
+            .await;
         let (folder, messages) = stored.map_err(|error| match error {
             HostError::NotFound(_) => TaskError::Unknown(id.to_owned()),
             other => other.into(),
         })?;
         let state = TaskState::of_messages(TaskView::default(), &messages);
         let task = DelegatedTask::new(wanted.clone(), folder, None, state, Arc::clone(&self.host));
-        Ok(Arc::clone(locked(&self.known).entry(wanted).or_insert(task)))
+        Ok(Arc::clone(
+            locked(&self.known).entry(wanted).or_insert(task),
+        ))
     }
 
     /// What the host says, which it says only where sessions run.
     async fn ask_host<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(Arc<dyn Host>) -> LocalBoxFuture<'static, Result<T, HostError>> + Send + 'static,
+        ask: impl FnOnce(Arc<dyn Host>) -> LocalBoxFuture<'static, Result<T, HostError>>
+        + Send
+        + 'static,
     ) -> Result<T, HostError> {
         let (sender, receiver) = oneshot::channel();
         let host = Arc::clone(&self.host);
@@ -406,28 +485,46 @@ impl DelegatedTasks {
             async move { drop(sender.send(answer.await)) }.boxed_local()
         };
         let _ = self.local.send(Box::new(work));
-        receiver.await.unwrap_or_else(|_| Err(HostError::Failed("the server is about to end".to_owned())))
+        receiver
+            .await
+            .unwrap_or_else(|_| Err(HostError::Failed("the server is about to end".to_owned())))
     }
 
     /// A relative folder is one below the server's.
     fn folder(&self, cwd: Option<&str>) -> Result<PathBuf, TaskError> {
         let folder = cwd.map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
-        if folder.is_dir() { Ok(folder) } else { Err(TaskError::NoFolder(folder.display().to_string())) }
+        if folder.is_dir() {
+            Ok(folder)
+        } else {
+            Err(TaskError::NoFolder(folder.display().to_string()))
+        }
     }
 
-    /// The tasks and other conversations of the project around this folder, the newest first, and how those stand that this server
-    /// knows.
+    /// The tasks and other conversations of the project around this folder, the newest first, and
+    /// how those stand that this server knows.
     pub(super) async fn list(&self, cwd: Option<&str>) -> Result<Vec<TaskRow>, TaskError> {
         let folder = self.folder(cwd)?;
         let wanted = folder.clone();
-        let listed = self.ask_host(|host| async move { host.list(Some(&wanted)).await }.boxed_local()).await?;
+        let listed = self
+            .ask_host(|host| async move { host.list(Some(&wanted)).await }.boxed_local())
+            .await?;
         let known = locked(&self.known);
-        let unstored = known.values().filter(|task| task.cwd == folder).filter_map(|task| {
-            let name = locked(&task.first).clone()?;
-            Some(TaskRow::unstored(task.view(), name))
-        });
-        let status = |id: &ConversationId| known.get(id).map(|task| task.state.borrow().view.status);
-        Ok(unstored.chain(listed.into_iter().map(|one| TaskRow::stored(status(&one.id), one))).collect())
+        let unstored = known
+            .values()
+            .filter(|task| task.cwd == folder)
+            .filter_map(|task| {
+                let name = locked(&task.first).clone()?;
+                Some(TaskRow::unstored(task.view(), name))
+            });
+        let status =
+            |id: &ConversationId| known.get(id).map(|task| task.state.borrow().view.status);
+        Ok(unstored
+            .chain(
+                listed
+                    .into_iter()
+                    .map(|one| TaskRow::stored(status(&one.id), one)),
+            )
+            .collect())
     }
 
     /// Cancels every task and waits until they have ended.

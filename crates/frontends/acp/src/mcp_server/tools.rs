@@ -69,7 +69,9 @@ impl From<TaskLimits> for TurnLimits {
             turns: limits.turns,
             tokens: limits.tokens,
             budget_usd: limits.budget_usd,
-            wall_time: limits.seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            wall_time: limits
+                .seconds
+                .map(|seconds| Duration::from_secs(seconds.into())),
         }
     }
 }
@@ -106,7 +108,8 @@ pub(super) struct StartArguments {
 pub(super) struct ContinueArguments {
     /// The id of the task.
     pub(super) task_id: String,
-    /// What is to be done next. Without it, a task that was interrupted or reached a limit goes on where it stopped.
+    /// What is to be done next. Without it, a task that was interrupted or reached a limit goes on
+    /// where it stopped.
     pub(super) prompt: Option<String>,
     /// Another model than before, as `provider/model`.
     model: Option<String>,
@@ -153,7 +156,8 @@ impl ContinueArguments {
 pub(super) enum TaskDecision {
     /// This once.
     Allow,
-    /// From now on, by the rules in `remember`, which are written to the configuration of haft's user.
+    /// From now on, by the rules in `remember`, which are written to the configuration of haft's
+    /// user.
     Always,
     /// No.
     Deny,
@@ -223,12 +227,24 @@ impl TaskRow {
     /// A conversation of the store.
     pub(super) fn stored(status: Option<TaskStatus>, one: ListedConversation) -> Self {
         let updated_at = Some(one.updated_at.to_string());
-        Self { task_id: one.id.as_str().to_owned(), name: one.name, status, updated_at, messages: one.messages }
+        Self {
+            task_id: one.id.as_str().to_owned(),
+            name: one.name,
+            status,
+            updated_at,
+            messages: one.messages,
+        }
     }
 
     /// A task of which nothing is stored yet.
     pub(super) fn unstored(view: TaskView, name: String) -> Self {
-        Self { task_id: view.task_id, name, status: Some(view.status), updated_at: None, messages: 0 }
+        Self {
+            task_id: view.task_id,
+            name,
+            status: Some(view.status),
+            updated_at: None,
+            messages: 0,
+        }
     }
 }
 
@@ -246,7 +262,13 @@ pub(super) const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// What the tools are and do.
 pub(super) fn all() -> Vec<Tool> {
-    let acts = || ToolAnnotations::new().read_only(false).destructive(true).idempotent(false).open_world(true);
+    let acts = || {
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(true)
+            .idempotent(false)
+            .open_world(true)
+    };
     let reads = || ToolAnnotations::new().read_only(true).open_world(false);
     vec![
         tool::<StartArguments, TaskView>(
@@ -283,7 +305,11 @@ pub(super) fn all() -> Vec<Tool> {
         tool::<CancelArguments, TaskView>(
             ("cancel_task", "Cancel a task"),
             "Cancels the work on a task and returns how it stands then. Changes in files stay; continue_task can go on with it.",
-            ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false),
+            ToolAnnotations::new()
+                .read_only(false)
+                .destructive(false)
+                .idempotent(true)
+                .open_world(false),
         ),
     ]
 }
@@ -304,8 +330,9 @@ fn tool<A: JsonSchema, R: JsonSchema>(
 fn schema<T: JsonSchema>() -> Arc<JsonObject> {
     // `uint64` and the like are formats of Rust, and clients warn about them.
     let plain = RecursiveTransform(|schema: &mut schemars::Schema| drop(schema.remove("format")));
-    let settings =
-        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).with_transform(plain);
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(plain);
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     Arc::new(schema.as_object().cloned().unwrap_or_default())
@@ -313,6 +340,7 @@ fn schema<T: JsonSchema>() -> Arc<JsonObject> {
 
 /// The arguments of a call.
 pub(super) fn arguments<T: DeserializeOwned>(given: Option<JsonObject>) -> Result<T, ErrorData> {
-    serde_json::from_value(Value::Object(given.unwrap_or_default()))
-        .map_err(|error| ErrorData::invalid_params(format!("the arguments do not fit: {error}"), None))
+    serde_json::from_value(Value::Object(given.unwrap_or_default())).map_err(|error| {
+        ErrorData::invalid_params(format!("the arguments do not fit: {error}"), None)
+    })
 }

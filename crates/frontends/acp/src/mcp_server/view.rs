@@ -1,9 +1,12 @@
-//! What is known of a task, as its tools give it: made from the events of its runs, or from its stored messages.
+//! What is known of a task, as its tools give it: made from the events of its runs, or from its
+//! stored messages.
 
 use std::collections::BTreeMap;
 
 use haft_agent::{Approval, MAIN};
-use haft_types::{CallPhase, ChangeKind, Event, EventBody, Message, Outcome, Role, ToolStatus, TurnResult, Usage};
+use haft_types::{
+    CallPhase, ChangeKind, Event, EventBody, Message, Outcome, Role, ToolStatus, TurnResult, Usage,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -125,8 +128,14 @@ pub struct TaskView {
     pub changed_files: BTreeMap<String, ChangeKind>,
 }
 
-fn as_list<S: serde::Serializer>(files: &BTreeMap<String, ChangeKind>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(files.iter().map(|(path, change)| ChangedFile { path: path.clone(), change: *change }))
+fn as_list<S: serde::Serializer>(
+    files: &BTreeMap<String, ChangeKind>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(files.iter().map(|(path, change)| ChangedFile {
+        path: path.clone(),
+        change: *change,
+    }))
 }
 
 /// A task and what is needed to follow it.
@@ -167,8 +176,15 @@ impl TaskState {
                 }
                 self.view.text.push_str(text);
             }
-            EventBody::Question { question, options } | EventBody::Plan { response: question, options } if main => {
-                self.view.question = Some(TaskQuestion { question: question.clone(), options: options.clone() });
+            EventBody::Question { question, options }
+            | EventBody::Plan {
+                response: question,
+                options,
+            } if main => {
+                self.view.question = Some(TaskQuestion {
+                    question: question.clone(),
+                    options: options.clone(),
+                });
             }
             EventBody::FileChanged { path, change } => {
                 self.view.changed_files.insert(path.clone(), *change);
@@ -176,15 +192,28 @@ impl TaskState {
             EventBody::Usage { usage, cost, .. } => {
                 self.view.usage += *usage;
                 self.unpriced |= cost.is_none();
-                let total = self.view.cost_usd.unwrap_or_default() + cost.map_or(0.0, |cost| cost.total);
+                let total =
+                    self.view.cost_usd.unwrap_or_default() + cost.map_or(0.0, |cost| cost.total);
                 self.view.cost_usd = Some(total).filter(|_| !self.unpriced);
             }
-            EventBody::ToolCall { name, phase: CallPhase::Finished, .. } => {
-                self.activity = if main { format!("calls {name}") } else { format!("{}: calls {name}", event.agent) };
+            EventBody::ToolCall {
+                name,
+                phase: CallPhase::Finished,
+                ..
+            } => {
+                self.activity = if main {
+                    format!("calls {name}")
+                } else {
+                    format!("{}: calls {name}", event.agent)
+                };
                 return true;
             }
             EventBody::ToolResult { name, status, .. } => {
-                let ended = if *status == ToolStatus::Error { "failed" } else { "is done" };
+                let ended = if *status == ToolStatus::Error {
+                    "failed"
+                } else {
+                    "is done"
+                };
                 self.activity = format!("{name} {ended}");
                 return true;
             }
@@ -226,34 +255,53 @@ impl TaskState {
 
     /// What the stored messages of a conversation say of it, which nobody works on here.
     pub(super) fn of_messages(view: TaskView, messages: &[Message]) -> Self {
-        let mut state = Self { view, ..Self::default() };
-        let mut messages = messages.iter().rev().filter(|message| message.role != Role::Summary).peekable();
+        let mut state = Self {
+            view,
+            ..Self::default()
+        };
+        let mut messages = messages
+            .iter()
+            .rev()
+            .filter(|message| message.role != Role::Summary)
+            .peekable();
         let newest = messages.peek().copied();
         let view = &mut state.view;
         view.status = TaskStatus::Aborted;
         "the run was interrupted; continue_task goes on with it".clone_into(&mut view.message);
-        let (Some(newest), Some(reply)) = (newest, messages.find(|message| message.role == Role::Assistant)) else {
+        let (Some(newest), Some(reply)) = (
+            newest,
+            messages.find(|message| message.role == Role::Assistant),
+        ) else {
             return state;
         };
         view.text = reply.joined_text();
         let calls: Vec<_> = reply.tool_calls().collect();
         let argument = |name: &str, key: &str| {
             let call = calls.iter().find(|call| call.name == name)?;
-            serde_json::from_str::<Value>(&call.arguments).ok()?.get(key).cloned()
+            serde_json::from_str::<Value>(&call.arguments)
+                .ok()?
+                .get(key)
+                .cloned()
         };
         let text = |value: Value| value.as_str().map(str::to_owned);
         if newest.message_id == reply.message_id {
-            let asked = argument(ASK, "question").or_else(|| argument(PLAN, "response")).and_then(text);
+            let asked = argument(ASK, "question")
+                .or_else(|| argument(PLAN, "response"))
+                .and_then(text);
             if calls.is_empty() {
                 (view.status, view.message) = (TaskStatus::Completed, String::new());
             } else if let Some(question) = asked {
                 let options = argument(ASK, "options").or_else(|| argument(PLAN, "options"));
-                let options = options.and_then(|options| serde_json::from_value(options).ok()).unwrap_or_default();
+                let options = options
+                    .and_then(|options| serde_json::from_value(options).ok())
+                    .unwrap_or_default();
                 view.question = Some(TaskQuestion { question, options });
                 (view.status, view.message) = (TaskStatus::Waiting, String::new());
             }
         } else if let Some(report) = argument(COMPLETE, "result").and_then(text)
-            && newest.tool_results().all(|result| result.envelope.status != ToolStatus::Error)
+            && newest
+                .tool_results()
+                .all(|result| result.envelope.status != ToolStatus::Error)
         {
             (view.status, view.message, view.text) = (TaskStatus::Completed, String::new(), report);
         }

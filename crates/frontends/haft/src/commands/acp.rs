@@ -53,6 +53,9 @@ pub(crate) fn run(args: AcpArgs) -> anyhow::Result<ProcessExit> {
 /// Whoever starts a protocol by hand is told what it waits for.
 pub(crate) fn tell_who_types(command: &str) {
     if std::io::stdin().is_terminal() {
-        output::tell(&format!("haft: {}", text!("cli-waits-for-program", command)));
+        output::tell(&format!(
+            "haft: {}",
+            text!("cli-waits-for-program", command)
+        ));
     }
 }

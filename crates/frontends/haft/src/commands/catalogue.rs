@@ -1,5 +1,5 @@
-//! `haft rules`, `haft agents`, `haft skills`, `haft commands`, and the external ones of `haft tools`: what is known of a project,
-//! in one manner for all kinds.
+//! `haft rules`, `haft agents`, `haft skills`, `haft commands`, and the external ones of `haft
+//! tools`: what is known of a project, in one manner for all kinds.
 
 mod change;
 mod items;
@@ -32,7 +32,8 @@ pub(crate) struct CatalogueArgs {
 pub(crate) enum CatalogueCommand {
     /// List all entries and where they come from.
     List {
-        /// Show shadowed entries (another of the same name takes precedence) and the folders searched.
+        /// Show shadowed entries (another of the same name takes precedence) and the folders
+        /// searched.
         #[arg(short, long)]
         verbose: bool,
         #[command(flatten)]
@@ -87,8 +88,19 @@ impl CatalogueContext {
         let (paths, trust_state) = knowledge(&places, &project)?;
         let asking = tool_help(&places, &loaded.config, &project);
         let help = ToolHelp::new(HelpCache::at(places.tool_help()), asking);
-        let built_in = super::tools::registry().iter().map(|tool| tool.spec().name.clone()).collect();
-        Ok(Self { places, project, paths, trust_state, help, built_in, config: loaded.config })
+        let built_in = super::tools::registry()
+            .iter()
+            .map(|tool| tool.spec().name.clone())
+            .collect();
+        Ok(Self {
+            places,
+            project,
+            paths,
+            trust_state,
+            help,
+            built_in,
+            config: loaded.config,
+        })
     }
 
     pub(super) fn is_built_in(&self, name: &str) -> bool {
@@ -103,7 +115,9 @@ impl CatalogueContext {
     /// What servers offer of a kind, as far as it is known.
     fn prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
-            KnowledgeKind::Commands => Ok(PromptSources::open(&self.places, &self.config, &self.project)?.prompts()),
+            KnowledgeKind::Commands => {
+                Ok(PromptSources::open(&self.places, &self.config, &self.project)?.prompts())
+            }
             KnowledgeKind::Rules
             | KnowledgeKind::Agents
             | KnowledgeKind::Skills
@@ -113,41 +127,84 @@ impl CatalogueContext {
     }
 }
 
-pub(crate) fn run(kind: KnowledgeKind, command: Option<CatalogueCommand>) -> anyhow::Result<ProcessExit> {
-    let all = CatalogueCommand::List { verbose: false, output: JsonArgs::default() };
+pub(crate) fn run(
+    kind: KnowledgeKind,
+    command: Option<CatalogueCommand>,
+) -> anyhow::Result<ProcessExit> {
+    let all = CatalogueCommand::List {
+        verbose: false,
+        output: JsonArgs::default(),
+    };
     match command.unwrap_or(all) {
         CatalogueCommand::List { verbose, output } => {
-            list(kind, verbose, output.json, &CatalogueContext::find(&output.common)?)?;
+            list(
+                kind,
+                verbose,
+                output.json,
+                &CatalogueContext::find(&output.common)?,
+            )?;
         }
         CatalogueCommand::Show { name, output } => {
-            show(kind, &name, output.json, &CatalogueContext::find(&output.common)?)?;
+            show(
+                kind,
+                &name,
+                output.json,
+                &CatalogueContext::find(&output.common)?,
+            )?;
         }
-        CatalogueCommand::Add { name, file, user, common } => {
-            change::add(kind, &name, file.as_deref(), user, &CatalogueContext::find(&common)?)?;
+        CatalogueCommand::Add {
+            name,
+            file,
+            user,
+            common,
+        } => {
+            change::add(
+                kind,
+                &name,
+                file.as_deref(),
+                user,
+                &CatalogueContext::find(&common)?,
+            )?;
         }
-        CatalogueCommand::Remove { name, common } => change::remove(kind, &name, &CatalogueContext::find(&common)?)?,
+        CatalogueCommand::Remove { name, common } => {
+            change::remove(kind, &name, &CatalogueContext::find(&common)?)?
+        }
     }
     Ok(ProcessExit::Completed)
 }
 
 /// The names of a kind, each with its description.
 pub(super) fn names(kind: KnowledgeKind) -> Vec<(String, String)> {
-    let Ok(place) = CatalogueContext::find(&Common::default()) else { return Vec::new() };
+    let Ok(place) = CatalogueContext::find(&Common::default()) else {
+        return Vec::new();
+    };
     let found = items::of(kind, &place.paths, &place);
-    found.list.iter().map(|item| (item.name.clone(), item.about.clone())).collect()
+    found
+        .list
+        .iter()
+        .map(|item| (item.name.clone(), item.about.clone()))
+        .collect()
 }
 
 /// What is wrong with files, and why those of the project are missing.
 pub(super) fn warn(place: &CatalogueContext, problems: &[FileProblem]) {
     if !place.trust_state.is_trusted() {
-        output::tell(&text!("catalogue-untrusted", project = place.project.root.display()));
+        output::tell(&text!(
+            "catalogue-untrusted",
+            project = place.project.root.display()
+        ));
     }
     for problem in problems {
         output::tell(&output::localised(format_args!("warning: {problem}")));
     }
 }
 
-fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
+fn list(
+    kind: KnowledgeKind,
+    verbose: bool,
+    json: bool,
+    place: &CatalogueContext,
+) -> anyhow::Result<()> {
     let found = items::of(kind, &place.paths, place);
     let prompts = place.prompts(kind)?;
     warn(place, &found.problems);
@@ -173,12 +230,26 @@ fn list(kind: KnowledgeKind, verbose: bool, json: bool, place: &CatalogueContext
         let mut table = TextTable::new(&headings);
         for item in &found.list {
             let model = of_agents.then(|| item.model());
-            let from = [output::localised(item.level.name()), place.paths.shown(&item.path)];
-            table.row([item.name.clone(), item.about.clone()].into_iter().chain(model).chain(from).collect());
+            let from = [
+                output::localised(item.level.name()),
+                place.paths.shown(&item.path),
+            ];
+            table.row(
+                [item.name.clone(), item.about.clone()]
+                    .into_iter()
+                    .chain(model)
+                    .chain(from)
+                    .collect(),
+            );
         }
         for prompt in &prompts {
             let server = output::localised(format_args!("server {}", prompt.server));
-            table.row(vec![prompt.name.clone(), prompt.description.clone(), "mcp".to_owned(), server]);
+            table.row(vec![
+                prompt.name.clone(),
+                prompt.description.clone(),
+                "mcp".to_owned(),
+                server,
+            ]);
         }
         text.push_str(&table.to_string());
     }
@@ -197,7 +268,11 @@ fn shadowed_json(one: &Shadowed) -> Value {
 }
 
 /// What is not used because another comes first, and where was looked.
-pub(super) fn details(kind: KnowledgeKind, shadowed: &[Shadowed], place: &CatalogueContext) -> String {
+pub(super) fn details(
+    kind: KnowledgeKind,
+    shadowed: &[Shadowed],
+    place: &CatalogueContext,
+) -> String {
     let mut text = String::new();
     for one in shadowed {
         let by = match &one.by {
@@ -205,13 +280,25 @@ pub(super) fn details(kind: KnowledgeKind, shadowed: &[Shadowed], place: &Catalo
             ShadowedBy::BuiltIn => text!("catalogue-built-in").to_owned(),
         };
         // Writing to a String cannot fail.
-        let _ =
-            writeln!(text, "{}", text!("catalogue-unused", path = place.paths.shown(&one.path), name = one.name, by));
+        let _ = writeln!(
+            text,
+            "{}",
+            text!(
+                "catalogue-unused",
+                path = place.paths.shown(&one.path),
+                name = one.name,
+                by
+            )
+        );
     }
     text.extend([text!("catalogue-folders"), "\n"]);
     for folder in place.paths.folders(kind) {
         let path = place.paths.shown(&folder.path);
-        let path = if folder.path.is_dir() { path } else { text!("catalogue-folder-missing", path) };
+        let path = if folder.path.is_dir() {
+            path
+        } else {
+            text!("catalogue-folder-missing", path)
+        };
         let _ = writeln!(text, "  {path}");
     }
     text
@@ -230,16 +317,38 @@ fn kind_column(kind: KnowledgeKind) -> &'static str {
 
 /// A prompt of a server among the commands.
 fn of_prompt(prompt: &OfferedPrompt) -> Value {
-    let OfferedPrompt { name, server, description, argument_hint, .. } = prompt;
+    let OfferedPrompt {
+        name,
+        server,
+        description,
+        argument_hint,
+        ..
+    } = prompt;
     json!({"name": name, "from": "mcp", "server": server, "description": description, "argument_hint": argument_hint})
 }
 
-pub(super) fn show(kind: KnowledgeKind, name: &str, json: bool, place: &CatalogueContext) -> anyhow::Result<()> {
-    if let Some(prompt) = place.prompts(kind)?.iter().find(|prompt| prompt.name == name) {
+pub(super) fn show(
+    kind: KnowledgeKind,
+    name: &str,
+    json: bool,
+    place: &CatalogueContext,
+) -> anyhow::Result<()> {
+    if let Some(prompt) = place
+        .prompts(kind)?
+        .iter()
+        .find(|prompt| prompt.name == name)
+    {
         let mut value = of_prompt(prompt);
         value["text"] = json!(prompt.about);
-        let text = format!("{name} {}\n{}\n\n{}\n", prompt.argument_hint, prompt.description, prompt.about);
-        return if json { output::print_json(&value) } else { output::print(&text) };
+        let text = format!(
+            "{name} {}\n{}\n\n{}\n",
+            prompt.argument_hint, prompt.description, prompt.about
+        );
+        return if json {
+            output::print_json(&value)
+        } else {
+            output::print(&text)
+        };
     }
     let found = items::of(kind, &place.paths, place);
     let item = found.get(kind, name)?;
@@ -261,22 +370,35 @@ pub(super) fn show(kind: KnowledgeKind, name: &str, json: bool, place: &Catalogu
 impl CatalogueListing {
     /// The one of a name, or which there are.
     fn get(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
-        self.list.iter().find(|item| item.name == name).ok_or_else(|| {
-            let is_its = |problem: &&FileProblem| {
-                let skill = problem.path.parent().filter(|_| kind == KnowledgeKind::Skills);
-                let stem = skill.and_then(std::path::Path::file_name).or_else(|| problem.path.file_stem());
-                stem.is_some_and(|stem| stem == name)
-            };
-            if let Some(problem) = self.problems.iter().find(is_its) {
-                return usage_error(format!("`{name}` cannot be used: {problem}"));
-            }
-            let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
-            let there = if names.is_empty() {
-                text!("catalogue-there-are-none").to_owned()
-            } else {
-                text!("catalogue-there-are", names = output::listed(&names))
-            };
-            usage_error(text!("catalogue-unknown", name, folder = kind.folder(), there))
-        })
+        self.list
+            .iter()
+            .find(|item| item.name == name)
+            .ok_or_else(|| {
+                let is_its = |problem: &&FileProblem| {
+                    let skill = problem
+                        .path
+                        .parent()
+                        .filter(|_| kind == KnowledgeKind::Skills);
+                    let stem = skill
+                        .and_then(std::path::Path::file_name)
+                        .or_else(|| problem.path.file_stem());
+                    stem.is_some_and(|stem| stem == name)
+                };
+                if let Some(problem) = self.problems.iter().find(is_its) {
+                    return usage_error(format!("`{name}` cannot be used: {problem}"));
+                }
+                let names: Vec<_> = self.list.iter().map(|item| item.name.as_str()).collect();
+                let there = if names.is_empty() {
+                    text!("catalogue-there-are-none").to_owned()
+                } else {
+                    text!("catalogue-there-are", names = output::listed(&names))
+                };
+                usage_error(text!(
+                    "catalogue-unknown",
+                    name,
+                    folder = kind.folder(),
+                    there
+                ))
+            })
     }
 }

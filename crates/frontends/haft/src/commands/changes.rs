@@ -1,4 +1,5 @@
-//! `haft undo`, `haft redo`, `haft changes` and `haft rewind`: what a conversation changed in files, and how it is taken back.
+//! `haft undo`, `haft redo`, `haft changes` and `haft rewind`: what a conversation changed in
+//! files, and how it is taken back.
 
 mod rewind;
 mod show;
@@ -32,7 +33,8 @@ pub(crate) struct UndoArgs {
     #[arg(long, value_name = "ID", conflicts_with_all = ["message", "session"])]
     pub(crate) call: Option<String>,
 
-    /// Undo the changes of this message: a reply of the model, or a prompt of yours up to the next one.
+    /// Undo the changes of this message: a reply of the model, or a prompt of yours up to the next
+    /// one.
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     pub(crate) message: Option<String>,
 
@@ -95,7 +97,8 @@ pub(crate) struct ChangesArgs {
     #[arg(long)]
     pub(crate) diff: bool,
 
-    /// Show how each file differs from what it was before the conversation, without what was undone.
+    /// Show how each file differs from what it was before the conversation, without what was
+    /// undone.
     #[arg(long, conflicts_with = "json")]
     pub(crate) net: bool,
 
@@ -142,16 +145,27 @@ impl ConversationChanges {
     }
 
     /// The conversation of that id or name, or the current one.
-    pub(super) async fn of(conversation: Option<&str>, places: &Places, config: &Config) -> anyhow::Result<Self> {
+    pub(super) async fn of(
+        conversation: Option<&str>,
+        places: &Places,
+        config: &Config,
+    ) -> anyhow::Result<Self> {
         let store = wiring::open_store(places, config)?;
         let conversation = conversations::named_or_current(store.as_ref(), conversation).await?;
         let record = ChangeRecord::new(wiring::versions(places, config), conversation.id.clone());
-        Ok(Self { store, conversation, record })
+        Ok(Self {
+            store,
+            conversation,
+            record,
+        })
     }
 
     /// A path as it is shown: relative to the conversation's project where it lies inside.
     fn name(&self, path: &Path) -> String {
-        path.strip_prefix(Path::new(&self.conversation.namespace)).unwrap_or(path).display().to_string()
+        path.strip_prefix(Path::new(&self.conversation.namespace))
+            .unwrap_or(path)
+            .display()
+            .to_string()
     }
 }
 

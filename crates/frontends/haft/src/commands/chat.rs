@@ -14,7 +14,8 @@ pub(crate) fn run(mut args: RunArgs) -> anyhow::Result<ProcessExit> {
     if args.model.is_none() {
         args.model = loaded.config.models_of(ModelRole::Chat).into_iter().next();
     }
-    args.allowed_tools.get_or_insert_with(|| vec!["none".to_owned()]);
+    args.allowed_tools
+        .get_or_insert_with(|| vec!["none".to_owned()]);
     let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if args.prompt.is_none() && !args.resume_current && at_a_terminal {
         return interactive::run(&args, InterfaceStyle::AsConfigured);

@@ -1,4 +1,5 @@
-//! `haft commit`: has the model of the role `commit` word a message for what is staged, and commits with it.
+//! `haft commit`: has the model of the role `commit` word a message for what is staged, and commits
+//! with it.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -68,19 +69,41 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ProcessExit> {
     // git runs what a repository configures, so it is not run in one that nobody trusts.
     let (_, trust_state) = knowledge(&places, &project)?;
     if !trust_state.is_trusted() {
-        return Err(usage_error(text!("review-untrusted", root = project.root.display())));
+        return Err(usage_error(text!(
+            "review-untrusted",
+            root = project.root.display()
+        )));
     }
     let (host, root) = (wiring::environment(), project.root.as_path());
     let (mode, projects) = (PermissionMode::Ask, vec![root.to_owned()]);
-    let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, &loaded.config.sandbox, mode, projects))?;
-    let program = GitProgram::find(&host.supervisor(), &sandbox, &host.child_environment(), &[root])
+    let sandbox = wiring::runtime()?.block_on(set_up_sandbox(
+        &places,
+        &loaded.config.sandbox,
+        mode,
+        projects,
+    ))?;
+    let program = GitProgram::find(
+        &host.supervisor(),
+        &sandbox,
+        &host.child_environment(),
+        &[root],
+    )
+    .map_err(|error| usage_error(error.to_string()))?;
+    let git = Git::open(program.clone(), root, &places.git())
         .map_err(|error| usage_error(error.to_string()))?;
-    let git = Git::open(program.clone(), root, &places.git()).map_err(|error| usage_error(error.to_string()))?;
     let hidden = hidden(&places, &loaded.config, &project)?;
-    let scope = if args.all { CommitScope::Tracked } else { CommitScope::Staged };
+    let scope = if args.all {
+        CommitScope::Tracked
+    } else {
+        CommitScope::Staged
+    };
     let change = diff::of_commit(&git, scope, |path| is_secret(path, &hidden))?;
     let Some(change) = change else {
-        return Err(usage_error(if args.all { text!("commit-nothing") } else { text!("commit-nothing-staged") }));
+        return Err(usage_error(if args.all {
+            text!("commit-nothing")
+        } else {
+            text!("commit-nothing-staged")
+        }));
     };
     let masker = Masker::knowing(host.secret_values());
     let task = masker.mask(&task(args, &git, &change)).into_owned();
@@ -102,23 +125,55 @@ pub(crate) fn run(args: &CommitArgs) -> anyhow::Result<ProcessExit> {
     if !args.yes && !agreed()? {
         return Ok(ProcessExit::Waiting);
     }
-    let said = program.commit(root, scope, &message).map_err(|error| anyhow::anyhow!("{error}"))?;
-    output::tell(&sanitise(&format!("haft: {}", said.lines().next().unwrap_or_default())));
+    let said = program
+        .commit(root, scope, &message)
+        .map_err(|error| anyhow::anyhow!("{error}"))?;
+    output::tell(&sanitise(&format!(
+        "haft: {}",
+        said.lines().next().unwrap_or_default()
+    )));
     Ok(ProcessExit::Completed)
 }
 
 /// What the model is asked.
 fn task(args: &CommitArgs, git: &Git, change: &str) -> String {
-    let before = git.line(["log", EXAMPLES, "--format=%s", "--no-show-signature"]).unwrap_or_default();
-    let before = if before.is_empty() { before } else { format!("\n\nThe messages before it:\n{before}") };
-    let words = args.words.iter().map(String::as_str).chain(args.hint.as_deref()).collect::<Vec<_>>().join(" ");
-    let hint = if words.trim().is_empty() { String::new() } else { format!("\n\nThe user says of it: {words}") };
-    format!("{}{hint}{before}\n\nThe change:\n\n{change}", PROMPT.trim_end())
+    let before = git
+        .line(["log", EXAMPLES, "--format=%s", "--no-show-signature"])
+        .unwrap_or_default();
+    let before = if before.is_empty() {
+        before
+    } else {
+        format!("\n\nThe messages before it:\n{before}")
+    };
+    let words = args
+        .words
+        .iter()
+        .map(String::as_str)
+        .chain(args.hint.as_deref())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let hint = if words.trim().is_empty() {
+        String::new()
+    } else {
+        format!("\n\nThe user says of it: {words}")
+    };
+    format!(
+        "{}{hint}{before}\n\nThe change:\n\n{change}",
+        PROMPT.trim_end()
+    )
 }
 
 /// Asks the model, in a conversation beside those of the project, without tools.
-fn worded(args: &CommitArgs, places: &Places, config: Config, task: String) -> anyhow::Result<TurnResult> {
-    let model = args.model.clone().or_else(|| config.models_of(ModelRole::Commit).into_iter().next());
+fn worded(
+    args: &CommitArgs,
+    places: &Places,
+    config: Config,
+    task: String,
+) -> anyhow::Result<TurnResult> {
+    let model = args
+        .model
+        .clone()
+        .or_else(|| config.models_of(ModelRole::Commit).into_iter().next());
     let asked = RunArgs {
         model,
         permission_mode: Some(PermissionMode::Plan),
@@ -127,17 +182,24 @@ fn worded(args: &CommitArgs, places: &Places, config: Config, task: String) -> a
         ..RunArgs::default()
     };
     let mut plan = run::lower(&asked, &config, Some(TITLE))?;
-    plan.step = Some(RunStep { name: "commit".to_owned(), budget: SharedBudget::default() });
+    plan.step = Some(RunStep {
+        name: "commit".to_owned(),
+        budget: SharedBudget::default(),
+    });
     wiring::runtime()?.block_on(async {
-        let mut session = wiring::open_session(places, config, plan).await.map_err(run::usage_errors)?;
-        let report = session.run(Some(task), &mut |_: &Event| {}, &CancellationToken::new()).await;
+        let mut session = wiring::open_session(places, config, plan)
+            .await
+            .map_err(run::usage_errors)?;
+        let report = session
+            .run(Some(task), &mut |_: &Event| {}, &CancellationToken::new())
+            .await;
         run::close(&mut session).await;
         Ok(report.result)
     })
 }
 
-/// What is kept from commands, and so from the model: secrets of well-known programs, what the configuration hides, and what
-/// rules keep from being read.
+/// What is kept from commands, and so from the model: secrets of well-known programs, what the
+/// configuration hides, and what rules keep from being read.
 fn hidden(places: &Places, config: &Config, project: &Project) -> anyhow::Result<Vec<PathBuf>> {
     let host = wiring::environment();
     let home = host.home();
@@ -149,24 +211,40 @@ fn hidden(places: &Places, config: &Config, project: &Project) -> anyhow::Result
     )?;
     let rules = permissions::tightened(rules, places, project)?;
     let mut hidden = secret_places(home.as_deref());
-    hidden.extend(config.sandbox.hidden.iter().filter_map(|path| configured_path(path, home.as_deref())));
+    hidden.extend(
+        config
+            .sandbox
+            .hidden
+            .iter()
+            .filter_map(|path| configured_path(path, home.as_deref())),
+    );
     hidden.extend(wiring::ProjectPolicy::of(&project.root).hidden);
     hidden.extend(rules.unreadable(&wiring::workspace(places, project)));
     Ok(hidden)
 }
 
 fn is_secret(path: &Path, hidden: &[PathBuf]) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
     hidden.iter().any(|hidden| path.starts_with(hidden))
         || SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
-        || SECRET_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || SECRET_BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
 }
 
 /// The message in a reply: small models fence or quote it all the same.
 fn message(reply: &str) -> String {
     let reply = reply.trim();
-    let inside = reply.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    let inside = inside.and_then(|inside| inside.split_once('\n')).map_or(reply, |(_, inside)| inside);
+    let inside = reply
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"));
+    let inside = inside
+        .and_then(|inside| inside.split_once('\n'))
+        .map_or(reply, |(_, inside)| inside);
     let lines: Vec<_> = inside.trim().lines().map(str::trim_end).collect();
     lines.join("\n")
 }
@@ -221,7 +299,13 @@ mod tests {
     #[test]
     fn secrets_are_known_by_place_and_name() {
         let hidden = [PathBuf::from("/p/private")];
-        for path in ["/p/private/a", "/p/.env", "/p/sub/.env.local", "/p/x.PEM", "/p/id_rsa.pub"] {
+        for path in [
+            "/p/private/a",
+            "/p/.env",
+            "/p/sub/.env.local",
+            "/p/x.PEM",
+            "/p/id_rsa.pub",
+        ] {
             assert!(is_secret(Path::new(path), &hidden), "{path}");
         }
         for path in ["/p/src/a.rs", "/p/privately", "/p/env.rs", "/p/keys.md"] {

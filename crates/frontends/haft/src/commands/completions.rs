@@ -1,6 +1,8 @@
-//! `haft completions`: scripts for shells that ask haft itself what can stand there, so that ids, models and names are known.
+//! `haft completions`: scripts for shells that ask haft itself what can stand there, so that ids,
+//! models and names are known.
 //!
-//! The script calls haft with [`VARIABLE`] set. Whatever cannot be read then is not offered; nothing is printed but candidates.
+//! The script calls haft with [`VARIABLE`] set. Whatever cannot be read then is not offered;
+//! nothing is printed but candidates.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -25,7 +27,9 @@ const VARIABLE: &str = "HAFT_COMPLETE";
 pub(crate) fn run(shell: Shell) -> anyhow::Result<ProcessExit> {
     let shells = Shells::builtins();
     let name = shell.to_string();
-    let completer = shells.completer(&name).ok_or_else(|| usage_error(name.clone()))?;
+    let completer = shells
+        .completer(&name)
+        .ok_or_else(|| usage_error(name.clone()))?;
     let mut script = Vec::new();
     completer.write_registration(VARIABLE, "haft", "haft", "haft", &mut script)?;
     crate::output::print_exact(&String::from_utf8(script)?)?;
@@ -46,12 +50,16 @@ pub(crate) fn answer(args: impl IntoIterator<Item = OsString>) -> Option<ExitCod
     }
 }
 
-/// The command with candidates for the values that only haft knows, and its inner commands likewise.
+/// The command with candidates for the values that only haft knows, and its inner commands
+/// likewise.
 fn with_candidates(command: Command, path: &str) -> Command {
     let parent = path.to_owned();
     let command = command.mut_args(|arg| match candidates(&parent, arg.get_id().as_str()) {
         Some(offer) => arg.add(ArgValueCandidates::new(move || {
-            offer().into_iter().map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into()))).collect()
+            offer()
+                .into_iter()
+                .map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into())))
+                .collect()
         })),
         None => arg,
     });
@@ -79,7 +87,11 @@ fn candidates(path: &str, arg: &str) -> Option<Offer> {
             if path.ends_with(" new") {
                 return None;
             }
-            if path.ends_with(" restore") { trash } else { conversations }
+            if path.ends_with(" restore") {
+                trash
+            } else {
+                conversations
+            }
         }
         ("models", "name") if !path.ends_with(" add") => models,
         (_, "model") => models,
@@ -105,8 +117,18 @@ fn of_store(scope: ConversationScope<'_>) -> Vec<(String, String)> {
         let store = wiring::open_store(&places, &loaded.config).ok()?;
         wiring::runtime().ok()?.block_on(store.list(scope)).ok()
     };
-    let name = |text: &str| haft_text::sanitise(text).lines().next().unwrap_or_default().to_owned();
-    list().unwrap_or_default().iter().map(|one| (one.id.to_string(), name(&one.name))).collect()
+    let name = |text: &str| {
+        haft_text::sanitise(text)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    list()
+        .unwrap_or_default()
+        .iter()
+        .map(|one| (one.id.to_string(), name(&one.name)))
+        .collect()
 }
 
 fn conversations() -> Vec<(String, String)> {
@@ -120,25 +142,44 @@ fn trash() -> Vec<(String, String)> {
 }
 
 fn worktrees() -> Vec<(String, String)> {
-    let Ok(places) = wiring::places() else { return Vec::new() };
+    let Ok(places) = wiring::places() else {
+        return Vec::new();
+    };
     let all = haft_changes::kept_copies(&places.worktrees());
-    all.into_iter().map(|copy| (copy.name, copy.at.display().to_string())).collect()
+    all.into_iter()
+        .map(|copy| (copy.name, copy.at.display().to_string()))
+        .collect()
 }
 
 fn jobs() -> Vec<(String, String)> {
-    let Ok(places) = wiring::places() else { return Vec::new() };
+    let Ok(places) = wiring::places() else {
+        return Vec::new();
+    };
     let all = JobFolder::at(places.jobs()).all().unwrap_or_default();
-    all.into_iter().map(|job| (job.told.id, job.told.task.unwrap_or_default())).collect()
+    all.into_iter()
+        .map(|job| (job.told.id, job.told.task.unwrap_or_default()))
+        .collect()
 }
 
 fn models() -> Vec<(String, String)> {
-    let Ok((_, loaded)) = super::load_configuration(&Common::default()) else { return Vec::new() };
+    let Ok((_, loaded)) = super::load_configuration(&Common::default()) else {
+        return Vec::new();
+    };
     let built_in = haft_model::BuiltIn::get().models();
-    let mut names: Vec<String> = loaded.config.models.keys().cloned().chain(built_in).collect();
+    let mut names: Vec<String> = loaded
+        .config
+        .models
+        .keys()
+        .cloned()
+        .chain(built_in)
+        .collect();
     names.extend(loaded.config.model_aliases.keys().cloned());
     names.sort();
     names.dedup();
-    names.into_iter().map(|name| (name, String::new())).collect()
+    names
+        .into_iter()
+        .map(|name| (name, String::new()))
+        .collect()
 }
 
 fn agents() -> Vec<(String, String)> {
@@ -158,21 +199,37 @@ fn slash_commands() -> Vec<(String, String)> {
 }
 
 fn permission_rules() -> Vec<(String, String)> {
-    let Ok((_, loaded)) = super::load_configuration(&Common::default()) else { return Vec::new() };
+    let Ok((_, loaded)) = super::load_configuration(&Common::default()) else {
+        return Vec::new();
+    };
     let config = loaded.config.permissions;
-    let long = config.rules.iter().map(|rule| (rule.rule.clone(), rule.decision.to_string()));
-    let listed = [("allow", &config.allow), ("ask", &config.ask), ("deny", &config.deny)];
-    let listed =
-        listed.into_iter().flat_map(|(decision, rules)| rules.iter().map(|rule| (rule.clone(), decision.to_owned())));
+    let long = config
+        .rules
+        .iter()
+        .map(|rule| (rule.rule.clone(), rule.decision.to_string()));
+    let listed = [
+        ("allow", &config.allow),
+        ("ask", &config.ask),
+        ("deny", &config.deny),
+    ];
+    let listed = listed
+        .into_iter()
+        .flat_map(|(decision, rules)| rules.iter().map(|rule| (rule.clone(), decision.to_owned())));
     listed.chain(long).collect()
 }
 
 fn keys() -> Vec<(String, String)> {
-    config::schema::keys().into_iter().map(|key| (key, String::new())).collect()
+    config::schema::keys()
+        .into_iter()
+        .map(|key| (key, String::new()))
+        .collect()
 }
 
 fn settings() -> Vec<(String, String)> {
-    config::schema::keys().into_iter().map(|key| (format!("{key}="), String::new())).collect()
+    config::schema::keys()
+        .into_iter()
+        .map(|key| (format!("{key}="), String::new()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -183,8 +240,12 @@ mod tests {
         let mut haft = with_candidates(Cli::definition(), "haft");
         haft.build();
         let args = words.iter().map(OsString::from).collect();
-        let found = clap_complete::engine::complete(&mut haft, args, words.len() - 1, None).unwrap();
-        found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
+        let found =
+            clap_complete::engine::complete(&mut haft, args, words.len() - 1, None).unwrap();
+        found
+            .iter()
+            .map(|one| one.get_value().to_string_lossy().into_owned())
+            .collect()
     }
 
     #[test]
@@ -192,11 +253,25 @@ mod tests {
         fn check(command: &Command, path: &[&str]) {
             let with = |last: &str| offered(&[path, &[last]].concat());
             let (names, options) = (with(""), with("--"));
-            for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(clap::Arg::get_long) {
-                assert!(options.contains(&format!("--{arg}")), "{path:?} --{arg}: {options:?}");
+            for arg in command
+                .get_arguments()
+                .filter(|arg| !arg.is_hide_set())
+                .filter_map(clap::Arg::get_long)
+            {
+                assert!(
+                    options.contains(&format!("--{arg}")),
+                    "{path:?} --{arg}: {options:?}"
+                );
             }
-            for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
-                assert!(names.contains(&inner.get_name().to_owned()), "{path:?} {}: {names:?}", inner.get_name());
+            for inner in command
+                .get_subcommands()
+                .filter(|inner| !inner.is_hide_set())
+            {
+                assert!(
+                    names.contains(&inner.get_name().to_owned()),
+                    "{path:?} {}: {names:?}",
+                    inner.get_name()
+                );
                 check(inner, &[path, &[inner.get_name()]].concat());
             }
         }
@@ -207,16 +282,29 @@ mod tests {
 
     #[test]
     fn keys_and_models_are_offered() {
-        assert!(offered(&["haft", "config", "get", "retry."]).contains(&"retry.attempts".to_owned()));
-        assert!(offered(&["haft", "run", "--set", "retry."]).contains(&"retry.attempts=".to_owned()));
+        assert!(
+            offered(&["haft", "config", "get", "retry."]).contains(&"retry.attempts".to_owned())
+        );
+        assert!(
+            offered(&["haft", "run", "--set", "retry."]).contains(&"retry.attempts=".to_owned())
+        );
         assert!(!offered(&["haft", "run", "-m", "anthropic/"]).is_empty());
         assert!(!offered(&["haft", "models", "show", "anthropic/"]).is_empty());
     }
 
     #[test]
     fn every_shell_has_a_script() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-            assert!(Shells::builtins().completer(&shell.to_string()).is_some(), "{shell}");
+        for shell in [
+            Shell::Bash,
+            Shell::Zsh,
+            Shell::Fish,
+            Shell::Elvish,
+            Shell::PowerShell,
+        ] {
+            assert!(
+                Shells::builtins().completer(&shell.to_string()).is_some(),
+                "{shell}"
+            );
         }
     }
 }

@@ -41,7 +41,8 @@ pub(crate) enum ConfigCommand {
     },
     /// Set a value in your config.toml, which keeps its comments and layout.
     ///
-    /// The value is TOML; what is not TOML is a string. Nothing is written unless the whole file is valid afterwards.
+    /// The value is TOML; what is not TOML is a string. Nothing is written unless the whole file is
+    /// valid afterwards.
     Set {
         /// The key, such as `retry.attempts`.
         key: String,
@@ -64,7 +65,10 @@ pub(crate) enum ConfigCommand {
 
 pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        ConfigCommand::Show(ShownArgs { origin, output: JsonArgs { json, common } }) => {
+        ConfigCommand::Show(ShownArgs {
+            origin,
+            output: JsonArgs { json, common },
+        }) => {
             let shown = ShownValues::find(common, None)?;
             if *json {
                 output::print_json(&shown.as_json()?)?;
@@ -82,15 +86,20 @@ pub(crate) fn run(command: &ConfigCommand) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// Prints the value in force as it is, or all below the key with their keys. Why a value that is not set is in force goes to
-/// stderr, so that scripts read nothing but the value.
+/// Prints the value in force as it is, or all below the key with their keys. Why a value that is
+/// not set is in force goes to stderr, so that scripts read nothing but the value.
 fn get(key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
     let (with_origin, json) = (args.origin, args.output.json);
     let shown = ShownValues::find(&args.output.common, Some(key))?;
     match shown.values.get(key) {
-        Some(value) if json && !with_origin => output::print_json(&serde_json::to_value(&value.in_force)?)?,
+        Some(value) if json && !with_origin => {
+            output::print_json(&serde_json::to_value(&value.in_force)?)?
+        }
         Some(value) if !json && !with_origin => {
-            let text = value.in_force.as_str().map_or_else(|| value.in_force.to_string(), str::to_owned);
+            let text = value
+                .in_force
+                .as_str()
+                .map_or_else(|| value.in_force.to_string(), str::to_owned);
             output::say(&text)?;
             if let Some(reason) = &value.reason {
                 output::tell(&format!("haft: {}", text!("config-reason", key, reason)));
@@ -112,7 +121,8 @@ fn get(key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// That a key has no value, and what holds then: the sentence about the key says it, in English only.
+/// That a key has no value, and what holds then: the sentence about the key says it, in English
+/// only.
 fn not_set(key: &str) -> String {
     match schema::description(key).filter(|_| haft_messages::spoken() == Language::English) {
         Some(description) => text!("config-not-set-described", key, description),
@@ -141,29 +151,48 @@ impl ShownValues {
         let (places, loaded) = super::configuration(common)?;
         let is_wanted = |key: &str| {
             wanted.is_none_or(|wanted| {
-                key.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                key.strip_prefix(wanted)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         };
         let mut effective = effective::find(&places, &loaded, wanted)?;
         let configured = loaded.values.iter().map(|(key, value)| {
             let shown = match effective.remove(key) {
-                Some(EffectiveValue { value: in_force, reason }) => ShownValue {
+                Some(EffectiveValue {
+                    value: in_force,
+                    reason,
+                }) => ShownValue {
                     configured: (in_force != *value).then(|| value.clone()),
                     in_force,
                     reason: Some(reason),
                     origin: loaded.origin(key),
                 },
-                None => {
-                    ShownValue { in_force: value.clone(), configured: None, reason: None, origin: loaded.origin(key) }
-                }
+                None => ShownValue {
+                    in_force: value.clone(),
+                    configured: None,
+                    reason: None,
+                    origin: loaded.origin(key),
+                },
             };
             (key.clone(), shown)
         });
         let mut values: BTreeMap<_, _> = configured.collect();
-        values.extend(effective.into_iter().map(|(key, EffectiveValue { value, reason })| {
-            let origin = ValueOrigin::BuiltIn;
-            (key, ShownValue { in_force: value, configured: None, reason: Some(reason), origin })
-        }));
+        values.extend(
+            effective
+                .into_iter()
+                .map(|(key, EffectiveValue { value, reason })| {
+                    let origin = ValueOrigin::BuiltIn;
+                    (
+                        key,
+                        ShownValue {
+                            in_force: value,
+                            configured: None,
+                            reason: Some(reason),
+                            origin,
+                        },
+                    )
+                }),
+        );
         values.retain(|key, _| is_wanted(key));
         Ok(Self { values })
     }
@@ -184,15 +213,27 @@ impl ShownValues {
     }
 
     fn as_text(&self, with_origin: bool) -> String {
-        let lines: Vec<_> =
-            self.values.iter().map(|(key, shown)| (format!("{key} = {}", shown.in_force), shown)).collect();
-        let width = lines.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(60);
+        let lines: Vec<_> = self
+            .values
+            .iter()
+            .map(|(key, shown)| (format!("{key} = {}", shown.in_force), shown))
+            .collect();
+        let width = lines
+            .iter()
+            .map(|(line, _)| haft_text::width(line))
+            .max()
+            .unwrap_or(0)
+            .min(60);
         let mut text = String::new();
         for (line, shown) in lines {
             text.push_str(&line);
             let origin = with_origin.then(|| output::localised(&shown.origin));
             let configured = shown.configured.as_ref().map(ToString::to_string);
-            let why: Vec<_> = origin.into_iter().chain(configured).chain(shown.reason.clone()).collect();
+            let why: Vec<_> = origin
+                .into_iter()
+                .chain(configured)
+                .chain(shown.reason.clone())
+                .collect();
             if !why.is_empty() {
                 let padding = width.saturating_sub(haft_text::width(&line));
                 text.extend(std::iter::repeat_n(' ', padding));

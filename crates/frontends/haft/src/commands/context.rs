@@ -1,7 +1,8 @@
 //! `haft context`: what was sent, request by request, and what would be sent next.
 //!
-//! Past requests come from the log and are never guessed: bodies are encoded again with the settings they were sent with.
-//! Looking writes nothing; `edit` keeps a list of edits next to the conversation.
+//! Past requests come from the log and are never guessed: bodies are encoded again with the
+//! settings they were sent with. Looking writes nothing; `edit` keeps a list of edits next to the
+//! conversation.
 
 mod compact;
 mod diff;
@@ -43,11 +44,13 @@ pub(crate) enum ContextCommand {
     Recall(RecallArgs),
     /// Archive everything but the newest step behind a summary now.
     ///
-    /// What the user said in the running round stays. Nothing is deleted: `recall` brings every message back.
+    /// What the user said in the running round stays. Nothing is deleted: `recall` brings every
+    /// message back.
     Compact(CompactArgs),
     /// Replay a recorded conversation under other policies: tokens, cache, cost, regret
     ///
-    /// Nothing is sent: every request is built again as the policy would have built it, and priced by a simulated cache.
+    /// Nothing is sent: every request is built again as the policy would have built it, and priced
+    /// by a simulated cache.
     ///
     /// A policy is a place of the reminders, then changes of the rest:
     ///
@@ -65,21 +68,23 @@ pub(crate) enum ContextCommand {
     ///   +archive:SHARE        archive from this share of the usable window on
     ///   +view:layered, +view:execute
     ///
-    /// Regret counts what was left out and asked for again: the same lines read, the same command run, a recall. Must-keep
-    /// counts what the last request still holds of the user's rules, changed files and failing commands. An archive holds
-    /// the must-keeps, word for word: no model is asked for a summary, but asking for one is priced.
+    /// Regret counts what was left out and asked for again: the same lines read, the same command
+    /// run, a recall. Must-keep counts what the last request still holds of the user's rules,
+    /// changed files and failing commands. An archive holds the must-keeps, word for word: no
+    /// model is asked for a summary, but asking for one is priced.
     #[cfg(feature = "lab")]
     #[command(verbatim_doc_comment)]
     Replay(ReplayArgs),
     /// Check what `.haft/context-tests/*.toml` states of this project's context, without a model
     ///
-    /// Rules that are sent for a file, the size of the fixed prefix, breaks in a recorded conversation. Exits with 0 if all
-    /// hold, 1 if some do not, 2 if a file is wrong. It runs nothing of the project, which need not be trusted.
+    /// Rules that are sent for a file, the size of the fixed prefix, breaks in a recorded
+    /// conversation. Exits with 0 if all hold, 1 if some do not, 2 if a file is wrong. It runs
+    /// nothing of the project, which need not be trusted.
     Test(JsonArgs),
     /// Edit what is sent: drop, pin, mask or summarise messages, and undo edits.
     ///
-    /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is written to the provider's
-    /// cache again.
+    /// Stored messages never change. Every edit shows first what it costs: the prefix behind it is
+    /// written to the provider's cache again.
     #[command(subcommand)]
     Edit(EditCommand),
 }
@@ -94,8 +99,8 @@ pub(crate) struct LookArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["input", "model"])]
     pub(crate) request: Option<u64>,
 
-    /// Take the conversation from a file (`-` is standard input): `{"messages": […]}` or `[…]`, in the form of an export or of
-    /// OpenAI's chat messages.
+    /// Take the conversation from a file (`-` is standard input): `{"messages": […]}` or `[…]`, in
+    /// the form of an export or of OpenAI's chat messages.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["conversation", "request"])]
     pub(crate) from_file: Option<PathBuf>,
 
@@ -165,8 +170,8 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// The numbers of two requests, after the conversation if it is not the current one. One number is compared with the
-    /// request before it; without any, the last two are compared.
+    /// The numbers of two requests, after the conversation if it is not the current one. One
+    /// number is compared with the request before it; without any, the last two are compared.
     #[arg(value_name = "[CONVERSATION] [A] [B]", num_args = 0..=3)]
     pub(crate) what: Vec<String>,
 

@@ -44,7 +44,8 @@ pub(crate) enum ConversationsCommand {
     Current(CurrentArgs),
     /// Search messages.
     ///
-    /// All words must occur, in any order; "words in quotes" follow each other; a word that ends with * is the beginning of one.
+    /// All words must occur, in any order; "words in quotes" follow each other; a word that ends
+    /// with * is the beginning of one.
     Search(SearchArgs),
     /// Rename a conversation.
     Rename(RenameArgs),
@@ -54,12 +55,14 @@ pub(crate) enum ConversationsCommand {
     Restore(RestoreArgs),
     /// Purge conversations for good, with their requests, undo steps and copies in backups.
     ///
-    /// Those of their sub-agents go with them. Afterwards no file of haft's holds what was said in them; lines of the log from the
-    /// time they were at work are removed, too. It is asked twice.
+    /// Those of their sub-agents go with them. Afterwards no file of haft's holds what was said in
+    /// them; lines of the log from the time they were at work are removed, too. It is asked
+    /// twice.
     Purge(PurgeArgs),
     /// Revise a message: change its text or metadata from now on.
     ///
-    /// The message as it was stays in the store; what is sent to the model from now on is the revised one.
+    /// The message as it was stays in the store; what is sent to the model from now on is the
+    /// revised one.
     Revise(ReviseArgs),
     /// Fork a conversation: copy it up to a message.
     Fork(ForkArgs),
@@ -67,8 +70,8 @@ pub(crate) enum ConversationsCommand {
     Export(ExportArgs),
     /// Import conversations from exports of haft and from files of other agents.
     ///
-    /// Importing twice adds only what is new. A folder is read file by file; its `current_conversations.json` says which
-    /// conversation is current in each namespace.
+    /// Importing twice adds only what is new. A folder is read file by file; its
+    /// `current_conversations.json` says which conversation is current in each namespace.
     #[cfg(feature = "imports")]
     Import(ImportArgs),
     /// Show statistics of the store.
@@ -259,7 +262,8 @@ pub(crate) struct ExportArgs {
     /// An id, the beginning of one, or a name.
     #[arg(required_unless_present = "all")]
     pub(crate) id: Option<String>,
-    /// Write every conversation to a file of its own in this folder, and `current_conversations.json`.
+    /// Write every conversation to a file of its own in this folder, and
+    /// `current_conversations.json`.
     #[arg(long, value_name = "DIR", conflicts_with = "id")]
     pub(crate) all: Option<PathBuf>,
     #[command(flatten)]
@@ -272,8 +276,9 @@ pub(crate) struct ImportArgs {
     /// Files or folders; `-` is standard input; the name of an agent means its usual folder.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The format: document (haft's export), openai-chat, claude-code, codex, codex-exec, gemini-cli, opencode, goose,
-    /// kimi-cli, auto-coder, pi, openhands, swe-agent, cline or trajectory; detected by content when absent.
+    /// The format: document (haft's export), openai-chat, claude-code, codex, codex-exec,
+    /// gemini-cli, opencode, goose, kimi-cli, auto-coder, pi, openhands, swe-agent, cline or
+    /// trajectory; detected by content when absent.
     #[arg(long)]
     pub(crate) format: Option<ImportFormat>,
     #[command(flatten)]
@@ -359,7 +364,10 @@ fn namespace(place: &NamespaceArgs) -> anyhow::Result<String> {
     }
 }
 
-pub(super) async fn named_or_current(store: &dyn Store, id: Option<&str>) -> anyhow::Result<Conversation> {
+pub(super) async fn named_or_current(
+    store: &dyn Store,
+    id: Option<&str>,
+) -> anyhow::Result<Conversation> {
     match id {
         Some(id) => find(store, id).await,
         None => current(store).await,
@@ -370,9 +378,15 @@ pub(super) async fn find(store: &dyn Store, text: &str) -> anyhow::Result<Conver
     find_in(store, text, ConversationScope::Everywhere).await
 }
 
-async fn find_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) -> anyhow::Result<Conversation> {
+async fn find_in(
+    store: &dyn Store,
+    text: &str,
+    scope: ConversationScope<'_>,
+) -> anyhow::Result<Conversation> {
     let unknown = match scope {
-        ConversationScope::Namespace(_) | ConversationScope::Everywhere => text!("conversations-unknown", text),
+        ConversationScope::Namespace(_) | ConversationScope::Everywhere => {
+            text!("conversations-unknown", text)
+        }
         ConversationScope::Trash => text!("conversations-unknown-in-trash", text),
     };
     match store.find(text, scope).await? {
@@ -380,7 +394,11 @@ async fn find_in(store: &dyn Store, text: &str, scope: ConversationScope<'_>) ->
         ConversationMatch::Nothing => Err(usage_error(unknown)),
         ConversationMatch::Several(several) => {
             let ids: Vec<_> = several.iter().map(|one| one.id.to_string()).collect();
-            Err(usage_error(text!("conversations-ambiguous", text, ids = crate::output::listed(&ids))))
+            Err(usage_error(text!(
+                "conversations-ambiguous",
+                text,
+                ids = crate::output::listed(&ids)
+            )))
         }
     }
 }
@@ -395,7 +413,12 @@ async fn current_of(store: &dyn Store, namespace: &str) -> anyhow::Result<Conver
 }
 
 /// The current conversation of a namespace; nothing before its first prompt.
-pub(super) async fn current_if_any(store: &dyn Store, namespace: &str) -> anyhow::Result<Option<Conversation>> {
-    let Some(id) = store.current(namespace).await? else { return Ok(None) };
+pub(super) async fn current_if_any(
+    store: &dyn Store,
+    namespace: &str,
+) -> anyhow::Result<Option<Conversation>> {
+    let Some(id) = store.current(namespace).await? else {
+        return Ok(None);
+    };
     Ok(store.get(&id).await?)
 }

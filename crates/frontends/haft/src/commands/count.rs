@@ -37,21 +37,41 @@ pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
     for file in &args.files {
         let text = read(file)?;
         let tokens = (f64::from(O200k.text(&text)) * factor).round() as u64;
-        counted.push(FileCount { name: file.display().to_string(), bytes: text.len(), tokens });
+        counted.push(FileCount {
+            name: file.display().to_string(),
+            bytes: text.len(),
+            tokens,
+        });
     }
     let total: u64 = counted.iter().map(|one| one.tokens).sum();
     if args.output.json {
-        let files: Vec<_> =
-            counted.iter().map(|one| json!({"file": one.name, "bytes": one.bytes, "tokens": one.tokens})).collect();
-        output::print_json(&json!({"files": files, "total": total, "model": args.model, "factor": factor}))?;
+        let files: Vec<_> = counted
+            .iter()
+            .map(|one| json!({"file": one.name, "bytes": one.bytes, "tokens": one.tokens}))
+            .collect();
+        output::print_json(
+            &json!({"files": files, "total": total, "model": args.model, "factor": factor}),
+        )?;
     } else {
-        let mut table = TextTable::new(&[text!("table-tokens"), text!("table-bytes"), text!("table-file")]);
+        let mut table = TextTable::new(&[
+            text!("table-tokens"),
+            text!("table-bytes"),
+            text!("table-file"),
+        ]);
         for one in &counted {
-            table.row(vec![one.tokens.to_string(), one.bytes.to_string(), one.name.clone()]);
+            table.row(vec![
+                one.tokens.to_string(),
+                one.bytes.to_string(),
+                one.name.clone(),
+            ]);
         }
         if counted.len() > 1 {
             let bytes: usize = counted.iter().map(|one| one.bytes).sum();
-            table.row(vec![total.to_string(), bytes.to_string(), output::localised("total")]);
+            table.row(vec![
+                total.to_string(),
+                bytes.to_string(),
+                output::localised("total"),
+            ]);
         }
         output::print(&table.to_string())?;
     }
@@ -60,9 +80,13 @@ pub(crate) fn run(args: &CountArgs) -> anyhow::Result<ProcessExit> {
 
 /// How many tokens of the model a counted one stands for; without a model, one.
 fn factor(args: &CountArgs) -> anyhow::Result<f64> {
-    let Some(model) = &args.model else { return Ok(1.0) };
+    let Some(model) = &args.model else {
+        return Ok(1.0);
+    };
     let (_, loaded) = super::configuration(&args.output.common)?;
-    Ok(wiring::declared(&loaded.config, model)?.spec.tokenizer_factor)
+    Ok(wiring::declared(&loaded.config, model)?
+        .spec
+        .tokenizer_factor)
 }
 
 /// The text of a file. Bytes that are no text are counted as what stands in their place.

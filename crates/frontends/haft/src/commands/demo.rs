@@ -1,8 +1,10 @@
-//! `haft demo`: a scripted model drives the real agent to a real fixed bug, with no key and no network.
+//! `haft demo`: a scripted model drives the real agent to a real fixed bug, with no key and no
+//! network.
 //!
-//! Only the model is scripted. The request goes through a real socket in the real wire format, the tools really read, edit and
-//! run, and the test of the sample project really fails before and passes after. The run is in mode `ask` and confined, as a
-//! first run of the user is: a rule allows the test, and the edit is asked about.
+//! Only the model is scripted. The request goes through a real socket in the real wire format, the
+//! tools really read, edit and run, and the test of the sample project really fails before and
+//! passes after. The run is in mode `ask` and confined, as a first run of the user is: a rule
+//! allows the test, and the edit is asked about.
 
 mod approval;
 
@@ -23,7 +25,8 @@ use haft_permission::PermissionsConfig;
 use haft_project::TrustList;
 use haft_testkit::{Script, ScriptedServer};
 use haft_types::{
-    Api, CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price, SandboxLayer, TurnResult,
+    Api, CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price,
+    SandboxLayer, TurnResult,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -46,11 +49,15 @@ pub(crate) struct DemoArgs {
 
 impl Default for DemoArgs {
     fn default() -> Self {
-        Self { api: Api::Anthropic, keep: false }
+        Self {
+            api: Api::Anthropic,
+            keep: false,
+        }
     }
 }
 
-const TASK: &str = "One of the checks in test.sh fails. Find out why, fix it, and make sure that the test passes.";
+const TASK: &str =
+    "One of the checks in test.sh fails. Find out why, fix it, and make sure that the test passes.";
 
 /// Allows the test of the sample project, which the model runs twice.
 const TEST_RULE: &str = "execute_command(./test.sh)";
@@ -64,28 +71,43 @@ const SAMPLE: [(&str, &str, u32); 3] = [
 /// Runs the demo.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     let folder = haft_files::temporary_folder(&std::env::temp_dir(), "haft-demo-");
-    let no_folder = |error| usage_error(text!("demo-no-folder", folder = std::env::temp_dir().display(), error));
+    let no_folder = |error| {
+        usage_error(text!(
+            "demo-no-folder",
+            folder = std::env::temp_dir().display(),
+            error
+        ))
+    };
     let folder = folder.map_err(no_folder)?;
     let project = folder.path().join("greet");
     write_sample(&project).map_err(no_folder)?;
-    output::print(&format!("{}\n\n", text!("demo-project", project = project.display())))?;
+    output::print(&format!(
+        "{}\n\n",
+        text!("demo-project", project = project.display())
+    ))?;
     let failed_before = !run_test(&project)?;
     output::print(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
 
-    let (result, budget, answer) = wiring::runtime()?.block_on(drive(args, folder.path(), &project))?;
+    let (result, budget, answer) =
+        wiring::runtime()?.block_on(drive(args, folder.path(), &project))?;
     output::print(&format!("\n{}\n\n", text!("demo-test-after")))?;
     let passes_after = run_test(&project)?;
     output::print(&report(&result, budget.as_ref()))?;
     if args.keep {
         let kept = folder.keep();
-        output::print(&format!("\n{}\n", text!("demo-kept", folder = kept.display())))?;
+        output::print(&format!(
+            "\n{}\n",
+            text!("demo-kept", folder = kept.display())
+        ))?;
     }
     Ok(match answer {
         DemoAnswer::Refused => {
             output::print(&format!("\n{}\n", text!("demo-refused")))?;
             ProcessExit::Completed
         }
-        DemoAnswer::Allowed if failed_before && passes_after && result.outcome == Outcome::Completed => {
+        DemoAnswer::Allowed
+            if failed_before && passes_after && result.outcome == Outcome::Completed =>
+        {
             ProcessExit::Completed
         }
         DemoAnswer::Allowed => ProcessExit::Failed,
@@ -123,21 +145,45 @@ async fn drive(
     home: &Path,
     project: &Path,
 ) -> anyhow::Result<(TurnResult, Option<Budget>, DemoAnswer)> {
-    let server = ScriptedServer::start(Script::from_yaml("script.yaml", include_str!("demo/script.yaml"))?).await?;
+    let server = ScriptedServer::start(Script::from_yaml(
+        "script.yaml",
+        include_str!("demo/script.yaml"),
+    )?)
+    .await?;
     let config = configuration(args, &server);
     let which = Which::New { title: TASK.into() };
-    let plan = RunPlan::of_config(&config, "scripted/demo-model".into(), wiring::project(Some(project))?, which);
+    let plan = RunPlan::of_config(
+        &config,
+        "scripted/demo-model".into(),
+        wiring::project(Some(project))?,
+        which,
+    );
     // A user who says no ends the demo: the scripted model cannot think of another way.
     let refused = CancellationToken::new();
-    let approver = Arc::new(DemoApprover { refused: refused.clone() });
-    let plan = RunPlan { mode: PermissionMode::Ask, approver: Some(approver), ..plan };
+    let approver = Arc::new(DemoApprover {
+        refused: refused.clone(),
+    });
+    let plan = RunPlan {
+        mode: PermissionMode::Ask,
+        approver: Some(approver),
+        ..plan
+    };
     let places = Places::under(&home.join("home"), wiring::environment().clone());
     // It was written here a moment ago.
     TrustList::at(places.trust_file()).trust(&plan.project.root, WallClock.now())?;
     let mut session = wiring::open_session(&places, config, plan).await?;
-    let mut listener = DemoListener { printer: Printer::new(OutputFormat::Text, false), budget: None };
-    let report = session.run(Some(TASK.into()), &mut listener, &refused).await;
-    let answer = if refused.is_cancelled() { DemoAnswer::Refused } else { DemoAnswer::Allowed };
+    let mut listener = DemoListener {
+        printer: Printer::new(OutputFormat::Text, false),
+        budget: None,
+    };
+    let report = session
+        .run(Some(TASK.into()), &mut listener, &refused)
+        .await;
+    let answer = if refused.is_cancelled() {
+        DemoAnswer::Refused
+    } else {
+        DemoAnswer::Allowed
+    };
     Ok((report.result, listener.budget, answer))
 }
 
@@ -146,14 +192,26 @@ fn configuration(args: &DemoArgs, server: &ScriptedServer) -> Config {
     let model = ModelConfig {
         context_window: Some(32_000),
         max_output_tokens: Some(4_096),
-        price: Some(Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None }),
-        cache: Some(CacheRule { rule: CacheKind::Anthropic, ..CacheRule::default() }),
+        price: Some(Price {
+            input: 3.0,
+            cached_input: Some(0.3),
+            cache_write: Some(3.75),
+            output: 15.0,
+            long: None,
+        }),
+        cache: Some(CacheRule {
+            rule: CacheKind::Anthropic,
+            ..CacheRule::default()
+        }),
         ..ModelConfig::default()
     };
     Config {
         providers: BTreeMap::from([("scripted".to_owned(), provider)]),
         models: BTreeMap::from([("scripted/demo-model".to_owned(), model)]),
-        permissions: PermissionsConfig { allow: vec![TEST_RULE.to_owned()], ..PermissionsConfig::default() },
+        permissions: PermissionsConfig {
+            allow: vec![TEST_RULE.to_owned()],
+            ..PermissionsConfig::default()
+        },
         ..Config::default()
     }
 }
@@ -166,12 +224,27 @@ struct DemoListener {
 
 impl EventSink for DemoListener {
     fn event(&mut self, event: &Event) {
-        if let EventBody::Budget { layers, output_reserve, remaining, window } = &event.body {
+        if let EventBody::Budget {
+            layers,
+            output_reserve,
+            remaining,
+            window,
+        } = &event.body
+        {
             let (output_reserve, remaining, window) = (*output_reserve, *remaining, *window);
-            self.budget = Some(Budget { layers: layers.clone(), output_reserve, remaining, window });
+            self.budget = Some(Budget {
+                layers: layers.clone(),
+                output_reserve,
+                remaining,
+                window,
+            });
         }
         // The printer mentions the sandbox only where it is weak.
-        if let EventBody::Conversation { sandbox: Some(status), .. } = &event.body {
+        if let EventBody::Conversation {
+            sandbox: Some(status),
+            ..
+        } = &event.body
+        {
             drop(output::say(&output::sandbox(status)));
             if status.layer == SandboxLayer::None {
                 drop(output::say(text!("demo-no-sandbox")));
@@ -201,7 +274,11 @@ fn report(result: &TurnResult, budget: Option<&Budget>) -> String {
         )
     );
     if let Some(cost) = result.cost {
-        let _ = write!(text, "{}", text!("demo-cost", cost = format_args!("{:.4}", cost.total)));
+        let _ = write!(
+            text,
+            "{}",
+            text!("demo-cost", cost = format_args!("{:.4}", cost.total))
+        );
     }
     text.extend([text!("demo-end"), "\n"]);
     text

@@ -19,13 +19,16 @@ use crate::{output, wiring};
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Export every conversation that can still be read, even from a database that cannot be opened: one file each, into
-    /// this folder or into a new one next to the database.
+    /// Export every conversation that can still be read, even from a database that cannot be
+    /// opened: one file each, into this folder or into a new one next to the database.
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
-    #[expect(clippy::option_option, reason = "not given, given alone, given with a folder")]
+    #[expect(
+        clippy::option_option,
+        reason = "not given, given alone, given with a folder"
+    )]
     pub(crate) salvage: Option<Option<PathBuf>>,
-    /// Ask the repository whether there is a newer release, or this address, which answers with JSON that has `tag_name`. Without
-    /// this option nothing is asked.
+    /// Ask the repository whether there is a newer release, or this address, which answers with
+    /// JSON that has `tag_name`. Without this option nothing is asked.
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = installation::RELEASES)]
     pub(crate) newer: Option<String>,
     #[command(flatten)]
@@ -65,16 +68,23 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ProcessExit> {
             checks.push(installation::newer(address).await);
         }
     });
-    let ok = checks.iter().all(|check| check.health != CheckHealth::Damaged);
+    let ok = checks
+        .iter()
+        .all(|check| check.health != CheckHealth::Damaged);
     if args.output.json {
         output::print_json(&json!({ "ok": ok, "checks": checks }))?;
     } else {
         output::print(&as_text(&checks))?;
     }
-    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
+    Ok(if ok {
+        ProcessExit::Completed
+    } else {
+        ProcessExit::Failed
+    })
 }
 
-/// The check of a configuration that cannot be loaded: its first problem, and the others as details.
+/// The check of a configuration that cannot be loaded: its first problem, and the others as
+/// details.
 fn broken_configuration(error: &anyhow::Error) -> Check {
     let problems = in_one_line(error);
     let mut lines = problems.lines().map(str::to_owned);
@@ -103,7 +113,9 @@ fn hint(check: &Check) -> Option<&'static str> {
 }
 
 fn as_text(checks: &[Check]) -> String {
-    let names = checks.iter().map(|check| haft_text::width(&output::localised(check.name)));
+    let names = checks
+        .iter()
+        .map(|check| haft_text::width(&output::localised(check.name)));
     let width = names.max().unwrap_or(0);
     let mut lines = Vec::new();
     for check in checks {
@@ -118,9 +130,17 @@ fn as_text(checks: &[Check]) -> String {
         let blanks = " ".repeat(10_usize.saturating_sub(haft_text::width(&health)));
         let name = output::localised(check.name);
         let rest = " ".repeat(width - haft_text::width(&name));
-        lines.push(format!("{health}{blanks}{name}{rest}  {}", output::localised(&check.message)));
+        lines.push(format!(
+            "{health}{blanks}{name}{rest}  {}",
+            output::localised(&check.message)
+        ));
         lines.extend(hint(check).map(|hint| format!("{:>10}  {hint}", "")));
-        lines.extend(check.details.iter().map(|detail| format!("{:>10}  - {}", "", output::localised(detail))));
+        lines.extend(
+            check
+                .details
+                .iter()
+                .map(|detail| format!("{:>10}  - {}", "", output::localised(detail))),
+        );
     }
     lines.join("\n") + "\n"
 }

@@ -1,4 +1,5 @@
-//! `haft run --input-format stream-json`: several turns in one process, driven by lines of standard input.
+//! `haft run --input-format stream-json`: several turns in one process, driven by lines of standard
+//! input.
 
 use std::collections::VecDeque;
 use std::io::BufReader;
@@ -12,12 +13,16 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors};
+use super::run::{
+    cancel_on_signals, close, configured, exit_of, lower, printer, take_role, usage_errors,
+};
 use crate::commands::claude::model_name;
 use crate::commands::options::{Compat, OutputFormat, RunArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::output::{self, Printer};
-use crate::stream::{ClientTerms, Dialect, ModelWish, StreamApprover, StreamControl, UserPrompt, hooks_of};
+use crate::stream::{
+    ClientTerms, Dialect, ModelWish, StreamApprover, StreamControl, UserPrompt, hooks_of,
+};
 use crate::wiring::{self, ClientParts};
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
@@ -31,7 +36,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     };
     wiring::runtime()?.block_on(async {
         let terms = terms(&args, &config)?;
-        let (control, mut prompts) = StreamControl::open(dialect, terms, BufReader::new(std::io::stdin()));
+        let (control, mut prompts) =
+            StreamControl::open(dialect, terms, BufReader::new(std::io::stdin()));
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
         // The conversation is named after its first prompt.
@@ -45,9 +51,17 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let Some(first) = first else {
             return Err(usage_error(text!("run-stream-no-message")));
         };
-        let (mut session, printer) = open(&mut args, &places, config, &first.text, &control).await?;
-        let input = DrivenInput { prompts: &mut prompts, later: VecDeque::from([first]) };
-        let mut watch = DrivenTurn { printer, input, dialect };
+        let (mut session, printer) =
+            open(&mut args, &places, config, &first.text, &control).await?;
+        let input = DrivenInput {
+            prompts: &mut prompts,
+            later: VecDeque::from([first]),
+        };
+        let mut watch = DrivenTurn {
+            printer,
+            input,
+            dialect,
+        };
         let exit = turns(&args, &mut session, &mut watch, &control, &stop).await;
         close(&mut session).await;
         Ok(exit)
@@ -69,10 +83,15 @@ async fn open(
     take_role(&mut plan, args, places)?;
     let mode = plan.mode;
     if args.ask {
-        plan.approver = Some(Arc::new(StreamApprover::new(Arc::clone(control), places.config_file())));
+        plan.approver = Some(Arc::new(StreamApprover::new(
+            Arc::clone(control),
+            places.config_file(),
+        )));
     }
     let client = client_parts(args, &setup.request, control).await?;
-    let session = wiring::open_driven_session(places, config, plan, client).await.map_err(usage_errors)?;
+    let session = wiring::open_driven_session(places, config, plan, client)
+        .await
+        .map_err(usage_errors)?;
     control.reach(Arc::clone(session.hub()));
     control.switch_mode_with(session.mode_switch());
     let printer = printer(args, &session, mode);
@@ -90,8 +109,11 @@ async fn turns(
     let first_model = session.model().full_name();
     let mut exit = ProcessExit::Completed;
     loop {
-        let next = tokio::select! { next = watch.input.next() => next, () = stop.cancelled() => None };
-        let Some(UserPrompt { text, images }) = next else { return exit };
+        let next =
+            tokio::select! { next = watch.input.next() => next, () = stop.cancelled() => None };
+        let Some(UserPrompt { text, images }) = next else {
+            return exit;
+        };
         switch_model(session, control, &first_model);
         session.attach(images);
         let turn = stop.child_token();
@@ -122,9 +144,17 @@ impl DrivenInput<'_> {
 
     /// What can become part of the turn that runs: text, up to the first prompt with an image.
     fn joining(&mut self) -> Vec<String> {
-        self.later.extend(std::iter::from_fn(|| self.prompts.try_recv().ok()));
-        let texts = self.later.iter().take_while(|prompt| prompt.images.is_empty()).count();
-        self.later.drain(..texts).map(|prompt| prompt.text).collect()
+        self.later
+            .extend(std::iter::from_fn(|| self.prompts.try_recv().ok()));
+        let texts = self
+            .later
+            .iter()
+            .take_while(|prompt| prompt.images.is_empty())
+            .count();
+        self.later
+            .drain(..texts)
+            .map(|prompt| prompt.text)
+            .collect()
     }
 }
 
@@ -141,7 +171,10 @@ impl EventSink for DrivenTurn<'_> {
     }
 
     fn joined(&mut self, input: &str) {
-        self.dialect.joined(input).iter().for_each(output::print_line);
+        self.dialect
+            .joined(input)
+            .iter()
+            .for_each(output::print_line);
     }
 
     fn take_input(&mut self) -> Vec<String> {
@@ -169,7 +202,13 @@ fn terms(args: &RunArgs, config: &Config) -> anyhow::Result<ClientTerms> {
 fn take_request(args: &mut RunArgs, request: &Value) {
     let text = |key: &str| match &request[key] {
         Value::String(text) => Some(text.clone()),
-        Value::Array(parts) => Some(parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n\n")),
+        Value::Array(parts) => Some(
+            parts
+                .iter()
+                .filter_map(Value::as_str)
+                .collect::<Vec<_>>()
+                .join("\n\n"),
+        ),
         _ => None,
     };
     args.system_prompt = text("systemPrompt").or(args.system_prompt.take());
@@ -180,29 +219,50 @@ fn take_request(args: &mut RunArgs, request: &Value) {
     if request["agents"].is_object() {
         args.claude.agents = Some(request["agents"].to_string());
     }
-    let servers = request["sdkMcpServers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let linked: Map<_, _> = servers.map(|name| (name.to_owned(), json!({"type": "sdk"}))).collect();
+    let servers = request["sdkMcpServers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let linked: Map<_, _> = servers
+        .map(|name| (name.to_owned(), json!({"type": "sdk"})))
+        .collect();
     if !linked.is_empty() {
-        args.claude.mcp_config.push(json!({ "mcpServers": linked }).to_string());
+        args.claude
+            .mcp_config
+            .push(json!({ "mcpServers": linked }).to_string());
     }
 }
 
 /// What the client brings: hooks, and MCP servers of its own.
-async fn client_parts(args: &RunArgs, request: &Value, control: &Arc<StreamControl>) -> anyhow::Result<ClientParts> {
-    let callbacks = hooks_of(&request["hooks"], args.claude.naming(), control).map_err(usage_error)?;
+async fn client_parts(
+    args: &RunArgs,
+    request: &Value,
+    control: &Arc<StreamControl>,
+) -> anyhow::Result<ClientParts> {
+    let callbacks =
+        hooks_of(&request["hooks"], args.claude.naming(), control).map_err(usage_error)?;
     #[cfg(feature = "mcp")]
     {
         use crate::stream::ClientServers;
         let mut servers = super::run::given_servers(args)?;
         servers.link = Some(Arc::new(ClientServers(Arc::clone(control))));
         servers.ask().await;
-        Ok(ClientParts { callbacks, servers, ..ClientParts::default() })
+        Ok(ClientParts {
+            callbacks,
+            servers,
+            ..ClientParts::default()
+        })
     }
     #[cfg(not(feature = "mcp"))]
-    Ok(ClientParts { callbacks, ..ClientParts::default() })
+    Ok(ClientParts {
+        callbacks,
+        ..ClientParts::default()
+    })
 }
 
-/// Goes over to the model the client wants from now on. One that cannot be used is said, and the one before goes on.
+/// Goes over to the model the client wants from now on. One that cannot be used is said, and the
+/// one before goes on.
 fn switch_model(session: &mut Session, control: &StreamControl, first: &str) {
     let wanted = match control.take_model() {
         None => return,

@@ -42,10 +42,14 @@ enum LineDirection {
 
 /// The JSON schema of a type, with everything it is made of in place.
 fn schema<T: JsonSchema>(way: LineDirection) -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let settings = match way {
         LineDirection::Out => settings.for_serialize(),
         LineDirection::In => settings.for_deserialize(),
     };
-    settings.into_generator().into_root_schema_for::<T>().to_value()
+    settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
 }

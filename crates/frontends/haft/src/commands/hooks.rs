@@ -36,7 +36,12 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     // They are shown whether or not they would run: that is what is asked.
     paths.trusted = true;
     let mut problems = Vec::new();
-    let found = hooks::load(&paths, &loaded.config.hooks, &places.config_file(), &mut problems);
+    let found = hooks::load(
+        &paths,
+        &loaded.config.hooks,
+        &places.config_file(),
+        &mut problems,
+    );
     for problem in &problems {
         output::tell(&format!("haft: {problem}"));
     }
@@ -63,12 +68,19 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     for hook in &found {
         table.row(vec![
             hook.point.name().to_owned(),
-            Some(hook.matcher.text()).filter(|text| !text.is_empty()).unwrap_or("*").to_owned(),
+            Some(hook.matcher.text())
+                .filter(|text| !text.is_empty())
+                .unwrap_or("*")
+                .to_owned(),
             hook.command.replace('\n', " "),
             hook.timeout.as_secs().to_string(),
             output::localised(if hook.sandboxed { "yes" } else { "no" }),
             paths.shown(&hook.path),
-            if runs(hook) { output::localised("yes") } else { text!("hooks-untrusted").to_owned() },
+            if runs(hook) {
+                output::localised("yes")
+            } else {
+                text!("hooks-untrusted").to_owned()
+            },
         ]);
     }
     output::print(&table.to_string())

@@ -1,6 +1,8 @@
-//! `/init`: the prompt that has the model write an AGENTS.md from what it finds, and what that will cost.
+//! `/init`: the prompt that has the model write an AGENTS.md from what it finds, and what that will
+//! cost.
 //!
-//! Only names of files are put into the prompt: the model reads them with its tools, as far as rules let it.
+//! Only names of files are put into the prompt: the model reads them with its tools, as far as
+//! rules let it.
 
 use std::path::Path;
 
@@ -19,9 +21,28 @@ const GUIDE: &str = "AGENTS.md";
 
 /// Files that say most about a project, by their names in any folder near its root.
 const TELLING: [&str; 22] = [
-    "README.md", "README", "README.rst", "CONTRIBUTING.md", "CLAUDE.md", "GEMINI.md", "Cargo.toml", "package.json",
-    "pyproject.toml", "setup.py", "tox.ini", "go.mod", "pom.xml", "build.gradle", "build.gradle.kts", "CMakeLists.txt",
-    "Makefile", "justfile", "Gemfile", "mix.exs", "composer.json", "deno.json",
+    "README.md",
+    "README",
+    "README.rst",
+    "CONTRIBUTING.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "tox.ini",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "CMakeLists.txt",
+    "Makefile",
+    "justfile",
+    "Gemfile",
+    "mix.exs",
+    "composer.json",
+    "deno.json",
 ];
 /// How deep such files are looked for.
 const TELLING_DEPTH: usize = 2;
@@ -46,13 +67,20 @@ pub(crate) struct GuidePrompt {
 /// What stands behind `/init` in a prompt that calls it.
 pub(crate) fn called<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a str> {
     let called = prompt.trim().strip_prefix('/')?;
-    let (name, wishes) = called.split_once(char::is_whitespace).unwrap_or((called, ""));
+    let (name, wishes) = called
+        .split_once(char::is_whitespace)
+        .unwrap_or((called, ""));
     let own = || commands::load(paths, &mut Vec::new()).get(NAME).is_none();
     (name == NAME && own()).then_some(wishes.trim())
 }
 
 /// The prompt for a project, with what the model will cost that answers it.
-pub(crate) fn prompt(config: &Config, model: Option<&str>, project: &Project, wishes: &str) -> GuidePrompt {
+pub(crate) fn prompt(
+    config: &Config,
+    model: Option<&str>,
+    project: &Project,
+    wishes: &str,
+) -> GuidePrompt {
     let found = ProjectFiles::of(&project.root);
     let mut text = PROMPT.trim_end().to_owned();
     if project.root.join(GUIDE).symlink_metadata().is_ok() {
@@ -66,16 +94,31 @@ pub(crate) fn prompt(config: &Config, model: Option<&str>, project: &Project, wi
     }
     text.extend([
         "\n\nFiles of the project",
-        if found.all_shown { ":\n" } else { ", the first of them:\n" },
+        if found.all_shown {
+            ":\n"
+        } else {
+            ", the first of them:\n"
+        },
         &found.names.join("\n"),
     ]);
-    let model = model.map(str::to_owned).or_else(|| configured_model(config));
-    let price = model.and_then(|model| declared_model(wiring::environment(), config, &model).ok()?.spec.price);
-    let quote = quote(u64::from(O200k.text(&text)) + found.telling_bytes / BYTES, price);
+    let model = model
+        .map(str::to_owned)
+        .or_else(|| configured_model(config));
+    let price = model.and_then(|model| {
+        declared_model(wiring::environment(), config, &model)
+            .ok()?
+            .spec
+            .price
+    });
+    let quote = quote(
+        u64::from(O200k.text(&text)) + found.telling_bytes / BYTES,
+        price,
+    );
     GuidePrompt { text, quote }
 }
 
-/// The estimate, as it is told before anything is sent: files are read at the first request and sent with each that follows.
+/// The estimate, as it is told before anything is sent: files are read at the first request and
+/// sent with each that follows.
 fn quote(read: u64, price: Option<Price>) -> String {
     let first = FIXED + read;
     let (again, tokens) = (first * (REQUESTS - 1), first * REQUESTS + OUTPUT);
@@ -84,7 +127,11 @@ fn quote(read: u64, price: Option<Price>) -> String {
             let again = again as f64 * price.cached_input.unwrap_or(price.input);
             let fresh = first as f64 * price.cache_write.unwrap_or(price.input);
             let money = (fresh + again + OUTPUT as f64 * price.output) / 1e6;
-            text!("init-quote", tokens = haft_text::grouped(tokens), money = format!("{money:.2}"))
+            text!(
+                "init-quote",
+                tokens = haft_text::grouped(tokens),
+                money = format!("{money:.2}")
+            )
         }
         None => text!("init-quote-unknown", tokens = haft_text::grouped(tokens)),
     }
@@ -100,12 +147,28 @@ struct ProjectFiles {
 
 impl ProjectFiles {
     fn of(root: &Path) -> Self {
-        let mut found = Self { names: Vec::new(), all_shown: true, telling: Vec::new(), telling_bytes: 0 };
-        let walk = ignore::WalkBuilder::new(root).require_git(false).sort_by_file_name(Ord::cmp).build();
-        for entry in walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
-            let Some(name) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else { continue };
+        let mut found = Self {
+            names: Vec::new(),
+            all_shown: true,
+            telling: Vec::new(),
+            telling_bytes: 0,
+        };
+        let walk = ignore::WalkBuilder::new(root)
+            .require_git(false)
+            .sort_by_file_name(Ord::cmp)
+            .build();
+        for entry in walk
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+        {
+            let Some(name) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else {
+                continue;
+            };
             let tells = entry.depth() <= TELLING_DEPTH
-                && entry.file_name().to_str().is_some_and(|name| TELLING.contains(&name));
+                && entry
+                    .file_name()
+                    .to_str()
+                    .is_some_and(|name| TELLING.contains(&name));
             if tells && found.telling.len() < MOST_TELLING {
                 found.telling.push(name.to_owned());
                 found.telling_bytes += entry.metadata().map_or(0, |metadata| metadata.len());
@@ -126,10 +189,28 @@ mod tests {
 
     #[test]
     fn an_estimate_grows_with_what_is_read() {
-        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
-        assert!(quote(1_000, Some(price)).contains("$0.09"), "{}", quote(1_000, Some(price)));
-        assert!(quote(100_000, Some(price)).contains("$0.58"), "{}", quote(100_000, Some(price)));
-        assert!(quote(1_000, None).contains("53,000"), "{}", quote(1_000, None));
+        let price = Price {
+            input: 3.0,
+            cached_input: Some(0.3),
+            cache_write: Some(3.75),
+            output: 15.0,
+            long: None,
+        };
+        assert!(
+            quote(1_000, Some(price)).contains("$0.09"),
+            "{}",
+            quote(1_000, Some(price))
+        );
+        assert!(
+            quote(100_000, Some(price)).contains("$0.58"),
+            "{}",
+            quote(100_000, Some(price))
+        );
+        assert!(
+            quote(1_000, None).contains("53,000"),
+            "{}",
+            quote(1_000, None)
+        );
     }
 
     #[test]
@@ -147,7 +228,13 @@ mod tests {
             std::fs::write(at, text).unwrap();
         }
         let found = ProjectFiles::of(folder.path());
-        assert_eq!(found.names, ["README.md", "a/b/c/Cargo.toml", "src/main.rs"]);
-        assert_eq!((found.telling, found.telling_bytes, found.all_shown), (vec!["README.md".to_owned()], 10, true));
+        assert_eq!(
+            found.names,
+            ["README.md", "a/b/c/Cargo.toml", "src/main.rs"]
+        );
+        assert_eq!(
+            (found.telling, found.telling_bytes, found.all_shown),
+            (vec!["README.md".to_owned()], 10, true)
+        );
     }
 }

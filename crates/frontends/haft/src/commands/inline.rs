@@ -1,10 +1,12 @@
-//! `` !`command` `` in custom commands: what the command line prints is put in its place. It is permitted as the model's commands
-//! are, and held in by the same sandbox.
+//! `` !`command` `` in custom commands: what the command line prints is put in its place. It is
+//! permitted as the model's commands are, and held in by the same sandbox.
 
 use std::sync::Arc;
 
 use haft_agent::config::Config;
-use haft_agent::{Approval, ApprovalReply, Approver, MAIN, Places, Project, confinement, set_up_sandbox};
+use haft_agent::{
+    Approval, ApprovalReply, Approver, MAIN, Places, Project, confinement, set_up_sandbox,
+};
 use haft_permission::{PermissionRequest, Verdict};
 use haft_project::commands::PromptPiece;
 use haft_sandbox::{Capture, CommandExit, CommandSpec, Sandbox};
@@ -19,7 +21,10 @@ use crate::exit::usage_error;
 use crate::wiring;
 
 /// What of an output goes into the prompt.
-const PLACED: CutLimits = CutLimits { lines: 400, bytes: 40_000 };
+const PLACED: CutLimits = CutLimits {
+    lines: 400,
+    bytes: 40_000,
+};
 
 /// Runs the command lines of prompts.
 pub(crate) struct InlineCommands<'a> {
@@ -61,19 +66,39 @@ impl InlineCommands<'_> {
     async fn sandbox(&self) -> anyhow::Result<Sandbox> {
         let rules = self.rules(haft_permission::Confinement::None)?;
         let mut config = self.config.sandbox.clone();
-        config.hidden.extend(rules.unreadable(&wiring::workspace(self.places, self.project)));
-        config.hidden.extend(wiring::ProjectPolicy::of(&self.project.root).hidden);
-        Ok(set_up_sandbox(self.places, &config, self.mode, vec![self.project.root.clone()]).await?)
+        config
+            .hidden
+            .extend(rules.unreadable(&wiring::workspace(self.places, self.project)));
+        config
+            .hidden
+            .extend(wiring::ProjectPolicy::of(&self.project.root).hidden);
+        Ok(set_up_sandbox(
+            self.places,
+            &config,
+            self.mode,
+            vec![self.project.root.clone()],
+        )
+        .await?)
     }
 
-    fn rules(&self, confined: haft_permission::Confinement) -> anyhow::Result<haft_permission::Permissions> {
-        let rules = haft_agent::permissions(wiring::environment(), &self.config.permissions, self.mode, confined)?;
+    fn rules(
+        &self,
+        confined: haft_permission::Confinement,
+    ) -> anyhow::Result<haft_permission::Permissions> {
+        let rules = haft_agent::permissions(
+            wiring::environment(),
+            &self.config.permissions,
+            self.mode,
+            confined,
+        )?;
         permissions::tightened(rules, self.places, self.project)
     }
 
     async fn output(&self, line: &str, sandbox: &Sandbox) -> anyhow::Result<String> {
         let workspace = wiring::workspace(self.places, self.project);
-        let verdict = self.rules(confinement(sandbox))?.decide(&PermissionRequest::command(line), &workspace);
+        let verdict = self
+            .rules(confinement(sandbox))?
+            .decide(&PermissionRequest::command(line), &workspace);
         let cancelled = || usage_error(text!("slash-command-interrupted", line));
         tokio::select! {
             biased;
@@ -87,10 +112,22 @@ impl InlineCommands<'_> {
             confined: sandbox.confined(),
             ..CommandSpec::shell("", &self.project.cwd)
         };
-        let capture = Capture { limits: PLACED, ..Capture::default() };
-        self.show(UiMessage::Running { id: INLINE, line: line.to_owned() });
-        let ran = host.supervisor().run(&command, &capture, &self.cancel).await;
-        self.show(UiMessage::Ran { id: INLINE, text: String::new() });
+        let capture = Capture {
+            limits: PLACED,
+            ..Capture::default()
+        };
+        self.show(UiMessage::Running {
+            id: INLINE,
+            line: line.to_owned(),
+        });
+        let ran = host
+            .supervisor()
+            .run(&command, &capture, &self.cancel)
+            .await;
+        self.show(UiMessage::Ran {
+            id: INLINE,
+            text: String::new(),
+        });
         let ran = ran?;
         if ran.exit == CommandExit::Cancelled {
             return Err(cancelled());
@@ -104,7 +141,9 @@ impl InlineCommands<'_> {
             return Err(usage_error(text!("slash-command-failed", line, said)));
         }
         let text = sanitise_bytes(&[ran.stdout.head, ran.stdout.tail].concat());
-        Ok(Masker::knowing(host.secret_values()).mask(&text).into_owned())
+        Ok(Masker::knowing(host.secret_values())
+            .mask(&text)
+            .into_owned())
     }
 
     fn show(&self, message: UiMessage) {
@@ -115,7 +154,13 @@ impl InlineCommands<'_> {
 
     /// Whether a line may run: a rule says so, or a person who is asked.
     async fn permitted(&self, line: &str, verdict: &Verdict) -> anyhow::Result<()> {
-        let refused = || Err(usage_error(text!("slash-command-refused", line, reason = verdict.reason)));
+        let refused = || {
+            Err(usage_error(text!(
+                "slash-command-refused",
+                line,
+                reason = verdict.reason
+            )))
+        };
         match (verdict.decision, &self.approver) {
             (Decision::Allow, _) => Ok(()),
             (Decision::Deny, _) | (Decision::Ask, None) => refused(),

@@ -1,7 +1,8 @@
 //! `haft` alone: a session at the terminal.
 //!
-//! The interface runs on a thread of its own; this one holds the session, carries out the user's operations, and sends back the results.
-//! Invariant: while a turn runs, an interrupt and the end are heard at once.
+//! The interface runs on a thread of its own; this one holds the session, carries out the user's
+//! operations, and sends back the results. Invariant: while a turn runs, an interrupt and the end
+//! are heard at once.
 
 mod context_parts;
 mod editing;
@@ -74,7 +75,11 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     trusting::settle(&places, &plan.project, &mut std::io::stdin().lock())?;
     let (paths, _) = knowledge(&places, &plan.project)?;
     let masker = Masker::knowing(wiring::environment().secret_values());
-    let history = History::at(places.history(&plan.project.namespace()), masker, tui.history);
+    let history = History::at(
+        places.history(&plan.project.namespace()),
+        masker,
+        tui.history,
+    );
     let sources = PromptSources::open(&places, &config, &plan.project)?;
     let mut setup = Setup {
         mode: plan.mode,
@@ -83,7 +88,10 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         editing: tui.editing,
         commands: own_commands(&paths, &sources),
         resources: sources.resources(),
-        first: args.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
+        first: args
+            .prompt
+            .clone()
+            .filter(|prompt| !prompt.trim().is_empty()),
         greeting: String::new(),
         bell: tui.notifications,
         notifies: tui.notifications && start_screen::takes_sequences(),
@@ -102,8 +110,17 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
         read: Box::new(move |path| std::fs::read_to_string(folder.join(path)).ok()),
         keep: Box::new(move |text| history.keep(text)),
     };
-    let side_actions = SideActions::new(ui.clone(), plan.project.clone(), args.common.set.clone(), &config.limits);
-    let chosen = SessionChoices { mode: plan.mode, model: None, focus: plan.focus_files };
+    let side_actions = SideActions::new(
+        ui.clone(),
+        plan.project.clone(),
+        args.common.set.clone(),
+        &config.limits,
+    );
+    let chosen = SessionChoices {
+        mode: plan.mode,
+        model: None,
+        focus: plan.focus_files,
+    };
     let project = plan.project;
     let mut session = TuiSession {
         args,
@@ -121,7 +138,9 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
     };
     wiring::runtime()?.block_on(async {
         if let Err(error) = session.look_back().await {
-            let Some(list) = occupied::choices(&error) else { return Err(error) };
+            let Some(list) = occupied::choices(&error) else {
+                return Err(error);
+            };
             // What was to be sent first waits until it is clear where.
             if let Some(text) = setup.first.take() {
                 session.ui.tell(UiMessage::Typed { text });
@@ -129,11 +148,19 @@ pub(crate) fn run(args: &RunArgs, looks: InterfaceStyle) -> anyhow::Result<Proce
             session.ui.tell(UiMessage::Pick(list));
         }
         start_screen::report_sandbox(
-            &session.ui, &session.places, &session.config, session.chosen.mode, &session.project,
+            &session.ui,
+            &session.places,
+            &session.config,
+            session.chosen.mode,
+            &session.project,
         )
         .await;
         let terminal = std::thread::spawn(move || {
-            if plain { haft_tui::run_plain(setup, side, host) } else { haft_tui::run(setup, palette, side, host) }
+            if plain {
+                haft_tui::run_plain(setup, side, host)
+            } else {
+                haft_tui::run(setup, palette, side, host)
+            }
         });
         let quit = CancellationToken::new();
         session.serve(wanted, &quit).await;
@@ -167,17 +194,31 @@ pub(crate) fn set_up(common: &Common) -> anyhow::Result<ProcessExit> {
 
 /// The same flags for a conversation that is chosen at the terminal, or is new.
 fn without_choice(args: &RunArgs) -> RunArgs {
-    RunArgs { resume: args.resume.clone().filter(|id| !id.is_empty()), ..args.clone() }
+    RunArgs {
+        resume: args.resume.clone().filter(|id| !id.is_empty()),
+        ..args.clone()
+    }
 }
 
-/// The user's own commands, and the prompts of servers as far as they are known; nothing is started.
+/// The user's own commands, and the prompts of servers as far as they are known; nothing is
+/// started.
 fn own_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String, String)> {
     // Problems with a file are reported when it is called, and by `haft commands list`.
     let found = commands::load(paths, &mut Vec::new());
-    let own = found.items.iter().map(|command| (command.name.clone(), command.description.clone()));
+    let own = found
+        .items
+        .iter()
+        .map(|command| (command.name.clone(), command.description.clone()));
     let init = (init::NAME.to_owned(), text!("init-help").to_owned());
     let init = Some(init).filter(|_| found.get(init::NAME).is_none());
-    own.chain(init).chain(sources.prompts().into_iter().map(|prompt| (prompt.name, prompt.description))).collect()
+    own.chain(init)
+        .chain(
+            sources
+                .prompts()
+                .into_iter()
+                .map(|prompt| (prompt.name, prompt.description)),
+        )
+        .collect()
 }
 
 fn palette() -> Palette {
@@ -190,7 +231,10 @@ fn palette() -> Palette {
 }
 
 /// What was wanted while something else was waited for, else what is wanted next.
-async fn next(carried: &mut Option<Operation>, wanted: &mut UnboundedReceiver<Operation>) -> Option<Operation> {
+async fn next(
+    carried: &mut Option<Operation>,
+    wanted: &mut UnboundedReceiver<Operation>,
+) -> Option<Operation> {
     match carried.take() {
         Some(operation) => Some(operation),
         None => wanted.recv().await,
@@ -267,18 +311,25 @@ impl TuiSession<'_> {
                 }
                 Operation::New => {
                     self.close().await;
-                    self.ui.tell(UiMessage::Opened { text: text!("interactive-cleared").into() });
+                    self.ui.tell(UiMessage::Opened {
+                        text: text!("interactive-cleared").into(),
+                    });
                     Ok(())
                 }
                 Operation::Resume(name) => {
                     self.close().await;
-                    self.open(Which::Named(name), "").await.map(|()| self.tell_opened())
+                    self.open(Which::Named(name), "")
+                        .await
+                        .map(|()| self.tell_opened())
                 }
                 Operation::Fork(name) => {
                     let copy = Which::Fork(Box::new(Which::Named(name)));
                     self.open(copy, "").await.map(|()| self.tell_opened())
                 }
-                Operation::Await(id) => self.await_conversation(id, &mut wanted).await.map(|next| carried = next),
+                Operation::Await(id) => self
+                    .await_conversation(id, &mut wanted)
+                    .await
+                    .map(|next| carried = next),
                 Operation::Offer(offer) => self.offer(offer).await,
                 Operation::Rewind { message, take_back } => self.rewind(&message, take_back).await,
                 Operation::Model(name) => self.use_model(name),
@@ -294,16 +345,23 @@ impl TuiSession<'_> {
                 Operation::Undo => self.undo().await,
                 Operation::Redo => self.redo().await,
                 Operation::Diff => {
-                    self.side_actions.diff(self.session.as_ref().map(|session| session.conversation().id.as_str()));
+                    self.side_actions.diff(
+                        self.session
+                            .as_ref()
+                            .map(|session| session.conversation().id.as_str()),
+                    );
                     Ok(())
                 }
                 Operation::Inspect => self.inspect(quit).await,
-                Operation::Attach(path) => images::read_one(Path::new(&path)).map(|image| match &mut self.session {
-                    Some(session) => session.attach(vec![image]),
-                    None => self.images.push(image),
-                }),
+                Operation::Attach(path) => {
+                    images::read_one(Path::new(&path)).map(|image| match &mut self.session {
+                        Some(session) => session.attach(vec![image]),
+                        None => self.images.push(image),
+                    })
+                }
                 Operation::Context => {
-                    self.ui.tell(UiMessage::Context(self.context_parts().map(Box::new)));
+                    self.ui
+                        .tell(UiMessage::Context(self.context_parts().map(Box::new)));
                     Ok(())
                 }
                 // Nothing runs: the interface sends this prompt again as a turn of its own.
@@ -370,7 +428,9 @@ impl TuiSession<'_> {
         }
         let file: PathBuf = self.places.config_file();
         let remember = move |rules: &[String]| {
-            permissions::add(&file, Decision::Allow, rules).map(drop).map_err(|error| error.to_string())
+            permissions::add(&file, Decision::Allow, rules)
+                .map(drop)
+                .map_err(|error| error.to_string())
         };
         plan.approver = Some(Arc::new(self.ui.approver(Box::new(remember))));
         let opened = wiring::open_session(&self.places, self.config.clone(), plan).await;
@@ -383,17 +443,25 @@ impl TuiSession<'_> {
     fn tell_opened(&self) {
         let Some(session) = &self.session else { return };
         let (conversation, history) = (session.conversation(), session.history());
-        let text = text!("interactive-resumed", name = conversation.name, count = history.len());
+        let text = text!(
+            "interactive-resumed",
+            name = conversation.name,
+            count = history.len()
+        );
         self.ui.tell(UiMessage::Opened { text });
-        self.ui.tell(UiMessage::Earlier(lists::earlier_results(history)));
-        self.ui.tell(UiMessage::Earlier(lists::last_rounds(history)));
+        self.ui
+            .tell(UiMessage::Earlier(lists::earlier_results(history)));
+        self.ui
+            .tell(UiMessage::Earlier(lists::last_rounds(history)));
         if is_cut_off(history) {
             self.tell(text!("interactive-cut-off"));
         }
     }
 
     fn tell(&self, text: &str) {
-        self.ui.tell(UiMessage::Told { text: text.to_owned() });
+        self.ui.tell(UiMessage::Told {
+            text: text.to_owned(),
+        });
     }
 
     fn complain(&self, error: &anyhow::Error) {

@@ -93,9 +93,15 @@ fn jobs(common: &Common) -> anyhow::Result<JobFolder> {
 fn logs(args: &LogsArgs) -> anyhow::Result<()> {
     let job = jobs(&args.common)?.find(&args.id)?;
     if args.json {
-        return follow(&job, args.follow, |line| output::print(&format!("{line}\n")));
+        return follow(&job, args.follow, |line| {
+            output::print(&format!("{line}\n"))
+        });
     }
-    watch(&job, args.follow, Printer::new(OutputFormat::Text, args.verbose).all_on_stdout())?;
+    watch(
+        &job,
+        args.follow,
+        Printer::new(OutputFormat::Text, args.verbose).all_on_stdout(),
+    )?;
     tell_death(&job);
     Ok(())
 }
@@ -131,10 +137,19 @@ fn tell_death(job: &BackgroundJob) {
 /// What became of a job that gave no result, and what can be done.
 fn death(job: &BackgroundJob) -> String {
     let message = job.error_output();
-    let why = if message.is_empty() { text!("jobs-why-killed").to_owned() } else { message };
+    let why = if message.is_empty() {
+        text!("jobs-why-killed").to_owned()
+    } else {
+        message
+    };
     match job.conversation() {
         Some(id) => {
-            text!("jobs-lost", id = job.told.id, why, conversation = id.short())
+            text!(
+                "jobs-lost",
+                id = job.told.id,
+                why,
+                conversation = id.short()
+            )
         }
         None => text!("jobs-lost-unstarted", id = job.told.id, why),
     }

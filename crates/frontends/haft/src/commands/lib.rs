@@ -69,7 +69,10 @@ pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
         LibCommand::Add { name, common } => add(&name, &common)?,
         LibCommand::Remove { name, common } => {
             let (libraries, project) = place(&common)?;
-            let told = match libraries.remove(&project.root, &name).map_err(|error| told(&error))? {
+            let told = match libraries
+                .remove(&project.root, &name)
+                .map_err(|error| told(&error))?
+            {
                 LibraryChange::Made => format!("{}\n", text!("lib-removed", name)),
                 LibraryChange::None => {
                     return Err(usage_error(text!("lib-not-used", name)));
@@ -90,9 +93,14 @@ pub(crate) fn run(command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
                 if source.trim().is_empty() || source.starts_with('-') {
                     return Err(usage_error(text!("lib-bad-source", source)));
                 }
-                libraries.set_source(&source).map_err(|error| told(&error))?;
+                libraries
+                    .set_source(&source)
+                    .map_err(|error| told(&error))?;
             }
-            output::print(&format!("{}\n", haft_text::sanitise(&libraries.source().map_err(|error| told(&error))?)))?;
+            output::print(&format!(
+                "{}\n",
+                haft_text::sanitise(&libraries.source().map_err(|error| told(&error))?)
+            ))?;
         }
     }
     Ok(ProcessExit::Completed)
@@ -113,7 +121,10 @@ fn add(name: &str, common: &Common) -> anyhow::Result<()> {
         fetch(&libraries, &project, common)?;
     }
     let library = libraries.find(name).map_err(|error| told(&error))?;
-    let told = match libraries.add(&project.root, &library).map_err(|error| told(&error))? {
+    let told = match libraries
+        .add(&project.root, &library)
+        .map_err(|error| told(&error))?
+    {
         LibraryChange::Made => format!("{}\n", text!("lib-added", library)),
         LibraryChange::None => format!("{}\n", text!("lib-already-added", library)),
     };
@@ -124,13 +135,18 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     let (libraries, project) = place(&args.common)?;
     let (places, _) = super::configuration(&args.common)?;
     let (paths, _) = knowledge(&places, &project)?;
-    let added = libraries.added(&project.root).map_err(|error| told(&error))?;
+    let added = libraries
+        .added(&project.root)
+        .map_err(|error| told(&error))?;
     let mut problems = Vec::new();
     let counted: Vec<_> = added
         .iter()
         .map(|library| {
             let documents = libraries.documents_of(library, &paths, &mut problems);
-            let tokens: u32 = documents.iter().map(|document| O200k.text(&document.text)).sum();
+            let tokens: u32 = documents
+                .iter()
+                .map(|document| O200k.text(&document.text))
+                .sum();
             (library, documents.len(), tokens)
         })
         .collect();
@@ -138,14 +154,17 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
         output::tell(&haft_text::sanitise(&format!("warning: {problem}")));
     }
     if args.json {
-        let one =
-            |(name, files, tokens): &(&String, usize, u32)| json!({"name": name, "files": files, "tokens": tokens});
+        let one = |(name, files, tokens): &(&String, usize, u32)| json!({"name": name, "files": files, "tokens": tokens});
         return output::print_json(&json!(counted.iter().map(one).collect::<Vec<_>>()));
     }
     if counted.is_empty() {
         return output::say(text!("lib-none"));
     }
-    let mut table = TextTable::new(&[text!("table-library"), text!("table-files"), text!("table-tokens")]);
+    let mut table = TextTable::new(&[
+        text!("table-library"),
+        text!("table-files"),
+        text!("table-tokens"),
+    ]);
     for (name, files, tokens) in counted {
         table.row(vec![name.clone(), files.to_string(), tokens.to_string()]);
     }
@@ -161,7 +180,10 @@ fn docs(name: &str, common: &Common) -> anyhow::Result<()> {
     if documents.is_empty() {
         return Err(usage_error(text!("lib-no-documents", library)));
     }
-    let texts: Vec<_> = documents.iter().map(|one| format!("# {}\n\n{}\n", one.heading, one.text.trim())).collect();
+    let texts: Vec<_> = documents
+        .iter()
+        .map(|one| format!("# {}\n\n{}\n", one.heading, one.text.trim()))
+        .collect();
     output::print(&texts.join("\n"))
 }
 
@@ -173,8 +195,14 @@ fn refresh(libraries: &Libraries, project: &Project, common: &Common) -> anyhow:
     let source = libraries.source().map_err(|error| told(&error))?;
     let repository = repository.canonicalize()?;
     let git = LibraryGit::open(&repository, project, common)?;
-    git.run(git.network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
-    git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
+    git.run(
+        git.network(&source),
+        &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"],
+    )?;
+    git.run(
+        GitReach::Local,
+        &["reset", "--quiet", "--hard", "FETCH_HEAD"],
+    )?;
     // git creates files as the umask allows.
     Ok(haft_files::tighten_tree(&repository)?)
 }
@@ -191,8 +219,14 @@ fn fetch(libraries: &Libraries, project: &Project, common: &Common) -> anyhow::R
     output::tell(&format!("haft: {}", text!("lib-fetching", source)));
     let git = LibraryGit::open(&target, project, common)?;
     git.run(GitReach::Local, &["init", "--quiet", "--template="])?;
-    git.run(git.network(&source), &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"])?;
-    git.run(GitReach::Local, &["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
+    git.run(
+        git.network(&source),
+        &["fetch", "--quiet", "--depth", "1", "--", &source, "HEAD"],
+    )?;
+    git.run(
+        GitReach::Local,
+        &["reset", "--quiet", "--hard", "FETCH_HEAD"],
+    )?;
     haft_files::tighten_tree(&target)?;
     fs::rename(&target, &repository)?;
     Ok(())
@@ -210,29 +244,57 @@ impl<'a> LibraryGit<'a> {
     fn open(folder: &'a Path, project: &Project, common: &Common) -> anyhow::Result<Self> {
         let (places, loaded) = super::configuration(common)?;
         let (of_sandbox, mode) = (&loaded.config.sandbox, PermissionMode::Plan);
-        let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, of_sandbox, mode, Vec::new()))?;
+        let sandbox =
+            wiring::runtime()?.block_on(set_up_sandbox(&places, of_sandbox, mode, Vec::new()))?;
         let (host, root) = (wiring::environment(), project.root.as_path());
-        // The whole environment: of it git gets what leads to the network, an agent for keys included.
-        let program = GitProgram::find(&host.supervisor(), &sandbox, &host.text_variables(), &[root]);
+        // The whole environment: of it git gets what leads to the network, an agent for keys
+        // included.
+        let program = GitProgram::find(
+            &host.supervisor(),
+            &sandbox,
+            &host.text_variables(),
+            &[root],
+        );
         let program = program.map_err(|error| usage_error(text!("lib-no-git", error)))?;
-        let agent = host.variable("SSH_AUTH_SOCK").and_then(|path| fs::canonicalize(path).ok());
-        let is_socket = |path: &PathBuf| path.metadata().is_ok_and(|found| found.file_type().is_socket());
-        Ok(Self { program, folder, agent: agent.filter(is_socket) })
+        let agent = host
+            .variable("SSH_AUTH_SOCK")
+            .and_then(|path| fs::canonicalize(path).ok());
+        let is_socket = |path: &PathBuf| {
+            path.metadata()
+                .is_ok_and(|found| found.file_type().is_socket())
+        };
+        Ok(Self {
+            program,
+            folder,
+            agent: agent.filter(is_socket),
+        })
     }
 
     /// What it takes to fetch from this source: for `ssh`, the user's agent for keys.
     fn network<'b>(&'b self, source: &'b str) -> GitReach<'b> {
-        GitReach::Network { source, agent: self.agent.as_deref().filter(|_| is_ssh(source)) }
+        GitReach::Network {
+            source,
+            agent: self.agent.as_deref().filter(|_| is_ssh(source)),
+        }
     }
 
-    /// What the repository brings is never run: it is fetched with the user's configuration, and checked out without.
+    /// What the repository brings is never run: it is fetched with the user's configuration, and
+    /// checked out without.
     fn run(&self, reach: GitReach<'_>, arguments: &[&str]) -> anyhow::Result<()> {
         let folder = self.folder.display();
-        let (dir, tree) = (format!("--git-dir={folder}/.git"), format!("--work-tree={folder}"));
-        let all: Vec<_> = [dir.as_str(), tree.as_str()].into_iter().chain(arguments.iter().copied()).collect();
+        let (dir, tree) = (
+            format!("--git-dir={folder}/.git"),
+            format!("--work-tree={folder}"),
+        );
+        let all: Vec<_> = [dir.as_str(), tree.as_str()]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
         self.program
             .run_own(self.folder, reach, &all)
-            .map_err(|error: GitError| usage_error(haft_text::sanitise(&text!("lib-fetch-failed", error))))
+            .map_err(|error: GitError| {
+                usage_error(haft_text::sanitise(&text!("lib-fetch-failed", error)))
+            })
     }
 }
 
@@ -240,6 +302,9 @@ impl<'a> LibraryGit<'a> {
 fn is_ssh(source: &str) -> bool {
     match source.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),
-        None => source.split('/').next().is_some_and(|first| first.contains(':')),
+        None => source
+            .split('/')
+            .next()
+            .is_some_and(|first| first.contains(':')),
     }
 }

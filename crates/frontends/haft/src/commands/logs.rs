@@ -71,31 +71,48 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
     if args.runs {
         let runs = logged_runs(&folder);
         if runs.is_empty() && !args.json {
-            output::tell(&format!("haft: {}", text!("logs-none", folder = folder.display())));
+            output::tell(&format!(
+                "haft: {}",
+                text!("logs-none", folder = folder.display())
+            ));
         }
         return list(&runs, args.json);
     }
-    // Opened before the lines are read: one that arrives in between is shown twice rather than never.
+    // Opened before the lines are read: one that arrives in between is shown twice rather than
+    // never.
     let follower = args.follow.then(|| Follower::new(&folder));
     let run = match (&args.run, args.all) {
         (Some(named), _) => Some(find_run(&folder, named)?),
         (None, true) => None,
         (None, false) => last_run(&folder),
     };
-    let is_shown = |line: &LogLine| line.level <= args.level && run.as_ref().is_none_or(|run| line.run == *run);
+    let is_shown = |line: &LogLine| {
+        line.level <= args.level && run.as_ref().is_none_or(|run| line.run == *run)
+    };
     let most = args.lines.unwrap_or(usize::MAX);
     // Most lines belong to other runs: they are not parsed.
     let may_be_shown = |line: &str| run.as_ref().is_none_or(|run| line.contains(run));
-    let lines =
-        newest_lines(&folder, most, |line| may_be_shown(line) && parse(line).is_some_and(|line| is_shown(&line)));
+    let lines = newest_lines(&folder, most, |line| {
+        may_be_shown(line) && parse(line).is_some_and(|line| is_shown(&line))
+    });
     if lines.is_empty() && !args.follow {
-        output::tell(&format!("haft: {}", text!("logs-none", folder = folder.display())));
+        output::tell(&format!(
+            "haft: {}",
+            text!("logs-none", folder = folder.display())
+        ));
     }
     show(args, &lines)?;
-    let Some(mut follower) = follower else { return Ok(ProcessExit::Completed) };
-    let is_followed = |line: &LogLine| line.level <= args.level && args.run.as_ref().is_none_or(|_| is_shown(line));
+    let Some(mut follower) = follower else {
+        return Ok(ProcessExit::Completed);
+    };
+    let is_followed = |line: &LogLine| {
+        line.level <= args.level && args.run.as_ref().is_none_or(|_| is_shown(line))
+    };
     loop {
-        let lines = follower.lines().into_iter().filter(|line| parse(line).is_some_and(|line| is_followed(&line)));
+        let lines = follower
+            .lines()
+            .into_iter()
+            .filter(|line| parse(line).is_some_and(|line| is_followed(&line)));
         show(args, &lines.collect::<Vec<_>>())?;
         std::thread::sleep(POLL_INTERVAL);
     }
@@ -103,8 +120,9 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<ProcessExit> {
 
 /// Returns the id of the process that started a turn last.
 fn last_run(folder: &Path) -> Option<String> {
-    let starts =
-        |line: &str| line.contains(TURN_STARTED) && parse(line).is_some_and(|line| line.message == TURN_STARTED);
+    let starts = |line: &str| {
+        line.contains(TURN_STARTED) && parse(line).is_some_and(|line| line.message == TURN_STARTED)
+    };
     let lines = newest_lines(folder, 1, starts);
     Some(parse(lines.first()?)?.run)
 }
@@ -114,8 +132,16 @@ fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
     let mut runs: Vec<LoggedRun> = Vec::new();
     let mut problems: BTreeMap<String, usize> = BTreeMap::new();
     each_line(folder, |line| {
-        let Some(line) = parse(line).filter(|line| !line.run.is_empty()) else { return };
-        let text = |name: &str| line.fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let Some(line) = parse(line).filter(|line| !line.run.is_empty()) else {
+            return;
+        };
+        let text = |name: &str| {
+            line.fields
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         if line.level <= LogLevel::Warn {
             *problems.entry(line.run.clone()).or_default() += 1;
         }
@@ -125,7 +151,14 @@ fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
             }
             None if line.message == TURN_STARTED => {
                 let (model, folder) = (text("model"), text("cwd"));
-                runs.push(LoggedRun { id: line.run, started: line.time, model, folder, outcome: None, problems: 0 });
+                runs.push(LoggedRun {
+                    id: line.run,
+                    started: line.time,
+                    model,
+                    folder,
+                    outcome: None,
+                    problems: 0,
+                });
             }
             Some(_) | None => {}
         }
@@ -140,7 +173,8 @@ fn logged_runs(folder: &Path) -> Vec<LoggedRun> {
 fn find_run(folder: &Path, named: &str) -> anyhow::Result<String> {
     let mut found: Vec<String> = Vec::new();
     each_line(folder, |line| {
-        if let Some(line) = parse(line).filter(|line| line.run.starts_with(named) && !line.run.is_empty())
+        if let Some(line) =
+            parse(line).filter(|line| line.run.starts_with(named) && !line.run.is_empty())
             && !found.contains(&line.run)
         {
             found.push(line.run);
@@ -149,7 +183,11 @@ fn find_run(folder: &Path, named: &str) -> anyhow::Result<String> {
     match <[String; 1]>::try_from(found) {
         Ok([run]) => Ok(run),
         Err(none) if none.is_empty() => Err(usage_error(text!("logs-unknown-run", run = named))),
-        Err(several) => Err(usage_error(text!("logs-several-runs", run = named, ids = several.join(", ")))),
+        Err(several) => Err(usage_error(text!(
+            "logs-several-runs",
+            run = named,
+            ids = several.join(", ")
+        ))),
     }
 }
 
@@ -157,7 +195,14 @@ fn list(runs: &[LoggedRun], as_json: bool) -> anyhow::Result<ProcessExit> {
     let newest = runs.iter().rev().take(MAX_RUNS);
     if as_json {
         let one = |run: &LoggedRun| {
-            let LoggedRun { id, started, model, folder, outcome, problems } = run;
+            let LoggedRun {
+                id,
+                started,
+                model,
+                folder,
+                outcome,
+                problems,
+            } = run;
             json!({
                 "run": id, "started_at": started, "model": model, "cwd": folder, "outcome": outcome,
                 "problems": problems,
@@ -175,7 +220,15 @@ fn list(runs: &[LoggedRun], as_json: bool) -> anyhow::Result<ProcessExit> {
         text!("logs-column-folder"),
     ];
     let mut table = TextTable::new(&headings);
-    for LoggedRun { id, started, model, folder, outcome, problems } in newest {
+    for LoggedRun {
+        id,
+        started,
+        model,
+        folder,
+        outcome,
+        problems,
+    } in newest
+    {
         let outcome = outcome.clone().unwrap_or_else(|| "-".to_owned());
         table.row(vec![
             id.clone(),
@@ -209,9 +262,17 @@ fn show(args: &LogArgs, lines: &[String]) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// A line for people: when, how severe, what, and its fields. The module is named where nothing else tells the source.
+/// A line for people: when, how severe, what, and its fields. The module is named where nothing
+/// else tells the source.
 fn as_text(line: &LogLine) -> String {
-    let LogLine { time, level, run: _, target, message, fields } = line;
+    let LogLine {
+        time,
+        level,
+        run: _,
+        target,
+        message,
+        fields,
+    } = line;
     let level = format!("{level:?}").to_uppercase();
     let mut text = format!("{time:.3} {level:<5} {message}");
     if !target.starts_with("haft") {
@@ -238,6 +299,9 @@ mod tests {
             r#"{"time":"2026-11-16T00:52:39.123456Z","level":"warn","target":"haft_engine::files","message":"not\nrecorded","fields":{"call":"c1","reason":"no room","tries":3}}"#,
         );
         let text = as_text(&line.unwrap());
-        assert_eq!(text, "2026-11-16T00:52:39.123Z WARN  not recorded call=c1 reason=\"no room\" tries=3");
+        assert_eq!(
+            text,
+            "2026-11-16T00:52:39.123Z WARN  not recorded call=c1 reason=\"no room\" tries=3"
+        );
     }
 }

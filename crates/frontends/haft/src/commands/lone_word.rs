@@ -1,6 +1,8 @@
-//! One word after `haft` is more often a mistyped command than a prompt: it is asked about before anything is sent to a model.
+//! One word after `haft` is more often a mistyped command than a prompt: it is asked about before
+//! anything is sent to a model.
 //!
-//! At a terminal the user chooses; without one the word is refused. `--` before it says that it is a prompt.
+//! At a terminal the user chooses; without one the word is refused. `--` before it says that it is
+//! a prompt.
 
 use std::ffi::OsString;
 use std::io::BufRead;
@@ -26,12 +28,18 @@ pub(crate) enum LoneWord {
 /// Settles what the word in the place of a command means.
 pub(crate) fn settle(haft: &Command, args: &RunArgs) -> anyhow::Result<LoneWord> {
     let is_marked = std::env::args_os().any(|arg| arg == "--");
-    let Some(word) = args.prompt.as_deref().filter(|_| !is_marked).and_then(|prompt| word(prompt)) else {
+    let Some(word) = args
+        .prompt
+        .as_deref()
+        .filter(|_| !is_marked)
+        .and_then(|prompt| word(prompt))
+    else {
         return Ok(LoneWord::Prompt);
     };
     let near = near(haft, word);
     let continues = args.resume_current || args.resume.is_some();
-    // A word that continues a conversation answers it, and not every script writes blanks between words.
+    // A word that continues a conversation answers it, and not every script writes blanks between
+    // words.
     if near.is_none() && (continues || !word.is_ascii()) {
         return Ok(LoneWord::Prompt);
     }
@@ -42,16 +50,22 @@ pub(crate) fn settle(haft: &Command, args: &RunArgs) -> anyhow::Result<LoneWord>
     ask(word, near.as_ref(), &mut std::io::stdin().lock())
 }
 
-/// The command that arguments name which mean nothing, when its name is mistyped and more follows it.
+/// The command that arguments name which mean nothing, when its name is mistyped and more follows
+/// it.
 pub(crate) fn mistyped(haft: &Command, args: &[OsString]) -> Option<String> {
     let word = word(args.first()?.to_str()?).filter(|word| !word.starts_with('-'))?;
     let known = haft.find_subcommand(word).is_some() || word == "help";
-    near(haft, word).filter(|_| !known).map(|near| format!("{}\n", refusal(word, Some(&near))))
+    near(haft, word)
+        .filter(|_| !known)
+        .map(|near| format!("{}\n", refusal(word, Some(&near))))
 }
 
-/// The prompt when it is a single word that nothing marks as a prompt: no blank, no slash command, no mention, no shell command.
+/// The prompt when it is a single word that nothing marks as a prompt: no blank, no slash command,
+/// no mention, no shell command.
 fn word(prompt: &str) -> Option<&str> {
-    let is_word = !prompt.is_empty() && !prompt.contains(char::is_whitespace) && !prompt.starts_with(['/', '@', '!']);
+    let is_word = !prompt.is_empty()
+        && !prompt.contains(char::is_whitespace)
+        && !prompt.starts_with(['/', '@', '!']);
     is_word.then_some(prompt)
 }
 
@@ -72,7 +86,12 @@ fn near(haft: &Command, word: &str) -> Option<NearWord> {
     let commands: Vec<_> = haft
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
-        .flat_map(|command| command.get_name_and_visible_aliases().into_iter().chain(command.get_all_aliases()))
+        .flat_map(|command| {
+            command
+                .get_name_and_visible_aliases()
+                .into_iter()
+                .chain(command.get_all_aliases())
+        })
         .chain(["help"])
         .collect();
     let is_known = |text: &String| commands.contains(&text.as_str()) || elsewhere(text).is_some();
@@ -83,7 +102,9 @@ fn near(haft: &Command, word: &str) -> Option<NearWord> {
     if let Some(advice) = elsewhere(&found) {
         return Some(NearWord::Elsewhere(advice));
     }
-    let name = haft.find_subcommand(&found).map_or(found.as_str(), Command::get_name);
+    let name = haft
+        .find_subcommand(&found)
+        .map_or(found.as_str(), Command::get_name);
     Some(NearWord::Command(name.to_owned()))
 }
 
@@ -99,9 +120,9 @@ fn swaps(word: &str) -> impl Iterator<Item = String> {
 
 /// The words [`elsewhere`] knows.
 const ELSEWHERE: [&str; 27] = [
-    "login", "logout", "auth", "signin", "init", "setup", "update", "upgrade", "install", "version", "ask", "resume",
-    "continue", "session", "sessions", "history", "exit", "quit", "status", "usage", "cost", "stats", "info", "plugin",
-    "plugins", "recipe", "recipes",
+    "login", "logout", "auth", "signin", "init", "setup", "update", "upgrade", "install",
+    "version", "ask", "resume", "continue", "session", "sessions", "history", "exit", "quit",
+    "status", "usage", "cost", "stats", "info", "plugin", "plugins", "recipe", "recipes",
 ];
 
 /// What a user of another agent expects by this word, and how it is done here.
@@ -131,7 +152,11 @@ fn refusal(word: &str, near: Option<&NearWord>) -> String {
     }
 }
 
-fn ask(word: &str, near: Option<&NearWord>, answers: &mut impl BufRead) -> anyhow::Result<LoneWord> {
+fn ask(
+    word: &str,
+    near: Option<&NearWord>,
+    answers: &mut impl BufRead,
+) -> anyhow::Result<LoneWord> {
     let question = match near {
         Some(NearWord::Command(near)) => text!("cli-word-ask-near", word, near),
         Some(NearWord::Elsewhere(advice)) => text!("cli-word-ask-elsewhere", word, advice),
@@ -142,7 +167,9 @@ fn ask(word: &str, near: Option<&NearWord>, answers: &mut impl BufRead) -> anyho
     answers.read_line(&mut answer)?;
     Ok(match (answer.trim().to_lowercase().as_str(), near) {
         ("p" | "prompt", _) => LoneWord::Prompt,
-        (answer, Some(NearWord::Command(near))) if haft_messages::agreement(answer) == Some(true) => {
+        (answer, Some(NearWord::Command(near)))
+            if haft_messages::agreement(answer) == Some(true) =>
+        {
             LoneWord::Command(near.clone())
         }
         _ => LoneWord::Left,
@@ -175,9 +202,11 @@ mod tests {
     #[test]
     fn every_command_with_one_edit_is_near_a_command() {
         let haft = Cli::definition();
-        let names = haft
-            .get_subcommands()
-            .flat_map(|one| one.get_name_and_visible_aliases().into_iter().chain(one.get_all_aliases()));
+        let names = haft.get_subcommands().flat_map(|one| {
+            one.get_name_and_visible_aliases()
+                .into_iter()
+                .chain(one.get_all_aliases())
+        });
         for name in names.chain(["help"]) {
             for edited in edits(name).into_iter().filter(|edited| edited != name) {
                 assert!(near(&haft, &edited).is_some(), "{edited}, from {name}");
@@ -189,10 +218,18 @@ mod tests {
     #[test]
     fn the_command_that_was_meant_is_named_in_the_plural() {
         let haft = Cli::definition();
-        for (word, command) in
-            [("modles", "models"), ("modle", "models"), ("rnu", "run"), ("Config", "config"), ("hlep", "help")]
-        {
-            assert_eq!(near(&haft, word), Some(NearWord::Command(command.to_owned())), "{word}");
+        for (word, command) in [
+            ("modles", "models"),
+            ("modle", "models"),
+            ("rnu", "run"),
+            ("Config", "config"),
+            ("hlep", "help"),
+        ] {
+            assert_eq!(
+                near(&haft, word),
+                Some(NearWord::Command(command.to_owned())),
+                "{word}"
+            );
         }
     }
 
@@ -201,10 +238,16 @@ mod tests {
         let haft = Cli::definition();
         for word in ELSEWHERE {
             assert!(elsewhere(word).is_some(), "{word}");
-            assert!(haft.find_subcommand(word).is_none(), "`haft {word}` is a command by now");
+            assert!(
+                haft.find_subcommand(word).is_none(),
+                "`haft {word}` is a command by now"
+            );
         }
         for word in ["lgoin", "LOGIN", "updat"] {
-            assert!(matches!(near(&haft, word), Some(NearWord::Elsewhere(_))), "{word}");
+            assert!(
+                matches!(near(&haft, word), Some(NearWord::Elsewhere(_))),
+                "{word}"
+            );
         }
     }
 
@@ -218,10 +261,20 @@ mod tests {
     #[test]
     fn only_a_clear_answer_does_something() {
         let near = NearWord::Command("models".to_owned());
-        let answer = |text: &str, near: Option<&NearWord>| ask("modles", near, &mut text.as_bytes()).unwrap();
-        assert_eq!(answer("y\n", Some(&near)), LoneWord::Command("models".to_owned()));
+        let answer = |text: &str, near: Option<&NearWord>| {
+            ask("modles", near, &mut text.as_bytes()).unwrap()
+        };
+        assert_eq!(
+            answer("y\n", Some(&near)),
+            LoneWord::Command("models".to_owned())
+        );
         assert_eq!(answer("p\n", Some(&near)), LoneWord::Prompt);
-        for (text, near) in [("\n", Some(&near)), ("", Some(&near)), ("x\n", Some(&near)), ("y\n", None)] {
+        for (text, near) in [
+            ("\n", Some(&near)),
+            ("", Some(&near)),
+            ("x\n", Some(&near)),
+            ("y\n", None),
+        ] {
             assert_eq!(answer(text, near), LoneWord::Left, "{text:?}");
         }
     }

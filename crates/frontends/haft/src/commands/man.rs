@@ -25,7 +25,11 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ProcessExit> {
     let pages = pages()?;
     if let Some(folder) = &args.dir {
         write(folder, &pages)?;
-        output::say(&text!("man-written", count = pages.len(), folder = folder.display()))?;
+        output::say(&text!(
+            "man-written",
+            count = pages.len(),
+            folder = folder.display()
+        ))?;
         return Ok(ProcessExit::Completed);
     }
     let haft = tree();
@@ -37,7 +41,11 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ProcessExit> {
             .ok_or_else(|| usage_error(text!("man-unknown", command = args.command.join(" "))))?;
         name = format!("{name}-{}", command.get_name());
     }
-    let page = pages.iter().find(|page| page.name == name).map(|page| page.text.as_str()).unwrap_or_default();
+    let page = pages
+        .iter()
+        .find(|page| page.name == name)
+        .map(|page| page.text.as_str())
+        .unwrap_or_default();
     if at_a_terminal() && shown(page) {
         return Ok(ProcessExit::Completed);
     }
@@ -45,7 +53,8 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<ProcessExit> {
     Ok(ProcessExit::Completed)
 }
 
-/// The date in the pages, without which they are not well formed: that of this version's command line.
+/// The date in the pages, without which they are not well formed: that of this version's command
+/// line.
 const DATE: &str = "2026-11-16";
 
 /// A page for `man`.
@@ -68,11 +77,21 @@ pub(crate) fn pages() -> anyhow::Result<Vec<ManPage>> {
         let shown = command.clone().display_name(name.to_owned());
         let mut text = Vec::new();
         let source = concat!("haft ", env!("CARGO_PKG_VERSION"));
-        Man::new(shown).section("1").date(DATE).source(source).render(&mut text)?;
+        Man::new(shown)
+            .section("1")
+            .date(DATE)
+            .source(source)
+            .render(&mut text)?;
         // An empty line is a paragraph; what breaks lines around it does nothing.
         let text = String::from_utf8(text)?.replace(".br\n\n.br\n", "\n");
-        pages.push(ManPage { name: name.to_owned(), text });
-        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+        pages.push(ManPage {
+            name: name.to_owned(),
+            text,
+        });
+        for inner in command
+            .get_subcommands()
+            .filter(|inner| !inner.is_hide_set())
+        {
             add(inner, &format!("{name}-{}", inner.get_name()), pages)?;
         }
         Ok(())
@@ -93,11 +112,21 @@ fn write(folder: &Path, pages: &[ManPage]) -> anyhow::Result<()> {
 
 /// Whether `man` showed the page.
 fn shown(page: &str) -> bool {
-    let Ok(file) = tempfile::Builder::new().prefix("haft-").suffix(".1").tempfile() else { return false };
+    let Ok(file) = tempfile::Builder::new()
+        .prefix("haft-")
+        .suffix(".1")
+        .tempfile()
+    else {
+        return false;
+    };
     if std::fs::write(file.path(), page).is_err() {
         return false;
     }
-    let man = Process::new("man").arg("-l").arg(file.path()).stderr(Stdio::null()).status();
+    let man = Process::new("man")
+        .arg("-l")
+        .arg(file.path())
+        .stderr(Stdio::null())
+        .status();
     man.is_ok_and(|status| status.success())
 }
 
@@ -107,7 +136,9 @@ mod tests {
 
     /// The names of all commands that are shown, as their pages are called.
     fn names(command: &Command, name: &str) -> Vec<String> {
-        let inner = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+        let inner = command
+            .get_subcommands()
+            .filter(|inner| !inner.is_hide_set());
         let below = inner.flat_map(|inner| names(inner, &format!("{name}-{}", inner.get_name())));
         std::iter::once(name.to_owned()).chain(below).collect()
     }
@@ -117,15 +148,27 @@ mod tests {
         let pages = pages().unwrap();
         let all = names(&tree(), "haft");
         assert!(all.len() > 100, "{}", all.len());
-        assert_eq!(pages.iter().map(|page| page.name.clone()).collect::<Vec<_>>(), all);
+        assert_eq!(
+            pages
+                .iter()
+                .map(|page| page.name.clone())
+                .collect::<Vec<_>>(),
+            all
+        );
         for page in &pages {
-            let path = page
-                .name
-                .split('-')
-                .skip(1)
-                .fold(tree(), |command, part| command.find_subcommand(part).cloned().unwrap_or(command));
-            assert!(page.text.contains(".SH NAME") && page.text.contains(".SH SYNOPSIS"), "{}", page.name);
-            for option in path.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(clap::Arg::get_long) {
+            let path = page.name.split('-').skip(1).fold(tree(), |command, part| {
+                command.find_subcommand(part).cloned().unwrap_or(command)
+            });
+            assert!(
+                page.text.contains(".SH NAME") && page.text.contains(".SH SYNOPSIS"),
+                "{}",
+                page.name
+            );
+            for option in path
+                .get_arguments()
+                .filter(|arg| !arg.is_hide_set())
+                .filter_map(clap::Arg::get_long)
+            {
                 let roff = format!("\\-\\-{}", option.replace('-', "\\-"));
                 assert!(page.text.contains(&roff), "{}: {option}", page.name);
             }
@@ -136,17 +179,28 @@ mod tests {
     fn the_pages_are_lint_clean() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &pages().unwrap()).unwrap();
-        let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let files: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         let lint = |program: &str, arguments: &[&str]| {
-            Process::new(program).args(arguments).args(&files).output().ok().map(|output| {
-                let text = [output.stdout, output.stderr].concat();
-                String::from_utf8_lossy(&text).into_owned()
-            })
+            Process::new(program)
+                .args(arguments)
+                .args(&files)
+                .output()
+                .ok()
+                .map(|output| {
+                    let text = [output.stdout, output.stderr].concat();
+                    String::from_utf8_lossy(&text).into_owned()
+                })
         };
         let mandoc = lint("mandoc", &["-T", "lint", "-W", "warning"]);
         // groff prints the pages themselves; what it says of them goes to stderr.
-        let groff =
-            Process::new("groff").args(["-man", "-ww", "-z", "-Tutf8", "-K", "utf8"]).args(&files).output().ok();
+        let groff = Process::new("groff")
+            .args(["-man", "-ww", "-z", "-Tutf8", "-K", "utf8"])
+            .args(&files)
+            .output()
+            .ok();
         let groff = groff.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
         if mandoc.is_none() && groff.is_none() {
             eprintln!("skipped: there is neither mandoc nor groff here");

@@ -75,7 +75,8 @@ pub(crate) struct McpAddArgs {
     /// The URL of the service.
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// The transport; derived from the other arguments when absent. With `http` the URL may take the place of the command.
+    /// The transport; derived from the other arguments when absent. With `http` the URL may take
+    /// the place of the command.
     #[arg(short, long)]
     pub(crate) transport: Option<McpTransport>,
     /// A variable of the program's environment, as `KEY=VALUE`.
@@ -158,7 +159,11 @@ fn named<'a>(mcp: &'a Mcp, name: &str) -> anyhow::Result<&'a haft_mcp::ServerDef
     if let Some(problem) = mcp.problems.iter().find(|problem| problem.server == name) {
         return Err(usage_error(problem.to_string()));
     }
-    let names: Vec<_> = mcp.servers.iter().map(|server| format!("`{}`", server.name)).collect();
+    let names: Vec<_> = mcp
+        .servers
+        .iter()
+        .map(|server| format!("`{}`", server.name))
+        .collect();
     let known = if names.is_empty() {
         text!("mcp-no-servers").to_owned()
     } else {

@@ -113,7 +113,8 @@ pub(crate) struct AddArgs {
 pub(crate) struct ModelTestArgs {
     /// The model, as `provider/model`; the main model when absent.
     pub(crate) name: Option<String>,
-    /// Send two requests long enough for the prefix cache, and report what the second read from it.
+    /// Send two requests long enough for the prefix cache, and report what the second read from
+    /// it.
     #[arg(long)]
     pub(crate) cache: bool,
     #[command(flatten)]

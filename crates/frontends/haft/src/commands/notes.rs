@@ -70,7 +70,13 @@ async fn open(common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
     let (places, loaded) = super::configuration(common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
     let project = wiring::project(None)?;
-    let notes = StoredNotes::open(store, &project.namespace(), project.root.clone(), Arc::new(WallClock)).await?;
+    let notes = StoredNotes::open(
+        store,
+        &project.namespace(),
+        project.root.clone(),
+        Arc::new(WallClock),
+    )
+    .await?;
     Ok((project, notes))
 }
 
@@ -83,10 +89,25 @@ async fn list(args: &JsonArgs) -> anyhow::Result<()> {
     if notes.is_empty() {
         return output::say(text!("notes-none"));
     }
-    let mut table =
-        TextTable::new(&[text!("table-id"), text!("table-path"), text!("table-note"), text!("table-updated")]);
-    for Note { id, path, note, updated_at } in notes {
-        table.row(vec![id, path, note, updated_at.strftime("%Y-%m-%d %H:%M").to_string()]);
+    let mut table = TextTable::new(&[
+        text!("table-id"),
+        text!("table-path"),
+        text!("table-note"),
+        text!("table-updated"),
+    ]);
+    for Note {
+        id,
+        path,
+        note,
+        updated_at,
+    } in notes
+    {
+        table.row(vec![
+            id,
+            path,
+            note,
+            updated_at.strftime("%Y-%m-%d %H:%M").to_string(),
+        ]);
     }
     output::print(&table.to_string())
 }
@@ -133,9 +154,19 @@ fn inside(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(usage_error(text!("notes-unreadable", given, error))),
     };
-    let outside = |_| usage_error(text!("notes-outside", given, project = project.root.display()));
+    let outside = |_| {
+        usage_error(text!(
+            "notes-outside",
+            given,
+            project = project.root.display()
+        ))
+    };
     let relative = path.strip_prefix(&project.root).map_err(outside)?;
-    Ok(Some(if relative.as_os_str().is_empty() { ".".to_owned() } else { relative.display().to_string() }))
+    Ok(Some(if relative.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        relative.display().to_string()
+    }))
 }
 
 fn line(note: &Note) -> String {

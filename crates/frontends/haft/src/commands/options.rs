@@ -39,11 +39,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// Continue the current conversation of this project; without a prompt, resume its interrupted turn.
+    /// Continue the current conversation of this project; without a prompt, resume its interrupted
+    /// turn.
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) resume_current: bool,
 
-    /// Continue this conversation: an id, the beginning of one, or a name. At a terminal, without a value: choose from a list.
+    /// Continue this conversation: an id, the beginning of one, or a name. At a terminal, without
+    /// a value: choose from a list.
     #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
 
@@ -71,7 +73,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
-    /// Allow what this rule matches, in this run only; may be repeated. See `haft permissions add --help`.
+    /// Allow what this rule matches, in this run only; may be repeated. See `haft permissions add
+    /// --help`.
     #[arg(long, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
 
@@ -79,12 +82,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "RULE")]
     pub(crate) deny: Vec<String>,
 
-    /// Ask for permission instead of denying it: on the terminal, or with `--input-format stream-json` the
-    /// program that writes the input.
+    /// Ask for permission instead of denying it: on the terminal, or with `--input-format
+    /// stream-json` the program that writes the input.
     #[arg(long)]
     pub(crate) ask: bool,
 
-    /// Run in the background: print the job's id once the task is stored, and exit. See `haft jobs`.
+    /// Run in the background: print the job's id once the task is stored, and exit. See `haft
+    /// jobs`.
     #[arg(long, conflicts_with = "ask")]
     pub(crate) bg: bool,
 
@@ -96,12 +100,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
 
-    /// Treat the task as a goal: continue until the model reports it reached; needs a limit (`--max-…`).
+    /// Treat the task as a goal: continue until the model reports it reached; needs a limit
+    /// (`--max-…`).
     #[arg(long)]
     pub(crate) goal: bool,
 
-    /// Require an answer in JSON that matches this schema: the schema itself, or a file that holds it. The answer is in
-    /// `structured_output` of the result.
+    /// Require an answer in JSON that matches this schema: the schema itself, or a file that holds
+    /// it. The answer is in `structured_output` of the result.
     #[arg(long, value_name = "SCHEMA")]
     pub(crate) json_schema: Option<String>,
 
@@ -179,7 +184,8 @@ pub(crate) enum InputFormat {
     /// The task, or an attachment to it.
     #[default]
     Text,
-    /// One JSON object a line: messages, interrupts and approvals, until the input ends. `haft events` describes them.
+    /// One JSON object a line: messages, interrupts and approvals, until the input ends. `haft
+    /// events` describes them.
     StreamJson,
 }
 
@@ -205,7 +211,8 @@ pub(crate) fn input(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    positive(text).and_then(|seconds| Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()))
+    positive(text)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()))
 }
 
 /// Whether a person sits in front of this process.

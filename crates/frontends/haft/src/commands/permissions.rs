@@ -26,8 +26,8 @@ pub(crate) enum PermissionsCommand {
     List(JsonArgs),
     /// Add permission rules to your config.toml.
     ///
-    /// A rule is `tool` or `tool(pattern)`: `execute_command(git status:*)` names the first words of a command, `:*` any further
-    /// ones; `write_to_file(src/**)` names files by a glob.
+    /// A rule is `tool` or `tool(pattern)`: `execute_command(git status:*)` names the first words
+    /// of a command, `:*` any further ones; `write_to_file(src/**)` names files by a glob.
     Add {
         /// The rules.
         #[arg(required = true)]
@@ -68,7 +68,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
 
-    /// The arguments of the call, as a JSON object; needed unless the tool is one of an MCP server.
+    /// The arguments of the call, as a JSON object; needed unless the tool is one of an MCP
+    /// server.
     #[arg(long, value_name = "JSON", requires = "tool")]
     pub(crate) args: Option<String>,
 
@@ -99,9 +100,24 @@ pub(crate) fn run(command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
             };
             add::run(decision, &rules)?;
         }
-        PermissionsCommand::Remove { rules, allow, ask, deny } => {
-            let decision = [(allow, Decision::Allow), (ask, Decision::Ask), (deny, Decision::Deny)];
-            remove::run(decision.iter().find(|(is_chosen, _)| *is_chosen).map(|(_, decision)| *decision), &rules)?;
+        PermissionsCommand::Remove {
+            rules,
+            allow,
+            ask,
+            deny,
+        } => {
+            let decision = [
+                (allow, Decision::Allow),
+                (ask, Decision::Ask),
+                (deny, Decision::Deny),
+            ];
+            remove::run(
+                decision
+                    .iter()
+                    .find(|(is_chosen, _)| *is_chosen)
+                    .map(|(_, decision)| *decision),
+                &rules,
+            )?;
         }
         PermissionsCommand::Explain(args) => explain::run(&args)?,
     }
@@ -118,7 +134,8 @@ pub(crate) fn add_for_run(config: &mut PermissionsConfig, args: &RunArgs) -> any
     Ok(())
 }
 
-/// The permissions with the rules of the project where it is trusted, and without those for git where it is not.
+/// The permissions with the rules of the project where it is trusted, and without those for git
+/// where it is not.
 pub(super) fn tightened(
     mut permissions: Permissions,
     places: &Places,
@@ -126,7 +143,9 @@ pub(super) fn tightened(
 ) -> anyhow::Result<Permissions> {
     if haft_agent::knowledge(places, project)?.1.is_trusted() {
         let policy = wiring::ProjectPolicy::of(&project.root);
-        permissions.rules = permissions.rules.tightened_by(&policy.rules, wiring::environment().home().as_deref())?;
+        permissions.rules = permissions
+            .rules
+            .tightened_by(&policy.rules, wiring::environment().home().as_deref())?;
     } else {
         permissions.rules = permissions.rules.for_untrusted();
     }
@@ -136,7 +155,12 @@ pub(super) fn tightened(
 fn list(args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(&args.common)?;
     let config = loaded.config.permissions;
-    let permissions = haft_agent::permissions(wiring::environment(), &config, config.mode, Confinement::None)?;
+    let permissions = haft_agent::permissions(
+        wiring::environment(),
+        &config,
+        config.mode,
+        Confinement::None,
+    )?;
     let permissions = tightened(permissions, &places, &wiring::project(None)?)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
     if args.json {
@@ -149,11 +173,22 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     if rules.is_empty() {
         return output::say(&text!("permissions-none", mode = config.mode));
     }
-    let mut table = TextTable::new(&[text!("table-decision"), text!("table-from"), text!("table-rule")]);
+    let mut table = TextTable::new(&[
+        text!("table-decision"),
+        text!("table-from"),
+        text!("table-rule"),
+    ]);
     for rule in &rules {
-        table.row(vec![rule.decision.to_string(), output::localised(source(rule.origin)), rule.rule.to_owned()]);
+        table.row(vec![
+            rule.decision.to_string(),
+            output::localised(source(rule.origin)),
+            rule.rule.to_owned(),
+        ]);
     }
-    let mut shown = format!("{}\n\n{table}", text!("permissions-mode", mode = config.mode));
+    let mut shown = format!(
+        "{}\n\n{table}",
+        text!("permissions-mode", mode = config.mode)
+    );
     if rules.iter().any(|rule| rule.origin == RuleOrigin::BuiltIn) {
         shown.extend(["\n", text!("permissions-built-in"), "\n"]);
     }

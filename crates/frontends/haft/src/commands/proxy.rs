@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use haft_agent::{RandomIds, WallClock};
-use haft_proxy::{ProxyEvent, RecorderSetup, RequestExplanation, TrafficRecorder, UpstreamProxies, Upstreams, serve};
+use haft_proxy::{
+    ProxyEvent, RecorderSetup, RequestExplanation, TrafficRecorder, UpstreamProxies, Upstreams,
+    serve,
+};
 use haft_text::grouped;
 use haft_types::{Api, Usage};
 use tokio::net::TcpListener;
@@ -53,21 +56,31 @@ pub(crate) fn run(args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
     };
     let lines = ExplanationLines::new(!args.command.is_empty());
     // Traffic must not wait for the recorder, which counts and masks.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(3)
+        .enable_all()
+        .build()?;
     let ended = runtime.block_on(async {
-        let port = args.port.unwrap_or(if args.command.is_empty() { PORT } else { 0 });
+        let port = args
+            .port
+            .unwrap_or(if args.command.is_empty() { PORT } else { 0 });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|error| usage_error(text!("proxy-cannot-listen", address, error)))?;
+        let listener =
+            listener.map_err(|error| usage_error(text!("proxy-cannot-listen", address, error)))?;
         let address = listener.local_addr()?;
         if args.command.is_empty() {
             output::print(&format!("{}\n", text!("proxy-listening", address)))?;
         }
         let (traffic, received) = mpsc::unbounded_channel();
         let said = lines.clone();
-        let recorder = tokio::spawn(TrafficRecorder::new(setup).run(received, move |event| said.take(&event)));
+        let recorder =
+            tokio::spawn(TrafficRecorder::new(setup).run(received, move |event| said.take(&event)));
         let mut ended = Ok(ProcessExit::Completed);
-        serve(listener, upstreams, traffic, async { ended = end(args, address).await }).await?;
+        serve(listener, upstreams, traffic, async {
+            ended = end(args, address).await
+        })
+        .await?;
         recorder.await?;
         ended
     });
@@ -76,7 +89,8 @@ pub(crate) fn run(args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
     ended
 }
 
-/// Where requests go: what is asked for, else where the agent would have sent them without the proxy.
+/// Where requests go: what is asked for, else where the agent would have sent them without the
+/// proxy.
 fn upstreams(args: &ProxyArgs) -> anyhow::Result<Upstreams> {
     let variable = |api| match api {
         Api::OpenaiChat | Api::OpenaiResponses => "OPENAI_BASE_URL",
@@ -85,7 +99,8 @@ fn upstreams(args: &ProxyArgs) -> anyhow::Result<Upstreams> {
     };
     let set = |api| wiring::environment().word(variable(api));
     let proxies = UpstreamProxies::new(haft_agent::proxies(wiring::environment()));
-    let upstreams = proxies.and_then(|proxies| Ok(Upstreams::new(args.upstream.as_deref(), set)?.through(proxies)));
+    let upstreams = proxies
+        .and_then(|proxies| Ok(Upstreams::new(args.upstream.as_deref(), set)?.through(proxies)));
     upstreams.map_err(|error| usage_error(error.to_string()))
 }
 
@@ -99,15 +114,27 @@ async fn end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExi
         return Ok(ProcessExit::Completed);
     };
     let mut command = Command::new(program);
-    command.args(codex_arguments(program, address)).args(rest).envs(variables(address));
-    let mut child = command
-        .spawn()
-        .map_err(|error| usage_error(text!("proxy-cannot-start", program = program.display(), error)))?;
-    // A key that interrupts is the agent's: it goes to both, and the proxy stays until the agent has ended.
+    command
+        .args(codex_arguments(program, address))
+        .args(rest)
+        .envs(variables(address));
+    let mut child = command.spawn().map_err(|error| {
+        usage_error(text!(
+            "proxy-cannot-start",
+            program = program.display(),
+            error
+        ))
+    })?;
+    // A key that interrupts is the agent's: it goes to both, and the proxy stays until the agent
+    // has ended.
     let ignored = tokio::spawn(async { while tokio::signal::ctrl_c().await.is_ok() {} });
     let status: ExitStatus = tokio::task::spawn_blocking(move || child.wait()).await??;
     ignored.abort();
-    Ok(if status.success() { ProcessExit::Completed } else { ProcessExit::Failed })
+    Ok(if status.success() {
+        ProcessExit::Completed
+    } else {
+        ProcessExit::Failed
+    })
 }
 
 /// The variables by which agents are pointed at a server.
@@ -128,8 +155,17 @@ fn variables(address: SocketAddr) -> [(&'static str, String); 9] {
 
 /// codex reads its base URL from the configuration alone.
 fn codex_arguments(program: &std::ffi::OsStr, address: SocketAddr) -> Vec<String> {
-    let is_codex = std::path::Path::new(program).file_stem().is_some_and(|name| name == "codex");
-    if is_codex { vec!["-c".to_owned(), format!("openai_base_url=\"http://{address}/v1\"")] } else { Vec::new() }
+    let is_codex = std::path::Path::new(program)
+        .file_stem()
+        .is_some_and(|name| name == "codex");
+    if is_codex {
+        vec![
+            "-c".to_owned(),
+            format!("openai_base_url=\"http://{address}/v1\""),
+        ]
+    } else {
+        Vec::new()
+    }
 }
 
 /// One line a request. While an agent has the terminal they wait for its end.
@@ -153,29 +189,45 @@ struct RunTotal {
 impl ExplanationLines {
     fn new(has_command: bool) -> Self {
         let held = (has_command && std::io::stderr().is_terminal()).then(Arc::default);
-        Self { held, total: Arc::default() }
+        Self {
+            held,
+            total: Arc::default(),
+        }
     }
 
     fn take(&self, event: &ProxyEvent) {
         let line = match event {
             ProxyEvent::Explained(one) => {
-                self.total.lock().unwrap_or_else(PoisonError::into_inner).add(one);
+                self.total
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .add(one);
                 line(one)
             }
             ProxyEvent::NotRecorded { reason } => text!("proxy-not-recorded", reason),
-            ProxyEvent::Passed { method, path, status } => text!("proxy-passed", method, path, status),
+            ProxyEvent::Passed {
+                method,
+                path,
+                status,
+            } => text!("proxy-passed", method, path, status),
         };
         let line = haft_text::sanitise(&line).into_owned();
         match &self.held {
             // Writing to a String cannot fail.
-            Some(held) => drop(writeln!(held.lock().unwrap_or_else(PoisonError::into_inner), "{line}")),
+            Some(held) => drop(writeln!(
+                held.lock().unwrap_or_else(PoisonError::into_inner),
+                "{line}"
+            )),
             None => output::tell(&line),
         }
     }
 
     fn finish(&self) {
         if let Some(held) = &self.held {
-            held.lock().unwrap_or_else(PoisonError::into_inner).lines().for_each(output::tell);
+            held.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .lines()
+                .for_each(output::tell);
         }
         let total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
         if total.requests > 0 {
@@ -216,7 +268,11 @@ impl RunTotal {
 fn cost(paid: Option<(f64, f64)>) -> String {
     match paid {
         Some((cost, ideal)) => {
-            text!("proxy-cost", cost = format_args!("${cost:.4}"), append_only = format_args!("${ideal:.4}"))
+            text!(
+                "proxy-cost",
+                cost = format_args!("${cost:.4}"),
+                append_only = format_args!("${ideal:.4}")
+            )
         }
         None => text!("proxy-no-price").to_owned(),
     }
@@ -236,7 +292,11 @@ fn line(one: &RequestExplanation) -> String {
     };
     let read = |usage: Usage| grouped(usage.cached_input);
     let billed = match one.billed {
-        Some(usage) => text!("proxy-billed", cached = read(usage), input = grouped(usage.all_input())),
+        Some(usage) => text!(
+            "proxy-billed",
+            cached = read(usage),
+            input = grouped(usage.all_input())
+        ),
         None => text!("proxy-not-billed").to_owned(),
     };
     let cost = cost(one.cost.zip(one.append_only_cost));

@@ -108,11 +108,21 @@ pub(crate) fn run(command: QueueCommand) -> anyhow::Result<ProcessExit> {
         QueueCommand::Show(args) => show::show(&args)?,
         QueueCommand::Watch(args) => return show::watch(&args),
         QueueCommand::Cancel(args) => {
-            change(&args, text!("queue-cancelled"), text!("queue-is-over"), TaskQueue::cancel)?;
+            change(
+                &args,
+                text!("queue-cancelled"),
+                text!("queue-is-over"),
+                TaskQueue::cancel,
+            )?;
         }
         QueueCommand::Retry(args) => {
             let retry = |queue: &TaskQueue, id| queue.retry(id, &RandomIds.uuid().to_string());
-            change(&args, text!("queue-retried"), text!("queue-is-not-over"), retry)?;
+            change(
+                &args,
+                text!("queue-retried"),
+                text!("queue-is-not-over"),
+                retry,
+            )?;
         }
         QueueCommand::Stats(args) => show::stats(&args)?,
     }
@@ -140,5 +150,9 @@ fn change(
     if args.output.json {
         output::print_json(&json!(rows))?;
     }
-    if left.is_empty() { Ok(()) } else { Err(usage_error(format!("{}: {refused}", left.join(", ")))) }
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(usage_error(format!("{}: {refused}", left.join(", "))))
+    }
 }

@@ -44,7 +44,11 @@ pub(crate) struct RagAddArgs {
     /// Its name: ASCII letters, digits, `-` and `_`.
     pub(crate) name: String,
     /// The folders.
-    #[arg(value_name = "DIR", required_unless_present = "url", conflicts_with = "url")]
+    #[arg(
+        value_name = "DIR",
+        required_unless_present = "url",
+        conflicts_with = "url"
+    )]
     pub(crate) folders: Vec<PathBuf>,
     /// The URL of a chat server, up to and including `/v1`.
     #[arg(long)]
@@ -83,7 +87,8 @@ pub(crate) struct RagServeArgs {
     /// The local address to listen on; port 0 chooses a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8107")]
     pub(crate) listen: std::net::SocketAddr,
-    /// The environment variable that holds the token clients must send; generated and printed when absent.
+    /// The environment variable that holds the token clients must send; generated and printed when
+    /// absent.
     #[arg(long, value_name = "NAME")]
     pub(crate) token_env: Option<String>,
     #[command(flatten)]
@@ -103,17 +108,28 @@ pub(crate) fn run(command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
 
 /// The collection of a name, or which there are.
 fn named<'a>(rag: &'a Rag, name: &str) -> anyhow::Result<&'a Collection> {
-    rag.collections.iter().find(|one| one.name == name).ok_or_else(|| {
-        // What is wrong with it is of more use than that it is not there.
-        if let Some(problem) = rag.problems.iter().find(|problem| problem.contains(&format!("`{name}`"))) {
-            return usage_error(problem.clone());
-        }
-        let names: Vec<_> = rag.collections.iter().map(|one| format!("`{}`", one.name)).collect();
-        let there = if names.is_empty() {
-            text!("rag-there-are-none").to_owned()
-        } else {
-            text!("rag-there-are", names = crate::output::listed(&names))
-        };
-        usage_error(text!("rag-unknown", name, there))
-    })
+    rag.collections
+        .iter()
+        .find(|one| one.name == name)
+        .ok_or_else(|| {
+            // What is wrong with it is of more use than that it is not there.
+            if let Some(problem) = rag
+                .problems
+                .iter()
+                .find(|problem| problem.contains(&format!("`{name}`")))
+            {
+                return usage_error(problem.clone());
+            }
+            let names: Vec<_> = rag
+                .collections
+                .iter()
+                .map(|one| format!("`{}`", one.name))
+                .collect();
+            let there = if names.is_empty() {
+                text!("rag-there-are-none").to_owned()
+            } else {
+                text!("rag-there-are", names = crate::output::listed(&names))
+            };
+            usage_error(text!("rag-unknown", name, there))
+        })
 }

@@ -59,8 +59,15 @@ pub(crate) struct ReviewOf {
 const PROMPT: &str = include_str!("review/prompt.md");
 
 /// What a reviewer needs. Commands are not among them: in plan mode each would be refused.
-const TOOLS: [&str; 7] =
-    ["read_file", "list_files", "glob", "search_files", "list_code_definition_names", "recall", "count_tokens"];
+const TOOLS: [&str; 7] = [
+    "read_file",
+    "list_files",
+    "glob",
+    "search_files",
+    "list_code_definition_names",
+    "recall",
+    "count_tokens",
+];
 
 pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
@@ -72,15 +79,36 @@ pub(crate) fn run(args: ReviewArgs) -> anyhow::Result<ProcessExit> {
         return Err(usage_error(text!("review-untrusted", root)));
     }
     let mode = PermissionMode::Plan;
-    let sandbox = wiring::runtime()?.block_on(set_up_sandbox(&places, &loaded.config.sandbox, mode, Vec::new()))?;
+    let sandbox = wiring::runtime()?.block_on(set_up_sandbox(
+        &places,
+        &loaded.config.sandbox,
+        mode,
+        Vec::new(),
+    ))?;
     let (host, root) = (wiring::environment(), project.root.as_path());
-    let git = GitProgram::find(&host.supervisor(), &sandbox, &host.child_environment(), &[root])
-        .and_then(|program| Git::open(program, root, &places.git()))
-        .map_err(|error| usage_error(error.to_string()))?;
+    let git = GitProgram::find(
+        &host.supervisor(),
+        &sandbox,
+        &host.child_environment(),
+        &[root],
+    )
+    .and_then(|program| Git::open(program, root, &places.git()))
+    .map_err(|error| usage_error(error.to_string()))?;
     let change = diff::change(&git, root, &args.of)?;
-    let wishes = args.instructions.as_deref().map(str::trim).filter(|wishes| !wishes.is_empty());
-    let wishes = wishes.map_or_else(String::new, |wishes| format!("\n\nLook at this above all: {wishes}"));
-    let task = format!("{}{wishes}\n\nThe change: {}\n\n{}", PROMPT.trim_end(), change.what, change.text);
+    let wishes = args
+        .instructions
+        .as_deref()
+        .map(str::trim)
+        .filter(|wishes| !wishes.is_empty());
+    let wishes = wishes.map_or_else(String::new, |wishes| {
+        format!("\n\nLook at this above all: {wishes}")
+    });
+    let task = format!(
+        "{}{wishes}\n\nThe change: {}\n\n{}",
+        PROMPT.trim_end(),
+        change.what,
+        change.text
+    );
     run::run(&RunArgs {
         prompt: Some(task),
         model: args.model,

@@ -46,14 +46,24 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     take_role(&mut plan, args, places)?;
     let (mode, images) = (plan.mode, images::read(args)?);
     if args.bg {
-        return in_background(args, &JobFolder::at(places.jobs()), task.as_deref(), piped.as_deref());
+        return in_background(
+            args,
+            &JobFolder::at(places.jobs()),
+            task.as_deref(),
+            piped.as_deref(),
+        );
     }
-    let _held = args.job.as_ref().map(|id| jobs::become_job(&JobFolder::at(places.jobs()), id)).transpose()?;
+    let _held = args
+        .job
+        .as_ref()
+        .map(|id| jobs::become_job(&JobFolder::at(places.jobs()), id))
+        .transpose()?;
     if args.ask {
         plan.approver = Some(Arc::new(TerminalApprover::open(places.config_file())?));
     }
     wiring::runtime()?.block_on(async {
-        let opened = wiring::open_driven_session(places, config.clone(), plan, client_parts(args)?).await;
+        let opened =
+            wiring::open_driven_session(places, config.clone(), plan, client_parts(args)?).await;
         let mut session = opened.map_err(usage_errors)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
@@ -65,7 +75,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ProcessExit> {
     })
 }
 
-/// The arguments and the configuration of a run, with what a command line of another program says beside arguments.
+/// The arguments and the configuration of a run, with what a command line of another program says
+/// beside arguments.
 pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Config)> {
     let (places, LoadedConfig { mut config, .. }) = super::run_configuration(args)?;
     let mut args = args.clone();
@@ -76,13 +87,23 @@ pub(super) fn configured(args: &RunArgs) -> anyhow::Result<(RunArgs, Places, Con
 /// The MCP servers that the command line declares.
 #[cfg(feature = "mcp")]
 pub(super) fn given_servers(args: &RunArgs) -> anyhow::Result<GivenServers> {
-    let ClaudeOptions { strict_mcp_config: alone, .. } = args.claude;
-    Ok(GivenServers { declared: args.claude.servers()?, alone, ..GivenServers::default() })
+    let ClaudeOptions {
+        strict_mcp_config: alone,
+        ..
+    } = args.claude;
+    Ok(GivenServers {
+        declared: args.claude.servers()?,
+        alone,
+        ..GivenServers::default()
+    })
 }
 
 #[cfg(feature = "mcp")]
 fn client_parts(args: &RunArgs) -> anyhow::Result<ClientParts> {
-    Ok(ClientParts { servers: given_servers(args)?, ..ClientParts::default() })
+    Ok(ClientParts {
+        servers: given_servers(args)?,
+        ..ClientParts::default()
+    })
 }
 
 /// Without MCP in this build there is nothing to bring.
@@ -91,11 +112,13 @@ fn client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
     Ok(ClientParts::default())
 }
 
-/// The exit code of a run that came to its end. Programs that drive Claude Code take any other than 0 for a crash: how it ended is
-/// in the result.
+/// The exit code of a run that came to its end. Programs that drive Claude Code take any other than
+/// 0 for a crash: how it ended is in the result.
 pub(super) fn exit_of(args: &RunArgs, report: &RunReport) -> ProcessExit {
     match (args.compat, args.output_format) {
-        (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => ProcessExit::Completed,
+        (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => {
+            ProcessExit::Completed
+        }
         _ if report.never_valid => ProcessExit::Usage,
         _ => report.result.outcome.into(),
     }
@@ -117,7 +140,9 @@ fn in_background(
         }
         OutputFormat::Json | OutputFormat::StreamJson => {
             // `job` is the former name of `id`, kept for one release.
-            output::print_json(&json!({ "id": id, "job": id, "conversation_id": job.conversation() }))?;
+            output::print_json(
+                &json!({ "id": id, "job": id, "conversation_id": job.conversation() }),
+            )?;
         }
     }
     Ok(ProcessExit::Completed)
@@ -133,21 +158,34 @@ pub(super) async fn close(session: &mut Session) {
 /// What prints the events of a session.
 pub(super) fn printer(args: &RunArgs, session: &Session, mode: PermissionMode) -> Printer {
     // A job's log is read by haft itself.
-    let format = if args.job.is_some() { OutputFormat::StreamJson } else { args.output_format };
+    let format = if args.job.is_some() {
+        OutputFormat::StreamJson
+    } else {
+        args.output_format
+    };
     let printer = Printer::new(format, args.verbose);
     #[cfg(feature = "otel")]
     let printer = printer.traced();
     match args.compat.filter(|_| args.job.is_none()) {
         None => printer,
         Some(Compat::Claude) => {
-            let pieces = if args.include_partial_messages { PartialMessages::Tell } else { PartialMessages::Withhold };
+            let pieces = if args.include_partial_messages {
+                PartialMessages::Tell
+            } else {
+                PartialMessages::Withhold
+            };
             let introduction = introduction(args, session, mode);
-            printer.with_messages(ClaudeMessages::new(Box::new(RandomIds), introduction, pieces))
+            printer.with_messages(ClaudeMessages::new(
+                Box::new(RandomIds),
+                introduction,
+                pieces,
+            ))
         }
     }
 }
 
-/// What a client is told of a session before anything else. What of it cannot be found out is left out.
+/// What a client is told of a session before anything else. What of it cannot be found out is left
+/// out.
 fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Introduction {
     let told = Introduction {
         tools: session.offered_tools(),
@@ -160,29 +198,54 @@ fn introduction(args: &RunArgs, session: &Session, mode: PermissionMode) -> Intr
         let project = wiring::project(args.cwd.as_deref()).ok()?;
         Some(knowledge(&wiring::places().ok()?, &project).ok()?.0)
     };
-    let Some(mut paths) = found() else { return told };
+    let Some(mut paths) = found() else {
+        return told;
+    };
     paths.trusted &= !args.claude.ignores_project();
-    let agents = agents::load_after(&args.claude.agents().unwrap_or_default(), &paths, &mut Vec::new());
+    let agents = agents::load_after(
+        &args.claude.agents().unwrap_or_default(),
+        &paths,
+        &mut Vec::new(),
+    );
     let commands = haft_project::commands::load(&paths, &mut Vec::new());
     let skills = haft_project::skills::load(&paths, &mut Vec::new());
     Introduction {
         agents: agents.items.into_iter().map(|agent| agent.name).collect(),
-        commands: commands.items.into_iter().map(|command| command.name).collect(),
+        commands: commands
+            .items
+            .into_iter()
+            .map(|command| command.name)
+            .collect(),
         skills: skills.items.into_iter().map(|skill| skill.name).collect(),
         ..told
     }
 }
 
 /// Lowers flags and configuration into what the run needs to know.
-pub(super) fn lower(args: &RunArgs, config: &Config, task: Option<&str>) -> anyhow::Result<RunPlan> {
+pub(super) fn lower(
+    args: &RunArgs,
+    config: &Config,
+    task: Option<&str>,
+) -> anyhow::Result<RunPlan> {
     let project = wiring::project(args.cwd.as_deref())?;
     let which = which(args, task)?;
-    let which = if args.fork_session { Which::Fork(Box::new(which)) } else { which };
+    let which = if args.fork_session {
+        Which::Fork(Box::new(which))
+    } else {
+        which
+    };
     let model = main_model(args, config)?;
-    let added_folders = args.add_dir.iter().map(|folder| added_folder(folder)).collect::<Result<_, _>>()?;
+    let added_folders = args
+        .add_dir
+        .iter()
+        .map(|folder| added_folder(folder))
+        .collect::<Result<_, _>>()?;
     let configured = RunPlan::of_config(config, model, project, which);
     // Programs name models of Claude's that may not be here.
-    let otherwise = args.compat.and(args.model.as_ref()).and_then(|_| haft_agent::configured_model(config));
+    let otherwise = args
+        .compat
+        .and(args.model.as_ref())
+        .and_then(|_| haft_agent::configured_model(config));
     Ok(RunPlan {
         otherwise,
         agents: args.claude.agents()?,
@@ -217,12 +280,16 @@ fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
             return Err(usage_error(text!("run-which-conversation")));
         }
         (Some(id), _) => Which::Named(id.clone()),
-        (None, true) => Which::Current { or_new: task.map(str::to_owned) },
+        (None, true) => Which::Current {
+            or_new: task.map(str::to_owned),
+        },
         (None, false) if args.fork_session => {
             return Err(usage_error(text!("run-fork-which")));
         }
         (None, false) => {
-            let title = task.ok_or_else(|| usage_error(text!("run-no-prompt")))?.to_owned();
+            let title = task
+                .ok_or_else(|| usage_error(text!("run-no-prompt")))?
+                .to_owned();
             match args.claude.conversation()? {
                 Some(id) => Which::NewAs { title, id },
                 None => Which::New { title },
@@ -232,13 +299,23 @@ fn which(args: &RunArgs, task: Option<&str>) -> anyhow::Result<Which> {
 }
 
 /// `--agent NAME`: what a flag says goes before what the agent's file says.
-pub(super) fn take_role(plan: &mut RunPlan, args: &RunArgs, places: &Places) -> Result<(), SetupError> {
-    let Some(name) = &args.agent else { return Ok(()) };
-    let chosen = OwnChoice { model: args.model.is_some(), tools: args.allowed_tools.is_some() };
+pub(super) fn take_role(
+    plan: &mut RunPlan,
+    args: &RunArgs,
+    places: &Places,
+) -> Result<(), SetupError> {
+    let Some(name) = &args.agent else {
+        return Ok(());
+    };
+    let chosen = OwnChoice {
+        model: args.model.is_some(),
+        tools: args.allowed_tools.is_some(),
+    };
     plan.take_role(places, name, chosen)
 }
 
-/// Whether the task is a goal. Without a limit nothing would ever stop a model that does not get there.
+/// Whether the task is a goal. Without a limit nothing would ever stop a model that does not get
+/// there.
 fn goal(args: &RunArgs) -> anyhow::Result<bool> {
     let limited = args.max_turns.is_some()
         || args.max_total_tokens.is_some()
@@ -258,9 +335,11 @@ fn answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
     let text = if given.trim_start().starts_with(['{', '[']) {
         given.to_owned()
     } else {
-        std::fs::read_to_string(given).map_err(|error| usage_error(format!("`--json-schema {given}`: {error}")))?
+        std::fs::read_to_string(given)
+            .map_err(|error| usage_error(format!("`--json-schema {given}`: {error}")))?
     };
-    let schema = serde_json::from_str(&text).map_err(|error| usage_error(format!("`--json-schema`: {error}")))?;
+    let schema = serde_json::from_str(&text)
+        .map_err(|error| usage_error(format!("`--json-schema`: {error}")))?;
     AnswerSchema::new(schema).map_err(|error| usage_error(format!("`--json-schema`: {error}")))
 }
 
@@ -269,11 +348,15 @@ fn main_model(args: &RunArgs, config: &Config) -> anyhow::Result<String> {
         Some(Compat::Claude) => model_name(config, name),
         None => name.clone(),
     });
-    named.or_else(|| haft_agent::configured_model(config)).ok_or_else(|| usage_error(text!("run-no-model")))
+    named
+        .or_else(|| haft_agent::configured_model(config))
+        .ok_or_else(|| usage_error(text!("run-no-model")))
 }
 
 fn added_folder(folder: &Path) -> anyhow::Result<PathBuf> {
-    folder.canonicalize().map_err(|error| usage_error(format!("`--add-dir {}`: {error}", folder.display())))
+    folder
+        .canonicalize()
+        .map_err(|error| usage_error(format!("`--add-dir {}`: {error}", folder.display())))
 }
 
 /// The roles of the configuration with what flags say in their place.
@@ -292,9 +375,17 @@ fn roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
 }
 
 /// The prompt, with piped standard input as the task itself or attached to it.
-fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -> anyhow::Result<Option<String>> {
+fn task(
+    args: &RunArgs,
+    places: &Places,
+    config: &Config,
+    piped: Option<&str>,
+) -> anyhow::Result<Option<String>> {
     let mut prompt = args.prompt.clone().filter(|prompt| prompt != STDIN_PROMPT);
-    if prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
+    if prompt
+        .as_ref()
+        .is_some_and(|prompt| prompt.trim().is_empty())
+    {
         return Err(usage_error(text!("run-empty-prompt")));
     }
     if let Some(called) = prompt.take_if(|prompt| prompt.starts_with('/')) {
@@ -330,13 +421,20 @@ fn task(args: &RunArgs, places: &Places, config: &Config, piped: Option<&str>) -
         });
     }
     Ok(match (prompt, piped) {
-        (Some(prompt), Some(piped)) => Some(format!("{prompt}\n\n<stdin>\n{}\n</stdin>", piped.trim_end_matches('\n'))),
+        (Some(prompt), Some(piped)) => Some(format!(
+            "{prompt}\n\n<stdin>\n{}\n</stdin>",
+            piped.trim_end_matches('\n')
+        )),
         (prompt, piped) => prompt.or(piped.map(str::to_owned)),
     })
 }
 
-/// What servers say before the session begins. They are ended again: those of the session are its own.
-fn asked(sources: &PromptSources, answer: impl Future<Output = anyhow::Result<String>>) -> anyhow::Result<String> {
+/// What servers say before the session begins. They are ended again: those of the session are its
+/// own.
+fn asked(
+    sources: &PromptSources,
+    answer: impl Future<Output = anyhow::Result<String>>,
+) -> anyhow::Result<String> {
     wiring::runtime()?.block_on(async {
         let answer = answer.await;
         sources.close().await;
@@ -344,7 +442,8 @@ fn asked(sources: &PromptSources, answer: impl Future<Output = anyhow::Result<St
     })
 }
 
-/// Reads standard input that is not a terminal. A prompt of `-` asks for it, so it is waited for without a limit.
+/// Reads standard input that is not a terminal. A prompt of `-` asks for it, so it is waited for
+/// without a limit.
 fn piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
     let stdin = std::io::stdin();
     let is_awaited = prompt == Some(STDIN_PROMPT);
@@ -352,16 +451,23 @@ fn piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    stdin.lock().read_to_end(&mut bytes).map_err(|error| usage_error(text!("run-stdin-unreadable", error)))?;
+    stdin
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|error| usage_error(text!("run-stdin-unreadable", error)))?;
     let text = String::from_utf8(bytes).map_err(|_| usage_error(text!("run-stdin-not-text")))?;
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
-/// A pipe that somebody holds open without ever writing must not hang the run: it gets three seconds for its first byte.
+/// A pipe that somebody holds open without ever writing must not hang the run: it gets three
+/// seconds for its first byte.
 fn input_is_ready(stdin: &std::io::Stdin) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut polled = [PollFd::new(stdin, PollFlags::IN | PollFlags::HUP)];
-    let patience = Timespec { tv_sec: 3, tv_nsec: 0 };
+    let patience = Timespec {
+        tv_sec: 3,
+        tv_nsec: 0,
+    };
     match poll(&mut polled, Some(&patience)) {
         Ok(0) => {
             output::tell(&format!("haft: {}", text!("run-stdin-silent")));
@@ -389,7 +495,9 @@ pub(super) fn usage_errors(error: SetupError) -> anyhow::Error {
 pub(super) fn cancel_on_signals(cancel: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
-        let Ok(mut signals) = signal(kind) else { continue };
+        let Ok(mut signals) = signal(kind) else {
+            continue;
+        };
         let cancel = cancel.clone();
         tokio::spawn(async move {
             while signals.recv().await.is_some() {

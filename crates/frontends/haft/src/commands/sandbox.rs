@@ -21,8 +21,8 @@ pub(crate) enum SandboxCommand {
     Status(JsonArgs),
     /// Test the sandbox with every known way to escape, and show what is blocked.
     ///
-    /// Each attempt uses files of its own and does no harm. Exit code 0 when namespaces are available and no attempt succeeds
-    /// in them, else 1; what Landlock leaves open is shown.
+    /// Each attempt uses files of its own and does no harm. Exit code 0 when namespaces are
+    /// available and no attempt succeeds in them, else 1; what Landlock leaves open is shown.
     Test(JsonArgs),
 }
 
@@ -40,7 +40,12 @@ fn status(args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(&args.common)?;
     let projects = vec![wiring::project(None)?.root];
     let config = &loaded.config.sandbox;
-    let found = wiring::runtime()?.block_on(set_up_sandbox(&places, config, PermissionMode::Auto, projects))?;
+    let found = wiring::runtime()?.block_on(set_up_sandbox(
+        &places,
+        config,
+        PermissionMode::Auto,
+        projects,
+    ))?;
     let confined = found.confined();
     let policy = confined.as_ref().map(|confined| &confined.policy);
     if args.json {
@@ -62,7 +67,12 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
     let mut lines = vec![output::sandbox(found.status())];
     if let Some(confined @ ConfinementSpec { policy, .. }) = confined {
         let shown = |paths: &[&PathBuf]| {
-            output::listed(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
+            output::listed(
+                &paths
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect::<Vec<_>>(),
+            )
         };
         let writable: Vec<_> = policy.projects.iter().chain(&policy.writable).collect();
         lines.push(text!("sandbox-writable", folders = shown(&writable)));
@@ -70,7 +80,10 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
         lines.push(text!("sandbox-hidden", paths = shown(&hidden)));
         let readable = readable(confined);
         if !readable.is_empty() {
-            lines.push(text!("sandbox-readable", paths = shown(&readable.iter().collect::<Vec<_>>())));
+            lines.push(text!(
+                "sandbox-readable",
+                paths = shown(&readable.iter().collect::<Vec<_>>())
+            ));
         }
         lines.push(match policy.network {
             Network::None => text!("sandbox-network-none").to_owned(),
@@ -84,5 +97,11 @@ fn as_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String {
 /// Returns the existing paths that can be read although they lie in `/tmp` or in a hidden folder.
 fn readable(confined: &ConfinementSpec) -> Vec<PathBuf> {
     let is_visible = |path: &&PathBuf| path.exists() && confined.hides(path).is_none();
-    confined.policy.readable.iter().filter(is_visible).cloned().collect()
+    confined
+        .policy
+        .readable
+        .iter()
+        .filter(is_visible)
+        .cloned()
+        .collect()
 }

@@ -45,7 +45,13 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
     let (models, mode, cwd) = (host.models(), host.mode(), std::env::current_dir()?);
     let (tasks, work) = DelegatedTasks::new(host, cwd.clone());
     let jobs = JobFolder::at(places.jobs());
-    let runs = Some(PageRuns { tasks: Arc::clone(&tasks), cwd, models, mode, jobs });
+    let runs = Some(PageRuns {
+        tasks: Arc::clone(&tasks),
+        cwd,
+        models,
+        mode,
+        jobs,
+    });
     let (common, home) = (args.common.clone(), places.environment.absolute_home());
     let site = Arc::new(Inspector {
         store,
@@ -62,14 +68,18 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ProcessExit> {
     wiring::runtime()?.block_on(local.run_until(async {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
         let listener = tokio::net::TcpListener::bind(address).await;
-        let listener = listener.map_err(|error| usage_error(text!("serve-cannot-listen", address, error)))?;
+        let listener =
+            listener.map_err(|error| usage_error(text!("serve-cannot-listen", address, error)))?;
         let address = listener.local_addr()?;
         let url = format!("http://{address}/?token={token}");
         output::print(&format!("{}\n", text!("serve-listening", url)))?;
         if args.open {
             let ticket = secret();
             access.issue_ticket(ticket.clone());
-            match BrowserOpening::start(&places.state, &format!("http://{address}/?ticket={ticket}")) {
+            match BrowserOpening::start(
+                &places.state,
+                &format!("http://{address}/?ticket={ticket}"),
+            ) {
                 Ok(opening) => drop(tokio::task::spawn_local(opening.finish(access.clone()))),
                 Err(why) => {
                     access.revoke_ticket();

@@ -4,16 +4,37 @@ use std::process::Command;
 
 /// The text as `$VISUAL` or `$EDITOR` leaves it, in a file whose name ends like this.
 pub(crate) fn edit(text: &str, ending: &str) -> Result<String, String> {
-    let named = ["VISUAL", "EDITOR"].into_iter().filter_map(std::env::var_os).find(|name| !name.is_empty());
+    let named = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .find(|name| !name.is_empty());
     let editor = named.unwrap_or_else(|| "vi".into());
-    let told = |error: std::io::Error| text!("interactive-editor-failed", editor = editor.display(), error);
-    let file = tempfile::Builder::new().prefix("haft-").suffix(ending).tempfile().map_err(told)?;
+    let told = |error: std::io::Error| {
+        text!(
+            "interactive-editor-failed",
+            editor = editor.display(),
+            error
+        )
+    };
+    let file = tempfile::Builder::new()
+        .prefix("haft-")
+        .suffix(ending)
+        .tempfile()
+        .map_err(told)?;
     std::fs::write(file.path(), text).map_err(told)?;
     // Editors are named with their options, as in `code --wait`.
     let line = format!("{} \"$1\"", editor.display());
-    let status = Command::new("/bin/sh").args(["-c", &line, "sh"]).arg(file.path()).status().map_err(told)?;
+    let status = Command::new("/bin/sh")
+        .args(["-c", &line, "sh"])
+        .arg(file.path())
+        .status()
+        .map_err(told)?;
     if !status.success() {
-        return Err(text!("interactive-editor-ended", editor = editor.display(), status));
+        return Err(text!(
+            "interactive-editor-ended",
+            editor = editor.display(),
+            status
+        ));
     }
     std::fs::read_to_string(file.path()).map_err(told)
 }

@@ -33,14 +33,16 @@ pub(crate) struct ToolsArgs {
 pub(crate) enum ToolsCommand {
     /// List the tools, where they come from, and how many tokens each costs in every request.
     List(ToolListArgs),
-    /// Show a tool as the model sees it: description, schema, example, aliases; the help of an external one.
+    /// Show a tool as the model sees it: description, schema, example, aliases; the help of an
+    /// external one.
     Show {
         /// The tool's name or one of its aliases.
         name: String,
         #[command(flatten)]
         output: JsonArgs,
     },
-    /// Add a program of your own, which the model runs as a command; for all your projects with `--user`.
+    /// Add a program of your own, which the model runs as a command; for all your projects with
+    /// `--user`.
     Add {
         /// Its file name, without an extension or with that of its language, such as `lint.py`.
         name: String,
@@ -87,14 +89,34 @@ pub(crate) struct ToolListArgs {
 pub(crate) fn run(command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
         ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(&args))?,
-        ToolsCommand::Show { name, output } => wiring::runtime()?.block_on(show::run(&name, &output))?,
-        ToolsCommand::Add { name, file, user, common } => {
-            return catalogue::run(KnowledgeKind::Tools, Some(CatalogueCommand::Add { name, file, user, common }));
+        ToolsCommand::Show { name, output } => {
+            wiring::runtime()?.block_on(show::run(&name, &output))?
+        }
+        ToolsCommand::Add {
+            name,
+            file,
+            user,
+            common,
+        } => {
+            return catalogue::run(
+                KnowledgeKind::Tools,
+                Some(CatalogueCommand::Add {
+                    name,
+                    file,
+                    user,
+                    common,
+                }),
+            );
         }
         ToolsCommand::Remove { name, common } => {
-            return catalogue::run(KnowledgeKind::Tools, Some(CatalogueCommand::Remove { name, common }));
+            return catalogue::run(
+                KnowledgeKind::Tools,
+                Some(CatalogueCommand::Remove { name, common }),
+            );
         }
-        ToolsCommand::Stats { of, output } => wiring::runtime()?.block_on(stats::run(&of, &output))?,
+        ToolsCommand::Stats { of, output } => {
+            wiring::runtime()?.block_on(stats::run(&of, &output))?
+        }
     }
     Ok(ProcessExit::Completed)
 }
@@ -128,17 +150,30 @@ mod tests {
                 }
                 registry.select(&[], &BTreeMap::new()).unwrap();
                 let offered = ToolSet::new(registry.specs(), &O200k);
-                let names: Vec<_> = offered.specs.iter().map(|spec| spec.name.as_str()).collect();
+                let names: Vec<_> = offered
+                    .specs
+                    .iter()
+                    .map(|spec| spec.name.as_str())
+                    .collect();
                 assert!(offered.specs.len() <= 16, "{names:?}");
-                assert!(offered.tokens <= 4_200, "{} tokens: {names:?}", offered.tokens);
+                assert!(
+                    offered.tokens <= 4_200,
+                    "{} tokens: {names:?}",
+                    offered.tokens
+                );
                 assert_eq!(names.contains(&"ask_followup_question"), interactive);
                 assert_eq!(names.contains(&"edit_file"), !protocol.is_text());
                 assert_eq!(names.contains(&"replace_in_file"), protocol.is_text());
                 assert_eq!(names.contains(&"attempt_completion"), protocol.is_text());
                 for spec in &offered.specs {
                     for named in registry.deferred().map(|tool| tool.spec().name.as_str()) {
-                        let told = spec.name != "tool_search" && spec.description.contains(&format!("`{named}`"));
-                        assert!(!told, "`{}` names `{named}`, which is not offered", spec.name);
+                        let told = spec.name != "tool_search"
+                            && spec.description.contains(&format!("`{named}`"));
+                        assert!(
+                            !told,
+                            "`{}` names `{named}`, which is not offered",
+                            spec.name
+                        );
                     }
                 }
             }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use haft_agent::{Places, Project, WallClock};
 use haft_project::{
-    Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, library, memory, modules, rules,
+    Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, instructions, library,
+    memory, modules, rules,
 };
 use haft_types::Clock as _;
 use serde_json::json;
@@ -39,7 +40,11 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
     if args.revoke {
         let had = list.revoke(&project.root)?;
         let folder = project.root.display();
-        let said = if had { text!("trust-revoked", folder) } else { text!("trust-was-not-trusted", folder) };
+        let said = if had {
+            text!("trust-revoked", folder)
+        } else {
+            text!("trust-was-not-trusted", folder)
+        };
         output::say(&said)?;
     } else if args.show {
         show(&places, &project, &list.state(&project.root)?, args.json)?;
@@ -47,11 +52,22 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
         let asked = wiring::asked_by_servers(&places, &project.root);
         let footprint = list.trust_and_grant(&project.root, WallClock.now(), asked.clone())?;
         let files = footprint.files().len();
-        let mut text = format!("{}\n", text!("trust-granted", folder = project.root.display(), files));
+        let mut text = format!(
+            "{}\n",
+            text!("trust-granted", folder = project.root.display(), files)
+        );
         if project.cwd != project.root {
-            let _ = writeln!(text, "{}", text!("trust-whole-project", folder = project.cwd.display()));
+            let _ = writeln!(
+                text,
+                "{}",
+                text!("trust-whole-project", folder = project.cwd.display())
+            );
         }
-        text.extend(asked.iter().map(|(name, grant)| format!("{}\n", described(name, grant))));
+        text.extend(
+            asked
+                .iter()
+                .map(|(name, grant)| format!("{}\n", described(name, grant))),
+        );
         output::print(&haft_text::sanitise(&text))?;
     }
     Ok(ProcessExit::Completed)
@@ -60,13 +76,31 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<ProcessExit> {
 /// What a server may reach once the folder is trusted.
 fn described(name: &str, grant: &ServerGrant) -> String {
     let or_none = |all: Vec<String>| {
-        if all.is_empty() { text!("trust-server-none").to_owned() } else { output::listed(&all) }
+        if all.is_empty() {
+            text!("trust-server-none").to_owned()
+        } else {
+            output::listed(&all)
+        }
     };
-    let folders = grant.writable.iter().map(|folder| folder.display().to_string()).collect();
-    text!("trust-server", name, network = or_none(grant.network.clone()), folders = or_none(folders))
+    let folders = grant
+        .writable
+        .iter()
+        .map(|folder| folder.display().to_string())
+        .collect();
+    text!(
+        "trust-server",
+        name,
+        network = or_none(grant.network.clone()),
+        folders = or_none(folders)
+    )
 }
 
-fn show(places: &Places, project: &Project, trust_state: &TrustState, json: bool) -> anyhow::Result<()> {
+fn show(
+    places: &Places,
+    project: &Project,
+    trust_state: &TrustState,
+    json: bool,
+) -> anyhow::Result<()> {
     let found = TrustFootprint::of(places, project);
     if json {
         let (word, changed) = told(trust_state);
@@ -100,7 +134,8 @@ fn told(trust_state: &TrustState) -> (&'static str, &[String]) {
 /// The most folders of a project that are looked through for instructions.
 const MOST_FOLDERS: usize = 20_000;
 
-/// The files whose text the model would be sent, as those find them who load them: in any case, nested, imported.
+/// The files whose text the model would be sent, as those find them who load them: in any case,
+/// nested, imported.
 fn obeyed(places: &Places, project: &Project) -> Vec<String> {
     let knowledge = KnowledgePaths {
         root: project.root.clone(),
@@ -111,17 +146,35 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
     };
     let (folders, more) = folders(&project.root);
     let mut problems = Vec::new();
-    let named = instructions::files(&knowledge, &folders).into_iter().filter(|path| path.is_file());
-    let read = instructions::load(&knowledge, &folders, &mut problems).into_iter().map(|one| one.path);
+    let named = instructions::files(&knowledge, &folders)
+        .into_iter()
+        .filter(|path| path.is_file());
+    let read = instructions::load(&knowledge, &folders, &mut problems)
+        .into_iter()
+        .map(|one| one.path);
     let law = instructions::code_law(&knowledge, &mut problems).map(|one| one.path);
-    let rules = rules::load(&knowledge, &mut problems).into_iter().filter(|rule| rule.level == Level::Project);
-    let modules = folders.iter().map(|folder| folder.join(modules::DOCUMENT)).filter(|path| path.is_file());
+    let rules = rules::load(&knowledge, &mut problems)
+        .into_iter()
+        .filter(|rule| rule.level == Level::Project);
+    let modules = folders
+        .iter()
+        .map(|folder| folder.join(modules::DOCUMENT))
+        .filter(|path| path.is_file());
     let memory = Some(memory::path(&project.root)).filter(|path| path.is_file());
-    let libraries = library::of_auto_coder(&knowledge, &mut problems).into_iter().map(|one| one.path);
-    let all =
-        named.chain(memory).chain(libraries).chain(read).chain(law).chain(rules.map(|rule| rule.path)).chain(modules);
-    let mut names: Vec<_> =
-        all.filter(|path| path.starts_with(&project.root)).map(|path| knowledge.shown(&normal(&path))).collect();
+    let libraries = library::of_auto_coder(&knowledge, &mut problems)
+        .into_iter()
+        .map(|one| one.path);
+    let all = named
+        .chain(memory)
+        .chain(libraries)
+        .chain(read)
+        .chain(law)
+        .chain(rules.map(|rule| rule.path))
+        .chain(modules);
+    let mut names: Vec<_> = all
+        .filter(|path| path.starts_with(&project.root))
+        .map(|path| knowledge.shown(&normal(&path)))
+        .collect();
     names.sort();
     names.dedup();
     names.extend(more.then(|| text!("trust-more").to_owned()));
@@ -130,7 +183,10 @@ fn obeyed(places: &Places, project: &Project) -> Vec<String> {
 
 /// A path without the detours of an import.
 fn normal(path: &Path) -> PathBuf {
-    match (path.parent().and_then(|folder| folder.canonicalize().ok()), path.file_name()) {
+    match (
+        path.parent().and_then(|folder| folder.canonicalize().ok()),
+        path.file_name(),
+    ) {
         (Some(folder), Some(name)) => folder.join(name),
         _ => path.to_owned(),
     }
@@ -144,7 +200,11 @@ fn folders(root: &Path) -> (Vec<PathBuf>, bool) {
         at += 1;
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        all.extend(inner.filter(|entry| entry.file_name() != ".git").map(|entry| entry.path()));
+        all.extend(
+            inner
+                .filter(|entry| entry.file_name() != ".git")
+                .map(|entry| entry.path()),
+        );
         if all.len() > MOST_FOLDERS {
             return (all, true);
         }
@@ -169,7 +229,12 @@ impl TrustFootprint {
         let obeyed = obeyed(places, project);
         let policy = ProjectPolicy::of(&project.root);
         let asked = wiring::asked_by_servers(places, &project.root);
-        Self { footprint: Footprint::of(&project.root), obeyed, policy, asked }
+        Self {
+            footprint: Footprint::of(&project.root),
+            obeyed,
+            policy,
+            asked,
+        }
     }
 
     /// Whether trust would make no difference.
@@ -185,15 +250,27 @@ impl TrustFootprint {
     pub(super) fn described(&self, project: &Project, trust_state: &TrustState) -> String {
         let (word, changed) = told(trust_state);
         let state = output::localised(word);
-        let mut text = format!("{}\n", text!("trust-state", folder = project.root.display(), state));
+        let mut text = format!(
+            "{}\n",
+            text!("trust-state", folder = project.root.display(), state)
+        );
         for (heading, names) in [
             (text!("trust-heading-changed"), changed.to_vec()),
             (text!("trust-heading-run"), self.runs()),
             (text!("trust-heading-instructions"), self.obeyed.clone()),
             (text!("trust-heading-tighten"), self.policy.shown.clone()),
             (text!("trust-heading-ignored"), self.policy.warnings.clone()),
-            (text!("trust-heading-unreadable"), self.policy.unreadable.clone()),
-            (text!("trust-heading-grants"), self.asked.iter().map(|(name, grant)| described(name, grant)).collect()),
+            (
+                text!("trust-heading-unreadable"),
+                self.policy.unreadable.clone(),
+            ),
+            (
+                text!("trust-heading-grants"),
+                self.asked
+                    .iter()
+                    .map(|(name, grant)| described(name, grant))
+                    .collect(),
+            ),
         ] {
             if names.is_empty() {
                 continue;

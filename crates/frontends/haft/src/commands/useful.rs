@@ -87,37 +87,61 @@ impl FromStr for LineSpan {
         let (start, end) = text.split_once('-').unwrap_or((text, text));
         let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
         let (start, end) = (number(start)?, number(end)?);
-        if start == 0 || end < start { Err(wrong()) } else { Ok(Self { start, end }) }
+        if start == 0 || end < start {
+            Err(wrong())
+        } else {
+            Ok(Self { start, end })
+        }
     }
 }
 
 pub(crate) fn run(command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
-    let all = UsefulCommand::List { of: OfConversation::default(), output: JsonArgs::default() };
+    let all = UsefulCommand::List {
+        of: OfConversation::default(),
+        output: JsonArgs::default(),
+    };
     let command = command.unwrap_or(all);
     wiring::runtime()?.block_on(async {
         match command {
             UsefulCommand::List { of, output } => list(&of, &output).await,
             UsefulCommand::Show { number, of, output } => show(number, &of, &output).await,
-            UsefulCommand::Add { path, lines, description, of, output: JsonArgs { json, common } } => {
+            UsefulCommand::Add {
+                path,
+                lines,
+                description,
+                of,
+                output: JsonArgs { json, common },
+            } => {
                 let (conversation, useful) = open(&of, &common).await?;
                 let new = locate(&conversation, &path, lines, &description)?;
                 let added = useful.add(new).await.map_err(told)?;
-                if json { output::print_json(&serde_json::to_value(&added)?) } else { output::print(&as_text(&added)) }
+                if json {
+                    output::print_json(&serde_json::to_value(&added)?)
+                } else {
+                    output::print(&as_text(&added))
+                }
             }
             UsefulCommand::Remove { number, of, common } => {
                 let (_, useful) = open(&of, &common).await?;
                 let item = useful.delete(number).await.map_err(told)?;
-                output::print(&sanitised(&format!("{}\n", text!("useful-removed", item = line(&item)))))
+                output::print(&sanitised(&format!(
+                    "{}\n",
+                    text!("useful-removed", item = line(&item))
+                )))
             }
         }
     })?;
     Ok(ProcessExit::Completed)
 }
 
-async fn open(of: &OfConversation, common: &Common) -> anyhow::Result<(Conversation, StoredUseful)> {
+async fn open(
+    of: &OfConversation,
+    common: &Common,
+) -> anyhow::Result<(Conversation, StoredUseful)> {
     let (places, loaded) = super::configuration(common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let conversation = conversations::named_or_current(store.as_ref(), of.conversation.as_deref()).await?;
+    let conversation =
+        conversations::named_or_current(store.as_ref(), of.conversation.as_deref()).await?;
     let useful = StoredUseful::open(store, conversation.id.clone()).await?;
     Ok((conversation, useful))
 }
@@ -131,10 +155,26 @@ async fn list(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
     if items.is_empty() {
         return output::say(text!("useful-none"));
     }
-    let mut table =
-        TextTable::new(&[text!("table-number"), text!("table-file"), text!("table-lines"), text!("table-description")]);
-    for UsefulItem { number, path, start_line, end_line, description } in items {
-        table.row(vec![number.to_string(), path, format!("{start_line}-{end_line}"), description]);
+    let mut table = TextTable::new(&[
+        text!("table-number"),
+        text!("table-file"),
+        text!("table-lines"),
+        text!("table-description"),
+    ]);
+    for UsefulItem {
+        number,
+        path,
+        start_line,
+        end_line,
+        description,
+    } in items
+    {
+        table.row(vec![
+            number.to_string(),
+            path,
+            format!("{start_line}-{end_line}"),
+            description,
+        ]);
     }
     output::print(&table.to_string())
 }
@@ -153,24 +193,42 @@ async fn show(number: u32, of: &OfConversation, args: &JsonArgs) -> anyhow::Resu
         return output::print_json(&value);
     }
     let text = text.unwrap_or_else(|error| text!("useful-unreadable", error));
-    output::print(&sanitised(&format!("{}\n\n{}\n", line(&item), text.trim_end())))
+    output::print(&sanitised(&format!(
+        "{}\n\n{}\n",
+        line(&item),
+        text.trim_end()
+    )))
 }
 
-/// The range as it is in the file now. The file is named relative to the conversation's project where it lies inside.
-fn locate(conversation: &Conversation, given: &str, lines: LineSpan, description: &str) -> anyhow::Result<NewUseful> {
+/// The range as it is in the file now. The file is named relative to the conversation's project
+/// where it lies inside.
+fn locate(
+    conversation: &Conversation,
+    given: &str,
+    lines: LineSpan,
+    description: &str,
+) -> anyhow::Result<NewUseful> {
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     if description.is_empty() {
         return Err(usage_error(text!("useful-no-description")));
     }
     let project = wiring::project(None)?;
-    let path = project.cwd.join(given).canonicalize().map_err(|error| usage_error(format!("`{given}`: {error}")))?;
+    let path = project
+        .cwd
+        .join(given)
+        .canonicalize()
+        .map_err(|error| usage_error(format!("`{given}`: {error}")))?;
     let range = lines.start as usize..=lines.end as usize;
     let text = haft_tools::excerpt(&path, range, OutputLimits::default())
         .map_err(|error| usage_error(text!("useful-refused", given, error)))?;
     // Fewer lines than asked for: the file ends before.
     let shown = u32::try_from(text.lines().count())?;
     Ok(NewUseful {
-        path: path.strip_prefix(Path::new(&conversation.namespace)).unwrap_or(&path).display().to_string(),
+        path: path
+            .strip_prefix(Path::new(&conversation.namespace))
+            .unwrap_or(&path)
+            .display()
+            .to_string(),
         start_line: lines.start,
         end_line: lines.start.saturating_add(shown.saturating_sub(1)),
         description,
@@ -178,7 +236,11 @@ fn locate(conversation: &Conversation, given: &str, lines: LineSpan, description
 }
 
 fn as_text(added: &Added) -> String {
-    let Added { item, merged, dropped } = added;
+    let Added {
+        item,
+        merged,
+        dropped,
+    } = added;
     let mut text = format!("{}\n", text!("useful-added", item = line(item)));
     if *merged > 0 {
         text.extend([text!("useful-merged"), "\n"]);
@@ -190,8 +252,21 @@ fn as_text(added: &Added) -> String {
 }
 
 fn line(item: &UsefulItem) -> String {
-    let UsefulItem { number, path, start_line, end_line, description } = item;
-    text!("useful-line", number, path, start_line, end_line, description)
+    let UsefulItem {
+        number,
+        path,
+        start_line,
+        end_line,
+        description,
+    } = item;
+    text!(
+        "useful-line",
+        number,
+        path,
+        start_line,
+        end_line,
+        description
+    )
 }
 
 fn sanitised(text: &str) -> String {
@@ -206,7 +281,17 @@ mod tests {
     fn lines_are_one_number_or_two() {
         assert_eq!("7".parse(), Ok(LineSpan { start: 7, end: 7 }));
         assert_eq!("10-20".parse(), Ok(LineSpan { start: 10, end: 20 }));
-        for wrong in ["", "0", "0-3", "5-4", "a", "1-", "-3", "1-2-3", "99999999999"] {
+        for wrong in [
+            "",
+            "0",
+            "0-3",
+            "5-4",
+            "a",
+            "1-",
+            "-3",
+            "1-2-3",
+            "99999999999",
+        ] {
             assert!(wrong.parse::<LineSpan>().is_err(), "{wrong}");
         }
     }

@@ -45,11 +45,13 @@ pub(crate) struct WorkerArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// A worker that is silent for this many seconds loses its tasks to others. The same for all workers.
+    /// A worker that is silent for this many seconds loses its tasks to others. The same for all
+    /// workers.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) lease: Duration,
 
-    /// Let tasks go on for this many seconds once the worker is told to end (SIGTERM), then hand them over.
+    /// Let tasks go on for this many seconds once the worker is told to end (SIGTERM), then hand
+    /// them over.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) drain: Duration,
 
@@ -57,7 +59,8 @@ pub(crate) struct WorkerArgs {
     #[arg(long)]
     pub(crate) until_empty: bool,
 
-    /// Keep mirrors and workspaces in this folder. The same path for all workers keeps the paths in a conversation right.
+    /// Keep mirrors and workspaces in this folder. The same path for all workers keeps the paths
+    /// in a conversation right.
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 
@@ -71,7 +74,11 @@ pub(crate) struct WorkerArgs {
 
 /// The address of the team store, and its queue.
 pub(crate) fn queue_of(config: &Config) -> anyhow::Result<TaskQueue> {
-    let url = config.store.url.as_deref().ok_or_else(|| usage_error(text!("queue-no-server")))?;
+    let url = config
+        .store
+        .url
+        .as_deref()
+        .ok_or_else(|| usage_error(text!("queue-no-server")))?;
     Ok(TaskQueue::connect(url, config.store.lock_timeout())?)
 }
 
@@ -87,11 +94,29 @@ pub(crate) fn run(args: WorkerArgs) -> anyhow::Result<ProcessExit> {
     if let Some(address) = args.metrics {
         metrics(address, &config)?;
     }
-    let folder = args.folder.clone().unwrap_or_else(|| places.cache.join("worker"));
+    let folder = args
+        .folder
+        .clone()
+        .unwrap_or_else(|| places.cache.join("worker"));
     let workspaces = workspaces(&places, &config, &folder)?;
-    output::tell(&text!("worker-starts", name = options.name, slots = args.slots));
-    let host = Box::new(RunningHost { places, config, model: args.model, worker: limits });
-    let worker = Worker { queue, heart, workspaces, host, options };
+    output::tell(&text!(
+        "worker-starts",
+        name = options.name,
+        slots = args.slots
+    ));
+    let host = Box::new(RunningHost {
+        places,
+        config,
+        model: args.model,
+        worker: limits,
+    });
+    let worker = Worker {
+        queue,
+        heart,
+        workspaces,
+        host,
+        options,
+    };
     let runtime = wiring::runtime()?;
     runtime.block_on(async move {
         let (stop, at_once) = (CancellationToken::new(), CancellationToken::new());
@@ -125,7 +150,10 @@ fn options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {
 fn metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
     let cannot = |error: std::io::Error| usage_error(text!("worker-cannot-listen", address, error));
     let listener = TcpListener::bind(address).map_err(cannot)?;
-    output::tell(&text!("worker-metrics", address = listener.local_addr().map_err(cannot)?));
+    output::tell(&text!(
+        "worker-metrics",
+        address = listener.local_addr().map_err(cannot)?
+    ));
     let queue = queue_of(config)?;
     std::thread::spawn(move || serve_metrics(&listener, &queue));
     Ok(())
@@ -135,23 +163,42 @@ fn workspaces(places: &Places, config: &Config, folder: &Path) -> anyhow::Result
     haft_files::create_folder(folder)?;
     let folder = folder.canonicalize()?;
     if folder.to_str().is_none() {
-        return Err(usage_error(text!("worker-folder-not-text", folder = folder.display())));
+        return Err(usage_error(text!(
+            "worker-folder-not-text",
+            folder = folder.display()
+        )));
     }
     let setup = set_up_sandbox(places, &config.sandbox, PermissionMode::Plan, Vec::new());
     let (host, sandbox) = (wiring::environment(), wiring::runtime()?.block_on(setup)?);
     // The whole environment: of it git gets what leads to the network, an agent for keys included.
-    let git = GitProgram::find(&host.supervisor(), &sandbox, &host.text_variables(), &[&folder])
-        .map_err(|error| usage_error(error.to_string()))?;
-    let agent = host.variable("SSH_AUTH_SOCK").and_then(|path| fs::canonicalize(path).ok());
-    let is_socket = |path: &PathBuf| path.metadata().is_ok_and(|found| found.file_type().is_socket());
-    Ok(Workspaces { folder, git, agent: agent.filter(is_socket) })
+    let git = GitProgram::find(
+        &host.supervisor(),
+        &sandbox,
+        &host.text_variables(),
+        &[&folder],
+    )
+    .map_err(|error| usage_error(error.to_string()))?;
+    let agent = host
+        .variable("SSH_AUTH_SOCK")
+        .and_then(|path| fs::canonicalize(path).ok());
+    let is_socket = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|found| found.file_type().is_socket())
+    };
+    Ok(Workspaces {
+        folder,
+        git,
+        agent: agent.filter(is_socket),
+    })
 }
 
 /// The first signal has the worker take no more tasks, the second hands over what it has.
 fn on_signals(stop: &CancellationToken, at_once: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
-        let Ok(mut signals) = signal(kind) else { continue };
+        let Ok(mut signals) = signal(kind) else {
+            continue;
+        };
         let (stop, at_once) = (stop.clone(), at_once.clone());
         tokio::spawn(async move {
             while signals.recv().await.is_some() {

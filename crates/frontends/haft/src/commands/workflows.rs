@@ -37,7 +37,8 @@ pub(crate) struct WorkflowsArgs {
 pub(crate) enum WorkflowsCommand {
     /// Run a workflow, or continue a run of it.
     ///
-    /// Steps that do not need each other run at the same time. A step that fails stops those that need it, and no others.
+    /// Steps that do not need each other run at the same time. A step that fails stops those that
+    /// need it, and no others.
     Run(Box<WorkflowRunArgs>),
     #[command(flatten)]
     Catalogue(CatalogueCommand),
@@ -68,7 +69,8 @@ pub(crate) struct WorkflowRunArgs {
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
-    /// Ask on the terminal for permission and for answers to questions, instead of denying; one step at a time.
+    /// Ask on the terminal for permission and for answers to questions, instead of denying; one
+    /// step at a time.
     #[arg(long)]
     pub(crate) ask: bool,
 
@@ -99,7 +101,9 @@ pub(crate) struct WorkflowRunArgs {
 pub(crate) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessExit> {
     match command {
         None => catalogue::run(KnowledgeKind::Workflows, None),
-        Some(WorkflowsCommand::Catalogue(command)) => catalogue::run(KnowledgeKind::Workflows, Some(command)),
+        Some(WorkflowsCommand::Catalogue(command)) => {
+            catalogue::run(KnowledgeKind::Workflows, Some(command))
+        }
         Some(WorkflowsCommand::Run(args)) => run_one(*args),
     }
 }
@@ -107,7 +111,13 @@ pub(crate) fn run(command: Option<WorkflowsCommand>) -> anyhow::Result<ProcessEx
 fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = super::configuration(&args.common)?;
     let project = wiring::project(args.cwd.as_deref())?;
-    let (workflow, agents) = known(&places, &loaded.config, &project, &args.name, args.model.as_deref())?;
+    let (workflow, agents) = known(
+        &places,
+        &loaded.config,
+        &project,
+        &args.name,
+        args.model.as_deref(),
+    )?;
     let runs = WorkflowRuns::at(places.workflows());
     let namespace = project.namespace();
     let held = if args.resume {
@@ -117,7 +127,10 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         runs.begin(&workflow, &namespace, inputs, &WallClock, &RandomIds)
     };
     let held = held.map_err(|error| run_error(error, &args.name))?;
-    let approver = args.ask.then(|| TerminalApprover::open(places.config_file())).transpose()?;
+    let approver = args
+        .ask
+        .then(|| TerminalApprover::open(places.config_file()))
+        .transpose()?;
     let run = WorkflowRun {
         agent: wiring::agent(&places, loaded.config.clone()),
         places,
@@ -143,7 +156,11 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     };
     // Steps are not moved between threads: one is enough to wait for models.
     let report = wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))?;
-    let exit = if report.never_valid { ProcessExit::Usage } else { report.result.outcome.into() };
+    let exit = if report.never_valid {
+        ProcessExit::Usage
+    } else {
+        report.result.outcome.into()
+    };
     report::print(report, &workflow, args.output_format);
     Ok(exit)
 }
@@ -152,7 +169,9 @@ fn run_one(args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
 fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     match error {
         WorkflowError::NoRun(_) => usage_error(text!("workflows-none-to-continue", error, name)),
-        WorkflowError::Changed { .. } => usage_error(text!("workflows-cannot-continue", error, name)),
+        WorkflowError::Changed { .. } => {
+            usage_error(text!("workflows-cannot-continue", error, name))
+        }
         WorkflowError::Busy(_) => usage_error(error.to_string()),
         WorkflowError::File { .. } | WorkflowError::Panicked(_) => error.into(),
     }
@@ -167,7 +186,8 @@ pub(crate) fn known(
     model: Option<&str>,
 ) -> anyhow::Result<(Workflow, NamedItems<AgentDefinition>)> {
     let (paths, trust_state) = knowledge(places, project)?;
-    let untrusted = (!trust_state.is_trusted()).then(|| text!("workflows-untrusted", project = project.root.display()));
+    let untrusted = (!trust_state.is_trusted())
+        .then(|| text!("workflows-untrusted", project = project.root.display()));
     let (workflow, agents) = find(&paths, name, untrusted.as_deref().unwrap_or_default())?;
     check_models(&workflow, &agents, model, config)?;
     Ok((workflow, agents))
@@ -182,14 +202,29 @@ fn find(
     let mut problems = Vec::new();
     let found = haft_workflows::load(paths, &mut problems);
     let Some(workflow) = found.get(name) else {
-        let own = problems.iter().filter(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
+        let own = problems
+            .iter()
+            .filter(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
         let own: Vec<&FileProblem> = own.collect();
         if !own.is_empty() {
             return Err(refused(paths, name, &own));
         }
-        let names: Vec<_> = found.items.iter().map(|workflow| workflow.name.as_str()).collect();
-        let there = if names.is_empty() { output::localised("none") } else { output::listed(&names) };
-        return Err(usage_error(text!("workflows-unknown", name, there, untrusted)));
+        let names: Vec<_> = found
+            .items
+            .iter()
+            .map(|workflow| workflow.name.as_str())
+            .collect();
+        let there = if names.is_empty() {
+            output::localised("none")
+        } else {
+            output::listed(&names)
+        };
+        return Err(usage_error(text!(
+            "workflows-unknown",
+            name,
+            there,
+            untrusted
+        )));
     };
     let agents = agents::load(paths, &mut Vec::new());
     let wrong = workflow.wrong_agents(&agents);
@@ -207,9 +242,13 @@ fn check_models(
     config: &Config,
 ) -> anyhow::Result<()> {
     for step in &workflow.steps {
-        let named = step.model(agents, model).or_else(|| haft_agent::configured_model(config));
+        let named = step
+            .model(agents, model)
+            .or_else(|| haft_agent::configured_model(config));
         let known = match named {
-            Some(name) => wiring::declared(config, &name).map(drop).map_err(anyhow::Error::from),
+            Some(name) => wiring::declared(config, &name)
+                .map(drop)
+                .map_err(anyhow::Error::from),
             None => Err(usage_error(text!("workflows-no-model"))),
         };
         known.map_err(|error| usage_error(text!("workflows-bad-step", step = step.name, error)))?;
@@ -220,7 +259,9 @@ fn check_models(
 /// Every problem has a line of its own; the last one is the failure.
 fn refused(paths: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> anyhow::Error {
     for problem in problems {
-        let line = problem.line.map_or_else(String::new, |line| format!(", line {line}"));
+        let line = problem
+            .line
+            .map_or_else(String::new, |line| format!(", line {line}"));
         let problem = format!("{}{line}: {}", paths.shown(&problem.path), problem.what);
         output::tell(&format!("haft: {}", output::localised(problem)));
     }
@@ -228,15 +269,42 @@ fn refused(paths: &KnowledgePaths, name: &str, problems: &[&FileProblem]) -> any
 }
 
 /// What was told, and for the rest what the file says.
-pub(crate) fn inputs(workflow: &Workflow, told: &BTreeMap<String, String>) -> anyhow::Result<BTreeMap<String, String>> {
-    let declared = || workflow.inputs.keys().map(String::as_str).collect::<Vec<_>>();
-    if let Some(name) = told.keys().find(|name| !workflow.inputs.contains_key(*name)) {
-        let there = if workflow.inputs.is_empty() { output::localised("none") } else { output::listed(&declared()) };
-        return Err(usage_error(text!("workflows-unknown-input", workflow = workflow.name, name, there)));
-    }
-    let value = |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref()) {
-        Some(value) => Ok((name.clone(), value.clone())),
-        None => Err(usage_error(text!("workflows-missing-input", workflow = workflow.name, name))),
+pub(crate) fn inputs(
+    workflow: &Workflow,
+    told: &BTreeMap<String, String>,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let declared = || {
+        workflow
+            .inputs
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
     };
+    if let Some(name) = told
+        .keys()
+        .find(|name| !workflow.inputs.contains_key(*name))
+    {
+        let there = if workflow.inputs.is_empty() {
+            output::localised("none")
+        } else {
+            output::listed(&declared())
+        };
+        return Err(usage_error(text!(
+            "workflows-unknown-input",
+            workflow = workflow.name,
+            name,
+            there
+        )));
+    }
+    let value =
+        |(name, otherwise): (&String, &Option<String>)| match told.get(name).or(otherwise.as_ref())
+        {
+            Some(value) => Ok((name.clone(), value.clone())),
+            None => Err(usage_error(text!(
+                "workflows-missing-input",
+                workflow = workflow.name,
+                name
+            ))),
+        };
     workflow.inputs.iter().map(value).collect()
 }

@@ -36,7 +36,9 @@ pub(crate) enum WorktreesCommand {
 pub(crate) fn run(command: Option<WorktreesCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or(WorktreesCommand::List(JsonArgs::default())) {
         WorktreesCommand::List(output) => list(&output)?,
-        WorktreesCommand::Remove { ids, common } => ids.iter().try_for_each(|id| remove(id, &common))?,
+        WorktreesCommand::Remove { ids, common } => {
+            ids.iter().try_for_each(|id| remove(id, &common))?
+        }
     }
     Ok(ProcessExit::Completed)
 }
@@ -46,7 +48,9 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     let copies = kept_copies(&places.worktrees());
     if args.json {
         let row = |copy: &KeptCopy| {
-            let used = Timestamp::try_from(copy.used).map(|used| used.to_string()).ok();
+            let used = Timestamp::try_from(copy.used)
+                .map(|used| used.to_string())
+                .ok();
             json!({ "id": copy.name, "project": copy.repository, "path": copy.at, "used_at": used })
         };
         return output::print_json(&copies.iter().map(row).collect());
@@ -54,19 +58,34 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     if copies.is_empty() {
         return output::say(text!("worktrees-none"));
     }
-    let mut table =
-        TextTable::new(&[text!("table-id"), text!("table-age"), text!("table-project"), text!("table-path")]);
+    let mut table = TextTable::new(&[
+        text!("table-id"),
+        text!("table-age"),
+        text!("table-project"),
+        text!("table-path"),
+    ]);
     for copy in copies {
         let used = Timestamp::try_from(copy.used).map(age).unwrap_or_default();
-        let project = copy.repository.map(|project| project.display().to_string()).unwrap_or_default();
-        table.row(vec![copy.name, used, project, copy.at.display().to_string()]);
+        let project = copy
+            .repository
+            .map(|project| project.display().to_string())
+            .unwrap_or_default();
+        table.row(vec![
+            copy.name,
+            used,
+            project,
+            copy.at.display().to_string(),
+        ]);
     }
     output::print(&table.to_string())
 }
 
 fn remove(id: &str, common: &Common) -> anyhow::Result<()> {
     let (places, loaded) = super::configuration(common)?;
-    let named: Vec<_> = kept_copies(&places.worktrees()).into_iter().filter(|copy| copy.name.starts_with(id)).collect();
+    let named: Vec<_> = kept_copies(&places.worktrees())
+        .into_iter()
+        .filter(|copy| copy.name.starts_with(id))
+        .collect();
     let [copy] = named.as_slice() else {
         return Err(usage_error(match named.len() {
             0 => text!("worktrees-unknown", id),
@@ -80,18 +99,35 @@ fn remove(id: &str, common: &Common) -> anyhow::Result<()> {
     let project = wiring::project(Some(root))?;
     // git runs what a repository configures, so it is not run in one that nobody trusts.
     if !knowledge(&places, &project)?.1.is_trusted() {
-        return Err(usage_error(text!("review-untrusted", root = root.display())));
+        return Err(usage_error(text!(
+            "review-untrusted",
+            root = root.display()
+        )));
     }
-    let (store, mode) = (wiring::open_store(&places, &loaded.config)?, PermissionMode::Plan);
+    let (store, mode) = (
+        wiring::open_store(&places, &loaded.config)?,
+        PermissionMode::Plan,
+    );
     let (_held, sandbox) = wiring::runtime()?.block_on(async {
         // Whoever works in it holds its conversation.
-        let held = store.try_lock(&ConversationId::new(copy.name.clone())).await?;
-        anyhow::Ok((held, set_up_sandbox(&places, &loaded.config.sandbox, mode, Vec::new()).await?))
+        let held = store
+            .try_lock(&ConversationId::new(copy.name.clone()))
+            .await?;
+        anyhow::Ok((
+            held,
+            set_up_sandbox(&places, &loaded.config.sandbox, mode, Vec::new()).await?,
+        ))
     })?;
     let host = wiring::environment();
-    let program = GitProgram::find(&host.supervisor(), &sandbox, &host.child_environment(), &[root])
-        .map_err(|error| usage_error(error.to_string()))?;
-    let patch = remove_copy(program, &project.root, copy).map_err(|why| usage_error(format!("{path}: {why}")))?;
+    let program = GitProgram::find(
+        &host.supervisor(),
+        &sandbox,
+        &host.child_environment(),
+        &[root],
+    )
+    .map_err(|error| usage_error(error.to_string()))?;
+    let patch = remove_copy(program, &project.root, copy)
+        .map_err(|why| usage_error(format!("{path}: {why}")))?;
     output::say(&match patch {
         Some(patch) => text!("worktrees-removed-patch", path, patch = patch.display()),
         None => text!("worktrees-removed", path),

@@ -8,14 +8,16 @@ use anyhow::Context;
 
 use super::BackgroundJob;
 
-/// Gives every event line to `show`: those there are, and with `wait` those to come until the job ends.
+/// Gives every event line to `show`: those there are, and with `wait` those to come until the job
+/// ends.
 pub(crate) fn follow(
     job: &BackgroundJob,
     wait: bool,
     mut show: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let path = job.events();
-    let file = File::open(&path).with_context(|| text!("jobs-unreadable", path = path.display()))?;
+    let file =
+        File::open(&path).with_context(|| text!("jobs-unreadable", path = path.display()))?;
     let mut lines = BufReader::new(file);
     let mut line = String::new();
     loop {

@@ -19,8 +19,13 @@ use crate::wiring;
 /// How long a job has to store its task. After that it may still begin; nobody waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts this very command line as a job. Returns once the task is stored, so that nothing said to it can be lost any more.
-pub(crate) fn start(jobs: &JobFolder, task: Option<&str>, piped: Option<&str>) -> anyhow::Result<BackgroundJob> {
+/// Starts this very command line as a job. Returns once the task is stored, so that nothing said to
+/// it can be lost any more.
+pub(crate) fn start(
+    jobs: &JobFolder,
+    task: Option<&str>,
+    piped: Option<&str>,
+) -> anyhow::Result<BackgroundJob> {
     jobs.sweep(WallClock.now());
     let job = prepare(jobs, task)?;
     let input = match piped {
@@ -66,28 +71,39 @@ fn prepare(jobs: &JobFolder, task: Option<&str>) -> anyhow::Result<BackgroundJob
         id,
         started_at: WallClock.now(),
         cwd: std::env::current_dir()?,
-        task: task.and_then(|task| task.trim().lines().next()).map(str::to_owned),
+        task: task
+            .and_then(|task| task.trim().lines().next())
+            .map(str::to_owned),
     };
-    haft_files::append(&folder.join("job.json")).with_context(within)?.write_all(&serde_json::to_vec(&told)?)?;
+    haft_files::append(&folder.join("job.json"))
+        .with_context(within)?
+        .write_all(&serde_json::to_vec(&told)?)?;
     Ok(BackgroundJob { folder, told })
 }
 
-/// The arguments of this process with `--job=ID` in place of `--bg`. What stands after `--` is the task.
+/// The arguments of this process with `--job=ID` in place of `--bg`. What stands after `--` is the
+/// task.
 fn as_job(arguments: impl Iterator<Item = OsString>, id: &str) -> Vec<OsString> {
     let mut ours = true;
     let replaced = arguments.map(|argument| {
         ours &= argument != OsStr::new("--");
-        if ours && argument == OsStr::new("--bg") { format!("--job={id}").into() } else { argument }
+        if ours && argument == OsStr::new("--bg") {
+            format!("--job={id}").into()
+        } else {
+            argument
+        }
     });
     replaced.collect()
 }
 
-/// Makes this process the job: it leaves the terminal it was started from, and holds the job's lock until it ends.
+/// Makes this process the job: it leaves the terminal it was started from, and holds the job's lock
+/// until it ends.
 pub(crate) fn become_job(jobs: &JobFolder, id: &str) -> anyhow::Result<LockFile> {
     // Fails only where it is the leader of its group, which no child just started is.
     rustix::process::setsid().context(text!("jobs-cannot-leave-terminal"))?;
     let path = jobs.folder.join(id).join("lock");
-    let lock = LockFile::wait(&path).with_context(|| text!("jobs-cannot-open", path = path.display()))?;
+    let lock =
+        LockFile::wait(&path).with_context(|| text!("jobs-cannot-open", path = path.display()))?;
     write!(lock.file(), "{}", std::process::id())?;
     Ok(lock)
 }

@@ -7,22 +7,54 @@ use super::events::{headline, result_lines};
 pub(super) fn tell(event: &Event, verbose: bool) {
     let agent = &event.agent;
     let line = match &event.body {
-        EventBody::Subagent { phase: SubagentPhase::Started, model, .. } => text!("output-subagent-started", model),
-        EventBody::Subagent { phase: SubagentPhase::Finished, result: Some(result), .. } => {
-            text!("output-subagent-ended", message = haft_messages::error_text(&result.message))
+        EventBody::Subagent {
+            phase: SubagentPhase::Started,
+            model,
+            ..
+        } => text!("output-subagent-started", model),
+        EventBody::Subagent {
+            phase: SubagentPhase::Finished,
+            result: Some(result),
+            ..
+        } => {
+            text!(
+                "output-subagent-ended",
+                message = haft_messages::error_text(&result.message)
+            )
         }
-        EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
-            format!("• {name}{}", arguments.as_ref().map_or_else(String::new, headline))
+        EventBody::ToolCall {
+            name,
+            phase: CallPhase::Finished,
+            arguments,
+            ..
+        } => {
+            format!(
+                "• {name}{}",
+                arguments.as_ref().map_or_else(String::new, headline)
+            )
         }
         EventBody::ToolResult { status, text, .. } if verbose || *status == ToolStatus::Error => {
-            format!("\n{}", result_lines(*status, text, if verbose { 40 } else { 6 }))
+            format!(
+                "\n{}",
+                result_lines(*status, text, if verbose { 40 } else { 6 })
+            )
         }
-        EventBody::Error { message, code } | EventBody::Notice { message, code } => haft_tui::worded(code, message),
+        EventBody::Error { message, code } | EventBody::Notice { message, code } => {
+            haft_tui::worded(code, message)
+        }
         EventBody::Compaction { message, .. }
         | EventBody::Pruning { message, .. }
-        | EventBody::BackgroundTask { message, .. } => haft_messages::error_text(message).into_owned(),
-        EventBody::Retry { attempt, reason, .. } => {
-            text!("output-subagent-retry", attempt, reason = haft_messages::error_text(reason))
+        | EventBody::BackgroundTask { message, .. } => {
+            haft_messages::error_text(message).into_owned()
+        }
+        EventBody::Retry {
+            attempt, reason, ..
+        } => {
+            text!(
+                "output-subagent-retry",
+                attempt,
+                reason = haft_messages::error_text(reason)
+            )
         }
         EventBody::Question { question, .. } => format!("? {question}"),
         EventBody::Subagent { .. }

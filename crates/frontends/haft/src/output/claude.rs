@@ -1,7 +1,8 @@
 //! Events as messages of the shape that Claude Code's public SDK reads (`--compat claude`).
 //!
-//! Invariant: every line has one of the types that shape knows (`system`, `assistant`, `user`, `result`, `stream_event`); what it
-//! has no name for is left out. A reply becomes a message only when it is whole: its text while it arrives is `stream_event`s.
+//! Invariant: every line has one of the types that shape knows (`system`, `assistant`, `user`,
+//! `result`, `stream_event`); what it has no name for is left out. A reply becomes a message only
+//! when it is whole: its text while it arrives is `stream_event`s.
 
 mod partial;
 #[cfg(test)]
@@ -12,8 +13,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use haft_types::{
-    CallPhase, CompactionPhase, Event, EventBody, IdSource, Outcome, PermissionMode, ToolError, ToolStatus, TurnResult,
-    Usage,
+    CallPhase, CompactionPhase, Event, EventBody, IdSource, Outcome, PermissionMode, ToolError,
+    ToolStatus, TurnResult, Usage,
 };
 use serde_json::{Value, json};
 
@@ -95,7 +96,11 @@ impl ReplyBlock {
 }
 
 impl ClaudeMessages {
-    pub(crate) fn new(ids: Box<dyn IdSource>, introduction: Introduction, pieces: PartialMessages) -> Self {
+    pub(crate) fn new(
+        ids: Box<dyn IdSource>,
+        introduction: Introduction,
+        pieces: PartialMessages,
+    ) -> Self {
         let partial = match pieces {
             PartialMessages::Tell => Some(PartialReply::default()),
             PartialMessages::Withhold => None,
@@ -123,12 +128,13 @@ impl ClaudeMessages {
             return Vec::new();
         }
         event.conversation_id.as_str().clone_into(&mut self.session);
-        let pieces = self
-            .partial
-            .as_mut()
-            .map_or_else(Vec::new, |partial| partial.take(&event.body, &self.model, self.introduction.naming));
-        let mut lines: Vec<_> =
-            pieces.into_iter().map(|piece| self.line("stream_event", json!({"event": piece}))).collect();
+        let pieces = self.partial.as_mut().map_or_else(Vec::new, |partial| {
+            partial.take(&event.body, &self.model, self.introduction.naming)
+        });
+        let mut lines: Vec<_> = pieces
+            .into_iter()
+            .map(|piece| self.line("stream_event", json!({"event": piece})))
+            .collect();
         lines.extend(self.message(&event.body));
         lines
     }
@@ -154,43 +160,74 @@ impl ClaudeMessages {
                 }
                 None
             }
-            EventBody::ToolCall { id, name, phase: CallPhase::Finished, arguments, raw } => {
+            EventBody::ToolCall {
+                id,
+                name,
+                phase: CallPhase::Finished,
+                arguments,
+                raw,
+            } => {
                 let unreadable = || json!({"raw": raw.clone().unwrap_or_default()});
                 let input = arguments.clone().unwrap_or_else(unreadable);
-                let ClaudeCall { name, input } = self.introduction.naming.call(name, &input, &self.cwd);
-                let call = ToolUse { id: id.clone(), name, input };
+                let ClaudeCall { name, input } =
+                    self.introduction.naming.call(name, &input, &self.cwd);
+                let call = ToolUse {
+                    id: id.clone(),
+                    name,
+                    input,
+                };
                 self.calls.insert(id.clone(), call.clone());
                 self.draft.push(ReplyBlock::Call(call));
                 None
             }
             EventBody::Usage { usage, model, .. } => {
-                self.api_time += self.asked.take().map_or(Duration::ZERO, |asked| asked.elapsed());
+                self.api_time += self
+                    .asked
+                    .take()
+                    .map_or(Duration::ZERO, |asked| asked.elapsed());
                 self.assistant(model, usage)
             }
-            EventBody::ToolResult { id, status, text, error, .. } => {
-                Some(self.tool_result(id, *status, text, error.as_ref()))
-            }
+            EventBody::ToolResult {
+                id,
+                status,
+                text,
+                error,
+                ..
+            } => Some(self.tool_result(id, *status, text, error.as_ref())),
             EventBody::Window { tokens, .. } => {
                 self.window = *tokens;
                 self.asked = Some(Instant::now());
                 None
             }
-            EventBody::Compaction { phase: CompactionPhase::Finished, .. } => {
+            EventBody::Compaction {
+                phase: CompactionPhase::Finished,
+                ..
+            } => {
                 let metadata = json!({"trigger": "auto", "pre_tokens": self.window});
-                Some(self.line("system", json!({"subtype": "compact_boundary", "compact_metadata": metadata})))
+                Some(self.line(
+                    "system",
+                    json!({"subtype": "compact_boundary", "compact_metadata": metadata}),
+                ))
             }
-            EventBody::Retry { attempt, limit, delay_ms, reason } => {
+            EventBody::Retry {
+                attempt,
+                limit,
+                delay_ms,
+                reason,
+            } => {
                 // Text of a reply that failed is void.
                 self.draft.clear();
                 let facts = json!({"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "retry_delay_ms": delay_ms, "error": reason});
                 Some(self.line("system", facts))
             }
-            EventBody::Error { code, message } => {
-                Some(self.line("system", json!({"subtype": "error", "code": code, "message": message})))
-            }
-            EventBody::Notice { code, message } => {
-                Some(self.line("system", json!({"subtype": "notice", "code": code, "message": message})))
-            }
+            EventBody::Error { code, message } => Some(self.line(
+                "system",
+                json!({"subtype": "error", "code": code, "message": message}),
+            )),
+            EventBody::Notice { code, message } => Some(self.line(
+                "system",
+                json!({"subtype": "notice", "code": code, "message": message}),
+            )),
             EventBody::Result(result) => Some(self.result(result)),
             // These have no counterpart.
             EventBody::ToolCall { .. }
@@ -211,7 +248,12 @@ impl ClaudeMessages {
 
     fn introduce(&self, cwd: &str) -> Value {
         let naming = self.introduction.naming;
-        let mut tools: Vec<_> = self.introduction.tools.iter().map(|name| naming.tool(name)).collect();
+        let mut tools: Vec<_> = self
+            .introduction
+            .tools
+            .iter()
+            .map(|name| naming.tool(name))
+            .collect();
         tools.dedup();
         let status = |connected: bool| if connected { "connected" } else { "pending" };
         let server = |(name, connected): &(String, bool)| json!({"name": name, "status": status(*connected)});
@@ -250,26 +292,45 @@ impl ClaudeMessages {
             "stop_sequence": null,
             "usage": tokens(usage),
         });
-        Some(self.line("assistant", json!({"message": message, "parent_tool_use_id": null})))
+        Some(self.line(
+            "assistant",
+            json!({"message": message, "parent_tool_use_id": null}),
+        ))
     }
 
-    fn tool_result(&mut self, id: &str, status: ToolStatus, text: &str, error: Option<&ToolError>) -> Value {
-        let denied =
-            error.is_some_and(|error| ["permission_denied", "outside_workspace"].contains(&error.code.as_str()));
+    fn tool_result(
+        &mut self,
+        id: &str,
+        status: ToolStatus,
+        text: &str,
+        error: Option<&ToolError>,
+    ) -> Value {
+        let denied = error.is_some_and(|error| {
+            ["permission_denied", "outside_workspace"].contains(&error.code.as_str())
+        });
         if denied && let Some(call) = self.calls.get(id) {
-            let denial = json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input});
+            let denial =
+                json!({"tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input});
             self.denials.push(denial);
         }
         let failed = status == ToolStatus::Error;
-        let block = json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed});
-        self.line("user", json!({"message": {"role": "user", "content": [block]}, "parent_tool_use_id": null}))
+        let block =
+            json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed});
+        self.line(
+            "user",
+            json!({"message": {"role": "user", "content": [block]}, "parent_tool_use_id": null}),
+        )
     }
 
     fn result(&mut self, result: &TurnResult) -> Value {
         self.draft.clear();
         let subtype = subtype(result.outcome, &result.code);
         let failed = subtype != "success";
-        let text = if failed && result.text.is_empty() { &result.message } else { &result.text };
+        let text = if failed && result.text.is_empty() {
+            &result.message
+        } else {
+            &result.text
+        };
         let mut facts = json!({
             "subtype": subtype,
             "is_error": failed,
@@ -308,7 +369,8 @@ impl ClaudeMessages {
     }
 }
 
-/// The subtype for how a turn ended. One that waits for a person has done what it could: its text is the question.
+/// The subtype for how a turn ended. One that waits for a person has done what it could: its text
+/// is the question.
 fn subtype(outcome: Outcome, code: &str) -> &'static str {
     match (outcome, code) {
         (Outcome::Completed | Outcome::Waiting, _) => "success",

@@ -1,4 +1,5 @@
-//! Hints that name a command of haft, added to results, notices and errors where this front end prints them.
+//! Hints that name a command of haft, added to results, notices and errors where this front end
+//! prints them.
 //!
 //! The libraries know no commands: another front end has other ways to do the same.
 
@@ -29,7 +30,11 @@ pub(crate) fn after(code: &str) -> Option<&'static str> {
 pub(crate) fn hinted(message: &str, code: &str) -> String {
     let message = haft_tui::worded(code, message);
     match after(code) {
-        Some(hint) => text!("hints-after", message = message.trim_end_matches(['.', '。']), hint),
+        Some(hint) => text!(
+            "hints-after",
+            message = message.trim_end_matches(['.', '。']),
+            hint
+        ),
         None => message,
     }
 }
@@ -52,7 +57,10 @@ pub(crate) fn for_error(error: &(dyn Error + 'static)) -> Option<&'static str> {
     };
     match inner {
         Some(OpenError::NothingToContinue) => return Some(text!("hints-start")),
-        Some(OpenError::Store(StoreError::LockTimeout { what: Locked::Conversation(_), .. })) => {
+        Some(OpenError::Store(StoreError::LockTimeout {
+            what: Locked::Conversation(_),
+            ..
+        })) => {
             return Some(text!("hints-fork"));
         }
         Some(OpenError::Unknown(_)) => return Some(text!("hints-conversations")),
@@ -79,14 +87,23 @@ mod tests {
 
     #[test]
     fn a_hint_follows_its_sentence() {
-        assert_eq!(hinted("Cancelled.", "cancelled"), "Cancelled. `haft run --continue` resumes it.");
-        assert_eq!(hinted("/a is not trusted", "untrusted"), "/a is not trusted. `haft trust` trusts it.");
+        assert_eq!(
+            hinted("Cancelled.", "cancelled"),
+            "Cancelled. `haft run --continue` resumes it."
+        );
+        assert_eq!(
+            hinted("/a is not trusted", "untrusted"),
+            "/a is not trusted. `haft trust` trusts it."
+        );
         assert_eq!(hinted("Done.", "answered"), "Done.");
     }
 
     #[test]
     fn an_error_inside_another_has_its_hint() {
         let error = SetupError::Open(OpenError::Unknown("x".into()));
-        assert_eq!(explained(&error), "there is no conversation `x`; `haft conversations list --all` shows them");
+        assert_eq!(
+            explained(&error),
+            "there is no conversation `x`; `haft conversations list --all` shows them"
+        );
     }
 }

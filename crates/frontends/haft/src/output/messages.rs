@@ -1,4 +1,5 @@
-//! The messages of this front end: `messages/LANGUAGE/NAME.ftl`, every key of which begins with `NAME-`.
+//! The messages of this front end: `messages/LANGUAGE/NAME.ftl`, every key of which begins with
+//! `NAME-`.
 
 use haft_messages::MessageFile;
 

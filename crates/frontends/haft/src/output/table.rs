@@ -14,14 +14,21 @@ pub(crate) struct TextTable {
 impl TextTable {
     /// An empty table.
     pub(crate) fn new(headings: &[&str]) -> Self {
-        Self { rows: vec![headings.iter().map(|heading| (*heading).to_owned()).collect()] }
+        Self {
+            rows: vec![
+                headings
+                    .iter()
+                    .map(|heading| (*heading).to_owned())
+                    .collect(),
+            ],
+        }
     }
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        let cells = cells
-            .into_iter()
-            .map(|cell| haft_text::truncate_to_width(&haft_text::sanitise(&cell), WIDEST).into_owned());
+        let cells = cells.into_iter().map(|cell| {
+            haft_text::truncate_to_width(&haft_text::sanitise(&cell), WIDEST).into_owned()
+        });
         self.rows.push(cells.collect());
     }
 }
@@ -33,12 +40,17 @@ impl fmt::Display for TextTable {
 }
 
 impl TextTable {
-    /// The table in rows of at most these columns: long names are cut shorter, and where that does not help, each row is a
-    /// paragraph with the headings in front.
+    /// The table in rows of at most these columns: long names are cut shorter, and where that does
+    /// not help, each row is a paragraph with the headings in front.
     fn within(&self, columns: Option<usize>) -> String {
         let count = self.rows.first().map_or(0, Vec::len);
         let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
-        let widest = |column: usize| cells(column).map(|cell| haft_text::width(cell)).max().unwrap_or(0);
+        let widest = |column: usize| {
+            cells(column)
+                .map(|cell| haft_text::width(cell))
+                .max()
+                .unwrap_or(0)
+        };
         let mut widths: Vec<_> = (0..count).map(widest).collect();
         let whole = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * count.saturating_sub(1);
         if let Some(columns) = columns.filter(|columns| whole(&widths) > *columns) {
@@ -48,12 +60,18 @@ impl TextTable {
                 _ => return self.paragraphs(),
             }
         }
-        let numbers: Vec<_> = (0..count).map(|column| is_numeric(cells(column).skip(1))).collect();
+        let numbers: Vec<_> = (0..count)
+            .map(|column| is_numeric(cells(column).skip(1)))
+            .collect();
         let line = |row: &Vec<String>| {
             let cell = |((cell, width), right): ((&String, &usize), &bool)| {
                 let cell = haft_text::truncate_to_width(cell, *width);
                 let blanks = " ".repeat(width.saturating_sub(haft_text::width(&cell)));
-                if *right { format!("{blanks}{cell}") } else { format!("{cell}{blanks}") }
+                if *right {
+                    format!("{blanks}{cell}")
+                } else {
+                    format!("{cell}{blanks}")
+                }
             };
             let cells: Vec<_> = row.iter().zip(&widths).zip(&numbers).map(cell).collect();
             cells.join("  ").trim_end().to_owned() + "\n"
@@ -62,10 +80,17 @@ impl TextTable {
     }
 
     fn paragraphs(&self) -> String {
-        let Some((headings, rows)) = self.rows.split_first() else { return String::new() };
+        let Some((headings, rows)) = self.rows.split_first() else {
+            return String::new();
+        };
         let said = |row: &Vec<String>| {
-            let cells = headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty() && *cell != "-");
-            cells.flat_map(|(heading, cell)| [heading, ": ", cell, "\n"]).collect::<String>()
+            let cells = headings
+                .iter()
+                .zip(row)
+                .filter(|(_, cell)| !cell.is_empty() && *cell != "-");
+            cells
+                .flat_map(|(heading, cell)| [heading, ": ", cell, "\n"])
+                .collect::<String>()
         };
         rows.iter().map(said).collect::<Vec<_>>().join("\n")
     }
@@ -78,7 +103,11 @@ fn is_numeric<'a>(cells: impl Iterator<Item = &'a String>) -> bool {
         digits |= cell.contains(|c: char| c.is_ascii_digit());
         // Numbers that long are grouped: this is an id without a letter.
         let is_id = cell.len() >= 8 && cell.chars().all(|c| c.is_ascii_digit());
-        if is_id || !cell.chars().all(|c| c.is_ascii_digit() || ",.$%+-≈".contains(c)) {
+        if is_id
+            || !cell
+                .chars()
+                .all(|c| c.is_ascii_digit() || ",.$%+-≈".contains(c))
+        {
             return false;
         }
     }
@@ -107,7 +136,11 @@ mod tests {
     #[test]
     fn a_table_fits_its_terminal() {
         let mut table = TextTable::new(&["ID", "NAME", "MESSAGES"]);
-        table.row(vec!["3589b043".into(), "a conversation with a long name".into(), "1,200".into()]);
+        table.row(vec![
+            "3589b043".into(),
+            "a conversation with a long name".into(),
+            "1,200".into(),
+        ]);
         table.row(vec!["aa".into(), "b".into(), "-".into()]);
         assert_eq!(
             table.within(Some(40)),
@@ -117,6 +150,10 @@ mod tests {
             table.within(Some(20)),
             "ID: 3589b043\nNAME: a conversation with a long name\nMESSAGES: 1,200\n\nID: aa\nNAME: b\n"
         );
-        assert!(table.within(Some(80)).starts_with("ID        NAME                             MESSAGES\n"));
+        assert!(
+            table
+                .within(Some(80))
+                .starts_with("ID        NAME                             MESSAGES\n")
+        );
     }
 }

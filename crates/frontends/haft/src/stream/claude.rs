@@ -1,6 +1,8 @@
-//! Lines in the shape Claude Code's SDK writes and reads in addition to messages: `control_request` and `control_response`.
+//! Lines in the shape Claude Code's SDK writes and reads in addition to messages: `control_request`
+//! and `control_response`.
 //!
-//! Two generations of that SDK answer a permission request differently (`allow`, `behavior`); both are understood.
+//! Two generations of that SDK answer a permission request differently (`allow`, `behavior`); both
+//! are understood.
 
 use haft_engine::{Approval, ApprovalReply};
 use haft_types::Image;
@@ -44,19 +46,31 @@ struct ClaudeResponse {
 }
 
 pub(super) fn read(line: &str) -> Result<StreamInput, String> {
-    Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Text(text) } } => {
-            StreamInput::Prompt(text.into())
-        }
-        ClaudeLine::User { message: ClaudeMessage { content: ClaudeContent::Blocks(blocks) } } => {
-            StreamInput::Prompt(prompt_of(&blocks)?)
-        }
-        ClaudeLine::ControlRequest { request_id, request } => requested(&request_id, &request),
-        ClaudeLine::ControlResponse { response } => {
-            StreamInput::Answer { answer: answer(&response), id: response.request_id }
-        }
-        ClaudeLine::ControlCancelRequest {} | ClaudeLine::KeepAlive {} => StreamInput::Nothing,
-    })
+    Ok(
+        match serde_json::from_str(line).map_err(|error| error.to_string())? {
+            ClaudeLine::User {
+                message:
+                    ClaudeMessage {
+                        content: ClaudeContent::Text(text),
+                    },
+            } => StreamInput::Prompt(text.into()),
+            ClaudeLine::User {
+                message:
+                    ClaudeMessage {
+                        content: ClaudeContent::Blocks(blocks),
+                    },
+            } => StreamInput::Prompt(prompt_of(&blocks)?),
+            ClaudeLine::ControlRequest {
+                request_id,
+                request,
+            } => requested(&request_id, &request),
+            ClaudeLine::ControlResponse { response } => StreamInput::Answer {
+                answer: answer(&response),
+                id: response.request_id,
+            },
+            ClaudeLine::ControlCancelRequest {} | ClaudeLine::KeepAlive {} => StreamInput::Nothing,
+        },
+    )
 }
 
 /// The kinds of images that models read.
@@ -71,47 +85,93 @@ fn prompt_of(blocks: &[Value]) -> Result<UserPrompt, String> {
             Some("image") => images.push(image_of(&block["source"])?),
             kind => {
                 let kind = kind.unwrap_or("?");
-                return Err(format!("a user message holds a `{kind}` block; only `text` and `image` are taken"));
+                return Err(format!(
+                    "a user message holds a `{kind}` block; only `text` and `image` are taken"
+                ));
             }
         }
     }
-    Ok(UserPrompt { text: texts.join("\n\n"), images })
+    Ok(UserPrompt {
+        text: texts.join("\n\n"),
+        images,
+    })
 }
 
 /// An image that is in the message itself: nothing is fetched.
 fn image_of(source: &Value) -> Result<Image, String> {
-    let is_base64 = |data: &str| data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
-    match (source["type"].as_str(), source["media_type"].as_str(), source["data"].as_str()) {
-        (Some("base64"), Some(media_type), Some(data)) if IMAGES.contains(&media_type) && is_base64(data) => {
-            Ok(Image { media_type: media_type.to_owned(), data: data.to_owned() })
+    let is_base64 = |data: &str| {
+        data.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
+    };
+    match (
+        source["type"].as_str(),
+        source["media_type"].as_str(),
+        source["data"].as_str(),
+    ) {
+        (Some("base64"), Some(media_type), Some(data))
+            if IMAGES.contains(&media_type) && is_base64(data) =>
+        {
+            Ok(Image {
+                media_type: media_type.to_owned(),
+                data: data.to_owned(),
+            })
         }
-        _ => Err("a user message holds an `image` block that is not base64 of a PNG, JPEG, GIF or WebP".to_owned()),
+        _ => Err(
+            "a user message holds an `image` block that is not base64 of a PNG, JPEG, GIF or WebP"
+                .to_owned(),
+        ),
     }
 }
 
 fn requested(id: &str, request: &Value) -> StreamInput {
     let id = id.to_owned();
     match request["subtype"].as_str().unwrap_or_default() {
-        "interrupt" => StreamInput::Interrupt { heard: Some(success(&id, &json!({}))) },
-        "initialize" => StreamInput::Initialize { id, request: request.clone() },
+        "interrupt" => StreamInput::Interrupt {
+            heard: Some(success(&id, &json!({}))),
+        },
+        "initialize" => StreamInput::Initialize {
+            id,
+            request: request.clone(),
+        },
         // No model named is the one the run began with.
         "set_model" => StreamInput::UseModel {
             id,
-            model: request["model"].as_str().filter(|name| *name != "default").map(str::to_owned),
+            model: request["model"]
+                .as_str()
+                .filter(|name| *name != "default")
+                .map(str::to_owned),
         },
-        "set_permission_mode" => {
-            StreamInput::UseMode { id, mode: request["mode"].as_str().unwrap_or_default().to_owned() }
-        }
+        "set_permission_mode" => StreamInput::UseMode {
+            id,
+            mode: request["mode"].as_str().unwrap_or_default().to_owned(),
+        },
         other => StreamInput::Reply(failure(&id, &format!("`{other}` is not supported"))),
     }
 }
 
 /// The id and the content of a line that answers a request of ours, if it is one.
 pub(super) fn response(line: &str) -> Option<(String, Result<Value, String>)> {
-    let Ok(ClaudeLine::ControlResponse { response }) = serde_json::from_str(line) else { return None };
-    let ClaudeResponse { subtype, request_id, said, error } = response;
-    let succeeded = error.is_none() && subtype.as_deref().is_none_or(|subtype| subtype == "success");
-    Some((request_id, if succeeded { Ok(said) } else { Err(error.unwrap_or_default()) }))
+    let Ok(ClaudeLine::ControlResponse { response }) = serde_json::from_str(line) else {
+        return None;
+    };
+    let ClaudeResponse {
+        subtype,
+        request_id,
+        said,
+        error,
+    } = response;
+    let succeeded = error.is_none()
+        && subtype
+            .as_deref()
+            .is_none_or(|subtype| subtype == "success");
+    Some((
+        request_id,
+        if succeeded {
+            Ok(said)
+        } else {
+            Err(error.unwrap_or_default())
+        },
+    ))
 }
 
 /// The line that asks the client for something.
@@ -119,22 +179,42 @@ pub(super) fn request(id: &str, request: &Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
 }
 
-fn answer(ClaudeResponse { subtype, said: response, error, .. }: &ClaudeResponse) -> ApprovalReply {
-    let no = |words: &str| ApprovalReply::No { reason: words.to_owned() };
+fn answer(
+    ClaudeResponse {
+        subtype,
+        said: response,
+        error,
+        ..
+    }: &ClaudeResponse,
+) -> ApprovalReply {
+    let no = |words: &str| ApprovalReply::No {
+        reason: words.to_owned(),
+    };
     if let Some(error) = error {
         return no(error);
     }
-    let succeeded = subtype.as_deref().is_none_or(|subtype| subtype == "success");
+    let succeeded = subtype
+        .as_deref()
+        .is_none_or(|subtype| subtype == "success");
     // Where the two generations say different things, it is no yes.
-    let said =
-        [response.get("allow").map(|allow| *allow == true), response.get("behavior").map(|said| *said == "allow")];
+    let said = [
+        response.get("allow").map(|allow| *allow == true),
+        response.get("behavior").map(|said| *said == "allow"),
+    ];
     let allowed = succeeded && said.contains(&Some(true)) && !said.contains(&Some(false));
     if !allowed {
-        let reason = response["message"].as_str().or_else(|| response["reason"].as_str());
+        let reason = response["message"]
+            .as_str()
+            .or_else(|| response["reason"].as_str());
         return no(reason.unwrap_or_default());
     }
-    match response.get("updatedInput").or_else(|| response.get("input")) {
-        Some(input @ Value::Object(_)) => ApprovalReply::Changed { arguments: input.clone() },
+    match response
+        .get("updatedInput")
+        .or_else(|| response.get("input"))
+    {
+        Some(input @ Value::Object(_)) => ApprovalReply::Changed {
+            arguments: input.clone(),
+        },
         _ => ApprovalReply::Once,
     }
 }
@@ -173,24 +253,45 @@ mod tests {
 
     #[test]
     fn prompts_are_text_and_images() {
-        let one =
-            r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
+        let one = r#"{"type":"user","message":{"role":"user","content":"hi"},"parent_tool_use_id":null,"session_id":"x"}"#;
         assert_eq!(read(one), Ok(StreamInput::Prompt("hi".into())));
         let two = r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#;
         assert_eq!(read(two), Ok(StreamInput::Prompt("a\n\nb".into())));
         let picture = r#"{"type":"user","message":{"content":[{"type":"image","source":{}}]}}"#;
         assert!(read(picture).unwrap_err().contains("`image`"));
         for (source, taken) in [
-            (json!({"type": "base64", "media_type": "image/png", "data": "aGFmdA=="}), true),
-            (json!({"type": "base64", "media_type": "image/svg+xml", "data": "aGFmdA=="}), false),
-            (json!({"type": "base64", "media_type": "image/png", "data": "../../etc/passwd\u{0}"}), false),
-            (json!({"type": "url", "url": "https://a.example/x.png"}), false),
+            (
+                json!({"type": "base64", "media_type": "image/png", "data": "aGFmdA=="}),
+                true,
+            ),
+            (
+                json!({"type": "base64", "media_type": "image/svg+xml", "data": "aGFmdA=="}),
+                false,
+            ),
+            (
+                json!({"type": "base64", "media_type": "image/png", "data": "../../etc/passwd\u{0}"}),
+                false,
+            ),
+            (
+                json!({"type": "url", "url": "https://a.example/x.png"}),
+                false,
+            ),
             (json!({"type": "file", "file_id": "f"}), false),
         ] {
             let line = json!({"type": "user", "message": {"content": [{"type": "text", "text": "a"}, {"type": "image", "source": source}]}});
-            let image = Image { media_type: "image/png".into(), data: "aGFmdA==".into() };
-            let expected = UserPrompt { text: "a".into(), images: vec![image] };
-            assert_eq!(read(&line.to_string()).ok(), taken.then_some(StreamInput::Prompt(expected)), "{source}");
+            let image = Image {
+                media_type: "image/png".into(),
+                data: "aGFmdA==".into(),
+            };
+            let expected = UserPrompt {
+                text: "a".into(),
+                images: vec![image],
+            };
+            assert_eq!(
+                read(&line.to_string()).ok(),
+                taken.then_some(StreamInput::Prompt(expected)),
+                "{source}"
+            );
         }
     }
 
@@ -203,14 +304,30 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let no = |words: &str| ApprovalReply::No { reason: words.into() };
+        let no = |words: &str| ApprovalReply::No {
+            reason: words.into(),
+        };
         assert_eq!(answered(json!({"allow": true})), ApprovalReply::Once);
         assert_eq!(answered(json!({"behavior": "allow"})), ApprovalReply::Once);
-        let changed = ApprovalReply::Changed { arguments: json!({"path": "b"}) };
-        assert_eq!(answered(json!({"allow": true, "input": {"path": "b"}})), changed);
-        assert_eq!(answered(json!({"behavior": "allow", "updatedInput": {"path": "b"}})), changed);
-        assert_eq!(answered(json!({"allow": false, "reason": "no tabs"})), no("no tabs"));
-        assert_eq!(answered(json!({"behavior": "deny", "message": "no tabs"})), no("no tabs"));
+        let changed = ApprovalReply::Changed {
+            arguments: json!({"path": "b"}),
+        };
+        assert_eq!(
+            answered(json!({"allow": true, "input": {"path": "b"}})),
+            changed
+        );
+        assert_eq!(
+            answered(json!({"behavior": "allow", "updatedInput": {"path": "b"}})),
+            changed
+        );
+        assert_eq!(
+            answered(json!({"allow": false, "reason": "no tabs"})),
+            no("no tabs")
+        );
+        assert_eq!(
+            answered(json!({"behavior": "deny", "message": "no tabs"})),
+            no("no tabs")
+        );
         assert_eq!(answered(json!({})), no(""), "what is not a yes is a no");
         for doubtful in [
             json!({"allow": "true"}),
@@ -227,14 +344,24 @@ mod tests {
             assert_eq!(answered(doubtful.clone()), no(""), "{doubtful}");
         }
         let failed = json!({"type": "control_response", "response": {"subtype": "error", "request_id": "7", "response": {"behavior": "allow"}}});
-        let Ok(StreamInput::Answer { answer, .. }) = read(&failed.to_string()) else { panic!("no answer") };
+        let Ok(StreamInput::Answer { answer, .. }) = read(&failed.to_string()) else {
+            panic!("no answer")
+        };
         assert_eq!(answer, no(""), "an error is no yes");
     }
 
     #[test]
     fn a_request_that_is_not_supported_is_answered() {
         let line = json!({"type": "control_request", "request_id": "9", "request": {"subtype": "rewind_files"}});
-        let Ok(StreamInput::Reply(reply)) = read(&line.to_string()) else { panic!("no reply") };
-        assert_eq!((&reply["response"]["subtype"], &reply["response"]["request_id"]), (&json!("error"), &json!("9")));
+        let Ok(StreamInput::Reply(reply)) = read(&line.to_string()) else {
+            panic!("no reply")
+        };
+        assert_eq!(
+            (
+                &reply["response"]["subtype"],
+                &reply["response"]["request_id"]
+            ),
+            (&json!("error"), &json!("9"))
+        );
     }
 }

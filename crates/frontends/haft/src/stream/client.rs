@@ -1,7 +1,8 @@
-//! What the program that drives a run does for it: its hooks are called, and its MCP servers are spoken with, by requests over
-//! standard output.
+//! What the program that drives a run does for it: its hooks are called, and its MCP servers are
+//! spoken with, by requests over standard output.
 //!
-//! Invariant: a hook before a call that fails or does not answer keeps the call from running, unless its owner said otherwise.
+//! Invariant: a hook before a call that fails or does not answer keeps the call from running,
+//! unless its owner said otherwise.
 
 #[cfg(feature = "mcp")]
 mod servers;
@@ -40,7 +41,8 @@ struct HookDeclaration {
     on_failure: Option<String>,
 }
 
-/// The hooks that `initialize` declares. Points haft does not have are never reached; a matcher that cannot be read is the error.
+/// The hooks that `initialize` declares. Points haft does not have are never reached; a matcher
+/// that cannot be read is the error.
 pub(crate) fn hooks_of(
     declared: &Value,
     naming: ToolNaming,
@@ -48,12 +50,23 @@ pub(crate) fn hooks_of(
 ) -> Result<Vec<Arc<dyn Callback>>, String> {
     let mut hooks: Vec<Arc<dyn Callback>> = Vec::new();
     for (name, groups) in declared.as_object().into_iter().flatten() {
-        let Some(point) = HookPoint::by_name(name) else { continue };
-        let groups: Vec<HookDeclaration> =
-            Deserialize::deserialize(groups).map_err(|error| format!("the hooks of {name} cannot be read: {error}"))?;
-        for HookDeclaration { matcher, hook_callback_ids, timeout, on_failure } in groups {
+        let Some(point) = HookPoint::by_name(name) else {
+            continue;
+        };
+        let groups: Vec<HookDeclaration> = Deserialize::deserialize(groups)
+            .map_err(|error| format!("the hooks of {name} cannot be read: {error}"))?;
+        for HookDeclaration {
+            matcher,
+            hook_callback_ids,
+            timeout,
+            on_failure,
+        } in groups
+        {
             let matcher = Matcher::new(matcher.as_deref().unwrap_or_default())?;
-            let seconds = timeout.filter(|seconds| *seconds > 0.0).unwrap_or(PATIENCE).min(LONGEST);
+            let seconds = timeout
+                .filter(|seconds| *seconds > 0.0)
+                .unwrap_or(PATIENCE)
+                .min(LONGEST);
             hooks.extend(hook_callback_ids.into_iter().map(|id| {
                 Arc::new(ClientHook {
                     id,
@@ -70,8 +83,8 @@ pub(crate) fn hooks_of(
     Ok(hooks)
 }
 
-/// Whether a hook that fails at this point keeps what is about to happen from happening: a call unless its owner said otherwise, a
-/// prompt if they said so.
+/// Whether a hook that fails at this point keeps what is about to happen from happening: a call
+/// unless its owner said otherwise, a prompt if they said so.
 fn blocks(point: HookPoint, on_failure: Option<&str>) -> bool {
     match on_failure {
         Some("continue") => false,
@@ -118,7 +131,10 @@ impl Callback for ClientHook {
         let reaction = answer.and_then(|answer| hook_reaction(self.point, &answer.to_string()));
         match reaction {
             Ok(reaction) => Ok(self.meant(reaction, occasion.moment, shown.as_ref())),
-            Err(why) if self.blocks => Ok(Reaction { block: Some(format!("it failed: {why}")), ..Reaction::default() }),
+            Err(why) if self.blocks => Ok(Reaction {
+                block: Some(format!("it failed: {why}")),
+                ..Reaction::default()
+            }),
             Err(why) => Err(why),
         }
     }
@@ -134,10 +150,13 @@ impl ClientHook {
             "permission_mode": mode_name(occasion.mode),
             "hook_event_name": self.point.claude_name(),
         });
-        if let (Value::Object(input), Ok(Value::Object(moment))) = (&mut input, serde_json::to_value(occasion.moment)) {
+        if let (Value::Object(input), Ok(Value::Object(moment))) =
+            (&mut input, serde_json::to_value(occasion.moment))
+        {
             input.extend(moment);
         }
-        let call = called(occasion.moment).map(|(tool, arguments)| self.naming.call(tool, arguments, occasion.cwd));
+        let call = called(occasion.moment)
+            .map(|(tool, arguments)| self.naming.call(tool, arguments, occasion.cwd));
         if let Some(call) = &call {
             input["tool_name"] = call.name.as_str().into();
             input["tool_input"] = call.input.clone();
@@ -146,8 +165,15 @@ impl ClientHook {
     }
 
     /// The reaction with the arguments of haft's tool.
-    fn meant(&self, mut reaction: Reaction, moment: &Moment, shown: Option<&ClaudeCall>) -> Reaction {
-        if let (Some(input), Some(shown), Some((tool, arguments))) = (&reaction.input, shown, called(moment)) {
+    fn meant(
+        &self,
+        mut reaction: Reaction,
+        moment: &Moment,
+        shown: Option<&ClaudeCall>,
+    ) -> Reaction {
+        if let (Some(input), Some(shown), Some((tool, arguments))) =
+            (&reaction.input, shown, called(moment))
+        {
             let meant = self.naming.arguments(tool, arguments, &shown.input, input);
             reaction.input = Some(meant);
         }
@@ -157,9 +183,12 @@ impl ClientHook {
 
 fn called(moment: &Moment) -> Option<(&str, &Value)> {
     match moment {
-        Moment::PreToolCall { tool, tool_input, .. } | Moment::PostToolCall { tool, tool_input, .. } => {
-            Some((&tool.name, tool_input))
+        Moment::PreToolCall {
+            tool, tool_input, ..
         }
+        | Moment::PostToolCall {
+            tool, tool_input, ..
+        } => Some((&tool.name, tool_input)),
         _ => None,
     }
 }

@@ -91,14 +91,20 @@ struct ControlState {
 }
 
 impl StreamControl {
-    /// Reads lines in a thread of their own. The user's prompts come out of the receiver, which ends with the input.
+    /// Reads lines in a thread of their own. The user's prompts come out of the receiver, which
+    /// ends with the input.
     pub(crate) fn open(
         dialect: Dialect,
         terms: ClientTerms,
         input: impl BufRead + Send + 'static,
     ) -> (Arc<Self>, UnboundedReceiver<UserPrompt>) {
-        let control =
-            Self { dialect, terms, state: Mutex::default(), hub: OnceLock::new(), carrier: Handle::current() };
+        let control = Self {
+            dialect,
+            terms,
+            state: Mutex::default(),
+            hub: OnceLock::new(),
+            carrier: Handle::current(),
+        };
         let control = Arc::new(control);
         let (prompts, heard) = unbounded_channel();
         let reader = Arc::clone(&control);
@@ -145,7 +151,11 @@ impl StreamControl {
     }
 
     /// Has the client do something, and waits for what comes of it.
-    pub(crate) async fn call(&self, request: &Value, limit: Option<Duration>) -> Result<Value, String> {
+    pub(crate) async fn call(
+        &self,
+        request: &Value,
+        limit: Option<Duration>,
+    ) -> Result<Value, String> {
         let ended = || "standard input has ended".to_owned();
         let id = uuid::Uuid::new_v4().to_string();
         let (sender, answered) = oneshot::channel();
@@ -156,13 +166,19 @@ impl StreamControl {
             }
             state.calls.insert(id.clone(), sender);
         }
-        let mut asked = OpenQuestion { control: self, id, open: true };
+        let mut asked = OpenQuestion {
+            control: self,
+            id,
+            open: true,
+        };
         output::print_line(&claude::request(&asked.id, request));
         let answer = match limit {
             None => answered.await,
             Some(limit) => tokio::time::timeout(limit, answered)
                 .await
-                .map_err(|_elapsed| format!("it did not answer within {} s", limit.as_secs_f64()))?,
+                .map_err(|_elapsed| {
+                    format!("it did not answer within {} s", limit.as_secs_f64())
+                })?,
         };
         asked.open = false;
         answer.unwrap_or_else(|_| Err(ended()))
@@ -170,10 +186,15 @@ impl StreamControl {
 
     /// The client says what it brings.
     fn initialize(&self, id: &str, request: Value) -> Value {
-        let brings_hooks = request["hooks"].as_object().is_some_and(|hooks| !hooks.is_empty());
+        let brings_hooks = request["hooks"]
+            .as_object()
+            .is_some_and(|hooks| !hooks.is_empty());
         let mut state = self.state();
         if state.begun && brings_hooks {
-            return claude::failure(id, "the session has begun: hooks are taken from the first `initialize` only");
+            return claude::failure(
+                id,
+                "the session has begun: hooks are taken from the first `initialize` only",
+            );
         }
         if !state.begun {
             state.setup.request = request;
@@ -199,7 +220,10 @@ impl StreamControl {
     fn use_mode(&self, id: &str, name: &str) -> Value {
         let mode: PermissionMode = match name.parse() {
             Ok(PermissionMode::Yolo) if !self.terms.bypass_allowed => {
-                return claude::failure(id, "this run was not started with `--dangerously-skip-permissions`");
+                return claude::failure(
+                    id,
+                    "this run was not started with `--dangerously-skip-permissions`",
+                );
             }
             Ok(mode) => mode,
             Err(error) => return claude::failure(id, &format!("{error}")),
@@ -235,7 +259,12 @@ impl StreamControl {
         };
         let control = Arc::clone(self);
         self.carrier.spawn(async move {
-            let message = AgentMessage { from: USER.to_owned(), to, group: None, text };
+            let message = AgentMessage {
+                from: USER.to_owned(),
+                to,
+                group: None,
+                text,
+            };
             if let Err(why) = hub.send(message).await {
                 control.complain(&why.to_string());
             }
@@ -248,7 +277,9 @@ impl StreamControl {
         }
         match self.dialect.read(line) {
             // An empty prompt starts no turn.
-            Ok(StreamInput::Prompt(UserPrompt { text, images })) if text.trim().is_empty() && images.is_empty() => {
+            Ok(StreamInput::Prompt(UserPrompt { text, images }))
+                if text.trim().is_empty() && images.is_empty() =>
+            {
                 self.complain("the message is empty");
             }
             Ok(StreamInput::Prompt(prompt)) => drop(prompts.send(prompt)),
@@ -267,8 +298,12 @@ impl StreamControl {
                 Some(waiting) => drop(waiting.send(filled)),
                 None => self.complain(&format!("no form was sent with the id `{id}`")),
             },
-            Ok(StreamInput::Initialize { id, request }) => output::print_line(&self.initialize(&id, request)),
-            Ok(StreamInput::UseModel { id, model }) => output::print_line(&self.use_model(&id, model.as_deref())),
+            Ok(StreamInput::Initialize { id, request }) => {
+                output::print_line(&self.initialize(&id, request))
+            }
+            Ok(StreamInput::UseModel { id, model }) => {
+                output::print_line(&self.use_model(&id, model.as_deref()))
+            }
             Ok(StreamInput::UseMode { id, mode }) => output::print_line(&self.use_mode(&id, &mode)),
             Ok(StreamInput::Reply(reply)) => output::print_line(&reply),
             Ok(StreamInput::Nothing) => {}
@@ -281,13 +316,21 @@ impl StreamControl {
         if self.state().calls.is_empty() {
             return false;
         }
-        let Some((id, response)) = self.dialect.response(line) else { return false };
+        let Some((id, response)) = self.dialect.response(line) else {
+            return false;
+        };
         let waiting = self.state().calls.remove(&id);
-        waiting.map(|waiting| drop(waiting.send(response))).is_some()
+        waiting
+            .map(|waiting| drop(waiting.send(response)))
+            .is_some()
     }
 
     fn complain(&self, why: &str) {
-        output::print_line(&self.dialect.unreadable(format!("a line of the input was left out: {why}")));
+        output::print_line(
+            &self
+                .dialect
+                .unreadable(format!("a line of the input was left out: {why}")),
+        );
     }
 
     fn state(&self) -> MutexGuard<'_, ControlState> {
@@ -296,7 +339,9 @@ impl StreamControl {
 
     /// Asks, and waits for the answer.
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
-        let no = ApprovalReply::No { reason: String::new() };
+        let no = ApprovalReply::No {
+            reason: String::new(),
+        };
         let id = uuid::Uuid::new_v4().to_string();
         let (sender, answered) = oneshot::channel();
         {
@@ -306,7 +351,11 @@ impl StreamControl {
             }
             state.waiting.insert(id.clone(), sender);
         }
-        let mut asked = OpenQuestion { control: self, id, open: true };
+        let mut asked = OpenQuestion {
+            control: self,
+            id,
+            open: true,
+        };
         let ClientTerms { naming, cwd, .. } = &self.terms;
         let call = naming.call(&approval.tool, &approval.arguments, cwd);
         output::print_line(&self.dialect.ask(&asked.id, approval, &call));
@@ -314,14 +363,17 @@ impl StreamControl {
         asked.open = false;
         let answer = answer.map(|answer| match answer {
             ApprovalReply::Changed { arguments } => {
-                let meant = naming.arguments(&approval.tool, &approval.arguments, &call.input, &arguments);
+                let meant =
+                    naming.arguments(&approval.tool, &approval.arguments, &call.input, &arguments);
                 ApprovalReply::Changed { arguments: meant }
             }
             other => other,
         });
         match answer {
             // Those who always send the arguments back have not changed them.
-            Ok(ApprovalReply::Changed { arguments }) if arguments == approval.arguments => ApprovalReply::Once,
+            Ok(ApprovalReply::Changed { arguments }) if arguments == approval.arguments => {
+                ApprovalReply::Once
+            }
             Ok(answer) => answer,
             Err(_) => no,
         }
@@ -332,7 +384,9 @@ impl StreamControl {
     /// Sends a form, and waits until it comes back.
     async fn fill(&self, form: &Form) -> Filled {
         let id = uuid::Uuid::new_v4().to_string();
-        let Some(line) = self.dialect.form(&id, form) else { return Filled::Declined };
+        let Some(line) = self.dialect.form(&id, form) else {
+            return Filled::Declined;
+        };
         let (sender, answered) = oneshot::channel();
         {
             let mut state = self.state();
@@ -341,7 +395,11 @@ impl StreamControl {
             }
             state.forms.insert(id.clone(), sender);
         }
-        let mut asked = OpenQuestion { control: self, id, open: true };
+        let mut asked = OpenQuestion {
+            control: self,
+            id,
+            open: true,
+        };
         output::print_line(&line);
         let filled = answered.await;
         asked.open = false;
@@ -349,17 +407,28 @@ impl StreamControl {
     }
 }
 
-/// The next line, or what is wrong with it; none at the end. Of a line that is too long no more is kept than its beginning.
+/// The next line, or what is wrong with it; none at the end. Of a line that is too long no more is
+/// kept than its beginning.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut line = Vec::new();
-    if input.by_ref().take(LONGEST + 1).read_until(b'\n', &mut line)? == 0 {
+    if input
+        .by_ref()
+        .take(LONGEST + 1)
+        .read_until(b'\n', &mut line)?
+        == 0
+    {
         return Ok(None);
     }
     if line.len() as u64 > LONGEST && line.last() != Some(&b'\n') {
         skip_line(input)?;
-        return Ok(Some(Err(format!("it is longer than {} MiB", LONGEST >> 20))));
+        return Ok(Some(Err(format!(
+            "it is longer than {} MiB",
+            LONGEST >> 20
+        ))));
     }
-    Ok(Some(String::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())))
+    Ok(Some(
+        String::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned()),
+    ))
 }
 
 /// Passes over the rest of a line.
@@ -393,7 +462,11 @@ impl Drop for OpenQuestion<'_> {
             state.calls.remove(&self.id);
         }
         if self.open {
-            self.control.dialect.take_back(&self.id).iter().for_each(output::print_line);
+            self.control
+                .dialect
+                .take_back(&self.id)
+                .iter()
+                .for_each(output::print_line);
         }
     }
 }
@@ -406,7 +479,10 @@ pub(crate) struct StreamApprover {
 
 impl StreamApprover {
     pub(crate) fn new(control: Arc<StreamControl>, config_file: PathBuf) -> Self {
-        Self { control, config_file }
+        Self {
+            control,
+            config_file,
+        }
     }
 }
 
@@ -421,6 +497,8 @@ impl Approver for StreamApprover {
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.config_file, Decision::Allow, rules).map(drop).map_err(|error| error.to_string())
+        permissions::add(&self.config_file, Decision::Allow, rules)
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 }

@@ -28,7 +28,10 @@ pub(crate) struct UserPrompt {
 
 impl<T: Into<String>> From<T> for UserPrompt {
     fn from(text: T) -> Self {
-        Self { text: text.into(), images: Vec::new() }
+        Self {
+            text: text.into(),
+            images: Vec::new(),
+        }
     }
 }
 
@@ -99,7 +102,8 @@ impl Dialect {
         }
     }
 
-    /// The id and the content of a line that answers a request of ours; none where that has a line of its own.
+    /// The id and the content of a line that answers a request of ours; none where that has a line
+    /// of its own.
     pub(super) fn response(self, line: &str) -> Option<(String, Result<Value, String>)> {
         match self {
             Self::Haft => None,
@@ -147,7 +151,9 @@ impl Dialect {
     /// The line that says that a message joined the turn; none in a shape that has no such line.
     pub(crate) fn joined(self, text: &str) -> Option<Value> {
         match self {
-            Self::Haft => Some(to_value(&ControlLine::InputJoined { text: text.to_owned() })),
+            Self::Haft => Some(to_value(&ControlLine::InputJoined {
+                text: text.to_owned(),
+            })),
             Self::Claude => None,
         }
     }
@@ -166,27 +172,40 @@ fn to_value(line: &ControlLine) -> Value {
 }
 
 fn read(line: &str) -> Result<StreamInput, String> {
-    Ok(match serde_json::from_str(line).map_err(|error| error.to_string())? {
-        InputLine::User { text, agent: None } => StreamInput::Prompt(text.into()),
-        InputLine::User { text, agent: Some(agent) } => StreamInput::ToAgent { agent, text },
-        InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
-        InputLine::Approval { id, decision, message } => {
-            let answer = match decision {
-                ApprovalDecision::Allow => ApprovalReply::Once,
-                ApprovalDecision::Always => ApprovalReply::Always,
-                ApprovalDecision::Deny => ApprovalReply::No { reason: message },
-            };
-            StreamInput::Answer { id, answer }
-        }
-        InputLine::Form { id, decision, values } => {
-            let filled = match decision {
-                FormDecision::Accept => Filled::Accepted(values),
-                FormDecision::Decline => Filled::Declined,
-                FormDecision::Cancel => Filled::Cancelled,
-            };
-            StreamInput::Filled { id, filled }
-        }
-    })
+    Ok(
+        match serde_json::from_str(line).map_err(|error| error.to_string())? {
+            InputLine::User { text, agent: None } => StreamInput::Prompt(text.into()),
+            InputLine::User {
+                text,
+                agent: Some(agent),
+            } => StreamInput::ToAgent { agent, text },
+            InputLine::Interrupt {} => StreamInput::Interrupt { heard: None },
+            InputLine::Approval {
+                id,
+                decision,
+                message,
+            } => {
+                let answer = match decision {
+                    ApprovalDecision::Allow => ApprovalReply::Once,
+                    ApprovalDecision::Always => ApprovalReply::Always,
+                    ApprovalDecision::Deny => ApprovalReply::No { reason: message },
+                };
+                StreamInput::Answer { id, answer }
+            }
+            InputLine::Form {
+                id,
+                decision,
+                values,
+            } => {
+                let filled = match decision {
+                    FormDecision::Accept => Filled::Accepted(values),
+                    FormDecision::Decline => Filled::Declined,
+                    FormDecision::Cancel => Filled::Cancelled,
+                };
+                StreamInput::Filled { id, filled }
+            }
+        },
+    )
 }
 
 #[cfg(test)]
@@ -196,16 +215,31 @@ mod tests {
     #[test]
     fn lines_of_our_own_shape() {
         let read = |line: &str| Dialect::Haft.read(line);
-        assert_eq!(read(r#"{"type":"user","text":"hi"}"#), Ok(StreamInput::Prompt("hi".into())));
-        assert_eq!(read(r#"{"type":"interrupt"}"#), Ok(StreamInput::Interrupt { heard: None }));
-        let no = ApprovalReply::No { reason: "use tabs".into() };
+        assert_eq!(
+            read(r#"{"type":"user","text":"hi"}"#),
+            Ok(StreamInput::Prompt("hi".into()))
+        );
+        assert_eq!(
+            read(r#"{"type":"interrupt"}"#),
+            Ok(StreamInput::Interrupt { heard: None })
+        );
+        let no = ApprovalReply::No {
+            reason: "use tabs".into(),
+        };
         assert_eq!(
             read(r#"{"type":"approval","id":"1","decision":"deny","message":"use tabs"}"#),
-            Ok(StreamInput::Answer { id: "1".into(), answer: no })
+            Ok(StreamInput::Answer {
+                id: "1".into(),
+                answer: no
+            })
         );
-        for bad in
-            ["", "hi", r#"{"type":"user"}"#, r#"{"type":"usr","text":"x"}"#, r#"{"type":"user","text":"x","y":1}"#]
-        {
+        for bad in [
+            "",
+            "hi",
+            r#"{"type":"user"}"#,
+            r#"{"type":"usr","text":"x"}"#,
+            r#"{"type":"user","text":"x","y":1}"#,
+        ] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }

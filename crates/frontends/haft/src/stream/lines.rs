@@ -1,5 +1,5 @@
-//! What a program that drives a run writes to it, and what the run asks back. One JSON object a line; these lines are no events
-//! and have no number.
+//! What a program that drives a run writes to it, and what the run asks back. One JSON object a
+//! line; these lines are no events and have no number.
 
 use haft_types::Field;
 use schemars::JsonSchema;
@@ -10,12 +10,13 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum InputLine {
-    /// A message of the user: a turn begins with it. While one runs, it joins that before its next request (`input_joined`); where none
-    /// follows, it begins a turn once that one is over.
+    /// A message of the user: a turn begins with it. While one runs, it joins that before its next
+    /// request (`input_joined`); where none follows, it begins a turn once that one is over.
     User {
         /// What the user typed.
         text: String,
-        /// The sub-agent they are for, by the name its events have. It reads them before its next request; no turn begins.
+        /// The sub-agent they are for, by the name its events have. It reads them before its next
+        /// request; no turn begins.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
@@ -71,7 +72,8 @@ pub(crate) enum ApprovalDecision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ControlLine {
-    /// A call waits for a yes or no (`--ask`). The turn stands still until it is answered or interrupted.
+    /// A call waits for a yes or no (`--ask`). The turn stands still until it is answered or
+    /// interrupted.
     ApprovalRequest {
         /// By which the answer names it.
         id: String,
@@ -88,7 +90,8 @@ pub(crate) enum ControlLine {
         /// The rules that `always` would write; without any, `always` means this once.
         remember: Vec<String>,
     },
-    /// An MCP server wants something filled in, in the middle of a call (`--ask`). All text in it is the server's.
+    /// An MCP server wants something filled in, in the middle of a call (`--ask`). All text in it
+    /// is the server's.
     FormRequest {
         /// By which the answer names it.
         id: String,
@@ -99,8 +102,8 @@ pub(crate) enum ControlLine {
         /// What is wanted, in order.
         fields: Vec<Field>,
     },
-    /// A message of the user has become part of the turn that runs: it is stored, the next request holds it, and no turn of its own
-    /// follows.
+    /// A message of the user has become part of the turn that runs: it is stored, the next request
+    /// holds it, and no turn of its own follows.
     InputJoined {
         /// The message.
         text: String,

@@ -1,8 +1,9 @@
 //! The language people are spoken to in: the configuration's, else that of the locale.
 //!
-//! It is chosen once, before anything is said, so that a mistyped command is answered in it, too; a value that cannot be read is
-//! left to whoever loads the configuration and reports it. Invariant: a process that prints for programs speaks English in all
-//! it says, because messages stand inside what it prints.
+//! It is chosen once, before anything is said, so that a mistyped command is answered in it, too; a
+//! value that cannot be read is left to whoever loads the configuration and reports it. Invariant:
+//! a process that prints for programs speaks English in all it says, because messages stand inside
+//! what it prints.
 
 use std::ffi::OsString;
 
@@ -30,7 +31,9 @@ pub(crate) enum LanguageChoice {
 /// Chooses the language of this process by its arguments, its environment and the user's file.
 pub(crate) fn choose(arguments: impl Iterator<Item = OsString>) {
     let ours = arguments.skip(1).take_while(|argument| argument != "--");
-    let ours: Vec<_> = ours.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let ours: Vec<_> = ours
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
     haft_messages::speak(chosen(&ours, super::environment()));
 }
 
@@ -48,24 +51,39 @@ fn chosen(arguments: &[String], environment: &HostEnvironment) -> Language {
     }
 }
 
-/// The variable that sets the locale of messages, and its value: the first that is set decides, as it does for every program.
+/// The variable that sets the locale of messages, and its value: the first that is set decides, as
+/// it does for every program.
 pub(crate) fn locale(environment: &HostEnvironment) -> Option<(&'static str, String)> {
-    ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(|name| Some((name, environment.word(name)?)))
+    ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .into_iter()
+        .find_map(|name| Some((name, environment.word(name)?)))
 }
 
 /// Whether it prints JSON, or is a job in the background, whose events are read later.
 fn is_for_programs(arguments: &[String]) -> bool {
     let formats = ["--output-format", "--input-format"];
-    arguments.iter().any(|argument| argument == "--json" || argument.starts_with("--job="))
-        || formats.into_iter().any(|format| values(arguments, format).any(|value| value.ends_with("json")))
+    arguments
+        .iter()
+        .any(|argument| argument == "--json" || argument.starts_with("--job="))
+        || formats
+            .into_iter()
+            .any(|format| values(arguments, format).any(|value| value.ends_with("json")))
 }
 
 fn configured(arguments: &[String], environment: &HostEnvironment) -> LanguageChoice {
     let assigned = values(arguments, "--set").filter_map(|set| set.split_once('='));
-    let by_flag = assigned.filter(|(key, _)| key.trim() == KEY).last().map(|(_, value)| value.to_owned());
-    let written = by_flag.or_else(|| environment.word("HAFT_LANGUAGE")).or_else(|| in_file(environment));
+    let by_flag = assigned
+        .filter(|(key, _)| key.trim() == KEY)
+        .last()
+        .map(|(_, value)| value.to_owned());
+    let written = by_flag
+        .or_else(|| environment.word("HAFT_LANGUAGE"))
+        .or_else(|| in_file(environment));
     let read = |text: String| {
-        LanguageChoice::deserialize(Value::String(text.trim().trim_matches(['"', '\'']).to_owned())).ok()
+        LanguageChoice::deserialize(Value::String(
+            text.trim().trim_matches(['"', '\'']).to_owned(),
+        ))
+        .ok()
     };
     written.and_then(read).unwrap_or_default()
 }
@@ -78,10 +96,13 @@ fn in_file(environment: &HostEnvironment) -> Option<String> {
 
 /// What is given for an option, after it or after an equals sign.
 fn values<'a>(arguments: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
-    arguments.iter().enumerate().filter_map(move |(at, argument)| match argument.strip_prefix(option)? {
-        "" => arguments.get(at + 1).map(String::as_str),
-        rest => rest.strip_prefix('='),
-    })
+    arguments
+        .iter()
+        .enumerate()
+        .filter_map(move |(at, argument)| match argument.strip_prefix(option)? {
+            "" => arguments.get(at + 1).map(String::as_str),
+            rest => rest.strip_prefix('='),
+        })
 }
 
 #[cfg(test)]
@@ -92,9 +113,18 @@ mod tests {
     fn language(line: &str, variables: &[(&str, &str)], file: &str) -> Language {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("config.toml"), file).unwrap();
-        let own = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let environment = HostEnvironment::new(own.chain([("HAFT_HOME".into(), home.path().into())]));
-        chosen(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &environment)
+        let own = variables
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment =
+            HostEnvironment::new(own.chain([("HAFT_HOME".into(), home.path().into())]));
+        chosen(
+            &line
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+            &environment,
+        )
     }
 
     #[test]
@@ -105,19 +135,48 @@ mod tests {
             ("", &[] as &[_], "", Language::English),
             ("", &[LOCALE], "", Language::Chinese),
             ("", &[("LC_ALL", "C"), LOCALE], "", Language::English),
-            ("", &[("LC_ALL", ""), ("LC_MESSAGES", "zh_TW"), ("LANG", "en_US")], "", Language::Chinese),
+            (
+                "",
+                &[("LC_ALL", ""), ("LC_MESSAGES", "zh_TW"), ("LANG", "en_US")],
+                "",
+                Language::Chinese,
+            ),
             ("", &[], FILE, Language::Chinese),
             ("", &[LOCALE], "language = \"en\"\n", Language::English),
             ("", &[LOCALE], "language = \"auto\"\n", Language::Chinese),
-            ("", &[("HAFT_LANGUAGE", "en"), LOCALE], FILE, Language::English),
-            ("--set language=zh-CN", &[("HAFT_LANGUAGE", "en")], "", Language::Chinese),
-            ("--set=language=\"en\" run x", &[LOCALE], FILE, Language::English),
-            ("--set language=en --set language=zh-CN", &[], "", Language::Chinese),
+            (
+                "",
+                &[("HAFT_LANGUAGE", "en"), LOCALE],
+                FILE,
+                Language::English,
+            ),
+            (
+                "--set language=zh-CN",
+                &[("HAFT_LANGUAGE", "en")],
+                "",
+                Language::Chinese,
+            ),
+            (
+                "--set=language=\"en\" run x",
+                &[LOCALE],
+                FILE,
+                Language::English,
+            ),
+            (
+                "--set language=en --set language=zh-CN",
+                &[],
+                "",
+                Language::Chinese,
+            ),
             // What cannot be read is reported by whoever loads it.
             ("", &[LOCALE], "language = \"fr\"\n", Language::Chinese),
             ("", &[LOCALE], "language = [\n", Language::Chinese),
         ] {
-            assert_eq!(language(line, variables, file), expected, "{line} {variables:?} {file}");
+            assert_eq!(
+                language(line, variables, file),
+                expected,
+                "{line} {variables:?} {file}"
+            );
         }
     }
 
@@ -130,9 +189,17 @@ mod tests {
             "run --input-format stream-json",
             "run --job=1234 hi",
         ] {
-            assert_eq!(language(line, &[("HAFT_LANGUAGE", "zh-CN")], ""), Language::English, "{line}");
+            assert_eq!(
+                language(line, &[("HAFT_LANGUAGE", "zh-CN")], ""),
+                Language::English,
+                "{line}"
+            );
         }
-        let for_people = language("run --output-format text --json-schema x hi", &[("HAFT_LANGUAGE", "zh-CN")], "");
+        let for_people = language(
+            "run --output-format text --json-schema x hi",
+            &[("HAFT_LANGUAGE", "zh-CN")],
+            "",
+        );
         assert_eq!(for_people, Language::Chinese);
     }
 }

@@ -1,12 +1,13 @@
-//! The log: what a run loaded, asked, did, and failed at, as JSON lines in `state/log`, for `haft logs` to show.
+//! The log: what a run loaded, asked, did, and failed at, as JSON lines in `state/log`, for `haft
+//! logs` to show.
 //!
-//! Lines are masked and written by a thread of their own, so that a run does not wait for the disk; the first line starts
-//! the thread, and [`flush`] waits for it before the process ends. A process that is killed loses at most the lines of its
-//! last moment.
+//! Lines are masked and written by a thread of their own, so that a run does not wait for the disk;
+//! the first line starts the thread, and [`flush`] waits for it before the process ends. A process
+//! that is killed loses at most the lines of its last moment.
 //!
-//! Invariant: logging never fails or delays a run, nothing is created before something is logged, and no secret that can be
-//! known is in a line. haft's own crates log no prompts, arguments, or file text. Libraries might, so of their lines only
-//! the place is kept.
+//! Invariant: logging never fails or delays a run, nothing is created before something is logged,
+//! and no secret that can be known is in a line. haft's own crates log no prompts, arguments, or
+//! file text. Libraries might, so of their lines only the place is kept.
 
 mod file;
 
@@ -46,7 +47,19 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 const STACK: usize = 256 * 1024;
 
 /// How much is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {
     /// Nothing.
@@ -98,7 +111,8 @@ static KNOWN: Mutex<Option<Masker>> = Mutex::new(None);
 /// The queue of the log of this process, once it has one.
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
-/// Logs everything at `level` and above to a folder from now on. Only the first call in a process counts.
+/// Logs everything at `level` and above to a folder from now on. Only the first call in a process
+/// counts.
 pub(crate) fn start(folder: PathBuf, level: LogLevel) {
     if level == LogLevel::Off {
         return;
@@ -110,11 +124,15 @@ pub(crate) fn start(folder: PathBuf, level: LogLevel) {
     });
     if is_first {
         // Fails where another subscriber was set, which then decides what becomes of events.
-        drop(tracing::subscriber::set_global_default(LogSubscriber { queue, level: level.into() }));
+        drop(tracing::subscriber::set_global_default(LogSubscriber {
+            queue,
+            level: level.into(),
+        }));
     }
 }
 
-/// Starts the log of this user at the default level, for a failure that came before the configuration was known.
+/// Starts the log of this user at the default level, for a failure that came before the
+/// configuration was known.
 pub(crate) fn start_default() {
     if let Ok(places) = wiring::places() {
         start(places.log(), LogLevel::default());
@@ -135,7 +153,9 @@ pub(crate) fn mask_with(masker: Masker) {
 
 fn masker() -> Masker {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    known.get_or_insert_with(|| Masker::knowing(wiring::environment().secret_values())).clone()
+    known
+        .get_or_insert_with(|| Masker::knowing(wiring::environment().secret_values()))
+        .clone()
 }
 
 /// The lines on their way to the disk.
@@ -157,15 +177,24 @@ enum LogMessage {
 impl LogQueue {
     fn new(folder: PathBuf) -> Self {
         let run = RandomIds.uuid().simple().to_string()[..8].to_owned();
-        Self { folder, run, sender: OnceLock::new() }
+        Self {
+            folder,
+            run,
+            sender: OnceLock::new(),
+        }
     }
 
     fn push(&self, line: LogLine) {
         let sender = self.sender.get_or_init(|| {
             let (sender, receiver) = channel();
             let folder = self.folder.clone();
-            let thread = std::thread::Builder::new().name("haft-log".to_owned()).stack_size(STACK);
-            thread.spawn(move || write_lines(&receiver, folder)).ok().map(|_| sender)
+            let thread = std::thread::Builder::new()
+                .name("haft-log".to_owned())
+                .stack_size(STACK);
+            thread
+                .spawn(move || write_lines(&receiver, folder))
+                .ok()
+                .map(|_| sender)
         });
         if let Some(sender) = sender {
             // Fails only if the thread is gone; a run goes on without a log.
@@ -214,7 +243,8 @@ fn shortened(masker: &Masker, text: &str) -> String {
     masked[..masked.floor_char_boundary(MAX_TEXT)].to_owned()
 }
 
-/// Puts events into the queue: those of haft's own crates at its level, and warnings of libraries. Spans are ignored.
+/// Puts events into the queue: those of haft's own crates at its level, and warnings of libraries.
+/// Spans are ignored.
 struct LogSubscriber {
     queue: &'static LogQueue,
     level: LevelFilter,
@@ -222,7 +252,11 @@ struct LogSubscriber {
 
 impl Subscriber for LogSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let most = if metadata.target().starts_with(OWN) { self.level } else { self.level.min(LevelFilter::WARN) };
+        let most = if metadata.target().starts_with(OWN) {
+            self.level
+        } else {
+            self.level.min(LevelFilter::WARN)
+        };
         !metadata.is_span() && *metadata.level() <= most
     }
 
@@ -255,7 +289,11 @@ fn line_of(event: &Event<'_>, run: &str) -> LogLine {
         event.record(&mut content);
     } else {
         "reported by a library".clone_into(&mut content.message);
-        let at = format!("{}:{}", metadata.file().unwrap_or("?"), metadata.line().unwrap_or_default());
+        let at = format!(
+            "{}:{}",
+            metadata.file().unwrap_or("?"),
+            metadata.line().unwrap_or_default()
+        );
         content.fields.insert("at".to_owned(), at.into());
     }
     LogLine {
@@ -335,10 +373,19 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("state/log");
         let queue: &'static LogQueue = Box::leak(Box::new(LogQueue::new(folder.clone())));
-        tracing::subscriber::with_default(LogSubscriber { queue, level: level.into() }, act);
+        tracing::subscriber::with_default(
+            LogSubscriber {
+                queue,
+                level: level.into(),
+            },
+            act,
+        );
         queue.flush();
         let lines = newest_lines(&folder, 100, |_| true);
-        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+        lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     #[test]
@@ -347,11 +394,19 @@ mod tests {
             let absent: Option<u64> = None;
             tracing::warn!(call = "c1", tries = 3, took = 0.5, last = true, absent, error = %KEY, "it failed with {KEY}");
         });
-        let [line] = lines.as_slice() else { panic!("{lines:?}") };
-        assert_eq!((line.level, line.target.as_str(), line.run.len()), (LogLevel::Warn, module_path!(), 8));
+        let [line] = lines.as_slice() else {
+            panic!("{lines:?}")
+        };
+        assert_eq!(
+            (line.level, line.target.as_str(), line.run.len()),
+            (LogLevel::Warn, module_path!(), 8)
+        );
         assert_eq!(line.message, "it failed with [masked: GitHub token]");
         let fields = Value::Object(line.fields.clone()).to_string();
-        assert_eq!(fields, r#"{"call":"c1","tries":3,"took":0.5,"last":true,"error":"[masked: GitHub token]"}"#);
+        assert_eq!(
+            fields,
+            r#"{"call":"c1","tries":3,"took":0.5,"last":true,"error":"[masked: GitHub token]"}"#
+        );
     }
 
     #[test]
@@ -361,7 +416,12 @@ mod tests {
             tracing::debug!(target: "rmcp", "other");
             tracing::warn!(target: "rmcp", message_of_server = "arguments", "sent arguments");
         };
-        let messages = |level| logged(level, say).into_iter().map(|line| line.message).collect::<Vec<_>>();
+        let messages = |level| {
+            logged(level, say)
+                .into_iter()
+                .map(|line| line.message)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(messages(LogLevel::Warn), ["reported by a library"]);
         assert_eq!(messages(LogLevel::Debug), ["own", "reported by a library"]);
         let lines = logged(LogLevel::Warn, say);
@@ -371,14 +431,21 @@ mod tests {
 
     #[test]
     fn a_text_without_end_is_cut() {
-        let lines = logged(LogLevel::Warn, || tracing::warn!("{}", "ü".repeat(MAX_TEXT)));
+        let lines = logged(LogLevel::Warn, || {
+            tracing::warn!("{}", "ü".repeat(MAX_TEXT))
+        });
         assert_eq!(lines[0].message.len(), MAX_TEXT);
     }
 
     #[test]
     fn lines_keep_their_order() {
-        let lines = logged(LogLevel::Info, || (0..200).for_each(|number| tracing::info!(number, "line")));
-        let numbers: Vec<_> = lines.iter().map(|line| line.fields["number"].as_u64().unwrap()).collect();
+        let lines = logged(LogLevel::Info, || {
+            (0..200).for_each(|number| tracing::info!(number, "line"))
+        });
+        let numbers: Vec<_> = lines
+            .iter()
+            .map(|line| line.fields["number"].as_u64().unwrap())
+            .collect();
         assert_eq!(numbers, (100..200).collect::<Vec<_>>());
     }
 }

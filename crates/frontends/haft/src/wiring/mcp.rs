@@ -15,8 +15,9 @@ use haft_agent::config::{Config, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, Places, Project, knowledge};
 use haft_engine::{Approver, Callback, DecisionState, Notice};
 use haft_mcp::{
-    Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint, ServerHost,
-    ServerLink, ServerListing, ServerProblem, ServerReach, Servers, UseMcpTool, gather, gather_given,
+    Cache, Gathered, ProjectFile, ServerCatalogue, ServerConfig, ServerDefinition, ServerEndpoint,
+    ServerHost, ServerLink, ServerListing, ServerProblem, ServerReach, Servers, UseMcpTool, gather,
+    gather_given,
 };
 use haft_model::O200k;
 use haft_permission::PermissionRule;
@@ -40,7 +41,8 @@ pub(crate) const PREFIX: &str = "mcp__";
 const PROJECT_FILE: &str = ".mcp.json";
 /// The most that is read of it.
 const LARGEST: u64 = 1 << 20;
-/// How much of a model's window the tools of servers may take, in percent; beyond it their arguments are searched for.
+/// How much of a model's window the tools of servers may take, in percent; beyond it their
+/// arguments are searched for.
 const SHARE: u32 = 3;
 
 /// The code of what is said of servers.
@@ -71,25 +73,49 @@ pub(crate) struct GivenServers {
 
 impl GivenServers {
     /// Adds the servers to those that were found.
-    fn join(&self, gathered: &mut Gathered, root: &Path, variable: &dyn Fn(&str) -> Option<String>) {
+    fn join(
+        &self,
+        gathered: &mut Gathered,
+        root: &Path,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) {
         if self.alone {
             *gathered = Gathered::default();
         }
         for text in &self.declared {
-            let given = ProjectFile { path: Path::new("--mcp-config"), text };
+            let given = ProjectFile {
+                path: Path::new("--mcp-config"),
+                text,
+            };
             gather_given(gathered, given, self.link.as_ref(), root, variable);
         }
     }
 
-    /// Asks the servers of the type `sdk` what they offer. One that does not answer says so when it is used.
+    /// Asks the servers of the type `sdk` what they offer. One that does not answer says so when it
+    /// is used.
     pub(crate) async fn ask(&mut self) {
         let mut gathered = Gathered::default();
         for text in &self.declared {
-            let given = ProjectFile { path: Path::new("--mcp-config"), text };
-            gather_given(&mut gathered, given, self.link.as_ref(), Path::new("/"), &|_| None);
+            let given = ProjectFile {
+                path: Path::new("--mcp-config"),
+                text,
+            };
+            gather_given(
+                &mut gathered,
+                given,
+                self.link.as_ref(),
+                Path::new("/"),
+                &|_| None,
+            );
         }
-        gathered.servers.retain(|server| matches!(server.reach, ServerEndpoint::Linked(_)));
-        let names: Vec<_> = gathered.servers.iter().map(|server| server.name.clone()).collect();
+        gathered
+            .servers
+            .retain(|server| matches!(server.reach, ServerEndpoint::Linked(_)));
+        let names: Vec<_> = gathered
+            .servers
+            .iter()
+            .map(|server| server.name.clone())
+            .collect();
         let servers = Servers::new(gathered.servers, bare_host());
         for name in names {
             if let Ok(listing) = servers.listing(&name, &CancellationToken::new()).await {
@@ -105,9 +131,19 @@ impl Extension for McpExtension {
     }
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
-        let ExtensionContext { places, config, project, trust_state, supervisor, child_environment, .. } = *context;
+        let ExtensionContext {
+            places,
+            config,
+            project,
+            trust_state,
+            supervisor,
+            child_environment,
+            ..
+        } = *context;
         let mut gathered = gathered(places, config, &project.root, trust_state);
-        self.given.join(&mut gathered, &project.root, &|name| places.environment.variable(name));
+        self.given.join(&mut gathered, &project.root, &|name| {
+            places.environment.variable(name)
+        });
         let (secrets, rules) = (secrets(&gathered.servers), rules(&gathered.servers));
         let told = Arc::new(StartNotices::default());
         let sandboxes = ServerSandboxes {
@@ -121,20 +157,42 @@ impl Extension for McpExtension {
             notices: Arc::clone(&told),
             set_up: Mutex::default(),
         };
-        let host = host(sandboxes, Arc::clone(supervisor), Arc::clone(child_environment), context.approver.cloned());
+        let host = host(
+            sandboxes,
+            Arc::clone(supervisor),
+            Arc::clone(child_environment),
+            context.approver.cloned(),
+        );
         let mcp = Mcp::new(gathered, host);
         for (name, listing) in &self.given.listings {
             mcp.servers.note_listing(name, Arc::clone(listing));
         }
         let notices = mcp.notices();
         if mcp.servers.iter().next().is_none() {
-            return Contribution { rules, secrets, notices, ..Contribution::default() };
+            return Contribution {
+                rules,
+                secrets,
+                notices,
+                ..Contribution::default()
+            };
         }
         let tools = vec![mcp.tool(context.model, context.counter)];
-        let catalogues: Vec<Arc<dyn ToolCatalogue>> = vec![Arc::new(ServerCatalogue::new(Arc::clone(&mcp.servers)))];
-        let watch = ServerWatch { servers: Arc::clone(&mcp.servers), notices: told };
+        let catalogues: Vec<Arc<dyn ToolCatalogue>> =
+            vec![Arc::new(ServerCatalogue::new(Arc::clone(&mcp.servers)))];
+        let watch = ServerWatch {
+            servers: Arc::clone(&mcp.servers),
+            notices: told,
+        };
         let callbacks: Vec<Arc<dyn Callback>> = vec![Arc::new(watch)];
-        Contribution { tools, catalogues, callbacks, rules, secrets, notices, ..Contribution::default() }
+        Contribution {
+            tools,
+            catalogues,
+            callbacks,
+            rules,
+            secrets,
+            notices,
+            ..Contribution::default()
+        }
     }
 }
 
@@ -149,16 +207,30 @@ pub(crate) struct Mcp {
 impl Mcp {
     /// These servers; none of them is started.
     fn new(gathered: Gathered, host: ServerHost) -> Self {
-        let Gathered { servers, problems, warnings, .. } = gathered;
+        let Gathered {
+            servers,
+            problems,
+            warnings,
+            ..
+        } = gathered;
         if !servers.is_empty() {
             let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
             tracing::info!(names = names.join(", "), "MCP servers declared");
         }
-        Self { servers: Arc::new(Servers::new(servers, host)), problems, warnings }
+        Self {
+            servers: Arc::new(Servers::new(servers, host)),
+            problems,
+            warnings,
+        }
     }
 
-    /// Those of this project and the user, for a command of the user's own, and the names of those that are switched off.
-    pub(crate) fn open(places: &Places, config: &Config, project: &Project) -> anyhow::Result<(Self, Vec<String>)> {
+    /// Those of this project and the user, for a command of the user's own, and the names of those
+    /// that are switched off.
+    pub(crate) fn open(
+        places: &Places,
+        config: &Config,
+        project: &Project,
+    ) -> anyhow::Result<(Self, Vec<String>)> {
         let (_, trust_state) = knowledge(places, project)?;
         let record = TrustList::at(places.trust_file()).record(&project.root)?;
         let gathered = gathered(places, config, &project.root, &trust_state);
@@ -183,13 +255,27 @@ impl Mcp {
     /// The tool through which a model reaches them.
     fn tool(&self, model: &ModelSpec, counter: &Arc<dyn TokenCounter>) -> Arc<dyn Tool> {
         let budget = (model.context_window / 100 * SHARE) as usize;
-        Arc::new(UseMcpTool::new(Arc::clone(&self.servers), budget, Arc::clone(counter)))
+        Arc::new(UseMcpTool::new(
+            Arc::clone(&self.servers),
+            budget,
+            Arc::clone(counter),
+        ))
     }
 
     /// A line for each declaration that cannot be used, or not as it is.
     fn notices(&self) -> Vec<Notice> {
-        let problems = self.problems.iter().map(ToString::to_string).chain(self.warnings.iter().cloned());
-        problems.map(|message| Notice { code: NOTICE, message, failed: true }).collect()
+        let problems = self
+            .problems
+            .iter()
+            .map(ToString::to_string)
+            .chain(self.warnings.iter().cloned());
+        problems
+            .map(|message| Notice {
+                code: NOTICE,
+                message,
+                failed: true,
+            })
+            .collect()
     }
 }
 
@@ -225,17 +311,26 @@ impl PromptSource for Mcp {
 }
 
 /// What is declared: the user's servers, and the project's if it is trusted.
-pub(crate) fn gathered(places: &Places, config: &Config, root: &Path, trust_state: &TrustState) -> Gathered {
+pub(crate) fn gathered(
+    places: &Places,
+    config: &Config,
+    root: &Path,
+    trust_state: &TrustState,
+) -> Gathered {
     let path = root.join(PROJECT_FILE);
     let text = match trust_state {
         TrustState::Trusted => read(&path),
-        TrustState::Untrusted | TrustState::Changed { .. } | TrustState::Outdated { .. } => Ok(None),
+        TrustState::Untrusted | TrustState::Changed { .. } | TrustState::Outdated { .. } => {
+            Ok(None)
+        }
     };
     let (text, problem) = match text {
         Ok(text) => (text, None),
         Err(error) => (None, Some(error)),
     };
-    let project = text.as_deref().map(|text| ProjectFile { path: &path, text });
+    let project = text
+        .as_deref()
+        .map(|text| ProjectFile { path: &path, text });
     let variable = |name: &str| places.environment.variable(name);
     // It was checked when it was loaded.
     let declared: BTreeMap<String, ServerConfig> = config.section(SECTION).unwrap_or_default();
@@ -265,10 +360,16 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 
 /// The server and what is meant of it, from a name such as `mcp__server__tool`.
 pub(crate) fn named_tool(name: &str) -> anyhow::Result<(&str, &str)> {
-    let parted = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once("__"));
+    let parted = name
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.split_once("__"));
     parted
         .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-        .ok_or_else(|| usage_error(format!("`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`")))
+        .ok_or_else(|| {
+            usage_error(format!(
+                "`{name}` does not name a tool of a server; write `mcp__SERVER__TOOL`"
+            ))
+        })
 }
 
 /// What servers are given on this machine. Who approves calls also fills in forms.
@@ -286,14 +387,23 @@ fn host(
         folders: places.mcp_folders(),
         cache: Cache::at(places.mcp_lists()),
         tokens: places.mcp_tokens(),
-        elicitor: approver.map(|approver| Arc::new(Person { approver, shared: Arc::clone(shared) }) as _),
+        elicitor: approver.map(|approver| {
+            Arc::new(Person {
+                approver,
+                shared: Arc::clone(shared),
+            }) as _
+        }),
         sandbox: Some(Arc::new(sandboxes)),
     }
 }
 
 /// The tool through which a model reaches servers, as it would read of it without any.
 pub(super) fn described() -> Arc<dyn Tool> {
-    Arc::new(UseMcpTool::new(Arc::new(Servers::new(Vec::new(), bare_host())), 0, Arc::new(O200k)))
+    Arc::new(UseMcpTool::new(
+        Arc::new(Servers::new(Vec::new(), bare_host())),
+        0,
+        Arc::new(O200k),
+    ))
 }
 
 /// What servers are given that are no programs and need nothing of this machine.
@@ -312,19 +422,27 @@ fn bare_host() -> ServerHost {
 
 /// What the servers of a project ask to reach beside the project, whether or not it is trusted.
 pub(crate) fn asked(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
-    let of_project = gathered(places, &Config::default(), root, &TrustState::Trusted).servers.into_iter();
+    let of_project = gathered(places, &Config::default(), root, &TrustState::Trusted)
+        .servers
+        .into_iter();
     let asks = of_project.map(|server| {
         let ServerReach { network, writable } = server.asks;
         (server.name, ServerGrant { network, writable })
     });
-    asks.filter(|(_, asks)| *asks != ServerGrant::default()).collect()
+    asks.filter(|(_, asks)| *asks != ServerGrant::default())
+        .collect()
 }
 
 /// What the configuration says of whole servers, as permission rules. Asking is the default.
 pub(crate) fn rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRule)> {
     let of = |server: &ServerDefinition| {
-        let decision = server.permission.filter(|decision| *decision != Decision::Ask)?;
-        Some((decision, PermissionRule::parse(&format!("mcp__{}", server.name), None).ok()?))
+        let decision = server
+            .permission
+            .filter(|decision| *decision != Decision::Ask)?;
+        Some((
+            decision,
+            PermissionRule::parse(&format!("mcp__{}", server.name), None).ok()?,
+        ))
     };
     servers.iter().filter_map(of).collect()
 }
@@ -334,11 +452,24 @@ fn secrets(servers: &[ServerDefinition]) -> Vec<String> {
     let of = |server: &ServerDefinition| match &server.reach {
         ServerEndpoint::Command { env, .. } => haft_sandbox::secret_values(env.iter().cloned()),
         ServerEndpoint::Linked(_) => Vec::new(),
-        ServerEndpoint::Http { headers, bearer, .. } => {
+        ServerEndpoint::Http {
+            headers, bearer, ..
+        } => {
             // Of `Bearer …` only the second word is secret.
-            let last = |value: &str| value.split_whitespace().next_back().unwrap_or_default().to_owned();
-            let values = headers.iter().map(|(name, value)| (name.clone(), last(value)));
-            haft_sandbox::secret_values(values).into_iter().chain(bearer.clone()).collect()
+            let last = |value: &str| {
+                value
+                    .split_whitespace()
+                    .next_back()
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let values = headers
+                .iter()
+                .map(|(name, value)| (name.clone(), last(value)));
+            haft_sandbox::secret_values(values)
+                .into_iter()
+                .chain(bearer.clone())
+                .collect()
         }
     };
     servers.iter().flat_map(of).collect()

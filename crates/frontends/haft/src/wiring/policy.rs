@@ -1,9 +1,11 @@
-//! What a trusted project says about safety in its own files: it can tighten what the user allows, and nothing else.
+//! What a trusted project says about safety in its own files: it can tighten what the user allows,
+//! and nothing else.
 //!
-//! Read are `[permissions] deny` and `ask`, `[sandbox] hidden` and `[tools] offer` of `.haft/config.toml`, and `permissions.deny`
-//! and `ask` of Claude Code's settings. Invariant: with a policy no call is allowed, no file readable and no tool offered that
-//! would not be without it; every other key is named with its line. What may forbid something and cannot be read stops the run: asking
-//! instead would mean nothing in `yolo`, where only prohibitions hold.
+//! Read are `[permissions] deny` and `ask`, `[sandbox] hidden` and `[tools] offer` of
+//! `.haft/config.toml`, and `permissions.deny` and `ask` of Claude Code's settings. Invariant: with
+//! a policy no call is allowed, no file readable and no tool offered that would not be without it;
+//! every other key is named with its line. What may forbid something and cannot be read stops the
+//! run: asking instead would mean nothing in `yolo`, where only prohibitions hold.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,8 +26,12 @@ const FILES: [(&str, PolicyDialect); 3] = [
 ];
 
 /// The keys that tighten.
-const TIGHTENING: [(&str, &str); 4] =
-    [("permissions", "deny"), ("permissions", "ask"), ("sandbox", "hidden"), ("tools", "offer")];
+const TIGHTENING: [(&str, &str); 4] = [
+    ("permissions", "deny"),
+    ("permissions", "ask"),
+    ("sandbox", "hidden"),
+    ("tools", "offer"),
+];
 
 /// The largest file that is read.
 const LARGEST: u64 = 256 * 1024;
@@ -66,12 +72,26 @@ impl ProjectPolicy {
                 }
             };
             let parsed = match owner {
-                PolicyDialect::Haft => toml::from_str::<Value>(&text).map_err(|error| error.message().to_owned()),
-                PolicyDialect::Claude => serde_json::from_str(&text).map_err(|error| error.to_string()),
+                PolicyDialect::Haft => {
+                    toml::from_str::<Value>(&text).map_err(|error| error.message().to_owned())
+                }
+                PolicyDialect::Claude => {
+                    serde_json::from_str(&text).map_err(|error| error.to_string())
+                }
             };
             match parsed {
-                Ok(value) => policy.take(root, &PolicyFile { name, text: &text, owner }, &value),
-                Err(why) => policy.unreadable.push(format!("{name}: it cannot be read: {why}")),
+                Ok(value) => policy.take(
+                    root,
+                    &PolicyFile {
+                        name,
+                        text: &text,
+                        owner,
+                    },
+                    &value,
+                ),
+                Err(why) => policy
+                    .unreadable
+                    .push(format!("{name}: it cannot be read: {why}")),
             }
         }
         policy
@@ -80,11 +100,13 @@ impl ProjectPolicy {
     fn take(&mut self, root: &Path, file: &PolicyFile<'_>, value: &Value) {
         let mut left = Vec::new();
         for (section, inside) in value.as_object().into_iter().flatten() {
-            let is_known = section == "permissions" || file.owner == PolicyDialect::Haft && section != "hooks";
+            let is_known =
+                section == "permissions" || file.owner == PolicyDialect::Haft && section != "hooks";
             let Some(keys) = inside.as_object().filter(|_| is_known) else {
                 let line = file.line(section, None);
                 if is_known && TIGHTENING.iter().any(|(known, _)| known == section) {
-                    self.unreadable.push(format!("{}: `{section}` holds no keys", file.place(line)));
+                    self.unreadable
+                        .push(format!("{}: `{section}` holds no keys", file.place(line)));
                 } else if section != "hooks" {
                     left.push((section.clone(), line));
                 }
@@ -99,14 +121,20 @@ impl ProjectPolicy {
         }
         match file.owner {
             PolicyDialect::Haft => self.warnings.extend(left.into_iter().map(|(key, line)| {
-                format!("{}: `{key}` is ignored: a project can only tighten what is allowed", file.place(line))
+                format!(
+                    "{}: `{key}` is ignored: a project can only tighten what is allowed",
+                    file.place(line)
+                )
             })),
             // Most of it is for that program.
             PolicyDialect::Claude if left.is_empty() => {}
             PolicyDialect::Claude => {
-                let keys: Vec<_> =
-                    left.iter().map(|(key, line)| format!("`{key}` (line {})", line.unwrap_or(1))).collect();
-                self.warnings.push(format!("{}: ignored: {}", file.name, keys.join(", ")));
+                let keys: Vec<_> = left
+                    .iter()
+                    .map(|(key, line)| format!("`{key}` (line {})", line.unwrap_or(1)))
+                    .collect();
+                self.warnings
+                    .push(format!("{}: ignored: {}", file.name, keys.join(", ")));
             }
         }
     }
@@ -126,29 +154,46 @@ impl ProjectPolicy {
         }
         let texts = || -> Vec<String> {
             let all = value.as_array().into_iter().flatten();
-            all.filter_map(|text| text.as_str().map(str::to_owned)).collect()
+            all.filter_map(|text| text.as_str().map(str::to_owned))
+                .collect()
         };
-        if value.as_array().is_none_or(|all| !all.iter().all(Value::is_string)) {
-            self.unreadable.push(format!("{}: `{section}.{key}` is not a list of texts", file.place(line)));
+        if value
+            .as_array()
+            .is_none_or(|all| !all.iter().all(Value::is_string))
+        {
+            self.unreadable.push(format!(
+                "{}: `{section}.{key}` is not a list of texts",
+                file.place(line)
+            ));
             return true;
         }
         match (section, key, file.owner) {
             ("permissions", "deny" | "ask", _) => {
-                let decision = if key == "deny" { Decision::Deny } else { Decision::Ask };
+                let decision = if key == "deny" {
+                    Decision::Deny
+                } else {
+                    Decision::Ask
+                };
                 for rule in texts() {
                     self.take_rule(decision, &rule, file, line);
                 }
             }
             ("sandbox", "hidden", PolicyDialect::Haft) => {
                 for path in texts() {
-                    self.shown.push(format!("hide {path} ({})", file.place(line)));
+                    self.shown
+                        .push(format!("hide {path} ({})", file.place(line)));
                     let kept = path.starts_with('~') || path.starts_with('/');
-                    self.hidden.push(if kept { path.into() } else { root.join(path) });
+                    self.hidden
+                        .push(if kept { path.into() } else { root.join(path) });
                 }
             }
             ("tools", "offer", PolicyDialect::Haft) => {
                 let names = texts();
-                self.shown.push(format!("offer no tools but {} ({})", names.join(", "), file.place(line)));
+                self.shown.push(format!(
+                    "offer no tools but {} ({})",
+                    names.join(", "),
+                    file.place(line)
+                ));
                 self.offer = Some(names);
             }
             _ => return false,
@@ -156,7 +201,13 @@ impl ProjectPolicy {
         true
     }
 
-    fn take_rule(&mut self, decision: Decision, rule: &str, file: &PolicyFile<'_>, line: Option<usize>) {
+    fn take_rule(
+        &mut self,
+        decision: Decision,
+        rule: &str,
+        file: &PolicyFile<'_>,
+        line: Option<usize>,
+    ) {
         let (place, home) = (file.place(line), super::environment().home());
         // Other agents write paths from the project's root in this way.
         let mut rule = rule.replace("(./", "(");
@@ -165,7 +216,8 @@ impl ProjectPolicy {
                 self.unreadable.push(format!("{place}: {error}"));
                 return;
             };
-            self.warnings.push(format!("{place}: taken as `{wider}`: {error}"));
+            self.warnings
+                .push(format!("{place}: taken as `{wider}`: {error}"));
             rule = wider;
         }
         self.shown.push(format!("{decision} {rule} ({place})"));
@@ -175,9 +227,14 @@ impl ProjectPolicy {
         }
     }
 
-    /// Tightens configuration and plan of a run in a project that is trusted. What its rules keep from being read is hidden from
-    /// commands as well.
-    fn apply(self, home: Option<&Path>, config: &mut Config, plan: &mut RunPlan) -> Result<(), SetupError> {
+    /// Tightens configuration and plan of a run in a project that is trusted. What its rules keep
+    /// from being read is hidden from commands as well.
+    fn apply(
+        self,
+        home: Option<&Path>,
+        config: &mut Config,
+        plan: &mut RunPlan,
+    ) -> Result<(), SetupError> {
         if !self.unreadable.is_empty() {
             return Err(SetupError::Policy(self.unreadable.join("; ")));
         }
@@ -190,7 +247,13 @@ impl ProjectPolicy {
             spill: nowhere.clone(),
             journal: nowhere,
         };
-        config.sandbox.hidden.extend(Permissions { rules, ..Permissions::default() }.unreadable(&workspace));
+        config.sandbox.hidden.extend(
+            Permissions {
+                rules,
+                ..Permissions::default()
+            }
+            .unreadable(&workspace),
+        );
         config.sandbox.hidden.extend(self.hidden);
         plan.tools_within = self.offer;
         Ok(())
@@ -206,36 +269,69 @@ struct PolicyFile<'a> {
 
 impl PolicyFile<'_> {
     fn place(&self, line: Option<usize>) -> String {
-        line.map_or_else(|| self.name.to_owned(), |line| format!("{}, line {line}", self.name))
+        line.map_or_else(
+            || self.name.to_owned(),
+            |line| format!("{}, line {line}", self.name),
+        )
     }
 
-    /// The line on which a key stands, as far as that can be seen without reading the file as a program does.
+    /// The line on which a key stands, as far as that can be seen without reading the file as a
+    /// program does.
     fn line(&self, section: &str, key: Option<&str>) -> Option<usize> {
         let begins = |line: &str, name: &str| {
-            let line = line.trim_start().trim_start_matches(['[', '"', '\'', '{', ' ']);
-            line.strip_prefix(name)
-                .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-'))
+            let line = line
+                .trim_start()
+                .trim_start_matches(['[', '"', '\'', '{', ' ']);
+            line.strip_prefix(name).is_some_and(|rest| {
+                !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-')
+            })
         };
         let dotted = key.map(|key| format!("{section}.{key}"));
         let lines = || self.text.lines().enumerate();
-        let section_at = lines().find(|(_, line)| begins(line, section)).map(|(at, _)| at);
-        let Some(key) = key else { return section_at.map(|at| at + 1) };
-        let found = dotted.and_then(|dotted| lines().find(|(_, line)| begins(line, &dotted)).map(|(at, _)| at));
-        let below =
-            || lines().skip(section_at.unwrap_or_default()).find(|(_, line)| begins(line, key)).map(|(at, _)| at);
+        let section_at = lines()
+            .find(|(_, line)| begins(line, section))
+            .map(|(at, _)| at);
+        let Some(key) = key else {
+            return section_at.map(|at| at + 1);
+        };
+        let found = dotted.and_then(|dotted| {
+            lines()
+                .find(|(_, line)| begins(line, &dotted))
+                .map(|(at, _)| at)
+        });
+        let below = || {
+            lines()
+                .skip(section_at.unwrap_or_default())
+                .find(|(_, line)| begins(line, key))
+                .map(|(at, _)| at)
+        };
         found.or_else(below).or(section_at).map(|at| at + 1)
     }
 }
 
-/// What a file of the project holds, where there is one. A file that is there and cannot be read may forbid anything.
+/// What a file of the project holds, where there is one. A file that is there and cannot be read
+/// may forbid anything.
 fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
     let there = root.join(name);
-    let missing = |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let missing = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    };
     if let Err(error) = there.symlink_metadata() {
-        return if missing(&error) { Ok(None) } else { Err(format!("it cannot be read: {error}")) };
+        return if missing(&error) {
+            Ok(None)
+        } else {
+            Err(format!("it cannot be read: {error}"))
+        };
     }
-    let path = there.canonicalize().map_err(|error| format!("it cannot be read: {error}"))?;
-    let metadata = path.metadata().map_err(|error| format!("it cannot be read: {error}"))?;
+    let path = there
+        .canonicalize()
+        .map_err(|error| format!("it cannot be read: {error}"))?;
+    let metadata = path
+        .metadata()
+        .map_err(|error| format!("it cannot be read: {error}"))?;
     if !path.starts_with(root) {
         return Err("it is a link that leads out of the project".to_owned());
     }
@@ -245,17 +341,27 @@ fn text(root: &Path, name: &str) -> Result<Option<String>, String> {
     if metadata.len() > LARGEST {
         return Err(format!("it is larger than {} KB", LARGEST / 1024));
     }
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("it cannot be read: {error}"))?;
-    Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
+    let text =
+        std::fs::read_to_string(&path).map_err(|error| format!("it cannot be read: {error}"))?;
+    Ok(Some(
+        text.strip_prefix('\u{feff}')
+            .map(str::to_owned)
+            .unwrap_or(text),
+    ))
 }
 
-/// A rule for at least as much as one that says what haft's rules cannot, as rules of other agents may: the command's words before
-/// the first that is not literal, or the whole tool. Only what tightens may be widened.
+/// A rule for at least as much as one that says what haft's rules cannot, as rules of other agents
+/// may: the command's words before the first that is not literal, or the whole tool. Only what
+/// tightens may be widened.
 pub(crate) fn wider(rule: &str) -> Option<String> {
     let (tool, inside) = rule.split_once('(')?;
     let words: Vec<_> = inside.strip_suffix(')')?.split_whitespace().collect();
-    let of_words = (1..words.len()).rev().map(|some| format!("{tool}({}:*)", words[..some].join(" ")));
-    of_words.chain([tool.trim().to_owned()]).find(|wider| PermissionRule::parse(wider, None).is_ok())
+    let of_words = (1..words.len())
+        .rev()
+        .map(|some| format!("{tool}({}:*)", words[..some].join(" ")));
+    of_words
+        .chain([tool.trim().to_owned()])
+        .find(|wider| PermissionRule::parse(wider, None).is_ok())
 }
 
 /// Gives every session what a trusted project tightens.
@@ -274,13 +380,25 @@ impl Extension for PolicyExtension {
         let policy = ProjectPolicy::of(&context.project.root);
         let home = context.places.environment.home();
         let rules = |decision: Decision, texts: &[String]| -> Vec<_> {
-            let parsed = texts.iter().filter_map(|text| PermissionRule::parse(text, home.as_deref()).ok());
+            let parsed = texts
+                .iter()
+                .filter_map(|text| PermissionRule::parse(text, home.as_deref()).ok());
             parsed.map(|rule| (decision, rule)).collect()
         };
-        let (mut all, ask) = (rules(Decision::Deny, &policy.rules.deny), rules(Decision::Ask, &policy.rules.ask));
+        let (mut all, ask) = (
+            rules(Decision::Deny, &policy.rules.deny),
+            rules(Decision::Ask, &policy.rules.ask),
+        );
         all.extend(ask);
-        let notices =
-            policy.warnings.into_iter().map(|message| Notice { code: "project_policy", message, failed: false });
-        Contribution { rules: all, notices: notices.collect(), ..Contribution::default() }
+        let notices = policy.warnings.into_iter().map(|message| Notice {
+            code: "project_policy",
+            message,
+            failed: false,
+        });
+        Contribution {
+            rules: all,
+            notices: notices.collect(),
+            ..Contribution::default()
+        }
     }
 }

@@ -33,7 +33,11 @@ impl Extension for PostgresExtension {
     ) -> Option<Result<Arc<dyn Store>, StoreError>> {
         let connected = PostgresStore::connect_for(url, config, clock, self.lease);
         // The clone of a task is no project that somebody would look for.
-        let name = if self.lease.is_none() { project_name() } else { None };
+        let name = if self.lease.is_none() {
+            project_name()
+        } else {
+            None
+        };
         Some(connected.map(|server| Arc::new(server.with_name(name)) as _))
     }
 }
@@ -41,5 +45,8 @@ impl Extension for PostgresExtension {
 /// The names of the project around the current folder.
 fn project_name() -> Option<ProjectName> {
     let project = super::project(None).ok()?;
-    Some(ProjectName { here: project.namespace(), shared: shared_name::of(&project.root) })
+    Some(ProjectName {
+        here: project.namespace(),
+        shared: shared_name::of(&project.root),
+    })
 }

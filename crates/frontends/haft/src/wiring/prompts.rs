@@ -1,4 +1,5 @@
-//! What a prompt can call or mention in addition to files and the user's own commands: what extensions of this build offer.
+//! What a prompt can call or mention in addition to files and the user's own commands: what
+//! extensions of this build offer.
 
 use async_trait::async_trait;
 use haft_agent::config::Config;
@@ -48,7 +49,11 @@ pub(crate) struct PromptSources(Vec<Box<dyn PromptSource>>);
 
 impl PromptSources {
     /// Those of this project and the user; nothing is started.
-    pub(crate) fn open(places: &Places, config: &Config, project: &Project) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        places: &Places,
+        config: &Config,
+        project: &Project,
+    ) -> anyhow::Result<Self> {
         Ok(Self(super::prompt_sources(places, config, project)?))
     }
 
@@ -59,7 +64,10 @@ impl PromptSources {
 
     /// The resources that can be mentioned.
     pub(crate) fn resources(&self) -> Vec<String> {
-        self.0.iter().flat_map(|source| source.resources()).collect()
+        self.0
+            .iter()
+            .flat_map(|source| source.resources())
+            .collect()
     }
 
     /// Whether this text calls a prompt of theirs.

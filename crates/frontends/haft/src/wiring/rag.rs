@@ -7,7 +7,9 @@ use std::sync::Arc;
 use haft_agent::config::{Config, ModelRole, Section};
 use haft_agent::{Contribution, Extension, ExtensionContext, HostEnvironment, Places};
 use haft_engine::Notice;
-use haft_rag::{Collection, CollectionConfig, CollectionKind, CollectionSource, Local, Remote, use_rag_tool};
+use haft_rag::{
+    Collection, CollectionConfig, CollectionKind, CollectionSource, Local, Remote, use_rag_tool,
+};
 use haft_tool::Tool;
 use haft_types::Api;
 
@@ -70,11 +72,13 @@ impl Rag {
         rag.with_sections(places, config)
     }
 
-    /// The same asked by words alone, for a run with a limit of money: nobody counts what vectors cost.
+    /// The same asked by words alone, for a run with a limit of money: nobody counts what vectors
+    /// cost.
     fn without_vectors(places: &Places, config: &Config) -> Self {
         let mut rag = Self::default();
         if !config.model_roles.own(ModelRole::Embedding).is_empty() {
-            rag.remarks.push(text!("rag-embedding-not-counted").to_owned());
+            rag.remarks
+                .push(text!("rag-embedding-not-counted").to_owned());
         }
         rag.with_sections(places, config)
     }
@@ -86,15 +90,30 @@ impl Rag {
             Api::OpenaiChat | Api::OpenaiResponses => {}
             Api::Anthropic | Api::Gemini => return Err(usage_error(text!("rag-embedding-api"))),
         }
-        let key = haft_agent::key_of(&places.environment, &declared.spec.provider, &declared.provider)?;
+        let key = haft_agent::key_of(
+            &places.environment,
+            &declared.spec.provider,
+            &declared.provider,
+        )?;
         let key = key.map(|key| key.expose().to_owned());
         self.keys.extend(key.clone());
-        let remote = Remote::new(declared.provider.base_url.parse()?, declared.spec.name.clone(), key)?;
+        let remote = Remote::new(
+            declared.provider.base_url.parse()?,
+            declared.spec.name.clone(),
+            key,
+        )?;
         let remote = remote.priced(declared.spec.full_name(), declared.spec.price);
-        Ok(match declared.provider.proxy.as_deref().filter(|proxy| !proxy.is_empty()) {
-            Some(proxy) => remote.through(proxy, declared.provider.no_proxy.as_deref())?,
-            None => remote,
-        })
+        Ok(
+            match declared
+                .provider
+                .proxy
+                .as_deref()
+                .filter(|proxy| !proxy.is_empty())
+            {
+                Some(proxy) => remote.through(proxy, declared.provider.no_proxy.as_deref())?,
+                None => remote,
+            },
+        )
     }
 
     fn with_sections(self, places: &Places, config: &Config) -> Self {
@@ -112,7 +131,12 @@ impl Rag {
         rag
     }
 
-    fn collection(&mut self, places: &Places, name: &str, section: &CollectionConfig) -> anyhow::Result<Collection> {
+    fn collection(
+        &mut self,
+        places: &Places,
+        name: &str,
+        section: &CollectionConfig,
+    ) -> anyhow::Result<Collection> {
         let kind = match source(&places.environment, name, section)? {
             CollectionSource::Folders(folders) => {
                 let local = local(places, name, folders);
@@ -140,18 +164,32 @@ impl Rag {
                 CollectionKind::Remote(Arc::new(remote))
             }
         };
-        Ok(Collection { name: name.to_owned(), description: section.description.clone(), kind })
+        Ok(Collection {
+            name: name.to_owned(),
+            description: section.description.clone(),
+            kind,
+        })
     }
 
     /// The tool that asks them; none when there are none.
     fn tools(&self) -> Option<Arc<dyn Tool>> {
-        (!self.collections.is_empty()).then(|| Arc::new(use_rag_tool(self.collections.clone())) as _)
+        (!self.collections.is_empty())
+            .then(|| Arc::new(use_rag_tool(self.collections.clone())) as _)
     }
 
     /// A line for each section that makes no collection.
     fn notices(&self) -> impl Iterator<Item = Notice> {
-        let notice = |failed| move |message: &String| Notice { code: NAME, message: message.clone(), failed };
-        self.problems.iter().map(notice(true)).chain(self.remarks.iter().map(notice(false)))
+        let notice = |failed| {
+            move |message: &String| Notice {
+                code: NAME,
+                message: message.clone(),
+                failed,
+            }
+        };
+        self.problems
+            .iter()
+            .map(notice(true))
+            .chain(self.remarks.iter().map(notice(false)))
     }
 }
 
@@ -161,7 +199,9 @@ pub(crate) fn source(
     name: &str,
     section: &CollectionConfig,
 ) -> anyhow::Result<CollectionSource> {
-    section.source(name, environment.home().as_deref()).map_err(|error| usage_error(error.to_string()))
+    section
+        .source(name, environment.home().as_deref())
+        .map_err(|error| usage_error(error.to_string()))
 }
 
 /// The collection over these folders, with its index where haft keeps them.
@@ -174,5 +214,7 @@ fn index_of(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn key(environment: &HostEnvironment, name: &str, variable: &str) -> anyhow::Result<String> {
-    environment.word(variable).ok_or_else(|| usage_error(text!("rag-no-key", name, variable)))
+    environment
+        .word(variable)
+        .ok_or_else(|| usage_error(text!("rag-no-key", name, variable)))
 }

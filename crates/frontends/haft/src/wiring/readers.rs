@@ -11,7 +11,10 @@ pub(super) struct ReaderExtension;
 
 impl Extension for ReaderExtension {
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
-        Contribution { readers: readers(context.supervisor), ..Contribution::default() }
+        Contribution {
+            readers: readers(context.supervisor),
+            ..Contribution::default()
+        }
     }
 }
 
@@ -23,7 +26,9 @@ pub(crate) fn readers(supervisor: &Arc<Supervisor>) -> Readers {
     Readers {
         buffers: None,
         #[cfg(feature = "documents")]
-        documents: Some(Arc::new(haft_documents::FormatReaders::new(Arc::clone(supervisor)))),
+        documents: Some(Arc::new(haft_documents::FormatReaders::new(Arc::clone(
+            supervisor,
+        )))),
         #[cfg(not(feature = "documents"))]
         documents: None,
         tools: vec![

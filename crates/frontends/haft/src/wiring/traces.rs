@@ -1,7 +1,8 @@
 //! What runs did, as spans of OpenTelemetry: a task, its turns, their requests and calls.
 //!
-//! Sent to where the standard variables of the environment say, and nowhere without them. A span holds names, counts and outcomes, never
-//! text, arguments or output. Nothing waits for the collector: spans go through a bounded queue to a thread of the SDK. A conversation is
+//! Sent to where the standard variables of the environment say, and nowhere without them. A span
+//! holds names, counts and outcomes, never text, arguments or output. Nothing waits for the
+//! collector: spans go through a bounded queue to a thread of the SDK. A conversation is
 //! a trace: another process that goes on with it adds to the same one.
 
 use std::collections::HashMap;
@@ -11,16 +12,20 @@ use std::time::{Duration, SystemTime};
 
 use haft_agent::RandomIds;
 use haft_types::{
-    CallPhase, CompactionPhase, ContentHash, ConversationId, Cost, Event, EventBody, IdSource as _, Outcome,
-    SubagentPhase, TurnResult, Usage,
+    CallPhase, CompactionPhase, ContentHash, ConversationId, Cost, Event, EventBody, IdSource as _,
+    Outcome, SubagentPhase, TurnResult, Usage,
 };
-use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::trace::{
+    SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
+};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
-use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _};
+use opentelemetry_sdk::trace::{
+    BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
+};
 
 /// How long the end of the process waits for the collector.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -56,17 +61,30 @@ fn start() -> Option<BatchSpanProcessor> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
         || set("OTEL_TRACES_EXPORTER").is_some_and(|name| name == "none");
-    let endpoint = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| set("OTEL_EXPORTER_OTLP_ENDPOINT"));
+    let endpoint =
+        set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| set("OTEL_EXPORTER_OTLP_ENDPOINT"));
     endpoint.filter(|_| !off)?;
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let exporter = SpanExporter::builder().with_http().with_protocol(Protocol::HttpBinary).build();
-    let exporter = exporter.inspect_err(|error| tracing::warn!(%error, "no traces are sent")).ok()?;
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_protocol(Protocol::HttpBinary)
+        .build();
+    let exporter = exporter
+        .inspect_err(|error| tracing::warn!(%error, "no traces are sent"))
+        .ok()?;
     let resource = Resource::builder_empty()
         .with_service_name("haft")
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
-        .with_detectors(&[Box::new(TelemetryResourceDetector), Box::new(EnvResourceDetector::new())])
+        .with_detectors(&[
+            Box::new(TelemetryResourceDetector),
+            Box::new(EnvResourceDetector::new()),
+        ])
         .with_attributes(set("OTEL_SERVICE_NAME").map(|name| KeyValue::new("service.name", name)));
-    let mut processor = BatchSpanProcessor::builder(WarnOnce { exporter, warned: AtomicBool::new(false) }).build();
+    let mut processor = BatchSpanProcessor::builder(WarnOnce {
+        exporter,
+        warned: AtomicBool::new(false),
+    })
+    .build();
     processor.set_resource(&resource.build());
     Some(processor)
 }
@@ -98,13 +116,21 @@ impl opentelemetry_sdk::trace::SpanExporter for WarnOnce {
 #[cfg(feature = "postgres")]
 pub(crate) fn ids_of_task(task: &haft_postgres::QueuedTask) -> SpanIds {
     let own = ContentHash::of(format!("{} {}", task.conversation, task.epoch).as_bytes());
-    (trace_of(&task.conversation), SpanId::from(u128::from_be_bytes(own.0) as u64))
+    (
+        trace_of(&task.conversation),
+        SpanId::from(u128::from_be_bytes(own.0) as u64),
+    )
 }
 
 /// A task was taken this long ago, and this came of it.
 #[cfg(feature = "postgres")]
 pub(crate) fn task(ids: SpanIds, lasted: Duration, error: Option<&str>, attributes: Vec<KeyValue>) {
-    let mut span = open("task".to_owned(), SpanKind::Consumer, (ids.0, SpanId::INVALID), Vec::new());
+    let mut span = open(
+        "task".to_owned(),
+        SpanKind::Consumer,
+        (ids.0, SpanId::INVALID),
+        Vec::new(),
+    );
     span.span_context = context(ids);
     span.start_time -= lasted;
     close(span, error, attributes);
@@ -115,15 +141,31 @@ pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
     if processor().is_none() {
         return;
     }
-    let (id, mut turns) = (&event.conversation_id, TURNS.lock().unwrap_or_else(PoisonError::into_inner));
+    let (id, mut turns) = (
+        &event.conversation_id,
+        TURNS.lock().unwrap_or_else(PoisonError::into_inner),
+    );
     let root = || task().unwrap_or_else(|| (trace_of(id.as_str()), SpanId::INVALID));
     match &event.body {
-        EventBody::Conversation { model, .. } => drop(turns.insert(id.clone(), begin(event, model, root()))),
-        EventBody::Subagent { phase: SubagentPhase::Started, parent, call_id, model, .. } => {
-            let above = turns.get(parent).map(|turn| ids(turn.calls.get(call_id).unwrap_or(&turn.span)));
+        EventBody::Conversation { model, .. } => {
+            drop(turns.insert(id.clone(), begin(event, model, root())))
+        }
+        EventBody::Subagent {
+            phase: SubagentPhase::Started,
+            parent,
+            call_id,
+            model,
+            ..
+        } => {
+            let above = turns
+                .get(parent)
+                .map(|turn| ids(turn.calls.get(call_id).unwrap_or(&turn.span)));
             turns.insert(id.clone(), begin(event, model, above.unwrap_or_else(root)));
         }
-        EventBody::Subagent { result: Some(result), .. } => end(turns.remove(id), result),
+        EventBody::Subagent {
+            result: Some(result),
+            ..
+        } => end(turns.remove(id), result),
         EventBody::Result(result) => end(turns.remove(id), result),
         body => {
             if let Some(turn) = turns.get_mut(id) {
@@ -136,7 +178,11 @@ pub(crate) fn event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
 impl TurnSpans {
     fn event(&mut self, body: &EventBody) {
         match body {
-            EventBody::Budget { .. } | EventBody::Compaction { phase: CompactionPhase::Started, .. } => {
+            EventBody::Budget { .. }
+            | EventBody::Compaction {
+                phase: CompactionPhase::Started,
+                ..
+            } => {
                 self.request = Some(self.send());
             }
             EventBody::Retry { delay_ms, .. } => {
@@ -146,15 +192,32 @@ impl TurnSpans {
                     next.start_time += Duration::from_millis(*delay_ms);
                 }
             }
-            EventBody::Usage { model, usage, cost, .. } => {
+            EventBody::Usage {
+                model, usage, cost, ..
+            } => {
                 // What a tool asked a model is told once that has ended.
                 let request = self.request.take().unwrap_or_else(|| self.send());
-                close(request, None, [of_model("chat", model), of_usage(usage, cost.as_ref())].concat());
+                close(
+                    request,
+                    None,
+                    [of_model("chat", model), of_usage(usage, cost.as_ref())].concat(),
+                );
             }
-            EventBody::ToolCall { id, name, phase: CallPhase::Finished, .. } => {
+            EventBody::ToolCall {
+                id,
+                name,
+                phase: CallPhase::Finished,
+                ..
+            } => {
                 self.calls.insert(id.clone(), self.call(id, name));
             }
-            EventBody::ToolResult { id, name, status, error, .. } => {
+            EventBody::ToolResult {
+                id,
+                name,
+                status,
+                error,
+                ..
+            } => {
                 let span = self.calls.remove(id).unwrap_or_else(|| self.call(id, name));
                 let status = format!("{status:?}").to_lowercase();
                 let code = error.as_ref().map(|error| error.code.as_str());
@@ -165,8 +228,16 @@ impl TurnSpans {
     }
 
     fn send(&self) -> SpanData {
-        let name = self.model.split_once('/').map_or(&*self.model, |(_, name)| name);
-        open(format!("chat {name}"), SpanKind::Client, ids(&self.span), Vec::new())
+        let name = self
+            .model
+            .split_once('/')
+            .map_or(&*self.model, |(_, name)| name);
+        open(
+            format!("chat {name}"),
+            SpanKind::Client,
+            ids(&self.span),
+            Vec::new(),
+        )
     }
 
     fn call(&self, id: &str, name: &str) -> SpanData {
@@ -175,22 +246,41 @@ impl TurnSpans {
             KeyValue::new("gen_ai.tool.name", name.to_owned()),
             KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
         ];
-        open(format!("execute_tool {name}"), SpanKind::Internal, ids(&self.span), attributes)
+        open(
+            format!("execute_tool {name}"),
+            SpanKind::Internal,
+            ids(&self.span),
+            attributes,
+        )
     }
 }
 
 fn begin(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
     let mut attributes = of_model("invoke_agent", model);
     attributes.push(KeyValue::new("gen_ai.agent.name", event.agent.clone()));
-    attributes.push(KeyValue::new("gen_ai.conversation.id", event.conversation_id.to_string()));
-    let span = open(format!("invoke_agent {}", event.agent), SpanKind::Internal, above, attributes);
-    TurnSpans { span, model: model.to_owned(), request: None, calls: HashMap::new() }
+    attributes.push(KeyValue::new(
+        "gen_ai.conversation.id",
+        event.conversation_id.to_string(),
+    ));
+    let span = open(
+        format!("invoke_agent {}", event.agent),
+        SpanKind::Internal,
+        above,
+        attributes,
+    );
+    TurnSpans {
+        span,
+        model: model.to_owned(),
+        request: None,
+        calls: HashMap::new(),
+    }
 }
 
 /// What has not ended with its turn ends as the turn did.
 fn end(turn: Option<TurnSpans>, result: &TurnResult) {
     let Some(turn) = turn else { return };
-    let failed = matches!(result.outcome, Outcome::Failed | Outcome::Exhausted).then_some(&*result.code);
+    let failed =
+        matches!(result.outcome, Outcome::Failed | Outcome::Exhausted).then_some(&*result.code);
     if let Some(request) = turn.request {
         close(request, failed, of_model("chat", &turn.model));
     }
@@ -203,7 +293,12 @@ fn end(turn: Option<TurnSpans>, result: &TurnResult) {
     close(turn.span, failed, attributes);
 }
 
-fn open(name: String, kind: SpanKind, (trace, above): SpanIds, attributes: Vec<KeyValue>) -> SpanData {
+fn open(
+    name: String,
+    kind: SpanKind,
+    (trace, above): SpanIds,
+    attributes: Vec<KeyValue>,
+) -> SpanData {
     let now = SystemTime::now();
     SpanData {
         span_context: context((trace, SpanId::from(RandomIds.uuid().as_u128() as u64))),
@@ -235,7 +330,8 @@ fn close(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>) {
     span.end_time = SystemTime::now();
     span.attributes.extend(attributes);
     if let Some(code) = error {
-        span.attributes.push(KeyValue::new("error.type", code.to_owned()));
+        span.attributes
+            .push(KeyValue::new("error.type", code.to_owned()));
         span.status = Status::error(code.to_owned());
     }
     if let Some(processor) = processor() {
@@ -262,9 +358,16 @@ fn of_usage(usage: &Usage, cost: Option<&Cost>) -> Vec<KeyValue> {
     let counts = [
         ("gen_ai.usage.input_tokens", usage.all_input()),
         ("gen_ai.usage.cache_read.input_tokens", usage.cached_input),
-        ("gen_ai.usage.cache_creation.input_tokens", usage.cache_write),
+        (
+            "gen_ai.usage.cache_creation.input_tokens",
+            usage.cache_write,
+        ),
         ("gen_ai.usage.output_tokens", usage.output),
     ];
-    let counts = counts.into_iter().map(|(key, count)| KeyValue::new(key, count.cast_signed()));
-    counts.chain(cost.map(|cost| KeyValue::new("haft.cost_usd", cost.total))).collect()
+    let counts = counts
+        .into_iter()
+        .map(|(key, count)| KeyValue::new(key, count.cast_signed()));
+    counts
+        .chain(cost.map(|cost| KeyValue::new("haft.cost_usd", cost.total)))
+        .collect()
 }

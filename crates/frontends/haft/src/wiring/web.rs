@@ -27,7 +27,11 @@ impl Extension for WebExtension {
         let config = context.config.section(NAME).map_err(anyhow::Error::from);
         let added = config.and_then(|config| add(&mut given, &config, context));
         if let Err(error) = added {
-            given.notices.push(Notice { code: NAME, message: error.to_string(), failed: true });
+            given.notices.push(Notice {
+                code: NAME,
+                message: error.to_string(),
+                failed: true,
+            });
         }
         given
     }
@@ -35,16 +39,32 @@ impl Extension for WebExtension {
 
 /// The two tools, as a model would read of them.
 pub(super) fn described() -> Vec<Arc<dyn Tool>> {
-    let crawl = Fetcher::new(&[]).ok().map(|fetcher| Arc::new(web_crawl(fetcher)) as Arc<dyn Tool>);
-    let searcher = Searcher::new(SearchService::Brave, None, Some(String::from("-")), &WebProxies::default()).ok();
+    let crawl = Fetcher::new(&[])
+        .ok()
+        .map(|fetcher| Arc::new(web_crawl(fetcher)) as Arc<dyn Tool>);
+    let searcher = Searcher::new(
+        SearchService::Brave,
+        None,
+        Some(String::from("-")),
+        &WebProxies::default(),
+    )
+    .ok();
     let search = searcher.map(|searcher| Arc::new(web_search(searcher)) as Arc<dyn Tool>);
     crawl.into_iter().chain(search).collect()
 }
 
-fn add(given: &mut Contribution, config: &WebConfig, context: &ExtensionContext<'_>) -> anyhow::Result<()> {
+fn add(
+    given: &mut Contribution,
+    config: &WebConfig,
+    context: &ExtensionContext<'_>,
+) -> anyhow::Result<()> {
     let (environment, supervisor) = (&context.places.environment, context.supervisor);
     let [http, https, except] = haft_agent::proxies(environment);
-    let proxies = WebProxies { http, https, except };
+    let proxies = WebProxies {
+        http,
+        https,
+        except,
+    };
     if config.crawl {
         let mut fetcher = Fetcher::new(&config.allow_private)?.through(proxies.clone());
         if let Some(documents) = super::readers(supervisor).documents {
@@ -54,7 +74,9 @@ fn add(given: &mut Contribution, config: &WebConfig, context: &ExtensionContext<
     }
     if let Some(service) = config.search {
         let variable = config.api_key_env.as_deref();
-        let secret = variable.map(|variable| key(environment, variable)).transpose()?;
+        let secret = variable
+            .map(|variable| key(environment, variable))
+            .transpose()?;
         given.secrets.extend(secret.clone());
         let searcher = Searcher::new(service, config.search_url.as_deref(), secret, &proxies)?;
         given.tools.push(Arc::new(web_search(searcher)));
@@ -63,5 +85,7 @@ fn add(given: &mut Contribution, config: &WebConfig, context: &ExtensionContext<
 }
 
 fn key(environment: &HostEnvironment, variable: &str) -> anyhow::Result<String> {
-    environment.word(variable).ok_or_else(|| usage_error(text!("web-no-key", variable)))
+    environment
+        .word(variable)
+        .ok_or_else(|| usage_error(text!("web-no-key", variable)))
 }

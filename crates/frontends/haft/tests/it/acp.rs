@@ -54,8 +54,16 @@ impl Editor {
         let mut all = vec!["acp"];
         all.extend(arguments);
         let mut command = rig.command(&all);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let (input, output) = (
+            child.stdin.take(),
+            BufReader::new(child.stdout.take().unwrap()),
+        );
         Self {
             child,
             input,
@@ -78,7 +86,10 @@ impl Editor {
         let mut editor = Self::start(rig, &[]);
         let mut hello = json!({"protocolVersion": 1});
         hello["clientCapabilities"] = capabilities;
-        assert_eq!(editor.call("initialize", hello)["result"]["protocolVersion"], 1);
+        assert_eq!(
+            editor.call("initialize", hello)["result"]["protocolVersion"],
+            1
+        );
         editor
     }
 
@@ -91,7 +102,10 @@ impl Editor {
 
     fn new_session(&mut self, cwd: &Path) -> String {
         let made = self.call("session/new", json!({"cwd": cwd, "mcpServers": []}));
-        made["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
+        made["result"]["sessionId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{made}"))
+            .to_owned()
     }
 
     fn line(&mut self, line: &[u8]) {
@@ -121,7 +135,8 @@ impl Editor {
         if self.output.read_line(&mut line).unwrap() == 0 {
             return None;
         }
-        let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let message: Value =
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         match message["method"].as_str() {
             Some("session/update") => self.updates.push(message["params"]["update"].clone()),
             Some(method) if !message["id"].is_null() => {
@@ -146,7 +161,9 @@ impl Editor {
             "session/request_permission" => {
                 self.asked.push(params.clone());
                 let options = params["options"].as_array().unwrap();
-                let chosen = options.iter().find(|option| option["kind"] == self.permission)?;
+                let chosen = options
+                    .iter()
+                    .find(|option| option["kind"] == self.permission)?;
                 json!({"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}})
             }
             "fs/read_text_file" => {
@@ -173,7 +190,9 @@ impl Editor {
 
     fn answer(&mut self, id: u64) -> Value {
         while !self.answers.contains_key(&id) {
-            let message = self.next().unwrap_or_else(|| panic!("the output ended: {:#?}", self.updates));
+            let message = self
+                .next()
+                .unwrap_or_else(|| panic!("the output ended: {:#?}", self.updates));
             if let (Some(of), None) = (message["id"].as_u64(), message["method"].as_str()) {
                 self.answers.insert(of, message);
             }
@@ -187,7 +206,10 @@ impl Editor {
     }
 
     fn send_prompt(&mut self, session: &str, text: &str) -> u64 {
-        self.send("session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]}))
+        self.send(
+            "session/prompt",
+            json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]}),
+        )
     }
 
     fn prompt(&mut self, session: &str, text: &str) -> Value {
@@ -203,24 +225,38 @@ impl Editor {
                 return;
             }
             seen = self.updates.len();
-            assert!(self.next().is_some(), "the output ended: {:#?}", self.updates);
+            assert!(
+                self.next().is_some(),
+                "the output ended: {:#?}",
+                self.updates
+            );
         }
     }
 
     /// Reads until haft asks for permission.
     fn until_asked(&mut self) {
         while self.asked.is_empty() {
-            assert!(self.next().is_some(), "the output ended: {:#?}", self.updates);
+            assert!(
+                self.next().is_some(),
+                "the output ended: {:#?}",
+                self.updates
+            );
         }
     }
 
     fn of_kind(&self, kind: &str) -> Vec<&Value> {
-        self.updates.iter().filter(|update| update["sessionUpdate"] == kind).collect()
+        self.updates
+            .iter()
+            .filter(|update| update["sessionUpdate"] == kind)
+            .collect()
     }
 
     /// What haft said, joined.
     fn said(&self) -> String {
-        self.of_kind("agent_message_chunk").iter().map(|chunk| chunk["content"]["text"].as_str().unwrap()).collect()
+        self.of_kind("agent_message_chunk")
+            .iter()
+            .map(|chunk| chunk["content"]["text"].as_str().unwrap())
+            .collect()
     }
 
     /// Ends the input, and gives the exit code.
@@ -241,15 +277,18 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 fn stop_reason(answer: &Value) -> &str {
-    answer["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("{answer}"))
+    answer["result"]["stopReason"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{answer}"))
 }
 
 #[test]
 fn a_turn_is_shown_as_it_happens() {
-    let todos =
-        json!({"todos": [{"content": "Look", "status": "completed"}, {"content": "Fix", "status": "completed"}]});
+    let todos = json!({"todos": [{"content": "Look", "status": "completed"}, {"content": "Fix", "status": "completed"}]});
     let rig = rig([
-        Reply::call("todo_write", todos).with_thinking("Where is it?").with_text("I look."),
+        Reply::call("todo_write", todos)
+            .with_thinking("Where is it?")
+            .with_text("I look."),
         Reply::call("read_file", json!({"path": "a.txt", "start_line": 1})),
         Reply::call(
             "replace_in_file",
@@ -263,17 +302,32 @@ fn a_turn_is_shown_as_it_happens() {
     let answer = editor.prompt(&session, "Translate one");
     assert_eq!(stop_reason(&answer), "end_turn");
     assert_eq!(editor.said(), "I look.Done.");
-    assert_eq!(editor.of_kind("agent_thought_chunk")[0]["content"]["text"], "Where is it?");
+    assert_eq!(
+        editor.of_kind("agent_thought_chunk")[0]["content"]["text"],
+        "Where is it?"
+    );
     let plan = &editor.of_kind("plan")[0]["entries"];
-    assert_eq!((&plan[0]["status"], &plan[1]["content"]), (&json!("completed"), &json!("Fix")));
+    assert_eq!(
+        (&plan[0]["status"], &plan[1]["content"]),
+        (&json!("completed"), &json!("Fix"))
+    );
     let calls = editor.of_kind("tool_call");
-    assert_eq!(calls.iter().map(|call| &call["kind"]).collect::<Vec<_>>(), ["read", "edit"]);
+    assert_eq!(
+        calls.iter().map(|call| &call["kind"]).collect::<Vec<_>>(),
+        ["read", "edit"]
+    );
     let path = json!(rig.project().join("a.txt"));
     let whole = editor.of_kind("tool_call_update");
-    let read = whole.iter().find(|update| update["title"] == "read_file a.txt").unwrap();
+    let read = whole
+        .iter()
+        .find(|update| update["title"] == "read_file a.txt")
+        .unwrap();
     assert_eq!(read["locations"], json!([{"path": path, "line": 1}]));
     let edit = calls[1]["toolCallId"].clone();
-    let of_edit: Vec<_> = whole.iter().filter(|update| update["toolCallId"] == edit).collect();
+    let of_edit: Vec<_> = whole
+        .iter()
+        .filter(|update| update["toolCallId"] == edit)
+        .collect();
     let diff = &of_edit[0]["content"][0];
     assert_eq!(
         (&diff["type"], &diff["oldText"], &diff["newText"]),
@@ -281,13 +335,23 @@ fn a_turn_is_shown_as_it_happens() {
     );
     let last = of_edit.last().unwrap();
     assert_eq!(last["status"], "completed");
-    assert_eq!(last["content"][0]["newText"], "eins\ntwo\n", "after the call the whole file is shown");
+    assert_eq!(
+        last["content"][0]["newText"], "eins\ntwo\n",
+        "after the call the whole file is shown"
+    );
     let asked = &editor.asked[0];
     assert_eq!(asked["toolCall"]["toolCallId"], edit);
     let usage = *editor.of_kind("usage_update").last().unwrap();
-    assert!(usage["used"].as_u64().unwrap() > 0 && usage["size"] == 200_000 && usage["cost"]["currency"] == "USD");
+    assert!(
+        usage["used"].as_u64().unwrap() > 0
+            && usage["size"] == 200_000
+            && usage["cost"]["currency"] == "USD"
+    );
     assert_eq!(editor.end(), 0);
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "eins\ntwo\n");
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
+        "eins\ntwo\n"
+    );
 }
 
 #[test]
@@ -299,7 +363,10 @@ fn permission_is_asked_once_and_always_and_refused() {
         run("touch two"),
         run("touch two"),
         Reply::text("Yes."),
-        Reply::call("execute_command", json!({"command": "touch three", "sandbox": "outside"})),
+        Reply::call(
+            "execute_command",
+            json!({"command": "touch three", "sandbox": "outside"}),
+        ),
         Reply::text("Out."),
     ]);
     if !has_namespaces(&rig) {
@@ -310,11 +377,24 @@ fn permission_is_asked_once_and_always_and_refused() {
     assert!(!rig.project().join("one").exists());
     editor.permission = "allow_always";
     assert_eq!(stop_reason(&editor.prompt(&session, "two")), "end_turn");
-    assert_eq!(editor.asked.len(), 2, "once is enough for what is always allowed");
-    let always = editor.asked[1]["options"].as_array().unwrap().iter().find(|one| one["kind"] == "allow_always");
+    assert_eq!(
+        editor.asked.len(),
+        2,
+        "once is enough for what is always allowed"
+    );
+    let always = editor.asked[1]["options"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["kind"] == "allow_always");
     let name = always.unwrap()["name"].as_str().unwrap();
     assert!(name.contains("touch"), "the rule is named: {name}");
-    assert!(std::fs::read_to_string(rig.home().join("config.toml")).unwrap().contains("touch"), "and kept");
+    assert!(
+        std::fs::read_to_string(rig.home().join("config.toml"))
+            .unwrap()
+            .contains("touch"),
+        "and kept"
+    );
     editor.permission = "allow_once";
     editor.prompt(&session, "three");
     let title = editor.asked[2]["toolCall"]["title"].as_str().unwrap();
@@ -325,35 +405,104 @@ fn permission_is_asked_once_and_always_and_refused() {
 #[test]
 fn mode_and_model_are_chosen_while_it_runs() {
     let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x"}));
-    let rig = rig([write("a"), Reply::text("a"), write("b"), Reply::text("b"), Reply::text("c")]);
+    let rig = rig([
+        write("a"),
+        Reply::text("a"),
+        write("b"),
+        Reply::text("b"),
+        Reply::text("c"),
+    ]);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&format!("{config}[models.\"mock/other\"]\ncontext_window = 100000\nmax_output_tokens = 1000\n"));
+    rig.configure(&format!(
+        "{config}[models.\"mock/other\"]\ncontext_window = 100000\nmax_output_tokens = 1000\n"
+    ));
     let mut editor = Editor::initialized(&rig, json!({}));
-    let made = editor.call("session/new", json!({"cwd": rig.project(), "mcpServers": []}));
+    let made = editor.call(
+        "session/new",
+        json!({"cwd": rig.project(), "mcpServers": []}),
+    );
     let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
-    let modes = made["result"]["modes"]["availableModes"].as_array().unwrap();
-    assert_eq!(modes.iter().map(|mode| &mode["id"]).collect::<Vec<_>>(), ["plan", "ask", "accept-edits", "auto"]);
+    let modes = made["result"]["modes"]["availableModes"]
+        .as_array()
+        .unwrap();
+    assert_eq!(
+        modes.iter().map(|mode| &mode["id"]).collect::<Vec<_>>(),
+        ["plan", "ask", "accept-edits", "auto"]
+    );
     let options = made["result"]["configOptions"].as_array().unwrap();
-    assert_eq!(options.iter().map(|one| &one["category"]).collect::<Vec<_>>(), ["mode", "model"]);
-    editor.call("session/set_mode", json!({"sessionId": session, "modeId": "accept-edits"}));
+    assert_eq!(
+        options
+            .iter()
+            .map(|one| &one["category"])
+            .collect::<Vec<_>>(),
+        ["mode", "model"]
+    );
+    editor.call(
+        "session/set_mode",
+        json!({"sessionId": session, "modeId": "accept-edits"}),
+    );
     editor.prompt(&session, "a");
     assert!(editor.asked.is_empty() && rig.project().join("a").exists());
     let model = json!({"sessionId": session, "configId": "model", "value": "mock/other"});
     let chosen = editor.call("session/set_config_option", model);
-    assert_eq!(chosen["result"]["configOptions"][1]["currentValue"], "mock/other");
+    assert_eq!(
+        chosen["result"]["configOptions"][1]["currentValue"],
+        "mock/other"
+    );
     editor.prompt(&session, "b");
-    assert_eq!(rig.server.generations().last().unwrap().seen().unwrap().model, "other");
+    assert_eq!(
+        rig.server
+            .generations()
+            .last()
+            .unwrap()
+            .seen()
+            .unwrap()
+            .model,
+        "other"
+    );
     for (method, params, code) in [
-        ("session/set_mode", json!({"sessionId": session, "modeId": "yolo"}), -32602),
-        ("session/set_mode", json!({"sessionId": "nobody", "modeId": "plan"}), -32002),
-        ("session/set_config_option", json!({"sessionId": session, "configId": "model", "value": "mock/none"}), -32602),
-        ("session/set_config_option", json!({"sessionId": session, "configId": "colour", "value": "red"}), -32602),
-        ("session/prompt", json!({"sessionId": session, "prompt": []}), 0),
-        ("session/new", json!({"cwd": "relative", "mcpServers": []}), -32602),
-        ("session/new", json!({"cwd": "/there/is/nothing", "mcpServers": []}), -32602),
+        (
+            "session/set_mode",
+            json!({"sessionId": session, "modeId": "yolo"}),
+            -32602,
+        ),
+        (
+            "session/set_mode",
+            json!({"sessionId": "nobody", "modeId": "plan"}),
+            -32002,
+        ),
+        (
+            "session/set_config_option",
+            json!({"sessionId": session, "configId": "model", "value": "mock/none"}),
+            -32602,
+        ),
+        (
+            "session/set_config_option",
+            json!({"sessionId": session, "configId": "colour", "value": "red"}),
+            -32602,
+        ),
+        (
+            "session/prompt",
+            json!({"sessionId": session, "prompt": []}),
+            0,
+        ),
+        (
+            "session/new",
+            json!({"cwd": "relative", "mcpServers": []}),
+            -32602,
+        ),
+        (
+            "session/new",
+            json!({"cwd": "/there/is/nothing", "mcpServers": []}),
+            -32602,
+        ),
     ] {
         let answer = editor.call(method, params.clone());
-        assert_eq!(answer["error"]["code"].as_i64().unwrap_or_default(), code, "{method} {params}: {answer}");
+        assert_eq!(
+            answer["error"]["code"].as_i64().unwrap_or_default(),
+            code,
+            "{method} {params}: {answer}"
+        );
     }
 }
 
@@ -369,7 +518,11 @@ fn a_turn_is_cancelled_wherever_it_is() {
         };
         let rig = rig([reply, Reply::text("Again.")]);
         let (mut editor, session) = Editor::in_session(&rig, json!({}));
-        editor.permission = if state == "running" { "allow_once" } else { "nothing" };
+        editor.permission = if state == "running" {
+            "allow_once"
+        } else {
+            "nothing"
+        };
         let prompt = editor.send_prompt(&session, "go");
         match state {
             "streaming" => editor.until(|update| update["sessionUpdate"] == "agent_message_chunk"),
@@ -385,7 +538,11 @@ fn a_turn_is_cancelled_wherever_it_is() {
         editor.permission = "reject_once";
         // The reply that was cut off is given again.
         gate.open();
-        assert_eq!(stop_reason(&editor.prompt(&session, "again")), "end_turn", "{state}");
+        assert_eq!(
+            stop_reason(&editor.prompt(&session, "again")),
+            "end_turn",
+            "{state}"
+        );
         assert_eq!(editor.end(), 0, "{state}");
         assert!(!rig.project().join("asked").exists());
     }
@@ -393,26 +550,41 @@ fn a_turn_is_cancelled_wherever_it_is() {
 
 #[test]
 fn how_a_turn_ended_is_said_as_the_protocol_has_it() {
-    let refusal = Reply { stop: Some(Stop::Refusal), ..Reply::text("I can't.") };
+    let refusal = Reply {
+        stop: Some(Stop::Refusal),
+        ..Reply::text("I can't.")
+    };
     let rig = rig([refusal]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "refusal");
     let rig = self::rig(std::iter::repeat_n(Reply::error(400, "no such thing"), 4));
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let failed = editor.prompt(&session, "go");
-    assert!(failed["error"]["message"].as_str().is_some_and(|said| said.contains("no such thing")), "{failed}");
+    assert!(
+        failed["error"]["message"]
+            .as_str()
+            .is_some_and(|said| said.contains("no such thing")),
+        "{failed}"
+    );
 }
 
 #[test]
 fn sessions_run_beside_each_other_and_are_closed() {
-    let rig = rig([Reply { delay_ms: 300, ..Reply::text("First.") }]);
+    let rig = rig([Reply {
+        delay_ms: 300,
+        ..Reply::text("First.")
+    }]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let other = editor.new_session(&rig.project());
     let first = editor.send_prompt(&session, "one");
     assert_eq!(stop_reason(&editor.prompt(&other, "three")), "end_turn");
     assert_eq!(stop_reason(&editor.answer(first)), "end_turn");
     let listed = editor.call("session/list", json!({"cwd": rig.project()}));
-    assert_eq!(listed["result"]["sessions"].as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!(
+        listed["result"]["sessions"].as_array().unwrap().len(),
+        2,
+        "{listed}"
+    );
     let closed = editor.call("session/close", json!({"sessionId": session}));
     assert!(closed["error"].is_null(), "{closed}");
     assert_eq!(editor.prompt(&session, "gone")["error"]["code"], -32002);
@@ -422,7 +594,10 @@ fn sessions_run_beside_each_other_and_are_closed() {
 fn prompts_bring_files_pictures_and_commands() {
     let rig = rig([Reply::text("1"), Reply::text("2")]);
     rig.write("src/my file.rs", "fn main() {}\n");
-    rig.write(".haft/commands/greet.md", "Say hello to $ARGUMENTS in French.\n");
+    rig.write(
+        ".haft/commands/greet.md",
+        "Say hello to $ARGUMENTS in French.\n",
+    );
     rig.run(&["trust"]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let root = rig.project().display().to_string();
@@ -433,22 +608,46 @@ fn prompts_bring_files_pictures_and_commands() {
         {"type": "resource", "resource": {"uri": "zed:///selection", "text": "selected text"}},
         {"type": "image", "data": pixel, "mimeType": "image/png"},
     ]);
-    let answer = editor.call("session/prompt", json!({"sessionId": session, "prompt": prompt}));
+    let answer = editor.call(
+        "session/prompt",
+        json!({"sessionId": session, "prompt": prompt}),
+    );
     assert_eq!(stop_reason(&answer), "end_turn");
     let request = rig.server.generations()[0].seen().unwrap();
-    let user = request.messages.iter().find(|message| message.role == SeenRole::User).unwrap();
+    let user = request
+        .messages
+        .iter()
+        .find(|message| message.role == SeenRole::User)
+        .unwrap();
     let text = format!("{user:?}");
-    assert!(text.contains("src/my file.rs") && text.contains("selected text") && text.contains("Image"), "{text}");
-    let commands = editor.of_kind("available_commands_update")[0]["availableCommands"].as_array().unwrap();
-    let names: Vec<_> = commands.iter().map(|command| command["name"].as_str().unwrap()).collect();
+    assert!(
+        text.contains("src/my file.rs") && text.contains("selected text") && text.contains("Image"),
+        "{text}"
+    );
+    let commands = editor.of_kind("available_commands_update")[0]["availableCommands"]
+        .as_array()
+        .unwrap();
+    let names: Vec<_> = commands
+        .iter()
+        .map(|command| command["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["greet", "init", "continue"]);
     editor.prompt(&session, "/greet Ada");
     let request = rig.server.generations()[1].seen().unwrap();
     assert!(format!("{:?}", request.messages.last()).contains("Say hello to Ada in French."));
     let unknown = editor.prompt(&session, "/nothing");
-    assert!(unknown["error"]["message"].as_str().unwrap().contains("nothing"), "{unknown}");
+    assert!(
+        unknown["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("nothing"),
+        "{unknown}"
+    );
     let audio = json!([{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
-    let refused = editor.call("session/prompt", json!({"sessionId": session, "prompt": audio}));
+    let refused = editor.call(
+        "session/prompt",
+        json!({"sessionId": session, "prompt": audio}),
+    );
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
@@ -460,13 +659,25 @@ fn without_a_model_the_editor_is_told_how_to_get_one() {
     let mut editor = Editor::start(&rig, &[]);
     let hello = json!({"protocolVersion": 1, "clientCapabilities": {"auth": {"terminal": true}}});
     let method = editor.call("initialize", hello)["result"]["authMethods"][0].clone();
-    assert_eq!((&method["type"], &method["args"]), (&json!("terminal"), &json!(["--setup"])));
+    assert_eq!(
+        (&method["type"], &method["args"]),
+        (&json!("terminal"), &json!(["--setup"]))
+    );
     let params = json!({"cwd": rig.project(), "mcpServers": []});
-    assert_eq!(editor.call("session/new", params.clone())["error"]["code"], -32000);
-    assert_eq!(editor.call("authenticate", json!({"methodId": method["id"]}))["error"]["code"], -32000);
+    assert_eq!(
+        editor.call("session/new", params.clone())["error"]["code"],
+        -32000
+    );
+    assert_eq!(
+        editor.call("authenticate", json!({"methodId": method["id"]}))["error"]["code"],
+        -32000
+    );
     rig.configure(&config);
     assert!(editor.call("authenticate", json!({"methodId": method["id"]}))["error"].is_null());
-    let session = editor.call("session/new", params)["result"]["sessionId"].as_str().unwrap().to_owned();
+    let session = editor.call("session/new", params)["result"]["sessionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     editor.prompt(&session, "hello");
     assert_eq!(editor.said(), "Here.");
 }
@@ -482,25 +693,37 @@ fn servers_of_the_editor_serve_its_session() {
     let mut editor = Editor::initialized(&rig, json!({}));
     editor.permission = "allow_once";
     let server = json!({"name": "given", "command": "/bin/sh", "args": [rig.project().join("server.sh")], "env": []});
-    let made = editor.call("session/new", json!({"cwd": rig.project(), "mcpServers": [server]}));
+    let made = editor.call(
+        "session/new",
+        json!({"cwd": rig.project(), "mcpServers": [server]}),
+    );
     let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
     assert_eq!(stop_reason(&editor.prompt(&session, "use it")), "end_turn");
     let offered = rig.server.generations()[0].seen().unwrap();
-    assert!(format!("{offered:?}").contains("given"), "the server is offered");
+    assert!(
+        format!("{offered:?}").contains("given"),
+        "the server is offered"
+    );
 }
 
 #[test]
 fn the_same_task_leaves_the_same_conversation_behind() {
     let script = || {
         [
-            Reply::call("write_to_file", json!({"path": "a.txt", "content": "one\n"})),
+            Reply::call(
+                "write_to_file",
+                json!({"path": "a.txt", "content": "one\n"}),
+            ),
             Reply::call("read_file", json!({"path": "a.txt"})),
             Reply::text("Done."),
         ]
     };
     let over_acp = rig(script());
     let (mut editor, session) = Editor::in_session(&over_acp, json!({}));
-    editor.call("session/set_mode", json!({"sessionId": session, "modeId": "accept-edits"}));
+    editor.call(
+        "session/set_mode",
+        json!({"sessionId": session, "modeId": "accept-edits"}),
+    );
     editor.prompt(&session, "Write one");
     editor.end();
     let headless = rig(script());
@@ -523,10 +746,20 @@ fn the_same_task_leaves_the_same_conversation_behind() {
             value
         };
         let messages = exported["messages"].as_array().unwrap();
-        (exported["name"].clone(), messages.iter().map(|one| without_times(message(one))).collect::<Vec<_>>())
+        (
+            exported["name"].clone(),
+            messages
+                .iter()
+                .map(|one| without_times(message(one)))
+                .collect::<Vec<_>>(),
+        )
     };
     let at_the_terminal = rig(script());
-    let mut terminal = Terminal::start(&at_the_terminal, &["--permission-mode", "accept-edits"], (100, 30));
+    let mut terminal = Terminal::start(
+        &at_the_terminal,
+        &["--permission-mode", "accept-edits"],
+        (100, 30),
+    );
     terminal.until_text("> ");
     terminal.press("Write one\r");
     terminal.until_text("Done.");
@@ -546,8 +779,12 @@ fn the_same_task_leaves_the_same_conversation_behind() {
 fn forget_times(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields
-                .retain(|name, _| !matches!(name.as_str(), "mtime_ns" | "id" | "tool_call_id" | "mtime" | "modified"));
+            fields.retain(|name, _| {
+                !matches!(
+                    name.as_str(),
+                    "mtime_ns" | "id" | "tool_call_id" | "mtime" | "modified"
+                )
+            });
             fields.values_mut().for_each(forget_times);
         }
         Value::Array(items) => items.iter_mut().for_each(forget_times),

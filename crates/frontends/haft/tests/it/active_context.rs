@@ -1,4 +1,5 @@
-//! Active context: folders are described after a turn that changed them, and what they say waits for a cold prefix.
+//! Active context: folders are described after a turn that changed them, and what they say waits
+//! for a cold prefix.
 
 use std::fs;
 
@@ -29,7 +30,10 @@ fn system(rig: &Rig, request: usize) -> String {
 }
 
 fn causes(ran: &Ran) -> Vec<Value> {
-    let events = ran.events().into_iter().filter(|event| event["type"] == "prefix_break");
+    let events = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "prefix_break");
     events.map(|event| event["cause"].clone()).collect()
 }
 
@@ -45,29 +49,68 @@ fn a_turn_that_changed_files_has_their_folders_described() {
     let rig = rig(replies);
     let ran = rig.task(&["let them pay"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert_eq!(fs::read_to_string(rig.project().join(PLACE)).unwrap(), "Takes money.\n\nLast change: pay.\n");
+    assert_eq!(
+        fs::read_to_string(rig.project().join(PLACE)).unwrap(),
+        "Takes money.\n\nLast change: pay.\n"
+    );
     let asked = rig.server.generations()[2].seen().unwrap();
     let about = format!("{:?}", asked.messages);
-    for there in
-        ["<folder>src/pay</folder>", "fn pay() {}", "let them pay", "Paid.", "(none yet)", "change=\\\"added\\\""]
-    {
+    for there in [
+        "<folder>src/pay</folder>",
+        "fn pay() {}",
+        "let them pay",
+        "Paid.",
+        "(none yet)",
+        "change=\\\"added\\\"",
+    ] {
         assert!(about.contains(there), "no {there} in {about}");
     }
-    let used: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "usage").collect();
+    let used: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "usage")
+        .collect();
     assert_eq!(used.len(), 3, "what it costs is told");
     assert_eq!(ran.result()["outcome"], "completed");
-    assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], "trusted", "nothing of it would run");
+    assert_eq!(
+        rig.run(&["trust", "--show", "--json"]).json()["standing"],
+        "trusted",
+        "nothing of it would run"
+    );
 
-    // The conversation goes on while its prefix is warm: it hears what it heard. A new one hears what there is.
+    // The conversation goes on while its prefix is warm: it hears what it heard. A new one hears
+    // what there is.
     let first = rig.export()["id"].as_str().unwrap().to_owned();
-    let rig = switched_on(rig.with_script(Script::replies([Reply::text("Yes.").times(3)]).unwrap(), Api::OpenaiChat));
+    let rig = switched_on(rig.with_script(
+        Script::replies([Reply::text("Yes.").times(3)]).unwrap(),
+        Api::OpenaiChat,
+    ));
     let warm = rig.task(&["-c", "and now?"]);
-    assert!(!system(&rig, 0).contains("Takes money."), "{}", system(&rig, 0));
-    assert!(!causes(&warm).contains(&json!("system_changed")), "{:?}", causes(&warm));
+    assert!(
+        !system(&rig, 0).contains("Takes money."),
+        "{}",
+        system(&rig, 0)
+    );
+    assert!(
+        !causes(&warm).contains(&json!("system_changed")),
+        "{:?}",
+        causes(&warm)
+    );
     rig.task(&["something new"]);
-    assert!(system(&rig, 1).contains("PROJECT PACKAGE CONTEXT"), "{}", system(&rig, 1));
-    assert!(system(&rig, 1).contains("## `src/pay`\n\nTakes money."), "{}", system(&rig, 1));
-    let model = format!("models.\"mock/{}\".cache={{ ttl = \"0s\" }}", crate::rig::MODEL);
+    assert!(
+        system(&rig, 1).contains("PROJECT PACKAGE CONTEXT"),
+        "{}",
+        system(&rig, 1)
+    );
+    assert!(
+        system(&rig, 1).contains("## `src/pay`\n\nTakes money."),
+        "{}",
+        system(&rig, 1)
+    );
+    let model = format!(
+        "models.\"mock/{}\".cache={{ ttl = \"0s\" }}",
+        crate::rig::MODEL
+    );
     let cold = rig.task(&["--set", &model, "-r", &first, "and after a while?"]);
     assert_eq!(cold.code(), 0, "{}", cold.stderr());
     assert!(system(&rig, 2).contains("Takes money."));
@@ -76,7 +119,11 @@ fn a_turn_that_changed_files_has_their_folders_described() {
 
 #[test]
 fn a_description_is_made_from_the_one_before() {
-    let replies = [write("a.txt", "one\n"), Reply::text("Done."), Reply::text("Holds a word.")];
+    let replies = [
+        write("a.txt", "one\n"),
+        Reply::text("Done."),
+        Reply::text("Holds a word."),
+    ];
     let rig = rig(replies);
     fs::create_dir_all(rig.project().join(".haft/active-context")).unwrap();
     rig.write(".haft/active-context/active.md", "Nothing yet.\n");
@@ -84,16 +131,36 @@ fn a_description_is_made_from_the_one_before() {
     assert!(system(&rig, 0).contains("## `.`\n\nNothing yet."));
     let asked = format!("{:?}", rig.server.generations()[2].seen().unwrap().messages);
     assert!(asked.contains("Nothing yet."), "{asked}");
-    assert_eq!(fs::read_to_string(rig.project().join(".haft/active-context/active.md")).unwrap(), "Holds a word.\n");
+    assert_eq!(
+        fs::read_to_string(rig.project().join(".haft/active-context/active.md")).unwrap(),
+        "Holds a word.\n"
+    );
 }
 
 #[test]
 fn a_failure_is_a_warning() {
-    let rig = rig([write("src/pay/a.rs", "x\n"), Reply::text("Done."), Reply::text("")]);
+    let rig = rig([
+        write("src/pay/a.rs", "x\n"),
+        Reply::text("Done."),
+        Reply::text(""),
+    ]);
     let ran = rig.task(&["go"]);
-    assert_eq!((ran.code(), &ran.result()["outcome"]), (0, &json!("completed")));
-    let warned = ran.events().into_iter().find(|event| event["code"] == "active_context").expect("a warning");
-    assert!(warned["message"].as_str().unwrap().contains("`src/pay` was not brought up to date"), "{warned}");
+    assert_eq!(
+        (ran.code(), &ran.result()["outcome"]),
+        (0, &json!("completed"))
+    );
+    let warned = ran
+        .events()
+        .into_iter()
+        .find(|event| event["code"] == "active_context")
+        .expect("a warning");
+    assert!(
+        warned["message"]
+            .as_str()
+            .unwrap()
+            .contains("`src/pay` was not brought up to date"),
+        "{warned}"
+    );
     assert!(!rig.project().join(PLACE).exists());
 }
 
@@ -103,11 +170,18 @@ fn nobody_is_asked_who_did_not_want_it_or_changed_nothing() {
     let off = Rig::new(Api::OpenaiChat, Script::replies(replies.clone()).unwrap());
     assert_eq!(off.task(&["go"]).code(), 0);
     assert_eq!(off.server.generations().len(), 2);
-    let idle = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Nothing.")]);
+    let idle = rig([
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Nothing."),
+    ]);
     assert_eq!(idle.task(&["look"]).code(), 0);
     assert_eq!(idle.server.generations().len(), 2);
     let untrusted = rig(replies);
     untrusted.run(&["trust", "--revoke"]);
     assert_eq!(untrusted.task(&["go"]).code(), 0);
-    assert_eq!(untrusted.server.generations().len(), 2, "nothing is written of a project that is not trusted");
+    assert_eq!(
+        untrusted.server.generations().len(),
+        2,
+        "nothing is written of a project that is not trusted"
+    );
 }

@@ -1,4 +1,5 @@
-//! What a refusal of a headless run advises: each way that it names allows the call, and none is the mode without a sandbox.
+//! What a refusal of a headless run advises: each way that it names allows the call, and none is
+//! the mode without a sandbox.
 
 use std::process::Command;
 
@@ -12,7 +13,10 @@ use crate::sandbox::has_namespaces;
 const ALLOWED_WITH: &str = "The user can allow it with ";
 
 fn rig_for(tool: &str, arguments: &Value) -> Rig {
-    let replies = [Reply::call(tool, arguments.clone()), Reply::text("So be it.")];
+    let replies = [
+        Reply::call(tool, arguments.clone()),
+        Reply::text("So be it."),
+    ];
     let rig = Rig::new(Api::Anthropic, Script::turns(replies).unwrap());
     rig.write("a.txt", "one\n");
     rig
@@ -21,20 +25,32 @@ fn rig_for(tool: &str, arguments: &Value) -> Rig {
 /// The result of the one call of a run.
 fn result(ran: &Ran) -> Value {
     let events = ran.events();
-    events.into_iter().find(|event| event["type"] == "tool_result").unwrap_or_else(|| panic!("{}", ran.stderr()))
+    events
+        .into_iter()
+        .find(|event| event["type"] == "tool_result")
+        .unwrap_or_else(|| panic!("{}", ran.stderr()))
 }
 
 fn is_refused(result: &Value) -> bool {
-    ["permission_denied", "outside_workspace"].iter().any(|code| result["error"]["code"] == *code)
+    ["permission_denied", "outside_workspace"]
+        .iter()
+        .any(|code| result["error"]["code"] == *code)
 }
 
 /// The ways that a refusal names, each as it stands between backticks.
 fn advised(result: &Value) -> Vec<String> {
     let text = result["text"].as_str().unwrap();
     assert!(!text.contains("yolo"), "{text}");
-    let ways = text.split(ALLOWED_WITH).nth(1).unwrap_or_else(|| panic!("{text}"));
+    let ways = text
+        .split(ALLOWED_WITH)
+        .nth(1)
+        .unwrap_or_else(|| panic!("{text}"));
     // A rule may hold backticks, but none of these does.
-    ways.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    ways.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Runs the task with what a way says, word for word as a shell reads it.
@@ -42,8 +58,16 @@ fn run_with(rig: &Rig, way: &str) -> Ran {
     let plain = rig.command(&[]);
     let shell = |line: String| {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &line, "sh"]).arg(haft()).current_dir(rig.project()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+            .args(["-c", &line, "sh"])
+            .arg(haft())
+            .current_dir(rig.project())
+            .env_clear();
+        command.envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         Ran(command.output().unwrap())
     };
     let flags = match way.strip_prefix("haft ") {
@@ -71,34 +95,60 @@ fn refusals_name_what_allows_the_call() {
         (
             "write_to_file",
             json!({"path": "new.txt", "content": "x\n"}),
-            vec!["haft permissions add \"write_to_file(new.txt)\"".into(), edits.into()],
+            vec![
+                "haft permissions add \"write_to_file(new.txt)\"".into(),
+                edits.into(),
+            ],
         ),
         (
             "edit_file",
             json!({"path": "a.txt", "old_text": "one", "new_text": "eins"}),
-            vec!["haft permissions add \"edit_file(a.txt)\"".into(), edits.into()],
+            vec![
+                "haft permissions add \"edit_file(a.txt)\"".into(),
+                edits.into(),
+            ],
         ),
         (
             "execute_command",
             command("touch made"),
-            vec!["haft permissions add \"execute_command(touch made)\"".into(), auto.into()],
+            vec![
+                "haft permissions add \"execute_command(touch made)\"".into(),
+                auto.into(),
+            ],
         ),
         (
             "execute_command",
             command("touch 'it is $HOME'"),
-            vec![r"haft permissions add 'execute_command(touch '\''it is $HOME'\'')'".into(), auto.into()],
+            vec![
+                r"haft permissions add 'execute_command(touch '\''it is $HOME'\'')'".into(),
+                auto.into(),
+            ],
         ),
-        ("execute_command", command("python3 -m compileall -q ."), vec![auto.into()]),
-        ("execute_command", command("echo x > made"), vec![auto.into()]),
+        (
+            "execute_command",
+            command("python3 -m compileall -q ."),
+            vec![auto.into()],
+        ),
+        (
+            "execute_command",
+            command("echo x > made"),
+            vec![auto.into()],
+        ),
         (
             "read_file",
             json!({"path": out("b.txt")}),
-            vec![format!("haft permissions add \"read_file({})\"", out("b.txt")), added.clone()],
+            vec![
+                format!("haft permissions add \"read_file({})\"", out("b.txt")),
+                added.clone(),
+            ],
         ),
         (
             "write_to_file",
             json!({"path": out("c.txt"), "content": "x\n"}),
-            vec![format!("haft permissions add \"write_to_file({})\"", out("c.txt")), format!("{added} {edits}")],
+            vec![
+                format!("haft permissions add \"write_to_file({})\"", out("c.txt")),
+                format!("{added} {edits}"),
+            ],
         ),
     ];
     for (tool, arguments, expected) in calls {
@@ -120,9 +170,18 @@ fn refusals_name_what_allows_the_call() {
 #[test]
 fn refusals_name_the_terminal_where_nothing_else_allows_the_call() {
     let calls = [
-        ("write_to_file", json!({"path": ".git/hooks/pre-commit", "content": "x\n"})),
-        ("execute_command", json!({"command": "touch made", "requires_approval": true})),
-        ("execute_command", json!({"command": "touch made", "sandbox": "outside"})),
+        (
+            "write_to_file",
+            json!({"path": ".git/hooks/pre-commit", "content": "x\n"}),
+        ),
+        (
+            "execute_command",
+            json!({"command": "touch made", "requires_approval": true}),
+        ),
+        (
+            "execute_command",
+            json!({"command": "touch made", "sandbox": "outside"}),
+        ),
     ];
     for (tool, arguments) in calls {
         let rig = rig_for(tool, &arguments);
@@ -154,7 +213,11 @@ fn refusals_name_no_mode_that_would_not_help() {
     let arguments = json!({"command": "touch made", "requires_approval": false});
     let rig = rig_for("execute_command", &arguments).with([("HAFT_SANDBOX__MODE", "off")]);
     let refused = result(&rig.run(&["run", "--output-format", "stream-json", "go"]));
-    assert_eq!(advised(&refused), ["haft permissions add \"execute_command(touch made)\""], "{refused}");
+    assert_eq!(
+        advised(&refused),
+        ["haft permissions add \"execute_command(touch made)\""],
+        "{refused}"
+    );
 }
 
 /// Every value of a message file that names the mode without a sandbox.
@@ -164,12 +227,24 @@ fn named_in_messages() -> Vec<String> {
     let mut look = |path: &std::path::Path| {
         let text = std::fs::read_to_string(path).unwrap();
         // What stands before the sign is the key.
-        let value = |line: &&str| line.split_once(" = ").map_or(*line, |(_, value)| value).contains("yolo");
+        let value = |line: &&str| {
+            line.split_once(" = ")
+                .map_or(*line, |(_, value)| value)
+                .contains("yolo")
+        };
         found.extend(text.lines().filter(value).map(str::to_owned));
     };
     look(&frontends.join("messages/errors.zh-CN.txt"));
-    for folder in ["haft/messages/en", "haft/messages/zh-CN", "tui/messages/en", "tui/messages/zh-CN"] {
-        for file in std::fs::read_dir(frontends.join(folder)).unwrap().map(|file| file.unwrap().path()) {
+    for folder in [
+        "haft/messages/en",
+        "haft/messages/zh-CN",
+        "tui/messages/en",
+        "tui/messages/zh-CN",
+    ] {
+        for file in std::fs::read_dir(frontends.join(folder))
+            .unwrap()
+            .map(|file| file.unwrap().path())
+        {
             // The help describes options, with all their values.
             if file.extension().is_some_and(|extension| extension == "ftl") {
                 look(&file);
@@ -183,18 +258,39 @@ fn named_in_messages() -> Vec<String> {
 fn no_message_recommends_the_mode_without_a_sandbox() {
     let found: Vec<_> = named_in_messages();
     // This one refuses it.
-    assert!(found.iter().all(|line| line.starts_with("queue-yolo = ")), "{found:#?}");
+    assert!(
+        found.iter().all(|line| line.starts_with("queue-yolo = ")),
+        "{found:#?}"
+    );
     assert_eq!(found.len(), 2, "in both languages: {found:#?}");
     let describes = [
-        "(permission mode `yolo`)", "in permission mode `yolo`", "\"yolo\"", "-yolo\"", "-yolo-refused\"",
+        "(permission mode `yolo`)",
+        "in permission mode `yolo`",
+        "\"yolo\"",
+        "-yolo\"",
+        "-yolo-refused\"",
         "unless_yolo(",
     ];
-    for source in crate::budgets::sources().into_iter().filter(|source| !source.path.contains("test")) {
+    for source in crate::budgets::sources()
+        .into_iter()
+        .filter(|source| !source.path.contains("test"))
+    {
         // Unit tests stand at the end.
-        let text = source.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        for line in text.lines().filter(|line| line.contains("yolo") && line.contains('"')) {
+        let text = source
+            .text
+            .split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or_default();
+        for line in text
+            .lines()
+            .filter(|line| line.contains("yolo") && line.contains('"'))
+        {
             let is_comment = line.trim_start().starts_with("//");
-            assert!(is_comment || describes.iter().any(|text| line.contains(text)), "{}: {line}", source.path);
+            assert!(
+                is_comment || describes.iter().any(|text| line.contains(text)),
+                "{}: {line}",
+                source.path
+            );
         }
     }
 }

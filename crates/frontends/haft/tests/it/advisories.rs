@@ -1,4 +1,5 @@
-//! Holds docs/advisories.md against the repository: ids are well-formed and unique, and every test it names exists.
+//! Holds docs/advisories.md against the repository: ids are well-formed and unique, and every test
+//! it names exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +9,15 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 
 /// The cells of each row.
 fn rows(page: &str) -> Vec<Vec<String>> {
-    let rows = page.lines().filter(|line| line.starts_with("| CVE-") || line.starts_with("| GHSA-"));
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| CVE-") || line.starts_with("| GHSA-"));
     let cells = |row: &str| {
-        row.replace("\\|", "\u{1}").trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+        row.replace("\\|", "\u{1}")
+            .trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect()
     };
     rows.map(cells).collect()
 }
@@ -18,9 +25,16 @@ fn rows(page: &str) -> Vec<Vec<String>> {
 fn is_well_formed(id: &str) -> bool {
     let parts: Vec<&str> = id.split('-').collect();
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let letters = |part: &&str| part.len() == 4 && part.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase());
+    let letters = |part: &&str| {
+        part.len() == 4
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
+    };
     match parts.as_slice() {
-        ["CVE", year, number] => year.len() == 4 && number.len() >= 4 && digits(year) && digits(number),
+        ["CVE", year, number] => {
+            year.len() == 4 && number.len() >= 4 && digits(year) && digits(number)
+        }
         ["GHSA", rest @ ..] => rest.len() == 3 && rest.iter().all(letters),
         _ => false,
     }
@@ -30,7 +44,11 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() {
             sources(&entry.path(), found);
-        } else if entry.path().extension().is_some_and(|extension| extension == "rs") {
+        } else if entry
+            .path()
+            .extension()
+            .is_some_and(|extension| extension == "rs")
+        {
             found.push(entry.path());
         }
     }
@@ -38,9 +56,15 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// Whether `file.rs: name` is a function of a file that ends in that path.
 fn exists(test: &str, sources: &[PathBuf]) -> bool {
-    let Some((file, name)) = test.split_once(": ") else { return false };
+    let Some((file, name)) = test.split_once(": ") else {
+        return false;
+    };
     let mut files = sources.iter().filter(|path| path.ends_with(file));
-    files.any(|path| fs::read_to_string(path).unwrap().contains(&format!("fn {name}(")))
+    files.any(|path| {
+        fs::read_to_string(path)
+            .unwrap()
+            .contains(&format!("fn {name}("))
+    })
 }
 
 #[test]
@@ -48,30 +72,55 @@ fn every_advisory_has_an_id_and_a_test_that_exists_or_a_reason() {
     let page = fs::read_to_string(format!("{ROOT}/docs/advisories.md")).unwrap();
     let rows = rows(&page);
     let counted = |test: fn(&str) -> bool| rows.iter().filter(|row| test(&row[4])).count();
-    let (none, never) =
-        (counted(|cell| cell.starts_with("no test yet: ")), counted(|cell| cell.starts_with("does not apply: ")));
+    let (none, never) = (
+        counted(|cell| cell.starts_with("no test yet: ")),
+        counted(|cell| cell.starts_with("does not apply: ")),
+    );
     let named = rows.len() - none - never;
-    let told = format!("{named} rows name tests, {never} cannot apply and say why, {none} have no test yet.");
-    assert!(page.contains(&format!("\n{} published", rows.len())) && page.contains(&told), "{}: {told}", rows.len());
+    let told = format!(
+        "{named} rows name tests, {never} cannot apply and say why, {none} have no test yet."
+    );
+    assert!(
+        page.contains(&format!("\n{} published", rows.len())) && page.contains(&told),
+        "{}: {told}",
+        rows.len()
+    );
     let ids: BTreeSet<_> = rows.iter().map(|row| &row[0]).collect();
     assert_eq!(ids.len(), rows.len(), "an id stands twice");
     let mut found = Vec::new();
     sources(&Path::new(ROOT).join("crates"), &mut found);
     for row in &rows {
-        assert!(row.len() == 5 && row.iter().all(|cell| !cell.is_empty()), "{row:?}");
+        assert!(
+            row.len() == 5 && row.iter().all(|cell| !cell.is_empty()),
+            "{row:?}"
+        );
         assert!(is_well_formed(&row[0]), "{}", row[0]);
         let reason = row[4].starts_with("no test yet: ") || row[4].starts_with("does not apply: ");
         let tests: Vec<_> = row[4].split('`').skip(1).step_by(2).collect();
         assert!(reason || !tests.is_empty(), "{row:?}");
-        let missing: Vec<_> = tests.iter().filter(|test| !reason && !exists(test, &found)).collect();
+        let missing: Vec<_> = tests
+            .iter()
+            .filter(|test| !reason && !exists(test, &found))
+            .collect();
         assert!(missing.is_empty(), "{}: {missing:?}", row[0]);
     }
 }
 
 #[test]
 fn ids_are_told_from_what_only_looks_like_one() {
-    assert!(["CVE-2025-8217", "CVE-2026-105836", "GHSA-9ppg-jx86-fqw7"].into_iter().all(is_well_formed));
-    let bad =
-        ["CVE-25-8217", "CVE-2025-821", "CVE-2025-82x7", "CVE-2025", "GHSA-9ppg-jx86", "GHSA-9PPG-jx86-fqw7", "x"];
+    assert!(
+        ["CVE-2025-8217", "CVE-2026-105836", "GHSA-9ppg-jx86-fqw7"]
+            .into_iter()
+            .all(is_well_formed)
+    );
+    let bad = [
+        "CVE-25-8217",
+        "CVE-2025-821",
+        "CVE-2025-82x7",
+        "CVE-2025",
+        "GHSA-9ppg-jx86",
+        "GHSA-9PPG-jx86-fqw7",
+        "x",
+    ];
     assert!(!bad.into_iter().any(is_well_formed));
 }

@@ -15,8 +15,12 @@ use crate::rig::{Ran, Rig};
 use crate::terminal::PATIENCE;
 
 /// One model for the main agent and one for each of three others, each behind another protocol.
-const MODELS: [(&str, Api); 4] =
-    [("main", Api::Anthropic), ("alpha", Api::OpenaiChat), ("beta", Api::OpenaiResponses), ("gamma", Api::Gemini)];
+const MODELS: [(&str, Api); 4] = [
+    ("main", Api::Anthropic),
+    ("alpha", Api::OpenaiChat),
+    ("beta", Api::OpenaiResponses),
+    ("gamma", Api::Gemini),
+];
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
@@ -34,32 +38,48 @@ fn configure(rig: &Rig) {
         )
     };
     let models = MODELS.map(model).concat();
-    rig.configure(&format!("model = \"main/main\"\n[retry]\nbase_delay_ms = 20\n{models}"));
+    rig.configure(&format!(
+        "model = \"main/main\"\n[retry]\nbase_delay_ms = 20\n{models}"
+    ));
 }
 
 /// Writes an agent's file and trusts the project again.
 fn agent(rig: &Rig, name: &str, head: &str, role: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
-    let text = format!("---\nname: {name}\ndescription: Looks closely\nmodel: {name}/{name}\n{head}\n---\n{role}\n");
+    let text = format!(
+        "---\nname: {name}\ndescription: Looks closely\nmodel: {name}/{name}\n{head}\n---\n{role}\n"
+    );
     rig.write(&format!(".haft/agents/{name}.md"), text);
     assert_eq!(rig.run(&["trust"]).code(), 0);
 }
 
 /// What a model says once it has so many results.
 fn says(model: &str, results: usize, reply: Reply) -> Reply {
-    let when = When { model: Some(model.into()), tool_results: Some(results), ..When::default() };
+    let when = When {
+        model: Some(model.into()),
+        tool_results: Some(results),
+        ..When::default()
+    };
     reply.when(when)
 }
 
 fn start(agents: &[&str]) -> Reply {
-    let entries: String =
-        agents.iter().map(|name| format!("  - name: {name}\n    task: Look at notes.txt.\n")).collect();
-    Reply::call("run_named_subagents", json!({"subagents": format!("mode: parallel\nsubagents:\n{entries}")}))
+    let entries: String = agents
+        .iter()
+        .map(|name| format!("  - name: {name}\n    task: Look at notes.txt.\n"))
+        .collect();
+    Reply::call(
+        "run_named_subagents",
+        json!({"subagents": format!("mode: parallel\nsubagents:\n{entries}")}),
+    )
 }
 
 fn requests_of(rig: &Rig, model: &str) -> Vec<Seen> {
     let all = rig.server.generations();
-    all.iter().map(|request| request.seen().unwrap()).filter(|seen| seen.model == model).collect()
+    all.iter()
+        .map(|request| request.seen().unwrap())
+        .filter(|seen| seen.model == model)
+        .collect()
 }
 
 fn results(ran: &Ran) -> Vec<Value> {
@@ -69,8 +89,16 @@ fn results(ran: &Ran) -> Vec<Value> {
 
 #[test]
 fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth() {
-    let million = Usage { input: 1_000_000, ..Usage::default() };
-    let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "Ship it", "status": status}]}));
+    let million = Usage {
+        input: 1_000_000,
+        ..Usage::default()
+    };
+    let todo = |status: &str| {
+        Reply::call(
+            "todo_write",
+            json!({"todos": [{"content": "Ship it", "status": status}]}),
+        )
+    };
     let mut replies = vec![
         says("main", 0, todo("in_progress")),
         says("main", 1, start(&["gamma", "alpha", "beta"])),
@@ -78,18 +106,37 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
         says("main", 3, Reply::text("All done.")),
     ];
     for (name, _) in &MODELS[1..] {
-        replies.push(says(name, 0, Reply::call("read_file", json!({"path": "notes.txt"}))));
-        replies.push(says(name, 1, Reply::text(format!("The word of {name}."))).with_usage(million));
+        replies.push(says(
+            name,
+            0,
+            Reply::call("read_file", json!({"path": "notes.txt"})),
+        ));
+        replies
+            .push(says(name, 1, Reply::text(format!("The word of {name}."))).with_usage(million));
     }
     let rig = rig(replies);
     rig.write("notes.txt", "the secret of notes\n");
     rig.write("AGENTS.md", "Use tabs.\n");
     for (name, _) in &MODELS[1..] {
-        agent(&rig, name, "tools: Read, attempt_completion", "You look very closely.");
+        agent(
+            &rig,
+            name,
+            "tools: Read, attempt_completion",
+            "You look very closely.",
+        );
     }
     let ran = rig.task(&["do it"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("All done.")), "{}", ran.stderr());
-    assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("All done.")),
+        "{}",
+        ran.stderr()
+    );
+    assert!(
+        rig.server.refusals().is_empty(),
+        "{:?}",
+        rig.server.refusals()
+    );
 
     // Every request of the three is the same, whole, on every protocol.
     let [alpha, beta, gamma] = ["alpha", "beta", "gamma"].map(|name| requests_of(&rig, name));
@@ -99,7 +146,13 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
             assert_eq!(one.difference(other), None, "{} and {}", one.api, other.api);
         }
     }
-    assert!(alpha[0].system.starts_with("You look very closely.\n\nWorking directory: "), "{}", alpha[0].system);
+    assert!(
+        alpha[0]
+            .system
+            .starts_with("You look very closely.\n\nWorking directory: "),
+        "{}",
+        alpha[0].system
+    );
     insta::assert_snapshot!("messages_of_a_sub_agent", told(&rig, &alpha[1]));
 
     // The main agent's history holds the answers and nothing of how they came about.
@@ -107,38 +160,94 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
     let last = main.last().unwrap();
     assert_eq!((last.tool_results(), last.assistant_turns()), (3, 4));
     let whole = format!("{last}");
-    assert!(!whole.contains("the secret of notes") && !whole.contains("You look very closely"), "{whole}");
+    assert!(
+        !whole.contains("the secret of notes") && !whole.contains("You look very closely"),
+        "{whole}"
+    );
     let result = results(&ran)[1]["text"].as_str().unwrap().to_owned();
-    let order: Vec<_> = result.lines().filter(|line| line.starts_with("## ")).collect();
-    assert_eq!(order, ["## gamma: completed", "## alpha: completed", "## beta: completed"]);
+    let order: Vec<_> = result
+        .lines()
+        .filter(|line| line.starts_with("## "))
+        .collect();
+    assert_eq!(
+        order,
+        [
+            "## gamma: completed",
+            "## alpha: completed",
+            "## beta: completed"
+        ]
+    );
     assert!(result.contains("The word of beta."), "{result}");
     let messages = rig.export()["messages"].as_array().unwrap().len();
     assert_eq!(messages, 8, "the task, four replies, three results");
 
-    // Events carry the agent and its conversation, numbers have no gaps, and what they used is added up.
+    // Events carry the agent and its conversation, numbers have no gaps, and what they used is
+    // added up.
     let events = ran.events();
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event["seq"], json!(index + 1));
         let own = event["conversation_id"] == events[0]["conversation_id"];
         assert_eq!(own, event["agent"] == "main", "{event}");
     }
-    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<_>>();
-    assert_eq!((of("conversation").len(), of("result").len(), of("subagent").len()), (1, 1, 6));
-    let finished = of("subagent").into_iter().find(|event| event["phase"] == "finished").unwrap();
+    let of = |kind: &str| {
+        events
+            .iter()
+            .filter(|event| event["type"] == kind)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (
+            of("conversation").len(),
+            of("result").len(),
+            of("subagent").len()
+        ),
+        (1, 1, 6)
+    );
+    let finished = of("subagent")
+        .into_iter()
+        .find(|event| event["phase"] == "finished")
+        .unwrap();
     assert_eq!(finished["result"]["outcome"], "completed", "{finished}");
     assert_eq!(finished["parent"], events[0]["conversation_id"]);
-    let used = of("usage").iter().map(|event| event["usage"]["input"].as_u64().unwrap()).sum::<u64>();
-    let spent = of("usage").iter().map(|event| event["cost"]["total"].as_f64().unwrap()).sum::<f64>();
+    let used = of("usage")
+        .iter()
+        .map(|event| event["usage"]["input"].as_u64().unwrap())
+        .sum::<u64>();
+    let spent = of("usage")
+        .iter()
+        .map(|event| event["cost"]["total"].as_f64().unwrap())
+        .sum::<f64>();
     assert!(used >= 3_000_000);
     assert_eq!(ran.result()["usage"]["input"], used);
     assert!((ran.result()["cost"]["total"].as_f64().unwrap() - spent).abs() < 1e-6);
 
     // Each has a conversation of its own, which is not among those of the project.
-    let listed = rig.run(&["conversations", "list", "--all", "--json"]).json();
-    let children: Vec<_> = listed.as_array().unwrap().iter().filter(|one| one["name"] != "do it").collect();
+    let listed = rig
+        .run(&["conversations", "list", "--all", "--json"])
+        .json();
+    let children: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["name"] != "do it")
+        .collect();
     assert_eq!((children.len(), listed.as_array().unwrap().len()), (3, 4));
-    assert_eq!(rig.run(&["conversations", "list", "--json"]).json().as_array().unwrap().len(), 1);
-    let child = rig.run(&["conversations", "export", children[0]["id"].as_str().unwrap()]).json();
+    assert_eq!(
+        rig.run(&["conversations", "list", "--json"])
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let child = rig
+        .run(&[
+            "conversations",
+            "export",
+            children[0]["id"].as_str().unwrap(),
+        ])
+        .json();
     assert_eq!(child["metadata"]["parent"], events[0]["conversation_id"]);
     assert_eq!(child["metadata"]["call_id"], results(&ran)[1]["id"]);
 }
@@ -147,7 +256,11 @@ fn three_agents_work_at_once_over_three_protocols_for_a_main_agent_on_the_fourth
 fn told(rig: &Rig, seen: &Seen) -> String {
     let whole = format!("{seen}").replace(&rig.project().display().to_string(), "PROJECT");
     let messages = &whole[whole.find("\nuser: ").unwrap() + 1..];
-    let same = |line: &&str| !["Operating system:", "Shell:"].iter().any(|word| line.starts_with(word));
+    let same = |line: &&str| {
+        !["Operating system:", "Shell:"]
+            .iter()
+            .any(|word| line.starts_with(word))
+    };
     messages.lines().filter(same).collect::<Vec<_>>().join("\n")
 }
 
@@ -165,15 +278,27 @@ fn who_has_no_role_does_not_start_and_nobody_starts_beside_an_unknown_name() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let results = results(&ran);
     assert_eq!(results[0]["error"]["code"], "unknown_agent");
-    assert!(results[0]["text"].as_str().unwrap().contains("There are: alpha, beta"), "{results:?}");
+    assert!(
+        results[0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("There are: alpha, beta"),
+        "{results:?}"
+    );
     assert_eq!(results[1]["status"], "partial");
     let text = results[1]["text"].as_str().unwrap();
     assert!(
-        text.contains("## alpha: failed") && text.contains(".haft/agents/alpha.md") && text.contains("Here I am."),
+        text.contains("## alpha: failed")
+            && text.contains(".haft/agents/alpha.md")
+            && text.contains("Here I am."),
         "{text}"
     );
     assert!(requests_of(&rig, "alpha").is_empty());
-    assert_eq!(requests_of(&rig, "beta").len(), 1, "not for the call with the unknown name");
+    assert_eq!(
+        requests_of(&rig, "beta").len(),
+        1,
+        "not for the call with the unknown name"
+    );
 }
 
 #[test]
@@ -185,19 +310,30 @@ fn without_agents_there_is_no_tool_and_an_agent_has_none_for_starting_others() {
     ]);
     let offered = |seen: &Seen, name: &str| seen.tools.iter().any(|tool| tool.name == name);
     rig.task(&["look"]);
-    assert!(!offered(&requests_of(&rig, "main")[0], "run_named_subagents"));
+    assert!(!offered(
+        &requests_of(&rig, "main")[0],
+        "run_named_subagents"
+    ));
     agent(&rig, "alpha", "", "You are there.");
     rig.task(&["look"]);
     let main = requests_of(&rig, "main");
     assert!(offered(main.last().unwrap(), "run_named_subagents"));
     assert!(
-        main.last().unwrap().system.contains("- `alpha`: Looks closely. Tools: all."),
+        main.last()
+            .unwrap()
+            .system
+            .contains("- `alpha`: Looks closely. Tools: all."),
         "{}",
         main.last().unwrap().system
     );
     let alpha = &requests_of(&rig, "alpha")[0];
     assert!(offered(alpha, "read_file") && offered(alpha, "count_tokens"));
-    for not in ["run_named_subagents", "todo_write", "talk_to", "talk_to_group"] {
+    for not in [
+        "run_named_subagents",
+        "todo_write",
+        "talk_to",
+        "talk_to_group",
+    ] {
         assert!(!offered(alpha, not), "{not}");
     }
 }
@@ -206,7 +342,9 @@ fn without_agents_there_is_no_tool_and_an_agent_has_none_for_starting_others() {
 fn task_with_gate(rig: &Rig, prompt: &str, gate: &Gate, (model, requests): (&str, usize)) -> Ran {
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            until("the request that opens the gate", || requests_of(rig, model).len() >= requests);
+            until("the request that opens the gate", || {
+                requests_of(rig, model).len() >= requests
+            });
             gate.open();
         });
         rig.task(&[prompt])
@@ -233,8 +371,19 @@ fn agents_side_by_side_can_write_to_each_other() {
         says("alpha", 0, talk("beta")),
         says("alpha", 1, Reply::text("Said.")),
         // Not before the message to it was delivered.
-        says("beta", 0, Reply::call("list_files", json!({"path": "."})).held_by(&gate)),
-        says("beta", 1, Reply::call("talk_to_group", json!({"group": "all", "message": "Heard."}))),
+        says(
+            "beta",
+            0,
+            Reply::call("list_files", json!({"path": "."})).held_by(&gate),
+        ),
+        says(
+            "beta",
+            1,
+            Reply::call(
+                "talk_to_group",
+                json!({"group": "all", "message": "Heard."}),
+            ),
+        ),
         says("beta", 2, Reply::text("Looked.")),
     ]);
     let path = rig.home().join("config.toml");
@@ -251,12 +400,26 @@ fn agents_side_by_side_can_write_to_each_other() {
         ),
         "{system}"
     );
-    assert!(system.contains("# AVAILABLE_GROUPS\n\n- `all`: 3 members: alpha, beta, ghost"), "{system}");
-    let heard = requests_of(&rig, "beta")[1].texts(SeenRole::User).join("\n");
-    assert!(heard.contains("Message from the agent `alpha`:\n\nLook left."), "{heard}");
+    assert!(
+        system.contains("# AVAILABLE_GROUPS\n\n- `all`: 3 members: alpha, beta, ghost"),
+        "{system}"
+    );
+    let heard = requests_of(&rig, "beta")[1]
+        .texts(SeenRole::User)
+        .join("\n");
+    assert!(
+        heard.contains("Message from the agent `alpha`:\n\nLook left."),
+        "{heard}"
+    );
     let of_beta = |event: &Value| event["type"] == "tool_result" && event["agent"] == "beta";
     let told = ran.events().into_iter().filter(of_beta).nth(1).unwrap();
-    assert!(told["text"].as_str().unwrap().contains("no agent `ghost` is running"), "{told}");
+    assert!(
+        told["text"]
+            .as_str()
+            .unwrap()
+            .contains("no agent `ghost` is running"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -264,7 +427,11 @@ fn what_an_agent_may_not_do_headless_it_is_told_and_so_is_whoever_started_it() {
     let rig = rig([
         says("main", 0, start(&["alpha"])),
         says("main", 1, Reply::text("It could not.")),
-        says("alpha", 0, Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"}))),
+        says(
+            "alpha",
+            0,
+            Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
+        ),
         says("alpha", 1, Reply::text("I may not.")),
     ]);
     agent(&rig, "alpha", "", "You write.");
@@ -272,13 +439,27 @@ fn what_an_agent_may_not_do_headless_it_is_told_and_so_is_whoever_started_it() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!rig.project().join("a.txt").exists());
     assert!(requests_of(&rig, "alpha")[1].last_contains("nobody can be asked"));
-    assert!(results(&ran)[0]["text"].as_str().unwrap().contains("## alpha: waits for an answer"));
+    assert!(
+        results(&ran)[0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("## alpha: waits for an answer")
+    );
 }
 
 #[test]
 fn the_money_of_agents_is_the_money_of_the_run() {
-    let dear = Usage { input: 3_000_000, ..Usage::default() };
-    let look = |model: &str, turn| says(model, turn, Reply::call("list_files", json!({"path": "."})).with_usage(dear));
+    let dear = Usage {
+        input: 3_000_000,
+        ..Usage::default()
+    };
+    let look = |model: &str, turn| {
+        says(
+            model,
+            turn,
+            Reply::call("list_files", json!({"path": "."})).with_usage(dear),
+        )
+    };
     let rig = rig([
         says("main", 0, start(&["alpha"])),
         look("alpha", 0),
@@ -288,8 +469,19 @@ fn the_money_of_agents_is_the_money_of_the_run() {
     ]);
     agent(&rig, "alpha", "", "You spend.");
     let ran = rig.task(&["--max-budget-usd", "5", "spend"]);
-    assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("max_budget")), "{}", ran.stderr());
-    assert_eq!((requests_of(&rig, "alpha").len(), requests_of(&rig, "main").len()), (2, 1));
+    assert_eq!(
+        (ran.code(), ran.result()["code"].clone()),
+        (4, json!("max_budget")),
+        "{}",
+        ran.stderr()
+    );
+    assert_eq!(
+        (
+            requests_of(&rig, "alpha").len(),
+            requests_of(&rig, "main").len()
+        ),
+        (2, 1)
+    );
 }
 
 #[test]
@@ -297,7 +489,11 @@ fn an_undo_takes_back_what_agents_changed() {
     let rig = rig([
         says("main", 0, start(&["alpha"])),
         says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"}))),
+        says(
+            "alpha",
+            0,
+            Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
+        ),
         says("alpha", 1, Reply::text("Written.")),
     ]);
     agent(&rig, "alpha", "", "You write.");
@@ -312,7 +508,11 @@ fn evidence_is_read_with_recall() {
     let rig = rig([
         says("main", 0, start(&["alpha"])),
         says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, Reply::call("read_file", json!({"path": "notes.txt"}))),
+        says(
+            "alpha",
+            0,
+            Reply::call("read_file", json!({"path": "notes.txt"})),
+        ),
         says("alpha", 1, Reply::text("Read.")),
     ]);
     rig.write("notes.txt", "word for word\n");
@@ -320,22 +520,42 @@ fn evidence_is_read_with_recall() {
     let ran = rig.task(&["read"]);
     let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
     let id = text.split("Evidence: ").nth(1).unwrap()[..8].to_owned();
-    assert!(text.contains(&format!("Evidence: {id} (read_file notes.txt)")), "{text}");
-    let script = Script::replies([Reply::call("recall", json!({"message_id": id})), Reply::text("I see.")]);
+    assert!(
+        text.contains(&format!("Evidence: {id} (read_file notes.txt)")),
+        "{text}"
+    );
+    let script = Script::replies([
+        Reply::call("recall", json!({"message_id": id})),
+        Reply::text("I see."),
+    ]);
     let rig = rig.with_script(script.unwrap(), Api::Anthropic);
     configure(&rig);
     let ran = rig.task(&["-c", "what did it say?"]);
-    assert!(results(&ran)[0]["text"].as_str().unwrap().contains("word for word"), "{}", ran.stdout());
+    assert!(
+        results(&ran)[0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("word for word"),
+        "{}",
+        ran.stdout()
+    );
 }
 
 /// How many processes work in a folder.
 fn processes_in(folder: &Path) -> usize {
     let works_there = |pid: &str| {
-        let alive = std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
-        alive && std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+        let alive = std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z "));
+        alive
+            && std::fs::read_link(format!("/proc/{pid}/cwd"))
+                .is_ok_and(|cwd| cwd.starts_with(folder))
     };
-    let entries = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
-    entries.filter(|name| works_there(&name.to_string_lossy())).count()
+    let entries = std::fs::read_dir("/proc")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    entries
+        .filter(|name| works_there(&name.to_string_lossy()))
+        .count()
 }
 
 /// A run that hangs: `alpha` in a command that says it is there, `beta` in a request.
@@ -347,7 +567,10 @@ struct Hanging {
 
 fn hang(replies: impl IntoIterator<Item = Reply>) -> Hanging {
     let line = "touch there; sleep 1000";
-    let command = Reply::call("execute_command", json!({"command": line, "requires_approval": false}));
+    let command = Reply::call(
+        "execute_command",
+        json!({"command": line, "requires_approval": false}),
+    );
     let mut all = vec![says("alpha", 0, command)];
     all.extend(replies);
     let rig = rig(all);
@@ -355,9 +578,24 @@ fn hang(replies: impl IntoIterator<Item = Reply>) -> Hanging {
         agent(&rig, name, "", "You wait.");
     }
     let printed = rig.home().join("printed");
-    let mut command = rig.command(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "wait"]);
-    let child = command.stdout(File::create(&printed).unwrap()).stderr(Stdio::inherit()).spawn().unwrap();
-    let hanging = Hanging { rig, child, printed };
+    let mut command = rig.command(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        "wait",
+    ]);
+    let child = command
+        .stdout(File::create(&printed).unwrap())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let hanging = Hanging {
+        rig,
+        child,
+        printed,
+    };
     hanging.until("the command runs", Hanging::runs);
     hanging
 }
@@ -376,7 +614,11 @@ impl Hanging {
     }
 
     fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), signal).unwrap();
+        kill_process(
+            Pid::from_raw(self.child.id().cast_signed()).unwrap(),
+            signal,
+        )
+        .unwrap();
     }
 }
 
@@ -388,18 +630,43 @@ fn cancelling_reaches_all_and_leaves_nothing() {
         says("main", 1, Reply::text("They were cancelled.")),
         says("beta", 0, slow),
     ]);
-    hanging.until("beta asks", |hanging| !requests_of(&hanging.rig, "beta").is_empty());
+    hanging.until("beta asks", |hanging| {
+        !requests_of(&hanging.rig, "beta").is_empty()
+    });
     assert!(processes_in(&hanging.rig.project()) > 0);
     hanging.signal(Signal::INT);
-    assert_eq!(hanging.child.wait().unwrap().code(), Some(130), "{}", hanging.printed());
-    assert_eq!(processes_in(&hanging.rig.project()), 0, "no process is left");
-    hanging.until("no request is open", |hanging| hanging.rig.server.open_connections() == 0);
+    assert_eq!(
+        hanging.child.wait().unwrap().code(),
+        Some(130),
+        "{}",
+        hanging.printed()
+    );
+    assert_eq!(
+        processes_in(&hanging.rig.project()),
+        0,
+        "no process is left"
+    );
+    hanging.until("no request is open", |hanging| {
+        hanging.rig.server.open_connections() == 0
+    });
     let rig = &hanging.rig;
     let ran = rig.task(&["-c"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("They were cancelled.")), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("They were cancelled.")),
+        "{}",
+        ran.stderr()
+    );
     let last = requests_of(rig, "main").pop().unwrap();
-    assert!(last.last_contains("## alpha: cancelled") && last.last_contains("## beta: cancelled"), "{last}");
-    assert_eq!(requests_of(rig, "alpha").len(), 1, "nothing was started again");
+    assert!(
+        last.last_contains("## alpha: cancelled") && last.last_contains("## beta: cancelled"),
+        "{last}"
+    );
+    assert_eq!(
+        requests_of(rig, "alpha").len(),
+        1,
+        "nothing was started again"
+    );
 }
 
 #[test]
@@ -409,12 +676,21 @@ fn after_a_kill_answers_are_kept_and_the_rest_is_told_as_uncertain() {
         says("main", 1, Reply::text("I know where they are.")),
         says("beta", 0, Reply::text("The answer of beta.")),
     ]);
-    hanging.until("beta is done", |hanging| hanging.printed().contains("\"phase\":\"finished\",\"name\":\"beta\""));
+    hanging.until("beta is done", |hanging| {
+        hanging
+            .printed()
+            .contains("\"phase\":\"finished\",\"name\":\"beta\"")
+    });
     hanging.signal(Signal::KILL);
     hanging.child.wait().unwrap();
     let rig = &hanging.rig;
     let ran = rig.task(&["-c"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("I know where they are.")), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("I know where they are.")),
+        "{}",
+        ran.stderr()
+    );
     let last = requests_of(rig, "main").pop().unwrap();
     for said in [
         "## beta: completed\n\nThe answer of beta.",
@@ -423,21 +699,42 @@ fn after_a_kill_answers_are_kept_and_the_rest_is_told_as_uncertain() {
     ] {
         assert!(last.last_contains(said), "{said}: {last}");
     }
-    assert_eq!((requests_of(rig, "alpha").len(), requests_of(rig, "beta").len()), (1, 1), "nothing was started again");
+    assert_eq!(
+        (
+            requests_of(rig, "alpha").len(),
+            requests_of(rig, "beta").len()
+        ),
+        (1, 1),
+        "nothing was started again"
+    );
 }
 
 #[test]
 fn an_agent_that_was_interrupted_goes_on_in_its_own_conversation() {
-    let ask = Reply::call("ask_followup_question", json!({"question": "Left or right?"}));
-    let rig = rig([says("main", 0, start(&["alpha"])), says("main", 1, Reply::text("Ask me.")), says("alpha", 0, ask)]);
+    let ask = Reply::call(
+        "ask_followup_question",
+        json!({"question": "Left or right?"}),
+    );
+    let rig = rig([
+        says("main", 0, start(&["alpha"])),
+        says("main", 1, Reply::text("Ask me.")),
+        says("alpha", 0, ask),
+    ]);
     agent(&rig, "alpha", "", "You ask.");
     let ran = rig.task(&["go"]);
     let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
-    assert!(text.contains("## alpha: waits for an answer") && text.contains("Left or right?"), "{text}");
+    assert!(
+        text.contains("## alpha: waits for an answer") && text.contains("Left or right?"),
+        "{text}"
+    );
     let id = text.split("Conversation: ").nth(1).unwrap().trim();
     let work = format!("subagents: [{{name: alpha, task: Left., conversation: {id}}}]");
     let script = Script::replies([
-        says("main", 1, Reply::call("run_named_subagents", json!({"subagents": work}))),
+        says(
+            "main",
+            1,
+            Reply::call("run_named_subagents", json!({"subagents": work})),
+        ),
         says("main", 2, Reply::text("It went.")),
         says("alpha", 1, Reply::text("I went left.")),
     ]);
@@ -445,7 +742,12 @@ fn an_agent_that_was_interrupted_goes_on_in_its_own_conversation() {
     configure(&rig);
     let ran = rig.task(&["-c", "left"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    assert!(results(&ran)[0]["text"].as_str().unwrap().contains("I went left."));
+    assert!(
+        results(&ran)[0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("I went left.")
+    );
     assert!(requests_of(&rig, "alpha")[0].last_contains("The user answered: Left."));
 }
 
@@ -455,17 +757,41 @@ fn the_user_can_write_to_an_agent_that_runs() {
     let rig = rig([
         says("main", 0, start(&["alpha"])),
         says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, Reply::call("list_files", json!({"path": "."})).held_by(&gate)),
+        says(
+            "alpha",
+            0,
+            Reply::call("list_files", json!({"path": "."})).held_by(&gate),
+        ),
         says("alpha", 1, Reply::text("Heard.")),
     ]);
     agent(&rig, "alpha", "", "You listen.");
-    let arguments = ["run", "--input-format", "stream-json", "--output-format", "stream-json", "go"];
-    let mut child = rig.command(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let arguments = [
+        "run",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "go",
+    ];
+    let mut child = rig
+        .command(&arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     until("alpha asks", || !requests_of(&rig, "alpha").is_empty());
     let mut input = child.stdin.take().unwrap();
     // Lines are read in their order: once the last is answered, the one before it was delivered.
-    for (to, text) in [("alpha", "Only the Rust files."), ("nobody", "Are you there?")] {
-        writeln!(input, "{}", json!({"type": "user", "agent": to, "text": text})).unwrap();
+    for (to, text) in [
+        ("alpha", "Only the Rust files."),
+        ("nobody", "Are you there?"),
+    ] {
+        writeln!(
+            input,
+            "{}",
+            json!({"type": "user", "agent": to, "text": text})
+        )
+        .unwrap();
     }
     let mut printed = String::new();
     let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -476,23 +802,49 @@ fn the_user_can_write_to_an_agent_that_runs() {
     drop(input);
     output.read_to_string(&mut printed).unwrap();
     let ran = child.wait_with_output().unwrap();
-    let ran = Ran(Output { stdout: printed.into_bytes(), ..ran });
+    let ran = Ran(Output {
+        stdout: printed.into_bytes(),
+        ..ran
+    });
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let heard = requests_of(&rig, "alpha").pop().unwrap().texts(SeenRole::User).join("\n");
+    let heard = requests_of(&rig, "alpha")
+        .pop()
+        .unwrap()
+        .texts(SeenRole::User)
+        .join("\n");
     assert!(heard.contains("Only the Rust files."), "{heard}");
-    assert!(!format!("{}", requests_of(&rig, "main").pop().unwrap()).contains("Only the Rust files."));
-    assert!(ran.stdout().contains("no agent `nobody` is running"), "{}", ran.stdout());
+    assert!(
+        !format!("{}", requests_of(&rig, "main").pop().unwrap()).contains("Only the Rust files.")
+    );
+    assert!(
+        ran.stdout().contains("no agent `nobody` is running"),
+        "{}",
+        ran.stdout()
+    );
 }
 
 #[test]
 fn what_an_agent_reads_again_is_not_sent_again() {
-    let read = |model: &str, results| says(model, results, Reply::call("read_file", json!({"path": "notes.txt"})));
+    let read = |model: &str, results| {
+        says(
+            model,
+            results,
+            Reply::call("read_file", json!({"path": "notes.txt"})),
+        )
+    };
     let rig = rig([
         says("main", 0, start(&["alpha"])),
         says("main", 1, Reply::text("Done.")),
         read("alpha", 0),
         read("alpha", 1),
-        says("alpha", 2, Reply::call("write_to_file", json!({"path": "notes.txt", "content": "new words\n"}))),
+        says(
+            "alpha",
+            2,
+            Reply::call(
+                "write_to_file",
+                json!({"path": "notes.txt", "content": "new words\n"}),
+            ),
+        ),
         read("alpha", 3),
         says("alpha", 4, Reply::text("Read.")),
     ]);
@@ -502,26 +854,56 @@ fn what_an_agent_reads_again_is_not_sent_again() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let requests = requests_of(&rig, "alpha");
     let again = format!("{}", requests[2]);
-    assert!(again.contains("`notes.txt` has not changed since you read lines 1-50"), "{again}");
+    assert!(
+        again.contains("`notes.txt` has not changed since you read lines 1-50"),
+        "{again}"
+    );
     assert_eq!(again.matches("the same words").count(), 50);
-    assert!(requests[4].last_contains("new words"), "what changed is shown");
-    let saved =
-        |event: &Value| event["type"] == "usage" && event["saved_tokens"].as_u64().is_some_and(|saved| saved > 100);
-    assert_eq!(ran.events().iter().filter(|event| saved(event)).count(), 1, "{}", ran.stdout());
+    assert!(
+        requests[4].last_contains("new words"),
+        "what changed is shown"
+    );
+    let saved = |event: &Value| {
+        event["type"] == "usage"
+            && event["saved_tokens"]
+                .as_u64()
+                .is_some_and(|saved| saved > 100)
+    };
+    assert_eq!(
+        ran.events().iter().filter(|event| saved(event)).count(),
+        1,
+        "{}",
+        ran.stdout()
+    );
 }
 
 #[test]
 fn the_main_agent_takes_the_role_tools_and_model_of_a_file() {
-    let rig = rig([Reply::text("Here.").when(When { model: Some("beta".into()), ..When::default() })]);
+    let rig = rig([Reply::text("Here.").when(When {
+        model: Some("beta".into()),
+        ..When::default()
+    })]);
     agent(&rig, "beta", "tools: Read, Grep", "You are beta.");
     agent(&rig, "gamma", "", "");
     assert_eq!(rig.task(&["--agent", "beta", "who are you?"]).code(), 0);
     let seen = &requests_of(&rig, "beta")[0];
-    assert!(seen.system.starts_with("You are beta.\n\nWorking directory:"), "{}", seen.system);
+    assert!(
+        seen.system
+            .starts_with("You are beta.\n\nWorking directory:"),
+        "{}",
+        seen.system
+    );
     let tools: Vec<_> = seen.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(tools, ["read_file", "search_files"]);
-    assert!(seen.texts(SeenRole::User).join("\n").contains("## Agent Role Definition\n\nYou are beta."));
-    for (name, says) in [("gama", "there are: beta, gamma"), ("gamma", ".haft/agents/gamma.md")] {
+    assert!(
+        seen.texts(SeenRole::User)
+            .join("\n")
+            .contains("## Agent Role Definition\n\nYou are beta.")
+    );
+    for (name, says) in [
+        ("gama", "there are: beta, gamma"),
+        ("gamma", ".haft/agents/gamma.md"),
+    ] {
         let ran = rig.task(&["--agent", name, "who are you?"]);
         assert_eq!(ran.code(), 2);
         assert!(ran.stderr().contains(says), "{}", ran.stderr());
@@ -533,7 +915,11 @@ fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
     let rig = rig([
         says("main", 0, start(&["alpha", "beta"])),
         says("main", 1, Reply::text("One was slow.")),
-        says("alpha", 0, Reply::text("Too late.").held_by(&Gate::default())),
+        says(
+            "alpha",
+            0,
+            Reply::text("Too late.").held_by(&Gate::default()),
+        ),
         says("beta", 0, Reply::text("In time.")),
     ]);
     agent(&rig, "alpha", "", "You are slow.");
@@ -541,19 +927,41 @@ fn an_agent_that_takes_too_long_is_stopped_and_can_be_gone_on_with() {
     // On a busy machine the quick one may need longer than a short limit.
     let limits = [5, 20, 80].into_iter();
     let (seconds, ran) = limits
-        .map(|seconds| (seconds, rig.task(&["--set", &format!("limits.agent_seconds={seconds}"), "hurry"])))
+        .map(|seconds| {
+            (
+                seconds,
+                rig.task(&["--set", &format!("limits.agent_seconds={seconds}"), "hurry"]),
+            )
+        })
         .find(|(seconds, ran)| *seconds == 80 || ran.stdout().contains("In time."))
         .unwrap();
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("One was slow.")), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("One was slow.")),
+        "{}",
+        ran.stderr()
+    );
     let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
-    assert!(text.contains(&format!("## alpha: reached a limit\n\nStopped after {seconds} s; name it again")), "{text}");
-    assert!(text.contains("In time.") && text.contains("Conversation: "), "{text}");
+    assert!(
+        text.contains(&format!(
+            "## alpha: reached a limit\n\nStopped after {seconds} s; name it again"
+        )),
+        "{text}"
+    );
+    assert!(
+        text.contains("In time.") && text.contains("Conversation: "),
+        "{text}"
+    );
     let events = ran.events();
-    let ended = events
-        .iter()
-        .find(|event| event["type"] == "subagent" && event["phase"] == "finished" && event["agent"] == "alpha");
+    let ended = events.iter().find(|event| {
+        event["type"] == "subagent" && event["phase"] == "finished" && event["agent"] == "alpha"
+    });
     let result = &ended.unwrap()["result"];
-    assert_eq!((&result["outcome"], &result["code"]), (&json!("exhausted"), &json!("timeout")), "{result}");
+    assert_eq!(
+        (&result["outcome"], &result["code"]),
+        (&json!("exhausted"), &json!("timeout")),
+        "{result}"
+    );
 }
 
 #[test]
@@ -562,7 +970,11 @@ fn a_letter_to_an_agent_that_ends_is_read_or_its_writer_is_told() {
     let rig = rig([
         says("main", 0, start(&["alpha", "beta"])),
         says("main", 1, Reply::text("Done.")),
-        says("alpha", 0, Reply::call("talk_to", json!({"agent": "beta", "message": "Look left."}))),
+        says(
+            "alpha",
+            0,
+            Reply::call("talk_to", json!({"agent": "beta", "message": "Look left."})),
+        ),
         says("alpha", 1, Reply::text("Said.")),
         // The letter comes while this, its only reply, is on its way.
         says("beta", 0, Reply::text("Nothing to do.").held_by(&gate)).times(1),
@@ -573,7 +985,12 @@ fn a_letter_to_an_agent_that_ends_is_read_or_its_writer_is_told() {
     let ran = task_with_gate(&rig, "talk", &gate, ("alpha", 2));
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let beta = requests_of(&rig, "beta");
-    let read = beta.last().unwrap().texts(SeenRole::User).join("\n").contains("Look left.");
+    let read = beta
+        .last()
+        .unwrap()
+        .texts(SeenRole::User)
+        .join("\n")
+        .contains("Look left.");
     let of_alpha = |event: &&Value| event["type"] == "tool_result" && event["agent"] == "alpha";
     let events = ran.events();
     let sent = events.iter().find(of_alpha).unwrap()["status"] == "success";
@@ -615,68 +1032,149 @@ fn hooks_see_what_agents_do_and_may_keep_them_from_ending() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let answer = results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert!(answer.contains("Whole."), "{answer}");
-    assert!(requests_of(&rig, "alpha")[2].texts(SeenRole::User).join("\n").contains("the other half"));
+    assert!(
+        requests_of(&rig, "alpha")[2]
+            .texts(SeenRole::User)
+            .join("\n")
+            .contains("the other half")
+    );
     let lines = std::fs::read_to_string(&log).unwrap();
-    let heard: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let names: Vec<_> = heard.iter().map(|one| one["hook_event_name"].as_str().unwrap()).collect();
+    let heard: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let names: Vec<_> = heard
+        .iter()
+        .map(|one| one["hook_event_name"].as_str().unwrap())
+        .collect();
     assert_eq!(
         names,
         ["pre_tool_call", "subagent_stop", "subagent_stop", "stop"],
         "a sub-agent's end is not the main agent's"
     );
-    assert_eq!((&heard[1]["agent_type"], &heard[1]["stop_hook_active"]), (&json!("alpha"), &json!(false)));
-    assert_eq!((&heard[2]["last_assistant_message"], &heard[2]["stop_hook_active"]), (&json!("Whole."), &json!(true)));
+    assert_eq!(
+        (&heard[1]["agent_type"], &heard[1]["stop_hook_active"]),
+        (&json!("alpha"), &json!(false))
+    );
+    assert_eq!(
+        (
+            &heard[2]["last_assistant_message"],
+            &heard[2]["stop_hook_active"]
+        ),
+        (&json!("Whole."), &json!(true))
+    );
 }
 
-/// Files as people share them for Claude Code: none of their models is here, and some of their tools are not.
+/// Files as people share them for Claude Code: none of their models is here, and some of their
+/// tools are not.
 #[test]
 fn agent_files_of_other_programs_run_unchanged() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/claude-agents");
     let mut names: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
-        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .map(|entry| {
+            entry
+                .unwrap()
+                .path()
+                .file_stem()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        })
         .collect();
     names.sort();
     assert_eq!(names.len(), 10);
     let all: Vec<_> = names.iter().map(String::as_str).collect();
     let rig = rig([
-        start(&all).when(When { last_contains: Some("ask them all".into()), tool_results: Some(0), ..When::default() }),
+        start(&all).when(When {
+            last_contains: Some("ask them all".into()),
+            tool_results: Some(0),
+            ..When::default()
+        }),
         says("main", 1, Reply::text("Done.")),
         Reply::text("Looked.").times(10),
     ]);
     std::fs::create_dir_all(rig.project().join(".claude/agents")).unwrap();
     for name in &names {
         let file = format!("{name}.md");
-        std::fs::copy(folder.join(&file), rig.project().join(".claude/agents").join(&file)).unwrap();
+        std::fs::copy(
+            folder.join(&file),
+            rig.project().join(".claude/agents").join(&file),
+        )
+        .unwrap();
     }
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let listed = rig.run(&["agents", "list", "--json"]).json();
     assert_eq!(listed["problems"], json!([]), "{listed}");
-    let found: Vec<_> = listed["agents"].as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
-    assert_eq!(found, names.iter().map(|name| json!(name)).collect::<Vec<_>>().iter().collect::<Vec<_>>());
-    assert!(listed["agents"].as_array().unwrap().iter().all(|agent| agent["uses"] == "main/main"), "{listed}");
+    let found: Vec<_> = listed["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| &agent["name"])
+        .collect();
+    assert_eq!(
+        found,
+        names
+            .iter()
+            .map(|name| json!(name))
+            .collect::<Vec<_>>()
+            .iter()
+            .collect::<Vec<_>>()
+    );
+    assert!(
+        listed["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|agent| agent["uses"] == "main/main"),
+        "{listed}"
+    );
     let ran = rig.task(&["ask them all"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
     for name in &names {
-        assert!(text.contains(&format!("## {name}: completed")), "{name}: {text}");
+        assert!(
+            text.contains(&format!("## {name}: completed")),
+            "{name}: {text}"
+        );
     }
-    let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "agent_model").collect();
-    assert_eq!(told.len(), 7, "one for each file whose model is not here: {told:?}");
-    assert!(rig.run(&["agents", "list"]).stdout().contains("main/main (file: sonnet)"));
+    let told: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["code"] == "agent_model")
+        .collect();
+    assert_eq!(
+        told.len(),
+        7,
+        "one for each file whose model is not here: {told:?}"
+    );
+    assert!(
+        rig.run(&["agents", "list"])
+            .stdout()
+            .contains("main/main (file: sonnet)")
+    );
 }
 
 #[test]
 fn the_main_agent_takes_a_role_whose_model_and_tools_are_not_here() {
     let rig = rig([Reply::text("Looked.")]);
     std::fs::create_dir_all(rig.project().join(".claude/agents")).unwrap();
-    let file = "---\nname: r\ndescription: d\nmodel: opus\ntools: Read, KillShell\n---\nYou look.\n";
+    let file =
+        "---\nname: r\ndescription: d\nmodel: opus\ntools: Read, KillShell\n---\nYou look.\n";
     rig.write(".claude/agents/r.md", file);
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.task(&["--agent", "r", "look"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let codes: Vec<_> = ran.events().iter().filter_map(|event| event["code"].as_str().map(str::to_owned)).collect();
-    assert!(codes.contains(&"agent_model".to_owned()) && codes.contains(&"agent_tools".to_owned()), "{codes:?}");
+    let codes: Vec<_> = ran
+        .events()
+        .iter()
+        .filter_map(|event| event["code"].as_str().map(str::to_owned))
+        .collect();
+    assert!(
+        codes.contains(&"agent_model".to_owned()) && codes.contains(&"agent_tools".to_owned()),
+        "{codes:?}"
+    );
     assert_eq!(requests_of(&rig, "main").len(), 1);
 }
 
@@ -687,10 +1185,19 @@ fn a_tool_for_groups_is_not_missed_where_there_is_none() {
         says("main", 1, Reply::text("Done.")),
         says("alpha", 0, Reply::text("Alone.")),
     ]);
-    agent(&rig, "alpha", "tools: read_file, talk_to_group, use_skill", "You work alone.");
+    agent(
+        &rig,
+        "alpha",
+        "tools: read_file, talk_to_group, use_skill",
+        "You work alone.",
+    );
     let ran = rig.task(&["work"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "agent_tools").collect();
+    let told: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["code"] == "agent_tools")
+        .collect();
     assert_eq!(told, Vec::<Value>::new());
 }
 
@@ -710,33 +1217,81 @@ fn the_main_agent_writes_to_one_it_started_while_that_runs_and_learns_when_it_ha
         says("main", 2, Reply::text("It works.")).times(1),
         says("main", 2, talk("Thank you.")),
         says("main", 3, Reply::text("All done.")),
-        says("alpha", 0, Reply::call("talk_to", json!({"agent": "main", "message": "Which?"})).held_by(&gate)),
+        says(
+            "alpha",
+            0,
+            Reply::call("talk_to", json!({"agent": "main", "message": "Which?"})).held_by(&gate),
+        ),
         says("alpha", 1, Reply::text("I looked left.")),
     ]);
     agent(&rig, "alpha", "", "You look.");
     let ran = task_with_gate(&rig, "go", &gate, ("main", 3));
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("All done.")), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("All done.")),
+        "{}",
+        ran.stderr()
+    );
     let main = requests_of(&rig, "main");
-    let told: Vec<_> = results(&ran).iter().map(|result| result["text"].as_str().unwrap().to_owned()).collect();
-    assert!(told[0].contains("Started:\n- `alpha`\n  Conversation: "), "{}", told[0]);
+    let told: Vec<_> = results(&ran)
+        .iter()
+        .map(|result| result["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(
+        told[0].contains("Started:\n- `alpha`\n  Conversation: "),
+        "{}",
+        told[0]
+    );
     assert_eq!(told[1], "Delivered to `alpha`.");
-    assert!(told[2].contains("the agent `alpha` has ended and reads nothing more"), "{}", told[2]);
+    assert!(
+        told[2].contains("the agent `alpha` has ended and reads nothing more"),
+        "{}",
+        told[2]
+    );
     assert_eq!(results(&ran)[2]["error"]["code"], "agent_ended");
-    let heard = requests_of(&rig, "alpha").pop().unwrap().texts(SeenRole::User).join("\n");
-    assert!(heard.contains("Message from the agent `main`:\n\nLook left."), "{heard}");
+    let heard = requests_of(&rig, "alpha")
+        .pop()
+        .unwrap()
+        .texts(SeenRole::User)
+        .join("\n");
+    assert!(
+        heard.contains("Message from the agent `main`:\n\nLook left."),
+        "{heard}"
+    );
     let read = main[3].texts(SeenRole::User).join("\n");
-    assert_eq!((main.len(), read.matches("## alpha: completed\n\nI looked left.").count()), (5, 1), "{read}");
-    assert!(read.contains("Message from the agent `alpha`:\n\nWhich?"), "{read}");
+    assert_eq!(
+        (
+            main.len(),
+            read.matches("## alpha: completed\n\nI looked left.")
+                .count()
+        ),
+        (5, 1),
+        "{read}"
+    );
+    assert!(
+        read.contains("Message from the agent `alpha`:\n\nWhich?"),
+        "{read}"
+    );
     let last = main[4].texts(SeenRole::User).join("\n");
-    assert_eq!(last.matches("## alpha: completed").count(), 1, "told once: {last}");
+    assert_eq!(
+        last.matches("## alpha: completed").count(),
+        1,
+        "told once: {last}"
+    );
     for (before, after) in main.iter().zip(&main[1..]) {
-        assert_eq!(after.messages[..before.messages.len() - 1], before.messages[..before.messages.len() - 1]);
+        assert_eq!(
+            after.messages[..before.messages.len() - 1],
+            before.messages[..before.messages.len() - 1]
+        );
     }
 }
 
 #[test]
 fn one_in_the_background_does_not_outlive_a_cancelled_turn() {
-    let mut hanging = hang([says("main", 0, start_in_background("alpha")), says("main", 1, Reply::text("Waiting."))]);
+    let mut hanging = hang([
+        says("main", 0, start_in_background("alpha")),
+        says("main", 1, Reply::text("Waiting.")),
+    ]);
     hanging.signal(Signal::INT);
     assert_eq!(hanging.child.wait().unwrap().code(), Some(130));
     assert_eq!(processes_in(&hanging.rig.project()), 0);
@@ -746,7 +1301,11 @@ fn one_in_the_background_does_not_outlive_a_cancelled_turn() {
     configure(&rig);
     let ran = rig.task(&["-c", "and?"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let read = requests_of(&rig, "main").pop().unwrap().texts(SeenRole::User).join("\n");
+    let read = requests_of(&rig, "main")
+        .pop()
+        .unwrap()
+        .texts(SeenRole::User)
+        .join("\n");
     assert_eq!(read.matches("## alpha: interrupted").count(), 1, "{read}");
 }
 
@@ -757,14 +1316,24 @@ fn after_a_kill_one_in_the_background_is_told_as_interrupted_once() {
         says("main", 1, Reply::text("Waiting.")).times(1),
         says("main", 1, Reply::text("I know where it is.")),
     ]);
-    hanging.until("main waits", |hanging| hanging.printed().contains("Waiting."));
+    hanging.until("main waits", |hanging| {
+        hanging.printed().contains("Waiting.")
+    });
     hanging.signal(Signal::KILL);
     hanging.child.wait().unwrap();
     let rig = &hanging.rig;
     for prompt in ["and?", "and now?"] {
         assert_eq!(rig.task(&["-c", prompt]).code(), 0);
-        let read = requests_of(rig, "main").pop().unwrap().texts(SeenRole::User).join("\n");
+        let read = requests_of(rig, "main")
+            .pop()
+            .unwrap()
+            .texts(SeenRole::User)
+            .join("\n");
         assert_eq!(read.matches("## alpha: interrupted").count(), 1, "{read}");
     }
-    assert_eq!(requests_of(rig, "alpha").len(), 1, "nothing was started again");
+    assert_eq!(
+        requests_of(rig, "alpha").len(),
+        1,
+        "nothing was started again"
+    );
 }

@@ -1,5 +1,5 @@
-//! Compares ARCHITECTURE.md and CONTRIBUTING.md with the code: the table of crates with the real dependencies, and every path and
-//! identifier that the two pages name with the files.
+//! Compares ARCHITECTURE.md and CONTRIBUTING.md with the code: the table of crates with the real
+//! dependencies, and every path and identifier that the two pages name with the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,19 +16,34 @@ struct Row {
 fn table() -> BTreeMap<String, Row> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ARCHITECTURE.md");
     let text = std::fs::read_to_string(page).unwrap();
-    let rows = text.lines().skip_while(|line| !line.starts_with("| folder | crate |")).skip(2);
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| folder | crate |"))
+        .skip(2);
     rows.take_while(|line| line.starts_with('|'))
         .map(|row| {
             let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-            let uses = cells[3].split(',').map(|name| name.trim().to_owned()).filter(|name| name != "–");
-            (cells[1].trim_matches('`').to_owned(), Row { folder: cells[0].to_owned(), uses: uses.collect() })
+            let uses = cells[3]
+                .split(',')
+                .map(|name| name.trim().to_owned())
+                .filter(|name| name != "–");
+            (
+                cells[1].trim_matches('`').to_owned(),
+                Row {
+                    folder: cells[0].to_owned(),
+                    uses: uses.collect(),
+                },
+            )
         })
         .collect()
 }
 
 /// What each crate may use, from the table.
 fn allowed() -> BTreeMap<String, BTreeSet<String>> {
-    table().into_iter().map(|(name, row)| (name, row.uses)).collect()
+    table()
+        .into_iter()
+        .map(|(name, row)| (name, row.uses))
+        .collect()
 }
 
 fn short(name: &str) -> &str {
@@ -41,7 +56,12 @@ fn crates() -> Vec<Package> {
         .no_deps()
         .exec()
         .unwrap();
-    let in_crates = |package: &Package| package.manifest_path.components().any(|part| part.as_str() == "crates");
+    let in_crates = |package: &Package| {
+        package
+            .manifest_path
+            .components()
+            .any(|part| part.as_str() == "crates")
+    };
     metadata.packages.into_iter().filter(in_crates).collect()
 }
 
@@ -57,13 +77,23 @@ fn uses(package: &Package, wanted: impl Fn(DependencyKind) -> bool) -> BTreeSet<
 #[test]
 fn dependencies_keep_to_the_table() {
     let allowed = allowed();
-    let names: BTreeSet<_> = crates().iter().map(|package| short(&package.name).to_owned()).collect();
-    assert_eq!(names, allowed.keys().cloned().collect(), "crates, and rows of the table");
+    let names: BTreeSet<_> = crates()
+        .iter()
+        .map(|package| short(&package.name).to_owned())
+        .collect();
+    assert_eq!(
+        names,
+        allowed.keys().cloned().collect(),
+        "crates, and rows of the table"
+    );
     for package in crates() {
         let name = short(&package.name);
         let real = uses(&package, |kind| kind != DependencyKind::Development);
         let extra: Vec<_> = real.difference(&allowed[name]).collect();
-        assert!(extra.is_empty(), "`{name}` uses {extra:?}, which the table does not allow");
+        assert!(
+            extra.is_empty(),
+            "`{name}` uses {extra:?}, which the table does not allow"
+        );
     }
 }
 
@@ -71,8 +101,16 @@ fn dependencies_keep_to_the_table() {
 fn crates_lie_in_the_folders_of_the_table() {
     for package in crates() {
         let row = &table()[short(&package.name)];
-        let mut folders = package.manifest_path.components().rev().skip(2).map(|part| part.as_str().to_owned());
-        let folder = folders.next().filter(|name| name != "crates").unwrap_or_else(|| "–".to_owned());
+        let mut folders = package
+            .manifest_path
+            .components()
+            .rev()
+            .skip(2)
+            .map(|part| part.as_str().to_owned());
+        let folder = folders
+            .next()
+            .filter(|name| name != "crates")
+            .unwrap_or_else(|| "–".to_owned());
         assert_eq!(folder, row.folder, "{}", package.name);
     }
 }
@@ -88,7 +126,10 @@ fn the_core_knows_no_extension_and_no_front_end() {
     };
     for (name, row) in &table {
         for used in &row.uses {
-            assert!(height(used) <= height(name), "`{name}` may not use `{used}`");
+            assert!(
+                height(used) <= height(name),
+                "`{name}` may not use `{used}`"
+            );
         }
     }
 }
@@ -102,15 +143,26 @@ fn the_table_has_no_circle() {
             .filter(|(_, uses)| uses.iter().all(|used| !left.contains_key(used)))
             .map(|(name, _)| name.clone())
             .collect();
-        assert!(!free.is_empty(), "these use each other in a circle: {:?}", left.keys());
+        assert!(
+            !free.is_empty(),
+            "these use each other in a circle: {:?}",
+            left.keys()
+        );
         left.retain(|name, _| !free.contains(name));
     }
 }
 
 #[test]
 fn types_and_context_are_tested_without_the_testkit() {
-    for package in crates().iter().filter(|package| ["types", "context"].contains(&short(&package.name))) {
-        assert!(!uses(package, |_| true).contains("testkit"), "{}", package.name);
+    for package in crates()
+        .iter()
+        .filter(|package| ["types", "context"].contains(&short(&package.name)))
+    {
+        assert!(
+            !uses(package, |_| true).contains("testkit"),
+            "{}",
+            package.name
+        );
     }
 }
 
@@ -118,18 +170,28 @@ fn types_and_context_are_tested_without_the_testkit() {
 fn context_is_not_async_and_only_the_binary_uses_anyhow() {
     for package in crates() {
         let has = |name: &str| {
-            package
-                .dependencies
-                .iter()
-                .any(|dependency| dependency.name == name && dependency.kind == DependencyKind::Normal)
+            package.dependencies.iter().any(|dependency| {
+                dependency.name == name && dependency.kind == DependencyKind::Normal
+            })
         };
-        assert!(!(["types", "context"].contains(&short(&package.name)) && has("tokio")), "{} uses tokio", package.name);
-        assert!(package.name.as_str() == "haft" || !has("anyhow"), "{} uses anyhow", package.name);
+        assert!(
+            !(["types", "context"].contains(&short(&package.name)) && has("tokio")),
+            "{} uses tokio",
+            package.name
+        );
+        assert!(
+            package.name.as_str() == "haft" || !has("anyhow"),
+            "{} uses anyhow",
+            package.name
+        );
     }
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../..")
+        .canonicalize()
+        .unwrap()
 }
 
 fn page(name: &str) -> String {
@@ -139,15 +201,22 @@ fn page(name: &str) -> String {
 /// What stands between backticks, outside blocks of code.
 fn quoted(page: &str) -> Vec<String> {
     let prose: Vec<_> = page.split("\n```").step_by(2).collect();
-    let names = prose.iter().flat_map(|prose| prose.split('`').skip(1).step_by(2));
+    let names = prose
+        .iter()
+        .flat_map(|prose| prose.split('`').skip(1).step_by(2));
     names.map(str::to_owned).collect()
 }
 
 /// The files of the repository, by their paths from its root.
 fn files() -> Vec<String> {
     let root = root();
-    let entries = ignore::WalkBuilder::new(&root).hidden(false).build().map(|entry| entry.unwrap().into_path());
-    entries.filter_map(|path| Some(path.strip_prefix(&root).ok()?.display().to_string())).collect()
+    let entries = ignore::WalkBuilder::new(&root)
+        .hidden(false)
+        .build()
+        .map(|entry| entry.unwrap().into_path());
+    entries
+        .filter_map(|path| Some(path.strip_prefix(&root).ok()?.display().to_string()))
+        .collect()
 }
 
 const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
@@ -156,7 +225,10 @@ const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 fn pages_link_to_files_that_exist() {
     for name in PAGES {
         let text = page(name);
-        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let targets = text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
         let missing: Vec<_> = targets
             .filter(|target| !target.starts_with("http"))
             .map(|target| target.split('#').next().unwrap_or_default())
@@ -172,13 +244,16 @@ fn pages_name_files_that_exist() {
     let endings = [".rs", ".toml", ".txt", ".md", ".ftl", ".sql"];
     for name in PAGES {
         for path in quoted(&page(name)) {
-            let is_path = endings.iter().any(|ending| path.ends_with(ending)) && !path.contains([' ', '('])
+            let is_path = endings.iter().any(|ending| path.ends_with(ending))
+                && !path.contains([' ', '('])
                 || path.starts_with("crates/");
             // Parts in capitals stand for a name.
             let parts: Vec<_> = path.split('/').collect();
             let is_pattern = |part: &str| {
                 part.split('.').next().is_some_and(|stem| {
-                    stem.len() > 1 && stem == stem.to_uppercase() && stem.chars().all(|c| c.is_ascii_uppercase())
+                    stem.len() > 1
+                        && stem == stem.to_uppercase()
+                        && stem.chars().all(|c| c.is_ascii_uppercase())
                 })
             };
             if !is_path || path.starts_with('/') || path.starts_with('.') && parts.len() == 1 {
@@ -188,19 +263,27 @@ fn pages_name_files_that_exist() {
                 let there: Vec<_> = file.split('/').collect();
                 there.windows(parts.len()).any(|there| {
                     there.iter().zip(&parts).all(|(there, part)| {
-                        is_pattern(part) && Path::new(there).extension() == Path::new(part).extension() || there == part
+                        is_pattern(part)
+                            && Path::new(there).extension() == Path::new(part).extension()
+                            || there == part
                     })
                 })
             };
             let names_a_page = ["AGENTS.md", "CLAUDE.md"].contains(&path.as_str());
-            assert!(names_a_page || files.iter().any(fits), "{name} names `{path}`");
+            assert!(
+                names_a_page || files.iter().any(fits),
+                "{name} names `{path}`"
+            );
         }
     }
 }
 
 #[test]
 fn pages_name_identifiers_that_exist() {
-    let sources: String = crate::budgets::sources().into_iter().map(|source| source.text).collect();
+    let sources: String = crate::budgets::sources()
+        .into_iter()
+        .map(|source| source.text)
+        .collect();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = sources.split(|c: char| !is_word(c)).collect();
     for name in PAGES {
@@ -212,10 +295,13 @@ fn pages_name_identifiers_that_exist() {
                     && part.chars().all(is_word)
                     && part.contains(|c: char| c.is_ascii_lowercase())
             };
-            let is_constant =
-                |part: &&str| part.contains('_') && part.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-            let is_function = quoted.ends_with("()") || quoted.contains('_') && bare.chars().all(is_word);
-            let names_code = parts.iter().any(|part| is_type(part) || is_constant(part)) || is_function;
+            let is_constant = |part: &&str| {
+                part.contains('_') && part.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+            };
+            let is_function =
+                quoted.ends_with("()") || quoted.contains('_') && bare.chars().all(is_word);
+            let names_code =
+                parts.iter().any(|part| is_type(part) || is_constant(part)) || is_function;
             if !names_code || !bare.chars().all(|c| is_word(c) || c == ':') {
                 continue;
             }
@@ -230,20 +316,42 @@ fn pages_name_identifiers_that_exist() {
 #[test]
 fn every_command_is_in_the_file_that_the_page_names() {
     let text = page("ARCHITECTURE.md");
-    let row = text.lines().find(|line| line.starts_with("| Where is a command of the command line?")).unwrap();
+    let row = text
+        .lines()
+        .find(|line| line.starts_with("| Where is a command of the command line?"))
+        .unwrap();
     let cli = page("crates/frontends/haft/src/cli.rs");
-    let variants = cli.split("enum CliCommand {").nth(1).unwrap().split("\n}\n").next().unwrap();
+    let variants = cli
+        .split("enum CliCommand {")
+        .nth(1)
+        .unwrap()
+        .split("\n}\n")
+        .next()
+        .unwrap();
     let mut checked = 0;
     for line in variants.lines().map(str::trim) {
-        let Some((variant, rest)) = line.split_once('(') else { continue };
-        let module =
-            rest.trim_start_matches("Box<").strip_prefix("commands::").and_then(|rest| rest.split("::").next());
-        let (Some(module), true) = (module, variant.chars().all(char::is_alphanumeric)) else { continue };
+        let Some((variant, rest)) = line.split_once('(') else {
+            continue;
+        };
+        let module = rest
+            .trim_start_matches("Box<")
+            .strip_prefix("commands::")
+            .and_then(|rest| rest.split("::").next());
+        let (Some(module), true) = (module, variant.chars().all(char::is_alphanumeric)) else {
+            continue;
+        };
         let name = variant.to_lowercase();
-        let shared = row.split_once(&format!("`{name}`")).is_some_and(|(_, rest)| {
-            rest.split("](").next().is_some_and(|file| file.ends_with(&format!("[`{module}.rs`")))
-        });
-        assert!(module == name || shared, "`haft {name}` is in `{module}.rs`, which the page does not say");
+        let shared = row
+            .split_once(&format!("`{name}`"))
+            .is_some_and(|(_, rest)| {
+                rest.split("](")
+                    .next()
+                    .is_some_and(|file| file.ends_with(&format!("[`{module}.rs`")))
+            });
+        assert!(
+            module == name || shared,
+            "`haft {name}` is in `{module}.rs`, which the page does not say"
+        );
         checked += 1;
     }
     assert!(checked > 30, "{checked} commands");
@@ -254,21 +362,40 @@ fn every_command_is_in_the_file_that_the_page_names() {
 fn the_drawing_names_the_extensions_of_the_trait() {
     let text = page("ARCHITECTURE.md");
     let drawing = text.split("```").nth(1).unwrap();
-    let words: Vec<_> = drawing.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<_> = drawing
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
     let part = |from: &str, to: &str| {
         let start = words.iter().position(|word| *word == from).unwrap() + 1;
         let length = words[start..].iter().position(|word| *word == to).unwrap();
-        words[start..start + length].iter().copied().collect::<BTreeSet<_>>()
+        words[start..start + length]
+            .iter()
+            .copied()
+            .collect::<BTreeSet<_>>()
     };
     let wiring: Vec<_> = crate::budgets::sources()
         .into_iter()
         .filter(|source| source.path.starts_with("crates/frontends/haft/src/wiring/"))
         .filter(|source| source.text.contains("impl Extension for"))
         .collect();
-    let is_registered = |name: &&str| wiring.iter().any(|source| source.text.contains(&format!("haft_{name}::")));
+    let is_registered = |name: &&str| {
+        wiring
+            .iter()
+            .any(|source| source.text.contains(&format!("haft_{name}::")))
+    };
     let table = table();
-    let extensions = table.iter().filter(|(_, row)| row.folder == "extensions").map(|(name, _)| name.as_str());
+    let extensions = table
+        .iter()
+        .filter(|(_, row)| row.folder == "extensions")
+        .map(|(name, _)| name.as_str());
     let (by_trait, called): (BTreeSet<_>, BTreeSet<_>) = extensions.partition(is_registered);
-    assert!(by_trait.is_subset(&part("Extension", "called")), "registered are {by_trait:?}");
-    assert!(called.is_subset(&part("binary", "engine")), "called are {called:?}");
+    assert!(
+        by_trait.is_subset(&part("Extension", "called")),
+        "registered are {by_trait:?}"
+    );
+    assert!(
+        called.is_subset(&part("binary", "engine")),
+        "called are {called:?}"
+    );
 }

@@ -9,7 +9,10 @@ use haft_types::Api;
 use crate::rig::{MODEL, Ran, Rig};
 
 fn rig() -> Rig {
-    Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.")]).unwrap())
+    Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Hello.")]).unwrap(),
+    )
 }
 
 fn config(provider: &str) -> String {
@@ -21,7 +24,10 @@ fn config(provider: &str) -> String {
 fn assert_told(ran: &Ran, code: i32, words: &[&str]) {
     let stderr = ran.stderr();
     assert_eq!(ran.code(), code, "{stderr}");
-    let lines: Vec<_> = stderr.lines().filter(|line| !line.starts_with("retry ")).collect();
+    let lines: Vec<_> = stderr
+        .lines()
+        .filter(|line| !line.starts_with("retry "))
+        .collect();
     assert_eq!(lines.len(), 1, "one line: {stderr}");
     assert!(lines[0].starts_with("haft: "), "{stderr}");
     for word in words {
@@ -33,8 +39,14 @@ fn assert_told(ran: &Ran, code: i32, words: &[&str]) {
 #[test]
 fn no_key() {
     let rig = rig();
-    rig.configure(&config("base_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"MOCK_API_KEY\""));
-    assert_told(&rig.run(&["run", "hi"]), 2, &["MOCK_API_KEY", "`mock`", "not set"]);
+    rig.configure(&config(
+        "base_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"MOCK_API_KEY\"",
+    ));
+    assert_told(
+        &rig.run(&["run", "hi"]),
+        2,
+        &["MOCK_API_KEY", "`mock`", "not set"],
+    );
 }
 
 #[test]
@@ -46,8 +58,15 @@ fn unreachable_base_url() {
 
 #[test]
 fn a_base_url_that_answers_html() {
-    let page = Garbage { body: b"<html><body>It works!</body></html>".to_vec(), content_type: "text/html".into() };
-    let html = Reply { garbage: Some(page), times: Some(10), ..Reply::default() };
+    let page = Garbage {
+        body: b"<html><body>It works!</body></html>".to_vec(),
+        content_type: "text/html".into(),
+    };
+    let html = Reply {
+        garbage: Some(page),
+        times: Some(10),
+        ..Reply::default()
+    };
     let rig = Rig::new(Api::OpenaiChat, Script::replies([html]).unwrap());
     let ran = rig.run(&["run", "hi"]);
     assert_told(&ran, 2, &["text/html", "base_url"]);
@@ -56,15 +75,27 @@ fn a_base_url_that_answers_html() {
 
 #[test]
 fn unknown_model() {
-    assert_told(&rig().run(&["run", "-m", "mokc/x", "hi"]), 2, &["mokc", "mistral, mock, ollama"]);
-    assert_told(&rig().run(&["run", "-m", "gpt", "hi"]), 2, &["provider/model"]);
+    assert_told(
+        &rig().run(&["run", "-m", "mokc/x", "hi"]),
+        2,
+        &["mokc", "mistral, mock, ollama"],
+    );
+    assert_told(
+        &rig().run(&["run", "-m", "gpt", "hi"]),
+        2,
+        &["provider/model"],
+    );
 }
 
 #[test]
 fn no_model_at_all() {
     let rig = rig();
     rig.configure("");
-    assert_told(&rig.run(&["run", "hi"]), 2, &["-m provider/model", "config.toml"]);
+    assert_told(
+        &rig.run(&["run", "hi"]),
+        2,
+        &["-m provider/model", "config.toml"],
+    );
 }
 
 #[test]
@@ -78,15 +109,27 @@ fn malformed_toml_has_line_and_column() {
 fn an_unknown_key_gets_a_suggestion() {
     let rig = rig();
     rig.configure("[retry]\natempts = 3\n");
-    assert_told(&rig.run(&["run", "hi"]), 2, &["config.toml:2:1", "`atempts`", "did you mean `attempts`?"]);
+    assert_told(
+        &rig.run(&["run", "hi"]),
+        2,
+        &["config.toml:2:1", "`atempts`", "did you mean `attempts`?"],
+    );
 }
 
 #[test]
 fn a_project_folder_that_is_missing_or_a_file() {
     let rig = rig();
-    assert_told(&rig.run(&["run", "--cwd", "nowhere", "hi"]), 2, &["project folder", "nowhere"]);
+    assert_told(
+        &rig.run(&["run", "--cwd", "nowhere", "hi"]),
+        2,
+        &["project folder", "nowhere"],
+    );
     rig.write("file", "");
-    assert_told(&rig.run(&["run", "--cwd", "file", "hi"]), 2, &["project folder", "file"]);
+    assert_told(
+        &rig.run(&["run", "--cwd", "file", "hi"]),
+        2,
+        &["project folder", "file"],
+    );
 }
 
 #[test]
@@ -99,15 +142,28 @@ fn an_unreadable_project_folder() {
     let locked = tempfile::tempdir().unwrap();
     std::fs::set_permissions(locked.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     let home = tempfile::tempdir().unwrap();
-    std::fs::copy(rig.home().join("config.toml"), home.path().join("config.toml")).unwrap();
+    std::fs::copy(
+        rig.home().join("config.toml"),
+        home.path().join("config.toml"),
+    )
+    .unwrap();
     std::os::unix::fs::chown(home.path(), Some(65534), Some(65534)).unwrap();
     std::os::unix::fs::chown(home.path().join("config.toml"), Some(65534), Some(65534)).unwrap();
     // The build may lie in a folder only root can enter.
     let haft = home.path().join("haft");
     std::fs::copy(crate::rig::haft(), &haft).unwrap();
     let mut command = std::process::Command::new(haft);
-    command.args(["run", "--cwd"]).arg(locked.path()).arg("hi").env_clear().env("HAFT_HOME", home.path());
-    command.current_dir("/").stdin(std::process::Stdio::null()).uid(65534).gid(65534);
+    command
+        .args(["run", "--cwd"])
+        .arg(locked.path())
+        .arg("hi")
+        .env_clear()
+        .env("HAFT_HOME", home.path());
+    command
+        .current_dir("/")
+        .stdin(std::process::Stdio::null())
+        .uid(65534)
+        .gid(65534);
     let ran = Ran(command.output().unwrap());
     assert_told(&ran, 2, &["project folder", "ermission denied"]);
 }
@@ -116,24 +172,47 @@ fn an_unreadable_project_folder() {
 fn an_empty_prompt_and_nothing_to_do() {
     assert_told(&rig().run(&["run", " "]), 2, &["prompt is empty"]);
     assert_told(&rig().run(&["run"]), 2, &["Give a prompt"]);
-    assert_told(&rig().run(&["fix it"]), 2, &["needs a terminal", "haft run"]);
+    assert_told(
+        &rig().run(&["fix it"]),
+        2,
+        &["needs a terminal", "haft run"],
+    );
 }
 
 #[test]
 fn nothing_to_continue() {
-    assert_told(&rig().run(&["run", "-c"]), 2, &["no conversation to continue"]);
-    assert_told(&rig().run(&["run", "-r", "deadbeef", "x"]), 2, &["no conversation `deadbeef`"]);
-    assert_told(&rig().run(&["conversations", "export", "deadbeef"]), 2, &["no conversation `deadbeef`"]);
+    assert_told(
+        &rig().run(&["run", "-c"]),
+        2,
+        &["no conversation to continue"],
+    );
+    assert_told(
+        &rig().run(&["run", "-r", "deadbeef", "x"]),
+        2,
+        &["no conversation `deadbeef`"],
+    );
+    assert_told(
+        &rig().run(&["conversations", "export", "deadbeef"]),
+        2,
+        &["no conversation `deadbeef`"],
+    );
 }
 
 #[test]
 fn an_unknown_tool_in_allowed_tools() {
-    assert_told(&rig().run(&["run", "--allowed-tools", "read_file,nope", "hi"]), 2, &["`nope`", "read_file"]);
+    assert_told(
+        &rig().run(&["run", "--allowed-tools", "read_file,nope", "hi"]),
+        2,
+        &["`nope`", "read_file"],
+    );
 }
 
 #[test]
 fn a_refused_key_is_not_tried_again() {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::error(401, "bad key")]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::error(401, "bad key")]).unwrap(),
+    );
     assert_told(&rig.run(&["run", "hi"]), 2, &["401", "bad key"]);
     assert_eq!(rig.server.requests().len(), 1);
 }

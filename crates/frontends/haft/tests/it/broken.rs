@@ -1,4 +1,5 @@
-//! Files of knowledge that are broken: each is told with its name, and its line where one is known, and the rest works.
+//! Files of knowledge that are broken: each is told with its name, and its line where one is known,
+//! and the rest works.
 
 use std::fs;
 
@@ -27,39 +28,98 @@ const CASES: &[(&str, &str, &[u8], &str)] = &[
         b"---\nalwaysApply: 7\n---\nText.\n",
         "bad.md, line 2: the front matter cannot be read",
     ),
-    ("rules", ".haft/rules/bad.md", b"---\nglobs: 7\n---\nText.\n", "bad.md, line 2: "),
-    ("rules", ".haft/rules/bad.md", b"---\nalwaysApply: true\n---\nA \xff byte.\n", "bad.md, line 4: it is not UTF-8"),
-    ("agents", ".haft/agents/bad.md", b"---\nname: [a, b]\ndescription: d\n---\nRole.\n", "bad.md, line 2: "),
-    ("agents", ".haft/agents/bad.md", b"---\nname: x\n---\nRole.\n", "bad.md: "),
+    (
+        "rules",
+        ".haft/rules/bad.md",
+        b"---\nglobs: 7\n---\nText.\n",
+        "bad.md, line 2: ",
+    ),
+    (
+        "rules",
+        ".haft/rules/bad.md",
+        b"---\nalwaysApply: true\n---\nA \xff byte.\n",
+        "bad.md, line 4: it is not UTF-8",
+    ),
+    (
+        "agents",
+        ".haft/agents/bad.md",
+        b"---\nname: [a, b]\ndescription: d\n---\nRole.\n",
+        "bad.md, line 2: ",
+    ),
+    (
+        "agents",
+        ".haft/agents/bad.md",
+        b"---\nname: x\n---\nRole.\n",
+        "bad.md: ",
+    ),
     (
         "agents",
         ".haft/agents/bad.md",
         b"---\nname: x\ndescription: d\n\xfe: 1\n---\nRole.\n",
         "bad.md, line 4: it is not UTF-8",
     ),
-    ("skills", ".haft/skills/bad/SKILL.md", b"---\nname: {a: [}\ndescription: d\n---\nText.\n", "SKILL.md, line "),
-    ("skills", ".haft/skills/bad/SKILL.md", b"---\nname: Not A Name\ndescription: d\n---\nText.\n", "is not a name"),
-    ("skills", ".haft/skills/bad/SKILL.md", b"No front matter.\n", "must give `name` and `description`"),
-    ("commands", ".haft/commands/bad.md", b"---\ndescription: d\nmodel: [x\n---\nDo $1.\n", "bad.md, line "),
+    (
+        "skills",
+        ".haft/skills/bad/SKILL.md",
+        b"---\nname: {a: [}\ndescription: d\n---\nText.\n",
+        "SKILL.md, line ",
+    ),
+    (
+        "skills",
+        ".haft/skills/bad/SKILL.md",
+        b"---\nname: Not A Name\ndescription: d\n---\nText.\n",
+        "is not a name",
+    ),
+    (
+        "skills",
+        ".haft/skills/bad/SKILL.md",
+        b"No front matter.\n",
+        "must give `name` and `description`",
+    ),
+    (
+        "commands",
+        ".haft/commands/bad.md",
+        b"---\ndescription: d\nmodel: [x\n---\nDo $1.\n",
+        "bad.md, line ",
+    ),
 ];
 
 fn good(rig: &Rig) {
-    plant(rig, ".haft/rules/good.md", b"---\nalwaysApply: true\n---\nA good rule.\n");
-    plant(rig, ".haft/agents/good.md", b"---\nname: good\ndescription: d\n---\nRole.\n");
-    plant(rig, ".haft/skills/good/SKILL.md", b"---\nname: good\ndescription: A good skill.\n---\nText.\n");
+    plant(
+        rig,
+        ".haft/rules/good.md",
+        b"---\nalwaysApply: true\n---\nA good rule.\n",
+    );
+    plant(
+        rig,
+        ".haft/agents/good.md",
+        b"---\nname: good\ndescription: d\n---\nRole.\n",
+    );
+    plant(
+        rig,
+        ".haft/skills/good/SKILL.md",
+        b"---\nname: good\ndescription: A good skill.\n---\nText.\n",
+    );
     plant(rig, ".haft/commands/good.md", b"Do it well.\n");
 }
 
 #[test]
 fn what_is_broken_is_named_and_the_rest_works() {
     for (kind, name, content, told) in CASES {
-        let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Done.")]).unwrap());
+        let rig = Rig::untrusted(
+            Api::OpenaiChat,
+            Script::replies([Reply::text("Done.")]).unwrap(),
+        );
         good(&rig);
         plant(&rig, name, content);
         assert_eq!(rig.run(&["trust"]).code(), 0);
         let listed = rig.run(&[kind, "list", "--json"]);
         let shown = String::from_utf8_lossy(content);
-        assert!(listed.stderr().contains(told), "{kind} {shown}: {}", listed.stderr());
+        assert!(
+            listed.stderr().contains(told),
+            "{kind} {shown}: {}",
+            listed.stderr()
+        );
         let names = listed.json()[kind].to_string();
         assert!(names.contains("\"good\""), "{kind} {shown}: {names}");
         let ran = rig.task(&["/good"]);
@@ -82,25 +142,52 @@ fn what_is_broken_is_named_and_the_rest_works() {
 
 #[test]
 fn huge_files_are_left_out_and_named() {
-    let huge = [b"---\nalwaysApply: true\n---\n".as_slice(), "HUGE ".repeat(2_100_000).as_bytes()].concat();
-    for name in [".haft/rules/huge.md", "AGENTS.md", "CODE_LAW.md", ".haft/skills/huge/SKILL.md"] {
-        let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Done.")]).unwrap());
+    let huge = [
+        b"---\nalwaysApply: true\n---\n".as_slice(),
+        "HUGE ".repeat(2_100_000).as_bytes(),
+    ]
+    .concat();
+    for name in [
+        ".haft/rules/huge.md",
+        "AGENTS.md",
+        "CODE_LAW.md",
+        ".haft/skills/huge/SKILL.md",
+    ] {
+        let rig = Rig::untrusted(
+            Api::OpenaiChat,
+            Script::replies([Reply::text("Done.")]).unwrap(),
+        );
         good(&rig);
         plant(&rig, name, &huge);
         assert_eq!(rig.run(&["trust"]).code(), 0);
         let ran = rig.task(&["hi"]);
         assert_eq!(ran.code(), 0, "{name}: {}", ran.stderr());
-        let warned = ran.events().into_iter().filter(|event| event["code"] == "document").collect::<Vec<_>>();
-        let told = warned.iter().filter(|event| event["message"].as_str().unwrap().contains("is larger than 256 KB"));
+        let warned = ran
+            .events()
+            .into_iter()
+            .filter(|event| event["code"] == "document")
+            .collect::<Vec<_>>();
+        let told = warned.iter().filter(|event| {
+            event["message"]
+                .as_str()
+                .unwrap()
+                .contains("is larger than 256 KB")
+        });
         assert_eq!(told.count(), 1, "{name}: {warned:?}");
         let sent = String::from_utf8_lossy(&rig.server.requests()[0].body).into_owned();
-        assert!(!sent.contains("HUGE") && sent.contains("A good rule."), "{name}");
+        assert!(
+            !sent.contains("HUGE") && sent.contains("A good rule."),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn imports_in_a_circle_end_and_come_once() {
-    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Done.")]).unwrap());
+    let rig = Rig::untrusted(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Done.")]).unwrap(),
+    );
     plant(&rig, "AGENTS.md", b"@a.md @AGENTS.md\nTop.\n");
     plant(&rig, "a.md", b"@b.md\nFirst.\n");
     plant(&rig, "b.md", b"@a.md\nSecond.\n");

@@ -1,7 +1,7 @@
 //! Counts that keep the code base readable: the size of files, duplicate names, dependencies.
 //!
-//! No count limits the lines of a crate: such a limit was met with denser lines, not with less code.
-//! Tests, examples and test helpers are not counted.
+//! No count limits the lines of a crate: such a limit was met with denser lines, not with less
+//! code. Tests, examples and test helpers are not counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,10 @@ pub(crate) struct SourceFile {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../..")
+        .canonicalize()
+        .unwrap()
 }
 
 pub(crate) fn sources() -> Vec<SourceFile> {
@@ -27,10 +30,22 @@ pub(crate) fn sources() -> Vec<SourceFile> {
     for entry in ignore::WalkBuilder::new(root.join("crates")).build() {
         let path = entry.unwrap().into_path();
         let inside = path.strip_prefix(&root).unwrap().display().to_string();
-        let is_test = ["/tests/", "/examples/", "/tests.rs", "/testing.rs", "/test_helper.rs"];
-        if path.extension().is_some_and(|ending| ending == "rs") && !is_test.iter().any(|part| inside.contains(part)) {
+        let is_test = [
+            "/tests/",
+            "/examples/",
+            "/tests.rs",
+            "/testing.rs",
+            "/test_helper.rs",
+        ];
+        if path.extension().is_some_and(|ending| ending == "rs")
+            && !is_test.iter().any(|part| inside.contains(part))
+        {
             let folder = inside.split('/').nth(1).unwrap().to_owned();
-            found.push(SourceFile { path: inside, folder, text: without_tests(&fs::read_to_string(&path).unwrap()) });
+            found.push(SourceFile {
+                path: inside,
+                folder,
+                text: without_tests(&fs::read_to_string(&path).unwrap()),
+            });
         }
     }
     assert!(found.len() > 400, "the sources were not found");
@@ -52,13 +67,20 @@ fn types(sources: &[SourceFile]) -> BTreeMap<String, Vec<String>> {
     for source in sources.iter().filter(|source| source.folder != "testkit") {
         for line in source.text.lines().map(str::trim_start) {
             let line = match line.strip_prefix("pub") {
-                Some(rest) if rest.starts_with('(') => rest.split_once(") ").map_or(rest, |(_, rest)| rest),
+                Some(rest) if rest.starts_with('(') => {
+                    rest.split_once(") ").map_or(rest, |(_, rest)| rest)
+                }
                 Some(rest) => rest.trim_start(),
                 None => line,
             };
-            let named = ["struct ", "enum ", "trait "].iter().find_map(|word| line.strip_prefix(word));
+            let named = ["struct ", "enum ", "trait "]
+                .iter()
+                .find_map(|word| line.strip_prefix(word));
             if let Some(rest) = named {
-                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let name: String = rest
+                    .chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect();
                 defined.entry(name).or_default().push(source.path.clone());
             }
         }
@@ -73,31 +95,57 @@ fn at_most(what: &str, found: usize, most: usize) {
 
 #[test]
 fn files_are_small() {
-    let mut lines: Vec<_> = sources().iter().map(|source| source.text.lines().count()).collect();
+    let mut lines: Vec<_> = sources()
+        .iter()
+        .map(|source| source.text.lines().count())
+        .collect();
     lines.sort_unstable();
     at_most("median lines of a file", lines[lines.len() / 2], 120);
-    at_most("lines of nine files in ten", lines[lines.len() * 9 / 10], 300);
-    at_most("lines of the largest file", *lines.last().unwrap(), LARGEST_FILE);
+    at_most(
+        "lines of nine files in ten",
+        lines[lines.len() * 9 / 10],
+        300,
+    );
+    at_most(
+        "lines of the largest file",
+        *lines.last().unwrap(),
+        LARGEST_FILE,
+    );
 }
 
 #[test]
 fn a_name_means_one_thing() {
     let types = types(&sources());
-    let twice: Vec<_> = types.iter().filter(|(_, places)| places.len() > 1).collect();
+    let twice: Vec<_> = types
+        .iter()
+        .filter(|(_, places)| places.len() > 1)
+        .collect();
     let share = twice.len() * 1000 / types.len();
-    assert!(share <= DOUBLE_NAMES, "{share} type names in a thousand are defined more than once: {twice:?}");
+    assert!(
+        share <= DOUBLE_NAMES,
+        "{share} type names in a thousand are defined more than once: {twice:?}"
+    );
 }
 
 #[test]
 fn there_is_one_module_style() {
-    let old = sources().iter().filter(|source| source.path.ends_with("/mod.rs")).count();
+    let old = sources()
+        .iter()
+        .filter(|source| source.path.ends_with("/mod.rs"))
+        .count();
     at_most("modules in `mod.rs`", old, OLD_MODULES);
 }
 
 #[test]
 fn the_binary_is_found_one_s_way_in() {
-    let entries = fs::read_dir(root().join("crates/frontends/haft/src")).unwrap().count();
-    at_most("entries in the binary's source folder", entries, BINARY_ENTRIES);
+    let entries = fs::read_dir(root().join("crates/frontends/haft/src"))
+        .unwrap()
+        .count();
+    at_most(
+        "entries in the binary's source folder",
+        entries,
+        BINARY_ENTRIES,
+    );
 }
 
 #[test]
@@ -106,17 +154,32 @@ fn a_session_is_few_parts() {
     let (_, rest) = text.split_once("pub struct Session {\n").unwrap();
     let (fields, _) = rest.split_once("\n}").unwrap();
     let is_field = |line: &&str| !line.trim_start().starts_with("//") && line.contains(": ");
-    at_most("fields of a session", fields.lines().filter(is_field).count(), SESSION_FIELDS);
+    at_most(
+        "fields of a session",
+        fields.lines().filter(is_field).count(),
+        SESSION_FIELDS,
+    );
 }
 
-/// What is kept beside messages is a contract with older versions: its keys stand in `stored_state.rs` and nowhere else.
+/// What is kept beside messages is a contract with older versions: its keys stand in
+/// `stored_state.rs` and nowhere else.
 #[test]
 fn keys_of_stored_state_are_named_in_one_file() {
-    for source in sources().iter().filter(|source| !source.path.ends_with("/engine/src/stored_state.rs")) {
+    for source in sources()
+        .iter()
+        .filter(|source| !source.path.ends_with("/engine/src/stored_state.rs"))
+    {
         for call in [".state(", ".states(", ".set_state(", "project_state("] {
             for (at, _) in source.text.match_indices(call) {
-                let arguments = source.text[at + call.len()..].split(')').next().unwrap_or_default();
-                assert!(!arguments.contains('"'), "{}: `{call}{arguments})`", source.path);
+                let arguments = source.text[at + call.len()..]
+                    .split(')')
+                    .next()
+                    .unwrap_or_default();
+                assert!(
+                    !arguments.contains('"'),
+                    "{}: `{call}{arguments})`",
+                    source.path
+                );
             }
         }
     }
@@ -126,14 +189,35 @@ fn keys_of_stored_state_are_named_in_one_file() {
 fn few_packages_are_built() {
     let packages = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
-        command.args(["tree", "--locked", "--offline", "-p", "haft", "-e", "normal,build", "--prefix", "none"]);
-        let output = command.args(arguments).current_dir(root()).output().unwrap();
+        command.args([
+            "tree",
+            "--locked",
+            "--offline",
+            "-p",
+            "haft",
+            "-e",
+            "normal,build",
+            "--prefix",
+            "none",
+        ]);
+        let output = command
+            .args(arguments)
+            .current_dir(root())
+            .output()
+            .unwrap();
         if !output.status.success() {
-            eprintln!("skipped: `cargo tree` says {}", String::from_utf8_lossy(&output.stderr));
+            eprintln!(
+                "skipped: `cargo tree` says {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             return None;
         }
         let text = String::from_utf8(output.stdout).unwrap();
-        let names: BTreeSet<_> = text.lines().filter_map(|line| line.split(" (").next()).map(str::to_owned).collect();
+        let names: BTreeSet<_> = text
+            .lines()
+            .filter_map(|line| line.split(" (").next())
+            .map(str::to_owned)
+            .collect();
         Some(names.len())
     };
     if let Some(count) = packages(&[]) {

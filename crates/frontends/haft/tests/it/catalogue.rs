@@ -7,27 +7,59 @@ use serde_json::{Value, json};
 use crate::rig::Rig;
 
 fn rig() -> Rig {
-    Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.").times(2)]).unwrap())
+    Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Done.").times(2)]).unwrap(),
+    )
 }
 
 fn names(listed: &Value, kind: &str) -> Vec<String> {
-    listed[kind].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    listed[kind]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn what_is_added_is_listed_shown_used_and_removed_again() {
     let rig = rig();
-    rig.write("new.md", "---\ndescription: Style\nalwaysApply: true\n---\nUse tabs.\n");
+    rig.write(
+        "new.md",
+        "---\ndescription: Style\nalwaysApply: true\n---\nUse tabs.\n",
+    );
     let added = rig.run(&["rules", "add", "style", "new.md"]);
-    assert_eq!((added.code(), added.stdout().as_str()), (0, "Added .haft/rules/style.md\n"), "{}", added.stderr());
-    assert_eq!(names(&rig.run(&["rules", "list", "--json"]).json(), "rules"), ["style"]);
+    assert_eq!(
+        (added.code(), added.stdout().as_str()),
+        (0, "Added .haft/rules/style.md\n"),
+        "{}",
+        added.stderr()
+    );
+    assert_eq!(
+        names(&rig.run(&["rules", "list", "--json"]).json(), "rules"),
+        ["style"]
+    );
     let listed = rig.run(&["rules", "list"]).stdout();
-    assert!(listed.contains("style  in every request  project  .haft/rules/style.md"), "{listed}");
-    assert!(rig.run(&["rules", "show", "style"]).stdout().ends_with("\n\nUse tabs.\n"));
+    assert!(
+        listed.contains("style  in every request  project  .haft/rules/style.md"),
+        "{listed}"
+    );
+    assert!(
+        rig.run(&["rules", "show", "style"])
+            .stdout()
+            .ends_with("\n\nUse tabs.\n")
+    );
     assert_eq!(rig.task(&["hello"]).code(), 0);
     assert!(String::from_utf8_lossy(&rig.server.requests()[0].body).contains("Use tabs."));
-    assert_eq!(rig.run(&["rules", "remove", "style"]).stdout(), "Removed .haft/rules/style.md\n");
-    assert_eq!(names(&rig.run(&["rules", "list", "--json"]).json(), "rules"), Vec::<String>::new());
+    assert_eq!(
+        rig.run(&["rules", "remove", "style"]).stdout(),
+        "Removed .haft/rules/style.md\n"
+    );
+    assert_eq!(
+        names(&rig.run(&["rules", "list", "--json"]).json(), "rules"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -35,12 +67,21 @@ fn adding_what_would_run_keeps_the_trust_of_whoever_adds_it() {
     let rig = rig();
     rig.write("r.md", "Review $1.\n");
     assert_eq!(rig.run(&["commands", "add", "review", "r.md"]).code(), 0);
-    assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], "trusted");
+    assert_eq!(
+        rig.run(&["trust", "--show", "--json"]).json()["standing"],
+        "trusted"
+    );
     assert_eq!(rig.task(&["/review a.rs"]).code(), 0);
     assert!(String::from_utf8_lossy(&rig.server.requests()[0].body).contains("Review a.rs."));
     let unknown = rig.run(&["run", "/reviw a.rs"]);
     assert_eq!(unknown.code(), 2);
-    assert!(unknown.stderr().contains("no command `/reviw`; there are /review"), "{}", unknown.stderr());
+    assert!(
+        unknown
+            .stderr()
+            .contains("no command `/reviw`; there are /review"),
+        "{}",
+        unknown.stderr()
+    );
 }
 
 #[test]
@@ -58,7 +99,8 @@ fn what_cannot_be_used_is_not_added_and_nothing_is_overwritten() {
         let added = rig.run(&[kind, "add", "x", "bad.md"]);
         assert_eq!(added.code(), 2, "{kind}");
         assert!(
-            added.stderr().contains("`description`") && added.stderr().contains("nothing was added"),
+            added.stderr().contains("`description`")
+                && added.stderr().contains("nothing was added"),
             "{}",
             added.stderr()
         );
@@ -76,8 +118,11 @@ fn what_cannot_be_used_is_not_added_and_nothing_is_overwritten() {
 #[test]
 fn the_first_of_a_name_wins_and_the_others_are_shown() {
     let rig = rig();
-    let agent =
-        |who: &str| format!("---\nname: tester\ndescription: {who}\ntools: Read, Grep\nmodel: inherit\n---\nTest.\n");
+    let agent = |who: &str| {
+        format!(
+            "---\nname: tester\ndescription: {who}\ntools: Read, Grep\nmodel: inherit\n---\nTest.\n"
+        )
+    };
     for (folder, who) in [(".claude/agents", "claude"), (".haft/agents", "haft")] {
         std::fs::create_dir_all(rig.project().join(folder)).unwrap();
         rig.write(&format!("{folder}/t.md"), agent(who));
@@ -93,28 +138,49 @@ fn the_first_of_a_name_wins_and_the_others_are_shown() {
     assert_eq!(listed["agents"][0]["description"], "haft");
     assert_eq!(listed["agents"][0]["tools"], json!(["Read", "Grep"]));
     let verbose = rig.run(&["agents", "list", "--verbose"]).stdout();
-    assert!(verbose.contains("not used: .claude/agents/t.md (`tester` is .haft/agents/t.md)"), "{verbose}");
+    assert!(
+        verbose.contains("not used: .claude/agents/t.md (`tester` is .haft/agents/t.md)"),
+        "{verbose}"
+    );
     let foreign = rig.run(&["agents", "remove", "tester"]);
     assert_eq!(foreign.code(), 0);
     let theirs = rig.run(&["agents", "remove", "tester"]);
-    assert!(theirs.stderr().contains("belongs to another program"), "{}", theirs.stderr());
+    assert!(
+        theirs.stderr().contains("belongs to another program"),
+        "{}",
+        theirs.stderr()
+    );
 }
 
 #[test]
 fn a_skill_is_listed_in_advance_and_read_when_used() {
     let use_skill = |name: &str| Reply::call("use_skill", json!({"name": name}));
-    let replies = [use_skill("release"), use_skill("relaese"), Reply::text("Done.")];
+    let replies = [
+        use_skill("release"),
+        use_skill("relaese"),
+        Reply::text("Done."),
+    ];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     std::fs::create_dir_all(rig.project().join(".claude/skills/release/scripts")).unwrap();
-    rig.write(".claude/skills/release/SKILL.md", "---\nname: release\ndescription: Make a release.\n---\nTag first.\n");
+    rig.write(
+        ".claude/skills/release/SKILL.md",
+        "---\nname: release\ndescription: Make a release.\n---\nTag first.\n",
+    );
     rig.write(".claude/skills/release/scripts/tag.sh", "git tag");
     rig.run(&["trust"]);
     let events = rig.task(&["release it"]).events();
     let first = String::from_utf8_lossy(&rig.server.requests()[0].body).into_owned();
-    assert!(first.contains("- `release`: Make a release.") && !first.contains("Tag first."), "{first}");
-    let results: Vec<_> = events.iter().filter(|event| event["type"] == "tool_result").collect();
+    assert!(
+        first.contains("- `release`: Make a release.") && !first.contains("Tag first."),
+        "{first}"
+    );
+    let results: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect();
     assert_eq!(
-        results[0]["text"], "Tag first.\n\nFiles of this skill:\n- .claude/skills/release/scripts/tag.sh",
+        results[0]["text"],
+        "Tag first.\n\nFiles of this skill:\n- .claude/skills/release/scripts/tag.sh",
         "{results:?}"
     );
     assert_eq!(results[1]["error"]["code"], "unknown_skill");
@@ -131,17 +197,30 @@ fn without_skills_there_is_no_tool_for_them() {
 fn a_skill_is_added_with_its_folder() {
     let rig = rig();
     std::fs::create_dir_all(rig.project().join("given/scripts")).unwrap();
-    rig.write("given/SKILL.md", "---\nname: charts\ndescription: Draws charts\n---\nRun scripts/draw.sh.\n");
+    rig.write(
+        "given/SKILL.md",
+        "---\nname: charts\ndescription: Draws charts\n---\nRun scripts/draw.sh.\n",
+    );
     rig.write("given/scripts/draw.sh", "echo chart\n");
     let added = rig.run(&["skills", "add", "charts", "given"]);
     assert_eq!(added.code(), 0, "{}", added.stderr());
     let there = rig.project().join(".haft/skills/charts");
-    assert_eq!(std::fs::read_to_string(there.join("scripts/draw.sh")).unwrap(), "echo chart\n");
-    assert!(rig.run(&["skill", "show", "charts"]).stdout().contains("Draws charts"));
+    assert_eq!(
+        std::fs::read_to_string(there.join("scripts/draw.sh")).unwrap(),
+        "echo chart\n"
+    );
+    assert!(
+        rig.run(&["skill", "show", "charts"])
+            .stdout()
+            .contains("Draws charts")
+    );
     // A folder without `SKILL.md` is none, and one that cannot be used leaves nothing behind.
     std::fs::create_dir_all(rig.project().join("empty")).unwrap();
     assert_eq!(rig.run(&["skills", "add", "other", "empty"]).code(), 2);
     rig.write("given/SKILL.md", "---\nname: bad\n---\nNo description.\n");
     assert_eq!(rig.run(&["skills", "add", "bad", "given"]).code(), 2);
-    assert!(!rig.project().join(".haft/skills/bad").exists() && !rig.project().join(".haft/skills/other").exists());
+    assert!(
+        !rig.project().join(".haft/skills/bad").exists()
+            && !rig.project().join(".haft/skills/other").exists()
+    );
 }

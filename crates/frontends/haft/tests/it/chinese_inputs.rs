@@ -1,5 +1,6 @@
-//! A hundred Chinese inputs (mixed scripts, emoji, full-width forms, characters outside the basic plane) through what is not
-//! the terminal: counting, rules' front matter, search, summaries, the gate, a mention and a run. The terminal has its own tests of them.
+//! A hundred Chinese inputs (mixed scripts, emoji, full-width forms, characters outside the basic
+//! plane) through what is not the terminal: counting, rules' front matter, search, summaries, the
+//! gate, a mention and a run. The terminal has its own tests of them.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -10,14 +11,21 @@ use crate::rig::Rig;
 const INPUTS: &str = include_str!("../../../../testkit/fixtures/chinese_inputs.txt");
 
 fn rig() -> Rig {
-    Rig::new(Api::OpenaiChat, Script::turns([Reply::text("好的。")]).unwrap())
+    Rig::new(
+        Api::OpenaiChat,
+        Script::turns([Reply::text("好的。")]).unwrap(),
+    )
 }
 
 /// The longest run of Chinese characters in a text.
 fn words(text: &str) -> String {
-    let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c) || ('\u{20000}'..='\u{323af}').contains(&c);
+    let is_han = |c: char| {
+        ('\u{4e00}'..='\u{9fff}').contains(&c) || ('\u{20000}'..='\u{323af}').contains(&c)
+    };
     let runs = text.split(|c| !is_han(c));
-    runs.max_by_key(|run| run.chars().count()).unwrap_or_default().to_owned()
+    runs.max_by_key(|run| run.chars().count())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]
@@ -29,7 +37,10 @@ fn they_are_counted_and_described() {
         let name = format!("{at:03}.txt");
         rig.write(&name, input);
         arguments.push(name);
-        rig.write(&format!(".haft/rules/{at:03}.md"), format!("---\ndescription: {}\n---\n{input}\n", json!(input)));
+        rig.write(
+            &format!(".haft/rules/{at:03}.md"),
+            format!("---\ndescription: {}\n---\n{input}\n", json!(input)),
+        );
     }
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let counted = rig.run(&arguments).json();
@@ -48,29 +59,67 @@ fn they_are_counted_and_described() {
 #[test]
 fn they_are_found_by_their_words() {
     let rig = rig();
-    let messages: Vec<Value> = INPUTS.lines().map(|input| json!({"role": "user", "content": input})).collect();
+    let messages: Vec<Value> = INPUTS
+        .lines()
+        .map(|input| json!({"role": "user", "content": input}))
+        .collect();
     rig.write("chat.json", json!({"messages": messages}).to_string());
     assert_eq!(rig.run(&["conversations", "import", "chat.json"]).code(), 0);
-    let searched = INPUTS.lines().filter(|input| words(input).chars().count() > 1);
+    let searched = INPUTS
+        .lines()
+        .filter(|input| words(input).chars().count() > 1);
     for input in searched.step_by(3) {
-        let found = rig.run(&["conversations", "search", "--json", "--limit", "200", &words(input)]).json();
-        let texts: Vec<_> =
-            found.as_array().unwrap().iter().filter_map(|hit| hit["snippet"]["text"].as_str()).collect();
-        assert!(texts.iter().any(|text| text.contains(&words(input))), "{input}: {} in {texts:?}", words(input));
+        let found = rig
+            .run(&[
+                "conversations",
+                "search",
+                "--json",
+                "--limit",
+                "200",
+                &words(input),
+            ])
+            .json();
+        let texts: Vec<_> = found
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|hit| hit["snippet"]["text"].as_str())
+            .collect();
+        assert!(
+            texts.iter().any(|text| text.contains(&words(input))),
+            "{input}: {} in {texts:?}",
+            words(input)
+        );
     }
 }
 
 #[test]
 fn the_gate_reads_them_as_it_reads_english() {
     let rig = rig();
-    let decided = |line: &str| rig.run(&["permissions", "explain", "--json", line]).json()["decision"].clone();
+    let decided = |line: &str| {
+        rig.run(&["permissions", "explain", "--json", line]).json()["decision"].clone()
+    };
     let (read, removed) = (decided("cat 'notes.txt'"), decided("rm -rf 'notes.txt'"));
     assert_ne!(removed, "allow");
-    // What cannot be seen is asked about, in whatever script: blanks of another width, joiners, variation selectors.
-    let hides =
-        |c: char| matches!(c, '\u{ad}' | '\u{200b}' | '\u{200d}' | '\u{3000}' | '\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
-    for input in INPUTS.lines().filter(|input| !input.contains(['\'', '/', '!'])).step_by(4) {
-        let expected = if input.contains(hides) { json!("ask") } else { read.clone() };
+    // What cannot be seen is asked about, in whatever script: blanks of another width, joiners,
+    // variation selectors.
+    let hides = |c: char| {
+        matches!(
+            c,
+            '\u{ad}' | '\u{200b}' | '\u{200d}' | '\u{3000}' | '\u{fe0f}' | '\u{e0100}'
+                ..='\u{e01ef}'
+        )
+    };
+    for input in INPUTS
+        .lines()
+        .filter(|input| !input.contains(['\'', '/', '!']))
+        .step_by(4)
+    {
+        let expected = if input.contains(hides) {
+            json!("ask")
+        } else {
+            read.clone()
+        };
         assert_eq!(decided(&format!("cat '{input}'")), expected, "{input}");
         assert_eq!(decided(&format!("rm -rf '{input}'")), removed, "{input}");
     }
@@ -90,7 +139,10 @@ fn they_are_sent_as_they_were_typed_and_mention_files() {
         let sent = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
         let typed = json!(prompt).to_string();
         assert!(sent.contains(typed.trim_matches('"')), "{input}: {sent}");
-        assert!(sent.matches("src/主程序.rs").count() > 1, "the mention is pointed out: {sent}");
+        assert!(
+            sent.matches("src/主程序.rs").count() > 1,
+            "the mention is pointed out: {sent}"
+        );
     }
 }
 
@@ -99,30 +151,53 @@ fn they_are_summarised_in_chinese_and_none_is_lost_on_the_way() {
     for (language, asks) in [("en", "Write in Chinese."), ("zh-CN", "正文使用中文。")] {
         let rig = Rig::new(
             Api::OpenaiChat,
-            Script::turns([Reply::summary("用户给出了一百个输入，均已回答。没有遗留问题，也没有修改任何文件。")])
-                .unwrap(),
+            Script::turns([Reply::summary(
+                "用户给出了一百个输入，均已回答。没有遗留问题，也没有修改任何文件。",
+            )])
+            .unwrap(),
         );
-        let round =
-            |input| [json!({"role": "user", "content": input}), json!({"role": "assistant", "content": "好的。"})];
+        let round = |input| {
+            [
+                json!({"role": "user", "content": input}),
+                json!({"role": "assistant", "content": "好的。"}),
+            ]
+        };
         let messages: Vec<Value> = INPUTS.lines().flat_map(round).collect();
         rig.write("chat.json", json!({"messages": messages}).to_string());
         assert_eq!(rig.run(&["conversations", "import", "chat.json"]).code(), 0);
-        let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+        let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let prompts = format!("context.prompt_language={language}");
         let options = ["--set", "context.keep_rounds=1", "--set", &prompts];
         let ran = rig.run(&[&["context", "compact", "--json", &id], &options[..]].concat());
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         let report = ran.json();
-        assert_eq!((&report["outcome"], &report["rounds"]), (&json!("archived"), &json!(99)), "{report}");
+        assert_eq!(
+            (&report["outcome"], &report["rounds"]),
+            (&json!("archived"), &json!(99)),
+            "{report}"
+        );
         let asked = rig.server.generations().pop().unwrap().seen().unwrap();
         assert!(asked.system.contains(asks), "{}", asked.system);
         let session = asked.to_string();
         for input in INPUTS.lines().take(99) {
-            assert!(session.contains(input), "{language}: {input} is not in what is summarised");
+            assert!(
+                session.contains(input),
+                "{language}: {input} is not in what is summarised"
+            );
         }
         let stored = rig.run(&["conversations", "export", &id]).json();
-        let summaries = stored["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "summary");
+        let summaries = stored["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|message| message["role"] == "summary");
         let texts: Vec<_> = summaries.map(ToString::to_string).collect();
-        assert!(texts.len() == 1 && texts[0].contains("用户给出了一百个输入，均已回答。"), "{texts:?}");
+        assert!(
+            texts.len() == 1 && texts[0].contains("用户给出了一百个输入，均已回答。"),
+            "{texts:?}"
+        );
     }
 }

@@ -11,7 +11,8 @@ use crate::serve::ServedPage;
 
 pub(crate) const CHINESE: (&str, &str) = ("LANG", "zh_CN.UTF-8");
 
-/// What is called so in Chinese, too: programs, commands, options, keys, modes and what is measured in.
+/// What is called so in Chinese, too: programs, commands, options, keys, modes and what is measured
+/// in.
 const NAMES: &str = "haft token bug shell man git schema plan ask accept edits auto yolo allow deny mock anthropic \
     openai chat openai-chat test path command help context inspect cost compact clear resume rewind undo redo commit diff model mode \
     files conversations agents commands rules mcp models permissions quit init exit touch add remove edit dry-run \
@@ -22,13 +23,19 @@ const NAMES: &str = "haft token bug shell man git schema plan ask accept edits a
 pub(crate) fn left_english(text: &str) -> Vec<String> {
     let names: HashSet<&str> = NAMES.split_whitespace().collect();
     // A name that was cut off is none of them any more.
-    let cut = text.split('…').map(|part| part.trim_end_matches(|c: char| c.is_ascii_alphabetic())).collect::<Vec<_>>();
+    let cut = text
+        .split('…')
+        .map(|part| part.trim_end_matches(|c: char| c.is_ascii_alphabetic()))
+        .collect::<Vec<_>>();
     let text = cut.join("…");
     let plain = text.lines().flat_map(|line| line.split('`').step_by(2));
     let words = plain.flat_map(|part| part.split(|c: char| c.is_whitespace() || !c.is_ascii()));
     let words = words.map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
-    let is_english =
-        |word: &&str| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()) && !names.contains(word);
+    let is_english = |word: &&str| {
+        word.len() > 2
+            && word.bytes().all(|byte| byte.is_ascii_lowercase())
+            && !names.contains(word)
+    };
     words.filter(is_english).map(str::to_owned).collect()
 }
 
@@ -36,12 +43,19 @@ pub(crate) fn left_english(text: &str) -> Vec<String> {
 #[test]
 fn tables_and_lists_are_chinese() {
     let write = Reply::call("write_to_file", json!({"path": "a.txt", "content": "一\n"}));
-    let rig = Rig::new(Api::Anthropic, Script::replies([write, Reply::text("好。")]).unwrap()).with([CHINESE]);
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([write, Reply::text("好。")]).unwrap(),
+    )
+    .with([CHINESE]);
     std::fs::create_dir_all(rig.project().join(".haft/rules")).unwrap();
     rig.write(".haft/rules/a.md", "---\ndescription: 甲\n---\n乙\n");
     rig.write(".haft/hooks.toml", "");
     assert_eq!(rig.run(&["trust"]).code(), 0);
-    assert_eq!(rig.run(&["run", "--permission-mode", "yolo", "写"]).code(), 0);
+    assert_eq!(
+        rig.run(&["run", "--permission-mode", "yolo", "写"]).code(),
+        0
+    );
     for arguments in [
         &["context", "report"][..],
         &["context", "replay"],
@@ -53,8 +67,15 @@ fn tables_and_lists_are_chinese() {
     ] {
         let ran = rig.run(arguments);
         let said = format!("{}{}", ran.stdout(), ran.stderr());
-        let own: Vec<_> = said.lines().filter(|line| !line.contains("/tmp/") && !line.starts_with("    ")).collect();
-        assert_eq!(left_english(&own.join("\n")), Vec::<String>::new(), "{arguments:?}: {said}");
+        let own: Vec<_> = said
+            .lines()
+            .filter(|line| !line.contains("/tmp/") && !line.starts_with("    "))
+            .collect();
+        assert_eq!(
+            left_english(&own.join("\n")),
+            Vec::<String>::new(),
+            "{arguments:?}: {said}"
+        );
     }
 }
 
@@ -62,21 +83,46 @@ fn tables_and_lists_are_chinese() {
 #[test]
 fn layers_and_roles_are_chinese() {
     let write = Reply::call("write_to_file", json!({"path": "a.txt", "content": "一\n"}));
-    let rig = Rig::new(Api::Anthropic, Script::replies([write, Reply::text("好。")]).unwrap()).with([CHINESE]);
-    assert_eq!(rig.run(&["run", "--permission-mode", "yolo", "写"]).code(), 0);
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([write, Reply::text("好。")]).unwrap(),
+    )
+    .with([CHINESE]);
+    assert_eq!(
+        rig.run(&["run", "--permission-mode", "yolo", "写"]).code(),
+        0
+    );
     for (arguments, told) in [
-        (&["context", "show"][..], &["系统", "历史", "当前", "用户", "助手", "工具"][..]),
-        (&["context", "show", "--full"], &["--- 1 系统 系统 ", " token"]),
+        (
+            &["context", "show"][..],
+            &["系统", "历史", "当前", "用户", "助手", "工具"][..],
+        ),
+        (
+            &["context", "show", "--full"],
+            &["--- 1 系统 系统 ", " token"],
+        ),
         (&["context", "diff"], &["历史", "工具（"]),
-        (&["context", "edit", "list"], &["调用 write_to_file", "write_to_file 的结果", "用户", "历史"]),
-        (&["conversations", "show"], &[" 用户 ", " 助手 ", " 工具 ", "← write_to_file (成功)"]),
+        (
+            &["context", "edit", "list"],
+            &["调用 write_to_file", "write_to_file 的结果", "用户", "历史"],
+        ),
+        (
+            &["conversations", "show"],
+            &[" 用户 ", " 助手 ", " 工具 ", "← write_to_file (成功)"],
+        ),
     ] {
         let said = rig.run(arguments).stdout();
         for text in told {
             assert!(said.contains(text), "{arguments:?}: {text}: {said}");
         }
-        let rows = if arguments.contains(&"--full") { "" } else { &*said };
-        let heads = rows.lines().map(|line| line.split_whitespace().take(5).collect::<Vec<_>>());
+        let rows = if arguments.contains(&"--full") {
+            ""
+        } else {
+            &*said
+        };
+        let heads = rows
+            .lines()
+            .map(|line| line.split_whitespace().take(5).collect::<Vec<_>>());
         for word in heads.flatten() {
             assert!(
                 !["system", "history", "current", "user", "assistant", "tool"].contains(&word),
@@ -90,21 +136,43 @@ fn layers_and_roles_are_chinese() {
 #[test]
 fn why_a_call_failed_is_told_in_chinese_and_sent_in_english() {
     for (tool, arguments, told, sent) in [
-        ("read_file", json!({"path": "b.txt"}), "`b.txt` 不存在", "`b.txt` does not exist"),
-        ("read_file", json!({"path": 5}), "`read_file` 的参数无效：类型不对", "invalid arguments for `read_file`"),
+        (
+            "read_file",
+            json!({"path": "b.txt"}),
+            "`b.txt` 不存在",
+            "`b.txt` does not exist",
+        ),
+        (
+            "read_file",
+            json!({"path": 5}),
+            "`read_file` 的参数无效：类型不对",
+            "invalid arguments for `read_file`",
+        ),
         (
             "edit_file",
             json!({"path": "a.txt", "old_text": "x", "new_text": "y"}),
             "中没有 `old_text`",
             "`old_text` is not in",
         ),
-        ("execute_command", json!({"command": "exit 3"}), "退出码 3。没有输出", "Exit code 3. No output."),
-        ("nothing", json!({}), "没有工具 `nothing`", "There is no tool `nothing`."),
+        (
+            "execute_command",
+            json!({"command": "exit 3"}),
+            "退出码 3。没有输出",
+            "Exit code 3. No output.",
+        ),
+        (
+            "nothing",
+            json!({}),
+            "没有工具 `nothing`",
+            "There is no tool `nothing`.",
+        ),
     ] {
         let replies = [Reply::call(tool, arguments), Reply::text("好。")];
         let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap()).with([CHINESE]);
         rig.write("a.txt", "一\n二\n");
-        let said = rig.run(&["run", "--permission-mode", "yolo", "做"]).stderr();
+        let said = rig
+            .run(&["run", "--permission-mode", "yolo", "做"])
+            .stderr();
         assert!(said.contains(told) && !said.contains(sent), "{said}");
         assert!(said.contains("权限模式 `yolo` 下没有沙箱"), "{said}");
         let requests = rig.server.generations();
@@ -125,23 +193,40 @@ fn a_workflow_tells_in_chinese_how_it_ended() {
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let said = rig.run(&["workflows", "run", "w"]).stderr();
     assert!(said.contains("3 个步骤中已完成 1 个。`b` 失败："), "{said}");
-    assert!(said.contains("`c` 没有开始，因为它需要 `b`；`haft workflows run w --continue` 可继续。"), "{said}");
+    assert!(
+        said.contains("`c` 没有开始，因为它需要 `b`；`haft workflows run w --continue` 可继续。"),
+        "{said}"
+    );
     assert_eq!(left_english(&said), Vec::<String>::new(), "{said}");
-    rig.write(".haft/workflows/w.yaml", steps.replace("needs: [a]", "needs: [z]"));
+    rig.write(
+        ".haft/workflows/w.yaml",
+        steps.replace("needs: [a]", "needs: [z]"),
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let said = rig.run(&["workflows", "run", "w"]).stderr();
-    assert!(said.contains("w.yaml，第 ") && said.contains("但没有这个步骤"), "{said}");
+    assert!(
+        said.contains("w.yaml，第 ") && said.contains("但没有这个步骤"),
+        "{said}"
+    );
 }
 
 /// Why there is no page was told in English.
 #[test]
 fn pages_are_refused_in_chinese() {
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("好。")]).unwrap()).with([CHINESE]);
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("好。")]).unwrap(),
+    )
+    .with([CHINESE]);
     let served = ServedPage::start(&rig);
     for (path, headers, why) in [
         ("/", String::new(), "请打开 `haft serve` 显示的地址"),
         ("/x", served.cookie(), "没有这个页面"),
-        ("/", format!("{}origin: http://evil.example\r\n", served.cookie()), "其他网页不能读取或修改本页面"),
+        (
+            "/",
+            format!("{}origin: http://evil.example\r\n", served.cookie()),
+            "其他网页不能读取或修改本页面",
+        ),
     ] {
         let answer = served.get(path, &headers);
         assert!(answer.contains(why), "{answer}");

@@ -26,7 +26,9 @@ impl Walk<'_> {
             self.terminal.press("\u{1b}");
             // Until then it would take the next keys.
             self.terminal.until("the list is closed", |screen| {
-                !["Esc 取消", "Esc 关闭"].iter().any(|open| screen.contents().contains(open))
+                !["Esc 取消", "Esc 关闭"]
+                    .iter()
+                    .any(|open| screen.contents().contains(open))
             });
         }
         self.terminal.press(rest.unwrap_or(keys));
@@ -35,10 +37,15 @@ impl Walk<'_> {
         let text = self.terminal.text();
         writeln!(self.told, "== {what}").unwrap();
         let temporary = self.rig.project().parent().unwrap().display().to_string();
-        for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
+        for line in text
+            .lines()
+            .map(str::trim_end)
+            .filter(|line| !line.is_empty())
+        {
             // What the model is sent is shown as it is, and so is a command that runs.
-            let is_quoted =
-                ["工具：", "Created "].iter().any(|begin| line.trim_start_matches([' ', '▸']).starts_with(begin));
+            let is_quoted = ["工具：", "Created "]
+                .iter()
+                .any(|begin| line.trim_start_matches([' ', '▸']).starts_with(begin));
             if line.contains(&temporary) || is_quoted || line.starts_with("… haft") {
                 continue;
             }
@@ -68,7 +75,10 @@ fn screens(columns: u16) -> String {
         Reply::text("好二。"),
         Reply::call("read_file", json!({"path": "b.txt"})),
         Reply::text("好三。"),
-        Reply::call("execute_command", json!({"command": "touch x", "sandbox": false})),
+        Reply::call(
+            "execute_command",
+            json!({"command": "touch x", "sandbox": false}),
+        ),
         Reply::text("好四。"),
         Reply::call("write_to_file", json!({"path": "a.txt", "content": "一\n"})),
         Reply::text("好五。"),
@@ -77,7 +87,12 @@ fn screens(columns: u16) -> String {
     ];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap()).with([CHINESE]);
     let terminal = Terminal::start(&rig, &[], (columns, 50));
-    let mut walk = Walk { rig: &rig, terminal, seen: HashSet::new(), told: String::new() };
+    let mut walk = Walk {
+        rig: &rig,
+        terminal,
+        seen: HashSet::new(),
+        told: String::new(),
+    };
     walk.step("start", "", "描述任务");
     walk.step("keys", "?", "重绘");
     walk.step("undo before anything", "\u{7f}/undo\r", "还是空的");
@@ -114,8 +129,15 @@ fn screens(columns: u16) -> String {
 
 fn check_screens(columns: u16) {
     let told = screens(columns);
-    let shown: Vec<_> = told.lines().filter(|line| !line.starts_with("==")).collect();
-    assert_eq!(left_english(&shown.join("\n")), Vec::<String>::new(), "{told}");
+    let shown: Vec<_> = told
+        .lines()
+        .filter(|line| !line.starts_with("=="))
+        .collect();
+    assert_eq!(
+        left_english(&shown.join("\n")),
+        Vec::<String>::new(),
+        "{told}"
+    );
     for line in shown {
         assert!(haft_text::width(line) <= usize::from(columns), "{line}");
     }

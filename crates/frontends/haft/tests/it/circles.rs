@@ -1,7 +1,8 @@
-//! Files that need each other: a reader of one must read them all, so a circle of imports stays small.
+//! Files that need each other: a reader of one must read them all, so a circle of imports stays
+//! small.
 //!
-//! An edge leads from a file to the one that defines what it names, however many modules hand the name on. What a module takes
-//! from the modules inside it is no edge: that is what they are for.
+//! An edge leads from a file to the one that defines what it names, however many modules hand the
+//! name on. What a module takes from the modules inside it is no edge: that is what they are for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,11 @@ const LARGEST: usize = 4;
 type ModulePath = Vec<String>;
 
 fn names(text: &str) -> ModulePath {
-    text.split("::").map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    text.split("::")
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What a `use` brings in, its braces resolved.
@@ -61,13 +66,23 @@ struct Named {
 }
 
 /// From the root of the crate; none for a path into another crate.
-fn whole(module: &ModulePath, path: &[String], modules: &BTreeSet<ModulePath>) -> Option<ModulePath> {
+fn whole(
+    module: &ModulePath,
+    path: &[String],
+    modules: &BTreeSet<ModulePath>,
+) -> Option<ModulePath> {
     let up = path.iter().take_while(|name| *name == "super").count();
     let inside = |rest: &[String]| module.iter().chain(rest).cloned().collect::<ModulePath>();
     match path.first()?.as_str() {
         "crate" => Some(path[1..].to_vec()),
         "self" => Some(inside(&path[1..])),
-        "super" => Some(module[..module.len().saturating_sub(up)].iter().chain(&path[up..]).cloned().collect()),
+        "super" => Some(
+            module[..module.len().saturating_sub(up)]
+                .iter()
+                .chain(&path[up..])
+                .cloned()
+                .collect(),
+        ),
         _ => modules.contains(&inside(&path[..1])).then(|| inside(path)),
     }
 }
@@ -75,24 +90,44 @@ fn whole(module: &ModulePath, path: &[String], modules: &BTreeSet<ModulePath>) -
 /// What the `use` at the end of a piece of code says, and whether it is public.
 fn import(statement: &str) -> Option<(&str, bool)> {
     let at = statement.rfind("use ")?;
-    let before = statement[..at].rsplit('\n').next().unwrap_or_default().trim();
-    (before.is_empty() || before.starts_with("pub")).then(|| (&statement[at + 4..], !before.is_empty()))
+    let before = statement[..at]
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .trim();
+    (before.is_empty() || before.starts_with("pub"))
+        .then(|| (&statement[at + 4..], !before.is_empty()))
 }
 
 fn named(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Named {
     let mut named = Named::default();
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
     for statement in code.split(';') {
         if let Some((tree, is_public)) = import(statement) {
             let mut found = Vec::new();
             expand(&[], tree, &mut found);
-            let own = found.into_iter().filter_map(|(name, path)| Some((name, whole(module, &path, modules)?)));
-            named.imports.extend(own.map(|(name, path)| Import { name, path, is_public }));
+            let own = found
+                .into_iter()
+                .filter_map(|(name, path)| Some((name, whole(module, &path, modules)?)));
+            named.imports.extend(own.map(|(name, path)| Import {
+                name,
+                path,
+                is_public,
+            }));
         } else {
-            let starts = statement.match_indices("crate::").chain(statement.match_indices("super::"));
+            let starts = statement
+                .match_indices("crate::")
+                .chain(statement.match_indices("super::"));
             let end = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
-            let paths = starts.map(|(at, _)| names(statement[at..].split(end).next().unwrap_or_default()));
-            named.written_out.extend(paths.filter_map(|path| whole(module, &path, modules)));
+            let paths =
+                starts.map(|(at, _)| names(statement[at..].split(end).next().unwrap_or_default()));
+            named
+                .written_out
+                .extend(paths.filter_map(|path| whole(module, &path, modules)));
         }
     }
     named
@@ -100,9 +135,16 @@ fn named(module: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Nam
 
 /// The file that defines what a path leads to.
 fn file_of(path: &[String], files: &BTreeMap<ModulePath, Named>, depth: u32) -> Option<ModulePath> {
-    let length = (0..=path.len()).rev().find(|length| files.contains_key(&path[..*length]))?;
+    let length = (0..=path.len())
+        .rev()
+        .find(|length| files.contains_key(&path[..*length]))?;
     let (module, rest) = path.split_at(length);
-    let imported = rest.first().and_then(|name| files[module].imports.iter().find(|import| import.name == *name));
+    let imported = rest.first().and_then(|name| {
+        files[module]
+            .imports
+            .iter()
+            .find(|import| import.name == *name)
+    });
     match imported {
         Some(import) if depth < 8 => {
             let path: ModulePath = import.path.iter().chain(&rest[1..]).cloned().collect();
@@ -114,14 +156,25 @@ fn file_of(path: &[String], files: &BTreeMap<ModulePath, Named>, depth: u32) -> 
 
 /// The modules of the same crate that a file needs.
 fn used(module: &ModulePath, files: &BTreeMap<ModulePath, Named>) -> BTreeSet<ModulePath> {
-    let Named { imports, written_out } = &files[module];
-    let own = imports.iter().filter(|import| !import.is_public).map(|import| &import.path);
-    let needed = own.chain(written_out).filter_map(|path| file_of(path, files, 0));
+    let Named {
+        imports,
+        written_out,
+    } = &files[module];
+    let own = imports
+        .iter()
+        .filter(|import| !import.is_public)
+        .map(|import| &import.path);
+    let needed = own
+        .chain(written_out)
+        .filter_map(|path| file_of(path, files, 0));
     needed.filter(|file| !file.starts_with(module)).collect()
 }
 
 /// What can be reached from a module.
-fn reached(from: &ModulePath, edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> BTreeSet<ModulePath> {
+fn reached(
+    from: &ModulePath,
+    edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>,
+) -> BTreeSet<ModulePath> {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
     while let Some(module) = open.pop() {
         for next in edges.get(&module).into_iter().flatten() {
@@ -137,23 +190,47 @@ fn reached(from: &ModulePath, edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>
 fn circles_of_imports_are_small() {
     let mut crates: BTreeMap<String, BTreeMap<ModulePath, String>> = BTreeMap::new();
     for source in sources() {
-        let Some((folder, file)) = source.path.split_once("/src/") else { continue };
+        let Some((folder, file)) = source.path.split_once("/src/") else {
+            continue;
+        };
         let file = file.trim_end_matches(".rs");
         if file.starts_with("bin/") || file == "main" {
             continue;
         }
-        let module = if file == "lib" { ModulePath::new() } else { file.split('/').map(str::to_owned).collect() };
-        crates.entry(folder.to_owned()).or_default().insert(module, source.text);
+        let module = if file == "lib" {
+            ModulePath::new()
+        } else {
+            file.split('/').map(str::to_owned).collect()
+        };
+        crates
+            .entry(folder.to_owned())
+            .or_default()
+            .insert(module, source.text);
     }
     for (name, files) in crates {
         let modules: BTreeSet<_> = files.keys().cloned().collect();
-        let files: BTreeMap<_, _> =
-            files.iter().map(|(module, text)| (module.clone(), named(module, text, &modules))).collect();
-        let edges: BTreeMap<_, _> = modules.iter().map(|module| (module.clone(), used(module, &files))).collect();
-        let all: BTreeMap<_, _> = modules.iter().map(|module| (module, reached(module, &edges))).collect();
+        let files: BTreeMap<_, _> = files
+            .iter()
+            .map(|(module, text)| (module.clone(), named(module, text, &modules)))
+            .collect();
+        let edges: BTreeMap<_, _> = modules
+            .iter()
+            .map(|module| (module.clone(), used(module, &files)))
+            .collect();
+        let all: BTreeMap<_, _> = modules
+            .iter()
+            .map(|module| (module, reached(module, &edges)))
+            .collect();
         for (module, reach) in &all {
-            let circle: Vec<_> = reach.iter().filter(|other| all[*other].contains(*module)).collect();
-            assert!(circle.len() <= LARGEST, "{name}: {} files need each other: {circle:?}", circle.len());
+            let circle: Vec<_> = reach
+                .iter()
+                .filter(|other| all[*other].contains(*module))
+                .collect();
+            assert!(
+                circle.len() <= LARGEST,
+                "{name}: {} files need each other: {circle:?}",
+                circle.len()
+            );
         }
     }
 }
@@ -162,8 +239,19 @@ fn circles_of_imports_are_small() {
 fn a_use_is_read_with_its_braces() {
     let mut found = Vec::new();
     expand(&[], "crate::a::{self, b::{C, D as E}, f}", &mut found);
-    let found: Vec<_> = found.iter().map(|(name, path)| format!("{name} = {}", path.join("::"))).collect();
-    assert_eq!(found, ["a = crate::a", "C = crate::a::b::C", "E = crate::a::b::D", "f = crate::a::f"]);
+    let found: Vec<_> = found
+        .iter()
+        .map(|(name, path)| format!("{name} = {}", path.join("::")))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "a = crate::a",
+            "C = crate::a::b::C",
+            "E = crate::a::b::D",
+            "f = crate::a::f"
+        ]
+    );
 }
 
 #[test]
@@ -174,11 +262,15 @@ fn a_name_is_followed_to_the_file_that_defines_it() {
         ("a/b", "struct A;"),
         ("c", "fn c(a: crate::A) {}"),
     ];
-    let files: BTreeMap<ModulePath, &str> =
-        files.iter().map(|(file, text)| (names(&file.replace('/', "::")), *text)).collect();
+    let files: BTreeMap<ModulePath, &str> = files
+        .iter()
+        .map(|(file, text)| (names(&file.replace('/', "::")), *text))
+        .collect();
     let modules: BTreeSet<_> = files.keys().cloned().collect();
-    let files: BTreeMap<_, _> =
-        files.iter().map(|(module, text)| (module.clone(), named(module, text, &modules))).collect();
+    let files: BTreeMap<_, _> = files
+        .iter()
+        .map(|(module, text)| (module.clone(), named(module, text, &modules)))
+        .collect();
     assert_eq!(used(&names("c"), &files), BTreeSet::from([names("a::b")]));
     assert_eq!(used(&names("a"), &files), BTreeSet::from([names("c")]));
     assert_eq!(used(&ModulePath::new(), &files), BTreeSet::new());

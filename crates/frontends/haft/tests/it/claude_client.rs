@@ -1,4 +1,5 @@
-//! haft called as `claude`, by programs that were written for Claude Code. Its SDKs themselves are in `tests/third-party`.
+//! haft called as `claude`, by programs that were written for Claude Code. Its SDKs themselves are
+//! in `tests/third-party`.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -21,7 +22,13 @@ fn claude(rig: &Rig, arguments: &[&str]) -> Command {
 }
 
 fn driven(rig: &Rig, arguments: &[&str]) -> Driven {
-    let mut all = vec!["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
+    let mut all = vec![
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--input-format",
+        "stream-json",
+    ];
     all.extend(arguments);
     Driven::spawn(claude(rig, &all))
 }
@@ -43,24 +50,45 @@ fn write(path: &str) -> Reply {
 }
 
 fn touch() -> Reply {
-    Reply::call("execute_command", json!({"command": "touch touched", "requires_approval": false}))
+    Reply::call(
+        "execute_command",
+        json!({"command": "touch touched", "requires_approval": false}),
+    )
 }
 
 /// What a client sends first, with these hooks before calls.
 fn initialize(hooks: &Value) -> Value {
-    request("i", &json!({"subtype": "initialize", "hooks": {"PreToolUse": hooks}}))
+    request(
+        "i",
+        &json!({"subtype": "initialize", "hooks": {"PreToolUse": hooks}}),
+    )
 }
 
 #[test]
 fn how_a_turn_ended_is_in_its_result_and_the_exit_code_is_0() {
     let failing = || rig([Reply::error(400, "No.")]);
-    let failed = claude(&failing(), &["-p", "x y", "--output-format", "json"]).output().unwrap();
+    let failed = claude(&failing(), &["-p", "x y", "--output-format", "json"])
+        .output()
+        .unwrap();
     let result: Value = serde_json::from_slice(&failed.stdout).unwrap();
-    assert_eq!((failed.status.code(), &result["is_error"]), (Some(0), &json!(true)), "{result}");
+    assert_eq!(
+        (failed.status.code(), &result["is_error"]),
+        (Some(0), &json!(true)),
+        "{result}"
+    );
     assert_eq!(result["errors"].as_array().unwrap().len(), 1);
-    assert_ne!(failing().run(&["run", "x y", "--output-format", "json"]).code(), 0, "haft's own codes stay");
+    assert_ne!(
+        failing()
+            .run(&["run", "x y", "--output-format", "json"])
+            .code(),
+        0,
+        "haft's own codes stay"
+    );
     let version = claude(&rig([]), &["-v"]).output().unwrap();
-    assert!(version.status.success() && version.stdout.starts_with(b"2."), "{version:?}");
+    assert!(
+        version.status.success() && version.stdout.starts_with(b"2."),
+        "{version:?}"
+    );
 }
 
 #[test]
@@ -70,13 +98,52 @@ fn rules_are_those_of_claude_and_what_denies_wins() {
         (&["--allowedTools", "Write"], true),
         (&["--allowed-tools=Read,Write(a.txt)"], true),
         (&["--allowedTools", "Write(b.txt)"], false),
-        (&["--allowedTools", "Write", "--disallowedTools", "Write(./a.txt)"], false),
-        (&["--dangerously-skip-permissions", "--disallowedTools", "Write"], false),
+        (
+            &[
+                "--allowedTools",
+                "Write",
+                "--disallowedTools",
+                "Write(./a.txt)",
+            ],
+            false,
+        ),
+        (
+            &[
+                "--dangerously-skip-permissions",
+                "--disallowedTools",
+                "Write",
+            ],
+            false,
+        ),
         (&["--dangerously-skip-permissions"], true),
-        (&["--allowedTools", "Write", "--settings", r#"{"permissions": {"deny": ["Write(a.*)"]}}"#], false),
-        (&["--settings", r#"{"permissions": {"defaultMode": "acceptEdits"}, "theme": "dark"}"#], true),
+        (
+            &[
+                "--allowedTools",
+                "Write",
+                "--settings",
+                r#"{"permissions": {"deny": ["Write(a.*)"]}}"#,
+            ],
+            false,
+        ),
+        (
+            &[
+                "--settings",
+                r#"{"permissions": {"defaultMode": "acceptEdits"}, "theme": "dark"}"#,
+            ],
+            true,
+        ),
         (&["--permission-mode", "dontAsk"], false),
-        (&["--permissionMode", "acceptEdits", "--betas", "x", "--allowedTools", "Skill(x),Task"], true),
+        (
+            &[
+                "--permissionMode",
+                "acceptEdits",
+                "--betas",
+                "x",
+                "--allowedTools",
+                "Skill(x),Task",
+            ],
+            true,
+        ),
     ] {
         let rig = rig([write("a.txt"), Reply::text("Done.")]);
         let mut all = vec!["-p", "make a.txt"];
@@ -89,35 +156,62 @@ fn rules_are_those_of_claude_and_what_denies_wins() {
             String::from_utf8_lossy(&ran.stderr)
         );
     }
-    let refused = claude(&rig([]), &["-p", "x y", "--settings", "{broken"]).output().unwrap();
-    assert_eq!(refused.status.code(), Some(2), "settings that may forbid something are read or nothing runs");
+    let refused = claude(&rig([]), &["-p", "x y", "--settings", "{broken"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        refused.status.code(),
+        Some(2),
+        "settings that may forbid something are read or nothing runs"
+    );
 }
 
-/// What the SDKs can send in `settings`, and flags that have no counterpart here: none of them ends a run.
+/// What the SDKs can send in `settings`, and flags that have no counterpart here: none of them ends
+/// a run.
 #[test]
 fn hooks_of_settings_are_run_and_idle_flags_are_named() {
     let hook = |command: &str| json!([{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]);
     for (command, runs) in [("cat > told.json", true), ("echo no >&2; exit 2", false)] {
         let rig = rig([touch(), Reply::text("Done.")]);
-        let hooks =
-            json!({"PreToolUse": hook(command), "Later": hook("true"), "Stop": [{"hooks": [{"type": "prompt"}]}]});
+        let hooks = json!({"PreToolUse": hook(command), "Later": hook("true"), "Stop": [{"hooks": [{"type": "prompt"}]}]});
         let settings = json!({ "hooks": hooks }).to_string();
-        let flags =
-            ["--effort", "high", "--betas", "beta-1", "beta-2", "--plugin-dir", "/nowhere", "--settings", &settings];
+        let flags = [
+            "--effort",
+            "high",
+            "--betas",
+            "beta-1",
+            "beta-2",
+            "--plugin-dir",
+            "/nowhere",
+            "--settings",
+            &settings,
+        ];
         let all = [&["-p", "touch it", "--allowedTools", "Bash"][..], &flags].concat();
         let ran = claude(&rig, &all).output().unwrap();
         let told = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(0), "{told}");
         assert_eq!(rig.project().join("touched").exists(), runs, "{told}");
-        for ignored in ["--effort", "--betas", "--plugin-dir", "Later", "Stop, prompt"] {
+        for ignored in [
+            "--effort",
+            "--betas",
+            "--plugin-dir",
+            "Later",
+            "Stop, prompt",
+        ] {
             assert!(told.contains(ignored), "{ignored}: {told}");
         }
         let asked = rig.server.generations()[0].json().unwrap().to_string();
-        assert!(asked.contains("touch it") && !asked.contains("beta-2"), "a value is no prompt: {asked}");
+        assert!(
+            asked.contains("touch it") && !asked.contains("beta-2"),
+            "a value is no prompt: {asked}"
+        );
         if runs {
             let heard = std::fs::read_to_string(rig.project().join("told.json")).unwrap();
             let heard: Value = serde_json::from_str(&heard).unwrap();
-            assert_eq!((&heard["tool_name"], &heard["hook_event_name"]), (&json!("Bash"), &json!("PreToolUse")));
+            assert_eq!(
+                (&heard["tool_name"], &heard["hook_event_name"]),
+                (&json!("Bash"), &json!("PreToolUse"))
+            );
         }
     }
 }
@@ -130,17 +224,35 @@ fn a_client_is_asked_by_claudes_names_and_may_change_the_call() {
     let asked = driven.until(|line| line["request"]["subtype"] == "can_use_tool");
     let shown = rig.project().canonicalize().unwrap().join("a.txt");
     assert_eq!(
-        (&asked["request"]["tool_name"], &asked["request"]["input"]["file_path"]),
+        (
+            &asked["request"]["tool_name"],
+            &asked["request"]["input"]["file_path"]
+        ),
         (&json!("Write"), &json!(shown))
     );
-    let allow = json!({"behavior": "allow", "updatedInput": {"file_path": "b.txt", "content": "y"}});
+    let allow =
+        json!({"behavior": "allow", "updatedInput": {"file_path": "b.txt", "content": "y"}});
     driven.say(&respond(&asked, &allow));
     let (code, lines) = driven.end();
-    assert_eq!((code, std::fs::read_to_string(rig.project().join("b.txt")).unwrap().as_str()), (0, "y"));
-    let used = lines.iter().find(|line| line["type"] == "assistant").unwrap();
+    assert_eq!(
+        (
+            code,
+            std::fs::read_to_string(rig.project().join("b.txt"))
+                .unwrap()
+                .as_str()
+        ),
+        (0, "y")
+    );
+    let used = lines
+        .iter()
+        .find(|line| line["type"] == "assistant")
+        .unwrap();
     assert_eq!(used["message"]["content"][0]["name"], "Write");
     let init = lines.iter().find(|line| line["subtype"] == "init").unwrap();
-    assert!(init["tools"].as_array().unwrap().contains(&json!("Bash")), "{init}");
+    assert!(
+        init["tools"].as_array().unwrap().contains(&json!("Bash")),
+        "{init}"
+    );
 }
 
 #[test]
@@ -151,7 +263,12 @@ fn a_hook_of_the_client_that_says_nothing_means_no() {
         json!({"subtype": "success", "response": {"hookSpecificOutput": {"permissionDecision": "deny"}}}),
     );
     let allow = json!({"subtype": "success", "response": {}});
-    for (answer, runs) in [(Some(allow), true), (Some(deny), false), (Some(error), false), (None, false)] {
+    for (answer, runs) in [
+        (Some(allow), true),
+        (Some(deny), false),
+        (Some(error), false),
+        (None, false),
+    ] {
         let rig = rig([touch(), Reply::text("Done.")]);
         let mut driven = driven(&rig, &["--allowedTools", "Bash"]);
         // It has as long as it takes where it is to answer.
@@ -160,11 +277,17 @@ fn a_hook_of_the_client_that_says_nothing_means_no() {
             hooks[0]["timeout"] = json!(60);
         }
         driven.say(&initialize(&hooks));
-        assert_eq!(driven.until_type("control_response")["response"]["subtype"], "success");
+        assert_eq!(
+            driven.until_type("control_response")["response"]["subtype"],
+            "success"
+        );
         driven.say(&user("touch it"));
         let called = driven.until(|line| line["request"]["subtype"] == "hook_callback");
         assert_eq!(
-            (&called["request"]["callback_id"], &called["request"]["input"]["tool_name"]),
+            (
+                &called["request"]["callback_id"],
+                &called["request"]["input"]["tool_name"]
+            ),
             (&json!("h0"), &json!("Bash"))
         );
         if let Some(mut answer) = answer.clone() {
@@ -172,7 +295,11 @@ fn a_hook_of_the_client_that_says_nothing_means_no() {
             driven.say(&json!({"type": "control_response", "response": answer}));
         }
         driven.until_type("result");
-        assert_eq!((driven.end().0, rig.project().join("touched").exists()), (0, runs), "{answer:?}");
+        assert_eq!(
+            (driven.end().0, rig.project().join("touched").exists()),
+            (0, runs),
+            "{answer:?}"
+        );
     }
     // The end of the input is no answer.
     let rig = rig([touch(), Reply::text("Done.")]);
@@ -191,26 +318,52 @@ fn images_reach_the_model_and_nothing_is_fetched() {
     let rig = rig([Reply::text("A dot.")]);
     let mut driven = driven(&rig, &[]);
     let image = |source: Value| json!([{"type": "text", "text": "see"}, {"type": "image", "source": source}]);
-    driven.say(&user(image(json!({"type": "url", "url": "http://127.0.0.1:9/x.png"}))));
-    assert!(driven.until_type("system")["message"].as_str().unwrap().contains("`image`"));
-    driven.say(&user(image(json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}))));
+    driven.say(&user(image(
+        json!({"type": "url", "url": "http://127.0.0.1:9/x.png"}),
+    )));
+    assert!(
+        driven.until_type("system")["message"]
+            .as_str()
+            .unwrap()
+            .contains("`image`")
+    );
+    driven.say(&user(image(
+        json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}),
+    )));
     driven.until_type("result");
     driven.end();
     let body: Value = serde_json::from_slice(&rig.server.generations()[0].body).unwrap();
-    assert!(body["messages"].to_string().contains("iVBORw0KGgo="), "{body}");
+    assert!(
+        body["messages"].to_string().contains("iVBORw0KGgo="),
+        "{body}"
+    );
 }
 
 #[test]
 fn a_chosen_id_is_taken_once() {
     let id = "0b3f1c9e-4a89-4b7e-9c55-3f6d3a1e7f12";
     let rig = rig([Reply::text("One."), Reply::text("Two.")]);
-    let run = |flag: &str| claude(&rig, &["-p", "x y", "--output-format", "json", flag]).output().unwrap();
+    let run = |flag: &str| {
+        claude(&rig, &["-p", "x y", "--output-format", "json", flag])
+            .output()
+            .unwrap()
+    };
     let first = run(&format!("--session-id={id}"));
-    assert_eq!(serde_json::from_slice::<Value>(&first.stdout).unwrap()["session_id"], id);
-    assert_eq!(run(&format!("--session-id={id}")).status.code(), Some(2), "it is another conversation's");
+    assert_eq!(
+        serde_json::from_slice::<Value>(&first.stdout).unwrap()["session_id"],
+        id
+    );
+    assert_eq!(
+        run(&format!("--session-id={id}")).status.code(),
+        Some(2),
+        "it is another conversation's"
+    );
     assert_eq!(run("--session-id=mine").status.code(), Some(2));
     let resumed = run(&format!("--resume={id}"));
-    assert_eq!(serde_json::from_slice::<Value>(&resumed.stdout).unwrap()["result"], "Two.");
+    assert_eq!(
+        serde_json::from_slice::<Value>(&resumed.stdout).unwrap()["result"],
+        "Two."
+    );
 }
 
 #[test]
@@ -218,14 +371,41 @@ fn agents_and_servers_of_the_command_line_are_for_this_run() {
     let rig = rig([Reply::text("Hello.")]);
     let agents = r#"{"reviewer": {"description": "Reviews", "prompt": "You review."}}"#;
     let servers = r#"{"mcpServers": {"there": {"command": "/nonexistent"}}}"#;
-    let ran =
-        claude(&rig, &["-p", "x y", "--output-format", "stream-json", "--agents", agents, "--mcp-config", servers]);
+    let ran = claude(
+        &rig,
+        &[
+            "-p",
+            "x y",
+            "--output-format",
+            "stream-json",
+            "--agents",
+            agents,
+            "--mcp-config",
+            servers,
+        ],
+    );
     let output = { ran }.output().unwrap();
-    let init: Value = serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
-    assert_eq!((&init["agents"], &init["mcp_servers"][0]["name"]), (&json!(["reviewer"]), &json!("there")));
+    let init: Value =
+        serde_json::from_slice(output.stdout.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    assert_eq!(
+        (&init["agents"], &init["mcp_servers"][0]["name"]),
+        (&json!(["reviewer"]), &json!("there"))
+    );
     let sent = String::from_utf8_lossy(&rig.server.generations()[0].body).into_owned();
-    assert!(sent.contains("reviewer") && sent.contains("## there"), "{sent}");
-    let broken =
-        claude(&rig, &["-p", "x y", "--agents", r#"{"a b": {"description": "d", "prompt": "p"}}"#]).output().unwrap();
+    assert!(
+        sent.contains("reviewer") && sent.contains("## there"),
+        "{sent}"
+    );
+    let broken = claude(
+        &rig,
+        &[
+            "-p",
+            "x y",
+            "--agents",
+            r#"{"a b": {"description": "d", "prompt": "p"}}"#,
+        ],
+    )
+    .output()
+    .unwrap();
     assert_eq!(broken.status.code(), Some(2));
 }

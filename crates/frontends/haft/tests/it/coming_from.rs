@@ -1,8 +1,10 @@
-//! What users of other agents type on the first day: every row of `docs/coming-from.md` is tried, and the page is made of the rows.
+//! What users of other agents type on the first day: every row of `docs/coming-from.md` is tried,
+//! and the page is made of the rows.
 //!
-//! The left column is typed word for word: the text comes from the cell itself. A command line runs in a shell in which the other
-//! agent's name leads to haft, a slash command is typed at haft's terminal, a flag is added to a run, and a file has the path that
-//! the cell names. It must do what the row says, or be answered with what stands in the right column, which is tried as well.
+//! The left column is typed word for word: the text comes from the cell itself. A command line runs
+//! in a shell in which the other agent's name leads to haft, a slash command is typed at haft's
+//! terminal, a flag is added to a run, and a file has the path that the cell names. It must do what
+//! the row says, or be answered with what stands in the right column, which is tried as well.
 //!
 //! `UPDATE_DOCS=1 cargo test -p haft --test it coming_from` writes the page anew.
 
@@ -75,11 +77,17 @@ struct Row {
 
 fn agents() -> Vec<Agent> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/coming_from");
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
     paths.sort();
     let read = |path: &std::path::PathBuf| toml::from_str(&fs::read_to_string(path).unwrap());
-    paths.iter().map(|path| read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))).collect()
+    paths
+        .iter()
+        .map(|path| read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        .collect()
 }
 
 fn refs(arguments: &[String]) -> Vec<&str> {
@@ -103,7 +111,9 @@ impl Form {
     fn of(text: &str) -> Self {
         let is_file = |text: &str| {
             let ending = Path::new(text).extension().is_some_and(|ending| {
-                ["md", "toml", "json", "yaml", "yml"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+                ["md", "toml", "json", "yaml", "yml"]
+                    .iter()
+                    .any(|known| ending.eq_ignore_ascii_case(known))
             });
             !text.contains(' ') && (ending || text.starts_with('.') || text.starts_with('~'))
         };
@@ -118,19 +128,33 @@ impl Form {
 
 /// What stands between backticks in a cell, as it is typed.
 fn quoted(cell: &str) -> Vec<String> {
-    cell.split('`').skip(1).step_by(2).map(|text| text.replace("\\|", "|")).collect()
+    cell.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|text| text.replace("\\|", "|"))
+        .collect()
 }
 
 impl Row {
-    /// Whether a row that names one command runs that one: `add` is not tried by a `list`. A shorter name of a command will do.
+    /// Whether a row that names one command runs that one: `add` is not tried by a `list`. A
+    /// shorter name of a command will do.
     fn tries_what_it_names(&self) -> bool {
-        let Some(line) = self.haft.strip_prefix("`haft ").and_then(|rest| rest.strip_suffix('`')) else { return true };
+        let Some(line) = self
+            .haft
+            .strip_prefix("`haft ")
+            .and_then(|rest| rest.strip_suffix('`'))
+        else {
+            return true;
+        };
         let is_word = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
         let named: Vec<_> = line.split(' ').take_while(is_word).collect();
         let mut runs = self.args.iter().chain(&self.terminal).chain(&self.before);
         line.contains('`')
             || runs.any(|run| {
-                let mut words = run.iter().map(String::as_str).take_while(|word| *word != "--help");
+                let mut words = run
+                    .iter()
+                    .map(String::as_str)
+                    .take_while(|word| *word != "--help");
                 let whole = run.iter().all(|word| word != "--help");
                 let same = |name: &&str| words.next().map_or(!whole, |word| name.starts_with(word));
                 named.iter().all(same)
@@ -139,16 +163,30 @@ impl Row {
 
     /// Text of a cell with values in place of names.
     fn filled(&self, text: &str) -> String {
-        let values = self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        values.chain([("…", "go")]).fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+        let values = self
+            .values
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        values
+            .chain([("…", "go")])
+            .fold(text.to_owned(), |text, (name, value)| {
+                text.replace(name, value)
+            })
     }
 
     /// Types everything that stands in the left column.
     fn typed(&self) -> Result<(), String> {
         let texts = quoted(&self.you);
-        let tried = texts.iter().enumerate().filter_map(|(index, text)| self.type_one(text, index).err());
+        let tried = texts
+            .iter()
+            .enumerate()
+            .filter_map(|(index, text)| self.type_one(text, index).err());
         let failed: Vec<_> = tried.collect();
-        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(failed.join("\n"))
+        }
     }
 
     fn type_one(&self, text: &str, index: usize) -> Result<(), String> {
@@ -169,38 +207,64 @@ impl Row {
                 }
             }
             Form::Input => self.type_input(&typed, index).map_err(within),
-            Form::Flags if self.terminal.is_some() => self.type_line(&format!("haft {typed}"), index).map_err(within),
-            Form::Flags => self.run_line(&format!("haft {typed} -p go")).map_err(within),
-            Form::CommandLine if self.terminal.is_some() => self.type_line(&typed, index).map_err(within),
+            Form::Flags if self.terminal.is_some() => self
+                .type_line(&format!("haft {typed}"), index)
+                .map_err(within),
+            Form::Flags => self
+                .run_line(&format!("haft {typed} -p go"))
+                .map_err(within),
+            Form::CommandLine if self.terminal.is_some() => {
+                self.type_line(&typed, index).map_err(within)
+            }
             Form::CommandLine => self.run_line(&typed).map_err(within),
         }
     }
 
-    /// Whether this is a file of another agent that haft does not read: the row then names a command in its place.
+    /// Whether this is a file of another agent that haft does not read: the row then names a
+    /// command in its place.
     fn is_outside(&self, file: &str) -> bool {
-        (file.starts_with("~/") || !self.files.contains_key(file)) && self.haft.contains("`haft config")
+        (file.starts_with("~/") || !self.files.contains_key(file))
+            && self.haft.contains("`haft config")
     }
 
-    /// Whether this output answers a foreign command with what the right column names first: with `haft` before it, or without.
+    /// Whether this output answers a foreign command with what the right column names first: with
+    /// `haft` before it, or without.
     fn is_advice(&self, output: &str) -> bool {
         let named = quoted(&self.haft).into_iter().next();
         let bare = |named: &str| {
-            let bare = named.strip_prefix("haft run ").or_else(|| named.strip_prefix("haft ")).unwrap_or(named);
+            let bare = named
+                .strip_prefix("haft run ")
+                .or_else(|| named.strip_prefix("haft "))
+                .unwrap_or(named);
             bare.to_owned()
         };
-        named.is_some_and(|named| output.contains(&bare(&named)) || output.contains(&bare(&self.filled(&named))))
+        named.is_some_and(|named| {
+            output.contains(&bare(&named)) || output.contains(&bare(&self.filled(&named)))
+        })
     }
 
     /// What the screen shows once this was typed. It must be more than the echo of what was typed.
     fn expected(&self, typed: &str, index: usize) -> String {
-        let shown = self.shows.get(index).or(self.says.as_ref()).expect("something to wait for").clone();
-        assert!(!typed.contains(&shown), "{typed:?} is shown as it is typed; `shows` needs more than {shown:?}");
+        let shown = self
+            .shows
+            .get(index)
+            .or(self.says.as_ref())
+            .expect("something to wait for")
+            .clone();
+        assert!(
+            !typed.contains(&shown),
+            "{typed:?} is shown as it is typed; `shows` needs more than {shown:?}"
+        );
         shown
     }
 
     fn type_input(&self, text: &str, index: usize) -> Result<(), String> {
         let rig = self.prepared();
-        let mut terminal = Terminal::start(&rig, &refs(self.terminal.as_deref().unwrap_or_default()), (110, 60));
+        let mut terminal = Terminal::start(
+            &rig,
+            &refs(self.terminal.as_deref().unwrap_or_default()),
+            (110, 60),
+        );
         terminal.until_text("> ");
         terminal.press(&format!("{text}\r"));
         until_shown(&terminal, &self.expected(text, index))?;
@@ -217,7 +281,11 @@ impl Row {
             let keys = name.split(' ').map(key).collect::<Option<Vec<_>>>();
             let keys = keys.ok_or_else(|| format!("{name} is not a key"))?;
             let rig = self.prepared();
-            let mut terminal = Terminal::start(&rig, &refs(self.terminal.as_deref().unwrap_or_default()), (110, 60));
+            let mut terminal = Terminal::start(
+                &rig,
+                &refs(self.terminal.as_deref().unwrap_or_default()),
+                (110, 60),
+            );
             terminal.until_text("> ");
             for key in &keys {
                 let before = terminal.text();
@@ -227,7 +295,11 @@ impl Row {
             let shown = until_shown(&terminal, &self.expected(name, index));
             failed.extend(shown.err().map(|why| format!("{name}: {why}")));
         }
-        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(failed.join("\n"))
+        }
     }
 
     fn type_line(&self, line: &str, index: usize) -> Result<(), String> {
@@ -247,7 +319,12 @@ impl Row {
         let ran = crate::rig::Ran(command.output().unwrap());
         let all = format!("{}{}", ran.stdout(), ran.stderr());
         let is_told = ran.code() == 2 && self.is_advice(&all);
-        if is_told { Ok(()) } else { self.compared(&ran).and_then(|()| self.compared_request(&rig)) }
+        if is_told {
+            Ok(())
+        } else {
+            self.compared(&ran)
+                .and_then(|()| self.compared_request(&rig))
+        }
     }
 
     /// What differs from what the row promises.
@@ -263,7 +340,10 @@ impl Row {
                 self.run(&rig, arguments)?;
                 self.compared_request(&rig)
             }
-            (None, Some(_)) => match quoted(&self.haft).first().filter(|line| line.starts_with("haft")) {
+            (None, Some(_)) => match quoted(&self.haft)
+                .first()
+                .filter(|line| line.starts_with("haft"))
+            {
                 Some(line) => self.type_line(&self.filled(line), usize::MAX),
                 // The right column has no command line, or is typed at the terminal.
                 None => Ok(()),
@@ -274,7 +354,10 @@ impl Row {
 
     /// A home and a project with the files of the row, after the runs that come first.
     fn prepared(&self) -> Rig {
-        let rig = Rig::new(Api::Anthropic, Script::replies(std::iter::repeat_n(Reply::text("Done."), 8)).unwrap());
+        let rig = Rig::new(
+            Api::Anthropic,
+            Script::replies(std::iter::repeat_n(Reply::text("Done."), 8)).unwrap(),
+        );
         for arguments in &self.before {
             assert_eq!(rig.run(&refs(arguments)).code(), 0, "{arguments:?}");
         }
@@ -292,9 +375,14 @@ impl Row {
     /// What differs in the last request from what the row promises.
     fn compared_request(&self, rig: &Rig) -> Result<(), String> {
         let requests = rig.server.generations();
-        let last = requests.last().map(|request| request.json().unwrap().to_string()).unwrap_or_default();
+        let last = requests
+            .last()
+            .map(|request| request.json().unwrap().to_string())
+            .unwrap_or_default();
         match (&self.sent, &self.unsent) {
-            (Some(part), _) if !last.contains(part.as_str()) => Err(format!("{part:?} was not sent: {last}")),
+            (Some(part), _) if !last.contains(part.as_str()) => {
+                Err(format!("{part:?} was not sent: {last}"))
+            }
             (_, Some(part)) if last.is_empty() || last.contains(part.as_str()) => {
                 Err(format!("{part:?} was sent: {last}"))
             }
@@ -323,7 +411,9 @@ impl Row {
             return Err(format!("not {out:?}: {:?}", ran.stdout()));
         }
         match &self.says {
-            Some(part) if !all.contains(part.as_str()) => Err(format!("{part:?} is not said: {all}")),
+            Some(part) if !all.contains(part.as_str()) => {
+                Err(format!("{part:?} is not said: {all}"))
+            }
             _ => Ok(()),
         }
     }
@@ -335,7 +425,11 @@ fn key(name: &str) -> Option<String> {
         "Esc" => Some("\u{1b}".to_owned()),
         "Shift-Tab" => Some("\u{1b}[Z".to_owned()),
         _ => {
-            let letter = name.strip_prefix("Ctrl-").filter(|letter| letter.len() == 1)?.bytes().next()?;
+            let letter = name
+                .strip_prefix("Ctrl-")
+                .filter(|letter| letter.len() == 1)?
+                .bytes()
+                .next()?;
             Some(char::from(letter & 0x1f).to_string())
         }
     }
@@ -344,45 +438,79 @@ fn key(name: &str) -> Option<String> {
 /// Waits until the text is on the screen.
 fn until_shown(terminal: &Terminal, text: &str) -> Result<(), String> {
     let seen = std::panic::AssertUnwindSafe(|| terminal.until_text(text));
-    std::panic::catch_unwind(seen).map_err(|_| format!("{text:?} is not shown:\n{}", terminal.text()))
+    std::panic::catch_unwind(seen)
+        .map_err(|_| format!("{text:?} is not shown:\n{}", terminal.text()))
 }
 
-/// The search path with a folder in which the names of all agents lead to haft. `npx` is one that never finds a package.
+/// The search path with a folder in which the names of all agents lead to haft. `npx` is one that
+/// never finds a package.
 fn path_with_agents(rig: &Rig) -> String {
     let names = [
-        "haft", "claude", "codex", "opencode", "goose", "aider", "auto-coder.run", "auto-coder.chat", "chat-auto-coder",
+        "haft",
+        "claude",
+        "codex",
+        "opencode",
+        "goose",
+        "aider",
+        "auto-coder.run",
+        "auto-coder.chat",
+        "chat-auto-coder",
     ];
     let folder = rig.home().join("agents");
     fs::create_dir_all(&folder).unwrap();
-    for link in names.map(|name| folder.join(name)).iter().filter(|link| !link.exists()) {
+    for link in names
+        .map(|name| folder.join(name))
+        .iter()
+        .filter(|link| !link.exists())
+    {
         std::os::unix::fs::symlink(crate::rig::haft(), link).unwrap();
     }
     let npx = folder.join("npx");
     fs::write(&npx, "#!/bin/sh\nexit 1\n").unwrap();
     fs::set_permissions(&npx, fs::Permissions::from_mode(0o755)).unwrap();
-    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
+    format!(
+        "{}:{}",
+        folder.display(),
+        std::env::var("PATH").unwrap_or_default()
+    )
 }
 
 /// A shell that runs this line in the project, where the names of all agents lead to haft.
 fn in_shell(rig: &Rig, line: &str) -> Command {
     let plain = rig.command(&[]);
     let mut command = Command::new("sh");
-    command.args(["-c", line]).current_dir(rig.project()).env_clear();
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env("PATH", path_with_agents(rig)).stdin(Stdio::null());
+    command
+        .args(["-c", line])
+        .current_dir(rig.project())
+        .env_clear();
+    command.envs(
+        plain
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command
+        .env("PATH", path_with_agents(rig))
+        .stdin(Stdio::null());
     command
 }
 
-/// Tries every row of the agent with this number; `HAFT_ROW` names part of the only row that matters.
+/// Tries every row of the agent with this number; `HAFT_ROW` names part of the only row that
+/// matters.
 fn try_rows(number: usize) {
     let Agent { name, row, .. } = agents().swap_remove(number);
     let only = std::env::var("HAFT_ROW").unwrap_or_default();
     let tried = row.iter().filter(|row| row.you.contains(&only)).map(|row| {
-        let tried = std::panic::catch_unwind(|| row.tried()).unwrap_or_else(|_| Err("see above".to_owned()));
+        let tried = std::panic::catch_unwind(|| row.tried())
+            .unwrap_or_else(|_| Err("see above".to_owned()));
         tried.err().map(|why| format!("{name}, {}: {why}", row.you))
     });
     let failed: Vec<_> = tried.flatten().collect();
-    assert!(failed.is_empty(), "{} rows:\n{}", failed.len(), failed.join("\n\n"));
+    assert!(
+        failed.is_empty(),
+        "{} rows:\n{}",
+        failed.len(),
+        failed.join("\n\n")
+    );
 }
 
 #[test]
@@ -432,8 +560,19 @@ const CHINESE: (&str, &str) = (
 fn page((heading, columns): (&str, &str), cell: impl Fn(&str) -> String) -> String {
     let mut page = heading.to_owned();
     for agent in &agents() {
-        assert!(agent.row.len() >= LEAST, "{}: {} rows", agent.name, agent.row.len());
-        write!(page, "\n## {}\n\n{}\n\n{columns}\n| --- | --- |\n", agent.name, cell(&agent.intro)).unwrap();
+        assert!(
+            agent.row.len() >= LEAST,
+            "{}: {} rows",
+            agent.name,
+            agent.row.len()
+        );
+        write!(
+            page,
+            "\n## {}\n\n{}\n\n{columns}\n| --- | --- |\n",
+            agent.name,
+            cell(&agent.intro)
+        )
+        .unwrap();
         for row in &agent.row {
             writeln!(page, "| {} | {} |", cell(&row.you), cell(&row.haft)).unwrap();
         }
@@ -443,11 +582,18 @@ fn page((heading, columns): (&str, &str), cell: impl Fn(&str) -> String) -> Stri
 
 /// A cell in Chinese. What is nothing but names is the same.
 fn in_chinese(phrases: &Phrases, cell: &str) -> String {
-    let is_text = cell.split('`').step_by(2).any(|part| part.chars().any(char::is_alphabetic));
+    let is_text = cell
+        .split('`')
+        .step_by(2)
+        .any(|part| part.chars().any(char::is_alphabetic));
     let said = phrases.said(cell);
     assert!(said.is_some() || !is_text, "not in zh-CN.txt: {cell}");
     let said = said.unwrap_or_else(|| cell.to_owned());
-    assert_eq!(sorted(quoted(&said)), sorted(quoted(cell)), "the Chinese cell quotes something else");
+    assert_eq!(
+        sorted(quoted(&said)),
+        sorted(quoted(cell)),
+        "the Chinese cell quotes something else"
+    );
     said.replace("`, `", "`、`").replace("`; `", "`；`")
 }
 
@@ -462,12 +608,30 @@ fn a_row_that_runs_another_command_is_noticed() {
         let row = format!("you = ''\nhaft = '{haft}'\nargs = {args}");
         toml::from_str::<Row>(&row).unwrap().tries_what_it_names()
     };
-    assert!(!tries("`haft permissions add \"Bash(git status)\"`", r#"["permissions", "list"]"#));
-    assert!(!tries("`haft permissions add allow \"Bash(ls)\"`", r#"["permissions", "add", "Bash(ls)"]"#));
-    assert!(tries("`haft permissions add \"Bash(git status)\"`", r#"["permissions", "add", "Bash(git status)"]"#));
-    assert!(tries("`haft mcp add files -- npx server`", r#"["mcp", "add", "--help"]"#));
-    assert!(tries("`haft conversations list`", r#"["conversation", "list"]"#));
-    assert!(tries("`haft doctor`, `haft config path`", r#"["config", "path"]"#));
+    assert!(!tries(
+        "`haft permissions add \"Bash(git status)\"`",
+        r#"["permissions", "list"]"#
+    ));
+    assert!(!tries(
+        "`haft permissions add allow \"Bash(ls)\"`",
+        r#"["permissions", "add", "Bash(ls)"]"#
+    ));
+    assert!(tries(
+        "`haft permissions add \"Bash(git status)\"`",
+        r#"["permissions", "add", "Bash(git status)"]"#
+    ));
+    assert!(tries(
+        "`haft mcp add files -- npx server`",
+        r#"["mcp", "add", "--help"]"#
+    ));
+    assert!(tries(
+        "`haft conversations list`",
+        r#"["conversation", "list"]"#
+    ));
+    assert!(tries(
+        "`haft doctor`, `haft config path`",
+        r#"["config", "path"]"#
+    ));
 }
 
 #[test]
@@ -476,13 +640,22 @@ fn the_page_is_made_of_the_rows() {
     let phrases = Phrases::of(&[include_str!("fixtures/coming_from/zh-CN.txt")]);
     let pages = [
         ("docs/coming-from.md", page(ENGLISH, str::to_owned)),
-        ("docs/zh-CN/coming-from.md", page(CHINESE, |cell| in_chinese(&phrases, cell))),
+        (
+            "docs/zh-CN/coming-from.md",
+            page(CHINESE, |cell| in_chinese(&phrases, cell)),
+        ),
     ];
     for (name, page) in pages {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../..")
+            .join(name);
         if std::env::var_os("UPDATE_DOCS").is_some() {
             fs::write(&path, &page).unwrap();
         }
-        assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page, "run it with UPDATE_DOCS=1");
+        assert_eq!(
+            fs::read_to_string(&path).unwrap_or_default(),
+            page,
+            "run it with UPDATE_DOCS=1"
+        );
     }
 }

@@ -11,15 +11,23 @@ use crate::terminal::Terminal;
 const SIZE: (u16, u16) = (120, 40);
 
 fn rig() -> Rig {
-    Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.")]).unwrap())
+    Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Hello.")]).unwrap(),
+    )
 }
 
 /// The names of the commands in `haft --help`.
 fn commands(rig: &Rig) -> Vec<String> {
     let help = rig.run(&["--help"]).stdout();
     let (commands, _) = help.split_once("\nOptions:").unwrap();
-    let lines = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+    let lines = commands
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    lines
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The name without a character, with one too many, with another one, and with two swapped.
@@ -37,40 +45,82 @@ fn mistyped(name: &str) -> [String; 4] {
     ]
 }
 
-const ELSEWHERE: [&str; 8] = ["login", "logout", "auth", "init", "update", "upgrade", "resume", "frobnicate"];
+const ELSEWHERE: [&str; 8] = [
+    "login",
+    "logout",
+    "auth",
+    "init",
+    "update",
+    "upgrade",
+    "resume",
+    "frobnicate",
+];
 
 #[test]
 fn no_mistyped_word_is_sent_without_a_terminal() {
     let rig = rig();
     let names = commands(&rig);
     assert!(names.len() > 30, "{names:?}");
-    for (name, word) in names.iter().flat_map(|name| mistyped(name).map(|word| (name, word))) {
+    for (name, word) in names
+        .iter()
+        .flat_map(|name| mistyped(name).map(|word| (name, word)))
+    {
         // Two equal characters that were swapped.
         if names.contains(&word) {
             continue;
         }
         let ran = rig.run(&[&word]);
         assert_eq!(ran.code(), 2, "{word}: {}", ran.stderr());
-        assert!(ran.stderr().contains("did you mean `haft "), "{word} for {name}: {}", ran.stderr());
-        assert!(ran.stderr().contains(&format!("haft -p {word}")), "{}", ran.stderr());
+        assert!(
+            ran.stderr().contains("did you mean `haft "),
+            "{word} for {name}: {}",
+            ran.stderr()
+        );
+        assert!(
+            ran.stderr().contains(&format!("haft -p {word}")),
+            "{}",
+            ran.stderr()
+        );
     }
     for word in ELSEWHERE {
         let ran = rig.run(&[word]);
         assert_eq!(ran.code(), 2, "{word}: {}", ran.stderr());
-        assert!(ran.stderr().contains("is not a command"), "{}", ran.stderr());
+        assert!(
+            ran.stderr().contains("is not a command"),
+            "{}",
+            ran.stderr()
+        );
     }
-    for words in [["help", "me"], ["modles", "list"], ["modles", "--json"], ["confg", "get"]] {
+    for words in [
+        ["help", "me"],
+        ["modles", "list"],
+        ["modles", "--json"],
+        ["confg", "get"],
+    ] {
         let ran = rig.run(&words);
         assert_eq!(ran.code(), 2, "{words:?}: {}", ran.stderr());
     }
-    assert!(rig.run(&["modles", "list"]).stderr().contains("did you mean `haft models`?"));
+    assert!(
+        rig.run(&["modles", "list"])
+            .stderr()
+            .contains("did you mean `haft models`?")
+    );
     assert_eq!(rig.server.requests().len(), 0);
 }
 
 #[test]
 fn a_word_is_asked_about_at_a_terminal() {
     let rig = rig();
-    for word in ["modles", "cnfig", "undoo", "hlep", "login", "init", "update", "frobnicate"] {
+    for word in [
+        "modles",
+        "cnfig",
+        "undoo",
+        "hlep",
+        "login",
+        "init",
+        "update",
+        "frobnicate",
+    ] {
         let mut terminal = Terminal::start(&rig, &[word], SIZE);
         terminal.until_text("Enter leaves:");
         terminal.press("\r");
@@ -96,9 +146,19 @@ fn a_word_is_asked_about_at_a_terminal() {
 fn a_word_that_is_marked_as_a_prompt_is_one() {
     for arguments in [["-p", "modles"], ["run", "modles"], ["-p", "login"]] {
         let ran = rig().run(&arguments);
-        assert_eq!((ran.code(), ran.stdout().trim()), (0, "Hello."), "{arguments:?}: {}", ran.stderr());
+        assert_eq!(
+            (ran.code(), ran.stdout().trim()),
+            (0, "Hello."),
+            "{arguments:?}: {}",
+            ran.stderr()
+        );
     }
-    for arguments in [&["--", "modles"] as &[&str], &["modles "], &["fix it"], &["--", "login"]] {
+    for arguments in [
+        &["--", "modles"] as &[&str],
+        &["modles "],
+        &["fix it"],
+        &["--", "login"],
+    ] {
         let rig = rig();
         let mut terminal = Terminal::start(&rig, arguments, SIZE);
         terminal.until_text("Hello.");
@@ -112,9 +172,18 @@ fn a_word_that_is_marked_as_a_prompt_is_one() {
 fn a_noun_alone_lists_or_shows() {
     let rig = rig();
     rig.task(&["say hello"]);
-    for noun in
-        ["models", "mcp", "agents", "conversations", "permissions", "config", "jobs", "sandbox", "context", "hooks"]
-    {
+    for noun in [
+        "models",
+        "mcp",
+        "agents",
+        "conversations",
+        "permissions",
+        "config",
+        "jobs",
+        "sandbox",
+        "context",
+        "hooks",
+    ] {
         let ran = rig.run(&[noun]);
         assert_eq!(ran.code(), 0, "haft {noun}: {}", ran.stderr());
         assert!(!ran.stdout().is_empty(), "haft {noun}");
@@ -122,8 +191,15 @@ fn a_noun_alone_lists_or_shows() {
         assert_eq!(ran.code(), 0, "haft {noun} --json: {}", ran.stderr());
         ran.json();
     }
-    assert_eq!(rig.run(&["conversations"]).stdout(), rig.run(&["conversations", "list"]).stdout());
-    assert!(rig.run(&["models", "--help"]).stdout().contains("Usage: haft models"));
+    assert_eq!(
+        rig.run(&["conversations"]).stdout(),
+        rig.run(&["conversations", "list"]).stdout()
+    );
+    assert!(
+        rig.run(&["models", "--help"])
+            .stdout()
+            .contains("Usage: haft models")
+    );
 }
 
 #[test]
@@ -131,30 +207,68 @@ fn settings_are_read_and_changed() {
     let rig = rig();
     let file = rig.home().join("config.toml");
     let text = || std::fs::read_to_string(&file).unwrap();
-    let before = format!("# first\n{}", text().replace("[retry]", "# about retries\n[retry] # here"));
+    let before = format!(
+        "# first\n{}",
+        text().replace("[retry]", "# about retries\n[retry] # here")
+    );
     rig.configure(&before);
-    assert_eq!(rig.run(&["config", "path"]).stdout().trim(), file.display().to_string());
-    assert_eq!(rig.run(&["config", "get", "retry.base_delay_ms"]).stdout(), "20\n");
-    assert_eq!(rig.run(&["config", "get", "model"]).stdout().trim(), "mock/gemini-3-scripted");
-    assert!(rig.run(&["config", "get", "retry"]).stdout().contains("retry.base_delay_ms = 20\n"));
+    assert_eq!(
+        rig.run(&["config", "path"]).stdout().trim(),
+        file.display().to_string()
+    );
+    assert_eq!(
+        rig.run(&["config", "get", "retry.base_delay_ms"]).stdout(),
+        "20\n"
+    );
+    assert_eq!(
+        rig.run(&["config", "get", "model"]).stdout().trim(),
+        "mock/gemini-3-scripted"
+    );
+    assert!(
+        rig.run(&["config", "get", "retry"])
+            .stdout()
+            .contains("retry.base_delay_ms = 20\n")
+    );
     assert_eq!(rig.run(&["config", "get", "roles.main_file"]).code(), 1);
     let unknown = rig.run(&["config", "get", "retry.atempts"]);
-    assert!(unknown.code() == 2 && unknown.stderr().contains("did you mean `retry.attempts`?"), "{}", unknown.stderr());
-    assert_eq!(rig.run(&["config", "set", "retry.base_delay_ms", "30"]).code(), 0);
+    assert!(
+        unknown.code() == 2 && unknown.stderr().contains("did you mean `retry.attempts`?"),
+        "{}",
+        unknown.stderr()
+    );
+    assert_eq!(
+        rig.run(&["config", "set", "retry.base_delay_ms", "30"])
+            .code(),
+        0
+    );
     let after = text();
-    assert_eq!(after, before.replace("base_delay_ms = 20", "base_delay_ms = 30"));
-    for (key, value) in
-        [("retry.attempts", "many"), ("nothing", "1"), ("permissions.deny", "[\"execute_command(a;b)\"]")]
-    {
+    assert_eq!(
+        after,
+        before.replace("base_delay_ms = 20", "base_delay_ms = 30")
+    );
+    for (key, value) in [
+        ("retry.attempts", "many"),
+        ("nothing", "1"),
+        ("permissions.deny", "[\"execute_command(a;b)\"]"),
+    ] {
         let ran = rig.run(&["config", "set", key, value]);
         assert_eq!(ran.code(), 2, "{key}: {}", ran.stderr());
         assert_eq!(text(), after, "{key}");
     }
-    assert_eq!(rig.run(&["config", "unset", "retry.base_delay_ms"]).code(), 0);
+    assert_eq!(
+        rig.run(&["config", "unset", "retry.base_delay_ms"]).code(),
+        0
+    );
     assert_eq!(text(), after.replace("base_delay_ms = 30\n", ""));
-    assert_eq!(rig.run(&["config", "unset", "retry.base_delay_ms"]).code(), 2);
+    assert_eq!(
+        rig.run(&["config", "unset", "retry.base_delay_ms"]).code(),
+        2
+    );
     let schema = rig.run(&["config", "schema"]).json();
-    assert_eq!(schema["properties"]["retry"]["properties"]["attempts"]["type"], "integer");
+    assert_eq!(
+        schema["properties"]["retry"]["properties"]["attempts"]["type"],
+        "integer"
+    );
 }
 
 #[test]
@@ -162,13 +276,24 @@ fn the_configuration_is_edited_in_an_editor() {
     let rig = rig();
     let file = rig.home().join("config.toml");
     let before = std::fs::read_to_string(&file).unwrap();
-    let edit = |editor: &str| rig.command(&["config", "edit"]).env("EDITOR", editor).output().unwrap();
+    let edit = |editor: &str| {
+        rig.command(&["config", "edit"])
+            .env("EDITOR", editor)
+            .output()
+            .unwrap()
+    };
     let refused = edit("f() { echo 'nothing = 1' >> \"$1\"; }; f");
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("unknown key `nothing`"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
-    assert_eq!(edit("f() { echo '# done' >> \"$1\"; }; f").status.code(), Some(0));
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{before}# done\n"));
+    assert_eq!(
+        edit("f() { echo '# done' >> \"$1\"; }; f").status.code(),
+        Some(0)
+    );
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        format!("{before}# done\n")
+    );
     assert_eq!(edit("true").status.code(), Some(0));
 }
 
@@ -176,11 +301,22 @@ fn the_configuration_is_edited_in_an_editor() {
 fn variables_set_values_and_a_bad_one_is_named() {
     let rig = rig();
     let get = |variable: &str, value: &str, key: &str| {
-        let output = rig.command(&["config", "get", key]).env(variable, value).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+        let output = rig
+            .command(&["config", "get", key])
+            .env(variable, value)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     assert_eq!(get("HAFT_RETRY__ATTEMPTS", "7", "retry.attempts").1, "7\n");
-    assert_eq!(get("HAFT_PERMISSIONS__MODE", "plan", "permissions.mode").1, "plan\n");
+    assert_eq!(
+        get("HAFT_PERMISSIONS__MODE", "plan", "permissions.mode").1,
+        "plan\n"
+    );
     for (variable, value) in [
         ("HAFT_RETRY__ATTEMPTS", "many"),
         ("HAFT_RETRY__ATEMPTS", "2"),
@@ -189,26 +325,45 @@ fn variables_set_values_and_a_bad_one_is_named() {
         ("HAFT_RETRY__", "1"),
     ] {
         let (code, _, stderr) = get(variable, value, "retry.attempts");
-        assert!(code == Some(2) && stderr.contains(&format!("`{variable}`")), "{variable}: {stderr}");
+        assert!(
+            code == Some(2) && stderr.contains(&format!("`{variable}`")),
+            "{variable}: {stderr}"
+        );
     }
-    let set = rig.command(&["config", "set", "retry.attempts", "3"]).env("HAFT_RETRY__ATTEMPTS", "7").output().unwrap();
+    let set = rig
+        .command(&["config", "set", "retry.attempts", "3"])
+        .env("HAFT_RETRY__ATTEMPTS", "7")
+        .output()
+        .unwrap();
     assert!(String::from_utf8_lossy(&set.stderr).contains("HAFT_RETRY__ATTEMPTS"));
 }
 
 /// What a shell is offered for the last of these words.
 fn offered(rig: &Rig, words: &[&str]) -> String {
-    let output = rig.command(&[&["--", "haft"], words].concat()).env("HAFT_COMPLETE", "fish").output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = rig
+        .command(&[&["--", "haft"], words].concat())
+        .env("HAFT_COMPLETE", "fish")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What users of other agents type out of habit is answered with what to write here, and nothing is sent.
+/// What users of other agents type out of habit is answered with what to write here, and nothing is
+/// sent.
 #[test]
 fn flags_of_other_agents_are_answered_with_what_does_the_same() {
     let rig = rig();
     for (arguments, here) in [
         (&["--full-auto", "do it"][..], "--permission-mode auto"),
-        (&["exec", "--sandbox", "read-only", "do it"], "--permission-mode plan"),
+        (
+            &["exec", "--sandbox", "read-only", "do it"],
+            "--permission-mode plan",
+        ),
         (&["--yolo", "do it"], "--permission-mode yolo"),
         (&["-a", "never", "do it"], "--permission-mode MODE"),
         (&["--message=do it"], "haft -p"),
@@ -220,27 +375,47 @@ fn flags_of_other_agents_are_answered_with_what_does_the_same() {
     ] {
         let ran = rig.run(arguments);
         assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
-        assert!(ran.stderr().contains(here), "{arguments:?}: {}", ran.stderr());
+        assert!(
+            ran.stderr().contains(here),
+            "{arguments:?}: {}",
+            ran.stderr()
+        );
     }
     let elsewhere = rig.run(&["jobs", "--yes"]);
-    assert!(!elsewhere.stderr().contains("--permission-mode"), "{}", elsewhere.stderr());
+    assert!(
+        !elsewhere.stderr().contains("--permission-mode"),
+        "{}",
+        elsewhere.stderr()
+    );
     assert!(rig.server.requests().is_empty());
 }
 
-/// The scripts in the shells they are for: what Tab makes of the beginning of an id, a model and an agent.
+/// The scripts in the shells they are for: what Tab makes of the beginning of an id, a model and an
+/// agent.
 #[test]
 fn real_shells_complete_ids_models_and_agents() {
     let rig = rig();
     rig.task(&["say it"]);
     let id = rig.export()["id"].as_str().unwrap().to_owned();
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
-    rig.write(".haft/agents/quartermaster.md", "---\nname: quartermaster\ndescription: Counts\n---\nYou count.\n");
+    rig.write(
+        ".haft/agents/quartermaster.md",
+        "---\nname: quartermaster\ndescription: Counts\n---\nYou count.\n",
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let folder = haft().parent().unwrap();
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
     for (shell, arguments, setup) in [
-        ("bash", &["--norc", "-i"][..], "source <(haft completions bash)"),
-        ("zsh", &["-f", "-i"], "autoload -U compinit; compinit -u -D; source <(haft completions zsh)"),
+        (
+            "bash",
+            &["--norc", "-i"][..],
+            "source <(haft completions bash)",
+        ),
+        (
+            "zsh",
+            &["-f", "-i"],
+            "autoload -U compinit; compinit -u -D; source <(haft completions zsh)",
+        ),
         ("fish", &["--no-config"], "haft completions fish | source"),
     ] {
         if Command::new(shell).arg("--version").output().is_err() {
@@ -250,19 +425,32 @@ fn real_shells_complete_ids_models_and_agents() {
         let home = rig.command(&[]);
         let mut command = Command::new(shell);
         command.args(arguments).current_dir(rig.project());
-        command.envs(home.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", &path);
+        command
+            .envs(
+                home.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .env("PATH", &path);
         let mut terminal = Terminal::around(&command, (160, 40));
         terminal.press(&format!("{setup}; echo re''ady\r"));
         terminal.until_text("\nready");
         for (typed, whole) in [
-            (format!("haft conversations show {}", &id[..8]), format!("haft conversations show {id}")),
+            (
+                format!("haft conversations show {}", &id[..8]),
+                format!("haft conversations show {id}"),
+            ),
             ("haft -m mock/".to_owned(), format!("haft -m mock/{MODEL}")),
-            ("haft run --agent quarter".to_owned(), "haft run --agent quartermaster".to_owned()),
+            (
+                "haft run --agent quarter".to_owned(),
+                "haft run --agent quartermaster".to_owned(),
+            ),
         ] {
             terminal.press(&format!("{typed}\t"));
             terminal.until(&whole, |screen| screen.contents().contains(&whole));
             terminal.press("\u{15}");
-            terminal.until("an empty line", |screen| !screen.contents().contains(&whole));
+            terminal.until("an empty line", |screen| {
+                !screen.contents().contains(&whole)
+            });
         }
     }
 }
@@ -270,12 +458,28 @@ fn real_shells_complete_ids_models_and_agents() {
 #[test]
 fn completions_know_what_there_is() {
     let rig = rig();
-    assert_eq!(offered(&rig, &["conversations", "show", ""]).lines().filter(|line| !line.starts_with('-')).count(), 0);
-    assert!(!rig.home().join("data").exists(), "a look makes no database");
+    assert_eq!(
+        offered(&rig, &["conversations", "show", ""])
+            .lines()
+            .filter(|line| !line.starts_with('-'))
+            .count(),
+        0
+    );
+    assert!(
+        !rig.home().join("data").exists(),
+        "a look makes no database"
+    );
     rig.task(&["say hello"]);
-    rig.write(".haft/agents/tester.md", "---\nname: tester\ndescription: Tests.\n---\nTest.\n");
+    rig.write(
+        ".haft/agents/tester.md",
+        "---\nname: tester\ndescription: Tests.\n---\nTest.\n",
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
-    assert_eq!(rig.run(&["permissions", "add", "execute_command(ls:*)"]).code(), 0);
+    assert_eq!(
+        rig.run(&["permissions", "add", "execute_command(ls:*)"])
+            .code(),
+        0
+    );
     let id = rig.export()["id"].as_str().unwrap().to_owned();
     for (words, wanted) in [
         (&["conversations", "show", ""] as &[&str], id.as_str()),
@@ -292,33 +496,65 @@ fn completions_know_what_there_is() {
         (&["permissions", "re"], "remove"),
     ] {
         let offered = offered(&rig, words);
-        assert!(offered.lines().any(|line| line.split('\t').next() == Some(wanted)), "{words:?}: {offered}");
+        assert!(
+            offered
+                .lines()
+                .any(|line| line.split('\t').next() == Some(wanted)),
+            "{words:?}: {offered}"
+        );
     }
-    assert!(offered(&rig, &["conversations", "show", ""]).contains("say hello"), "its name is the description");
+    assert!(
+        offered(&rig, &["conversations", "show", ""]).contains("say hello"),
+        "its name is the description"
+    );
 }
 
 #[test]
 fn sections_of_the_system_prompt_come_from_files() {
     let rig = rig();
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    let section =
-        "\n[prompt]\norder = [\"role\", \"objective\"]\n[prompt.sections]\nobjective = \"prompts/objective.md\"\n";
+    let section = "\n[prompt]\norder = [\"role\", \"objective\"]\n[prompt.sections]\nobjective = \"prompts/objective.md\"\n";
     rig.configure(&format!("{config}{section}"));
     let missing = rig.run(&["run", "hello there"]);
     assert_eq!(missing.code(), 2, "{}", missing.stderr());
-    assert!(missing.stderr().contains("prompts/objective.md"), "{}", missing.stderr());
+    assert!(
+        missing.stderr().contains("prompts/objective.md"),
+        "{}",
+        missing.stderr()
+    );
     std::fs::create_dir(rig.home().join("prompts")).unwrap();
-    std::fs::write(rig.home().join("prompts/objective.md"), "Plant {{ environment.os }} trees.\n").unwrap();
+    std::fs::write(
+        rig.home().join("prompts/objective.md"),
+        "Plant {{ environment.os }} trees.\n",
+    )
+    .unwrap();
     assert_eq!(rig.run(&["run", "hello there"]).code(), 0);
     let sent = format!("{:?}", rig.server.generations()[0].body);
-    assert!(sent.contains("OBJECTIVE") && sent.contains(" trees."), "{sent}");
+    assert!(
+        sent.contains("OBJECTIVE") && sent.contains(" trees."),
+        "{sent}"
+    );
     let shown = rig.run(&["context"]).stdout();
-    assert!(shown.contains("`objective`") && shown.contains("prompts/objective.md"), "{shown}");
+    assert!(
+        shown.contains("`objective`") && shown.contains("prompts/objective.md"),
+        "{shown}"
+    );
     for wrong in ["sections.nothing=\"x\"", "order=[\"nothing\"]"] {
         let ran = rig.run(&["run", "--set", &format!("prompt.{wrong}"), "hello there"]);
-        assert!(ran.code() == 2 && ran.stderr().contains("nothing"), "{}", ran.stderr());
+        assert!(
+            ran.code() == 2 && ran.stderr().contains("nothing"),
+            "{}",
+            ran.stderr()
+        );
     }
     // A project says nothing about it.
-    rig.write(".haft/config.toml", "[prompt.sections]\nrules = \"rules.md\"\n");
-    assert!(!rig.run(&["context", "--next", "--input", "x"]).stdout().contains("`rules`"));
+    rig.write(
+        ".haft/config.toml",
+        "[prompt.sections]\nrules = \"rules.md\"\n",
+    );
+    assert!(
+        !rig.run(&["context", "--next", "--input", "x"])
+            .stdout()
+            .contains("`rules`")
+    );
 }

@@ -1,4 +1,5 @@
-//! Commits from inside the sandbox under a rule: they go through unattended, and hooks, configuration and programs stay out.
+//! Commits from inside the sandbox under a rule: they go through unattended, and hooks,
+//! configuration and programs stay out.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,26 +14,47 @@ use crate::sandbox::has_namespaces;
 use crate::terminal::Terminal;
 
 fn call(line: &str) -> Reply {
-    Reply::call("execute_command", json!({ "command": line, "requires_approval": false }))
+    Reply::call(
+        "execute_command",
+        json!({ "command": line, "requires_approval": false }),
+    )
 }
 
 fn git(rig: &Rig, arguments: &[&str]) -> String {
     let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
-    let ran = Command::new("git").args(identity).args(arguments).current_dir(rig.project()).output().unwrap();
-    assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    let ran = Command::new("git")
+        .args(identity)
+        .args(arguments)
+        .current_dir(rig.project())
+        .output()
+        .unwrap();
+    assert!(
+        ran.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// A repository with a commit and work that is not committed; a model that runs these lines; a rule that allows commits.
+/// A repository with a commit and work that is not committed; a model that runs these lines; a rule
+/// that allows commits.
 fn rig(lines: &[&str]) -> Rig {
-    let replies = lines.iter().map(|line| call(line)).chain([Reply::text("Done.").times(2)]);
+    let replies = lines
+        .iter()
+        .map(|line| call(line))
+        .chain([Reply::text("Done.").times(2)]);
     let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap());
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&format!("{config}\n[permissions]\nallow = [\"execute_command(git commit:*)\"]\n"));
+    rig.configure(&format!(
+        "{config}\n[permissions]\nallow = [\"execute_command(git commit:*)\"]\n"
+    ));
     rig.write("a.txt", "one\n");
     git(&rig, &["init", "--quiet"]);
     // The home of a test is haft's own folder, too, which nobody sees inside.
-    configure(&rig, "[user]\n\tname = Someone\n\temail = someone@example.com\n");
+    configure(
+        &rig,
+        "[user]\n\tname = Someone\n\temail = someone@example.com\n",
+    );
     git(&rig, &["add", "."]);
     git(&rig, &["commit", "--quiet", "-m", "first"]);
     rig.write("a.txt", "two\n");
@@ -43,8 +65,13 @@ fn rig(lines: &[&str]) -> Rig {
 
 fn results(ran: &Ran) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let events = ran.events().into_iter().filter(|event| event["type"] == "tool_result");
-    events.map(|event| (text(&event["status"]), text(&event["text"]))).collect()
+    let events = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result");
+    events
+        .map(|event| (text(&event["status"]), text(&event["text"])))
+        .collect()
 }
 
 fn run(rig: &Rig) -> Vec<(String, String)> {
@@ -52,7 +79,10 @@ fn run(rig: &Rig) -> Vec<(String, String)> {
 }
 
 fn subjects(rig: &Rig) -> Vec<String> {
-    git(rig, &["log", "--format=%s"]).lines().map(str::to_owned).collect()
+    git(rig, &["log", "--format=%s"])
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// A program that leaves a marker in the project.
@@ -78,10 +108,17 @@ fn a_commit_goes_through_unattended() {
             return;
         }
         let results = run(&rig);
-        assert!(results.iter().all(|(status, _)| status == "success"), "{lines:?}: {results:?}");
+        assert!(
+            results.iter().all(|(status, _)| status == "success"),
+            "{lines:?}: {results:?}"
+        );
         assert_eq!(subjects(&rig), ["second", "first"], "{results:?}");
         assert_eq!(git(&rig, &["log", "-1", "--format=%an"]), "Someone\n");
-        assert_eq!(git(&rig, &["status", "--short"]), "", "nothing is left of the covers, and all is committed");
+        assert_eq!(
+            git(&rig, &["status", "--short"]),
+            "",
+            "nothing is left of the covers, and all is committed"
+        );
     }
 }
 
@@ -91,15 +128,29 @@ fn without_the_rule_nothing_is_committed() {
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(config.split("[permissions]").next().unwrap());
     assert_eq!(run(&rig)[0].0, "error");
-    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "again"]);
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "again",
+    ]);
     assert_eq!(subjects(&rig), ["first"], "{:?}", results(&ran));
 }
 
-/// Programs that git would run for a commit, each by another way; the commit goes through without them.
+/// Programs that git would run for a commit, each by another way; the commit goes through without
+/// them.
 #[test]
 fn hooks_and_programs_are_not_run() {
-    let hooks =
-        ["pre-commit", "commit-msg", "post-commit", "prepare-commit-msg", "reference-transaction", "post-index-change"];
+    let hooks = [
+        "pre-commit",
+        "commit-msg",
+        "post-commit",
+        "prepare-commit-msg",
+        "reference-transaction",
+        "post-index-change",
+    ];
     let settings = [
         "[core]\n\thooksPath = hooks\n",
         "[core]\n\tfsmonitor = ./evil\n",
@@ -124,12 +175,20 @@ fn hooks_and_programs_are_not_run() {
         configure(&rig, setting);
         assert_eq!(rig.run(&["trust"]).code(), 0);
         let results = run(&rig);
-        assert_eq!(subjects(&rig).first().map(String::as_str), Some("second"), "{setting}: {results:?}");
-        assert!(!rig.project().join("PWNED").exists(), "{setting}: {results:?}");
+        assert_eq!(
+            subjects(&rig).first().map(String::as_str),
+            Some("second"),
+            "{setting}: {results:?}"
+        );
+        assert!(
+            !rig.project().join("PWNED").exists(),
+            "{setting}: {results:?}"
+        );
     }
 }
 
-/// What a configuration has run for the content of files cannot be switched off: the repository stays closed.
+/// What a configuration has run for the content of files cannot be switched off: the repository
+/// stays closed.
 #[test]
 fn a_repository_with_filters_of_its_own_stays_closed() {
     for setting in [
@@ -157,7 +216,8 @@ fn a_repository_with_filters_of_its_own_stays_closed() {
     }
 }
 
-/// Lines that try to use the open repository for more than a commit: none changes what decides what git runs.
+/// Lines that try to use the open repository for more than a commit: none changes what decides what
+/// git runs.
 #[test]
 fn hooks_and_configuration_stay_closed() {
     for line in [
@@ -183,13 +243,41 @@ fn hooks_and_configuration_stay_closed() {
                 return;
             }
             let kept = |name: &str| fs::read(rig.project().join(".git").join(name)).ok();
-            let before = ["config", "hooks/pre-commit", "info/attributes", "refs/heads/evil"].map(kept);
-            let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", mode, "go"]);
-            let after = ["config", "hooks/pre-commit", "info/attributes", "refs/heads/evil"].map(kept);
+            let before = [
+                "config",
+                "hooks/pre-commit",
+                "info/attributes",
+                "refs/heads/evil",
+            ]
+            .map(kept);
+            let ran = rig.run(&[
+                "run",
+                "--output-format",
+                "stream-json",
+                "--permission-mode",
+                mode,
+                "go",
+            ]);
+            let after = [
+                "config",
+                "hooks/pre-commit",
+                "info/attributes",
+                "refs/heads/evil",
+            ]
+            .map(kept);
             assert!(before == after, "{mode} {line}: {:?}", results(&ran));
-            assert_eq!(subjects(&rig), ["first"], "{mode} {line}: {:?}", results(&ran));
+            assert_eq!(
+                subjects(&rig),
+                ["first"],
+                "{mode} {line}: {:?}",
+                results(&ran)
+            );
             // In `auto` a command may write in the project, but it was not git that ran it.
-            assert!(mode == "auto" || !rig.project().join("PWNED").exists(), "{line}: {:?}", results(&ran));
+            assert!(
+                mode == "auto" || !rig.project().join("PWNED").exists(),
+                "{line}: {:?}",
+                results(&ran)
+            );
         }
     }
 }
@@ -204,7 +292,10 @@ fn a_folder_that_nobody_trusts_is_not_committed_to() {
 
 /// A rig for `haft commit`: this is staged, and the model of the role gives this reply.
 fn worded(reply: &str) -> Rig {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text(reply).times(3)]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text(reply).times(3)]).unwrap(),
+    );
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let role = "[model_roles]\ncommit = \"mock/wording\"\n[models.\"mock/wording\"]\ncontext_window = 100000\nmax_output_tokens = 1000\nprice = { input = 1.0, output = 2.0 }\n";
     rig.configure(&format!("{config}\n{role}"));
@@ -212,7 +303,10 @@ fn worded(reply: &str) -> Rig {
     rig.write("b.txt", "one\n");
     git(&rig, &["init", "--quiet"]);
     // The home of a test is haft's own folder, too, which nobody sees inside.
-    configure(&rig, "[user]\n\tname = Someone\n\temail = someone@example.com\n");
+    configure(
+        &rig,
+        "[user]\n\tname = Someone\n\temail = someone@example.com\n",
+    );
     git(&rig, &["add", "."]);
     git(&rig, &["commit", "--quiet", "-m", "first"]);
     rig.write("a.txt", "two staged\n");
@@ -228,14 +322,27 @@ fn a_message_is_worded_for_what_is_staged() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert_eq!(ran.stdout(), "Say two\n\nBecause one is not enough.\n");
     assert!(ran.stderr().contains("tokens, $0."), "{}", ran.stderr());
-    assert_eq!(git(&rig, &["log", "-1", "--format=%B"]).trim(), "Say two\n\nBecause one is not enough.");
+    assert_eq!(
+        git(&rig, &["log", "-1", "--format=%B"]).trim(),
+        "Say two\n\nBecause one is not enough."
+    );
     assert_eq!(git(&rig, &["status", "--short"]), " M b.txt\n");
     let body = rig.server.generations()[0].json().unwrap();
     assert_eq!(body["model"], "wording");
     let text = body.to_string();
-    assert!(text.contains("two staged") && text.contains("be brief") && text.contains("first"), "{text}");
-    assert!(!text.contains("not staged") && body.get("tools").is_none_or(Value::is_null), "{text}");
-    assert_eq!(rig.run(&["conversations", "list", "--json"]).json(), json!([]), "it is no conversation of the project");
+    assert!(
+        text.contains("two staged") && text.contains("be brief") && text.contains("first"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("not staged") && body.get("tools").is_none_or(Value::is_null),
+        "{text}"
+    );
+    assert_eq!(
+        rig.run(&["conversations", "list", "--json"]).json(),
+        json!([]),
+        "it is no conversation of the project"
+    );
 }
 
 /// A yes that was typed while the model was at work is none.
@@ -258,10 +365,20 @@ fn at_the_terminal_a_commit_waits_for_a_yes_to_its_message() {
 fn nothing_is_committed_unless_somebody_says_so() {
     let rig = worded("Say two");
     let ran = rig.run(&["commit"]);
-    assert_eq!((ran.code(), ran.stdout().as_str()), (3, "Say two\n"), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.stdout().as_str()),
+        (3, "Say two\n"),
+        "{}",
+        ran.stderr()
+    );
     assert!(ran.stderr().contains("--yes"), "{}", ran.stderr());
     let ran = rig.run(&["commit", "--dry-run", "--yes"]);
-    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Say two\n"), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.stdout().as_str()),
+        (0, "Say two\n"),
+        "{}",
+        ran.stderr()
+    );
     assert_eq!(subjects(&rig), ["first"]);
 }
 
@@ -273,17 +390,25 @@ fn all_changed_files_are_committed_with_a_flag() {
     assert_eq!(git(&rig, &["status", "--short"]), "?? untracked.txt\n");
     let ran = rig.run(&["commit", "-y"]);
     assert_eq!(ran.code(), 2, "{}", ran.stderr());
-    assert!(ran.stderr().contains("nothing is staged") && ran.stderr().contains("haft commit -a"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("nothing is staged") && ran.stderr().contains("haft commit -a"),
+        "{}",
+        ran.stderr()
+    );
     assert_eq!(rig.run(&["commit", "-a"]).code(), 2);
     assert_eq!(rig.server.generations().len(), 1);
 }
 
-/// What is hidden from commands, looks like a secret or is one is not sent; the files are committed all the same.
+/// What is hidden from commands, looks like a secret or is one is not sent; the files are committed
+/// all the same.
 #[test]
 fn secrets_are_not_sent() {
-    let rig = worded("Add settings").with([("API_KEY_OF_MINE", "sk-live-0123456789abcdef0123456789")]);
+    let rig =
+        worded("Add settings").with([("API_KEY_OF_MINE", "sk-live-0123456789abcdef0123456789")]);
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&format!("{config}\n[permissions]\ndeny = [\"read_file(private/**)\"]\n"));
+    rig.configure(&format!(
+        "{config}\n[permissions]\ndeny = [\"read_file(private/**)\"]\n"
+    ));
     rig.write(".env", "PASSWORD=hunter2\n");
     rig.write("private/notes", "PASSWORD=hunter2\n");
     rig.write("server.pem", "PASSWORD=hunter2\n");
@@ -292,8 +417,14 @@ fn secrets_are_not_sent() {
     let ran = rig.run(&["commit", "--yes"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let text = rig.server.generations()[0].json().unwrap().to_string();
-    assert!(!text.contains("hunter2") && !text.contains("sk-live-0123456789abcdef0123456789"), "{text}");
-    assert!(text.contains("private/notes") && text.contains("server.pem"), "{text}");
+    assert!(
+        !text.contains("hunter2") && !text.contains("sk-live-0123456789abcdef0123456789"),
+        "{text}"
+    );
+    assert!(
+        text.contains("private/notes") && text.contains("server.pem"),
+        "{text}"
+    );
     assert_eq!(git(&rig, &["status", "--short"]), "");
 }
 
@@ -307,5 +438,9 @@ fn haft_commits_without_hooks_and_not_where_nobody_trusts() {
     assert!(!rig.project().join("PWNED").exists());
     assert_eq!(rig.run(&["trust", "--revoke"]).code(), 0);
     let ran = rig.run(&["commit", "-a", "--yes"]);
-    assert!(ran.code() == 2 && ran.stderr().contains("not trusted"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 2 && ran.stderr().contains("not trusted"),
+        "{}",
+        ran.stderr()
+    );
 }

@@ -1,4 +1,5 @@
-//! `haft context`, held against what the scripted server received and what the run said about itself.
+//! `haft context`, held against what the scripted server received and what the run said about
+//! itself.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::rig::{CLASSIC, MODEL, Rig, SMALL_ARCHIVES};
 
-/// A conversation of twelve requests: parallel calls, thinking, a picture, errors, a TODO list that changes.
+/// A conversation of twelve requests: parallel calls, thinking, a picture, errors, a TODO list that
+/// changes.
 pub(crate) fn twelve(api: Api) -> (Rig, Vec<Value>) {
     let script = Script::from_yaml("twelve_turns.yaml", include_str!("twelve_turns.yaml")).unwrap();
     let rig = Rig::new(api, script).with(CLASSIC);
@@ -23,7 +25,10 @@ pub(crate) fn twelve(api: Api) -> (Rig, Vec<Value>) {
 }
 
 fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
+    events
+        .iter()
+        .filter(|event| event["type"] == kind)
+        .collect()
 }
 
 fn render(rig: &Rig, arguments: &[&str]) -> Vec<u8> {
@@ -41,12 +46,20 @@ fn every_past_body_comes_back_byte_for_byte() {
         let same = |when: &str| {
             for (index, sent) in rig.server.generations().iter().enumerate() {
                 let body = render(&rig, &["--request", &(index + 1).to_string()]);
-                assert!(body == sent.body, "{api}, request {}, {when}: the bytes differ", index + 1);
+                assert!(
+                    body == sent.body,
+                    "{api}, request {}, {when}: the bytes differ",
+                    index + 1
+                );
             }
         };
         same("as configured");
         // What was sent does not depend on what is configured since.
-        let other = if api == Api::Gemini { Api::Anthropic } else { Api::Gemini };
+        let other = if api == Api::Gemini {
+            Api::Anthropic
+        } else {
+            Api::Gemini
+        };
         rig.configure(&format!(
             "[providers.mock]\napi = \"{other}\"\nbase_url = \"http://localhost\"\nextra_body = {{ seed = 7 }}\n"
         ));
@@ -54,18 +67,31 @@ fn every_past_body_comes_back_byte_for_byte() {
     }
 }
 
-/// Rounds with a TODO list, pruning, compression, an edit, a changed document and a compaction: what the log gives back is what
-/// the server received, request for request.
+/// Rounds with a TODO list, pruning, compression, an edit, a changed document and a compaction:
+/// what the log gives back is what the server received, request for request.
 #[test]
 fn whatever_became_of_a_conversation_its_bodies_come_back() {
     for api in Api::ALL {
         let read = |from: u32| {
-            Reply::call("read_file", json!({"path": "notes.txt", "start_line": from, "end_line": from + 60}))
+            Reply::call(
+                "read_file",
+                json!({"path": "notes.txt", "start_line": from, "end_line": from + 60}),
+            )
         };
-        let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "a", "status": status}]}));
-        let full = Usage { input: 170_000, ..Usage::default() };
-        let summary = Reply::summary("Notes were read.")
-            .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
+        let todo = |status: &str| {
+            Reply::call(
+                "todo_write",
+                json!({"todos": [{"content": "a", "status": status}]}),
+            )
+        };
+        let full = Usage {
+            input: 170_000,
+            ..Usage::default()
+        };
+        let summary = Reply::summary("Notes were read.").when(When {
+            last_contains: Some("The session to be archived".into()),
+            ..When::default()
+        });
         let replies = [
             summary,
             todo("in_progress"),
@@ -82,12 +108,22 @@ fn whatever_became_of_a_conversation_its_bodies_come_back() {
             read(120),
             Reply::text("Round four is done."),
         ];
-        let rig = Rig::new(api, Script::replies(replies).unwrap()).with(CLASSIC).with([SMALL_ARCHIVES]);
-        let notes: String = (1..=200).map(|line| format!("note {line}: something worth keeping in mind\n")).collect();
+        let rig = Rig::new(api, Script::replies(replies).unwrap())
+            .with(CLASSIC)
+            .with([SMALL_ARCHIVES]);
+        let notes: String = (1..=200)
+            .map(|line| format!("note {line}: something worth keeping in mind\n"))
+            .collect();
         rig.write("notes.txt", notes);
         rig.write("AGENTS.md", "Read everything twice.\n");
-        let small =
-            ["--set", "context.safe_zone=2k", "--set", "context.keep_rounds=1", "--set", "context.prune_keep=1"];
+        let small = [
+            "--set",
+            "context.safe_zone=2k",
+            "--set",
+            "context.keep_rounds=1",
+            "--set",
+            "context.prune_keep=1",
+        ];
         let mut causes = Vec::new();
         for round in ["one", "two", "three", "four"] {
             match round {
@@ -109,41 +145,91 @@ fn whatever_became_of_a_conversation_its_bodies_come_back() {
             let ran = rig.task(&arguments);
             assert_eq!(ran.code(), 0, "{api}, round {round}: {}", ran.result());
             let events = ran.events();
-            causes.extend(of_type(&events, "pruning").iter().map(|one| one["step"].as_str().unwrap().to_owned()));
-            causes.extend(of_type(&events, "prefix_break").iter().map(|one| one["cause"].as_str().unwrap().to_owned()));
+            causes.extend(
+                of_type(&events, "pruning")
+                    .iter()
+                    .map(|one| one["step"].as_str().unwrap().to_owned()),
+            );
+            causes.extend(
+                of_type(&events, "prefix_break")
+                    .iter()
+                    .map(|one| one["cause"].as_str().unwrap().to_owned()),
+            );
         }
-        for cause in ["documents_changed", "context_edited", "compaction", "reminders_moved", "cleared"] {
-            assert!(causes.iter().any(|one| one == cause), "{api}: no {cause} among {causes:?}");
+        for cause in [
+            "documents_changed",
+            "context_edited",
+            "compaction",
+            "reminders_moved",
+            "cleared",
+        ] {
+            assert!(
+                causes.iter().any(|one| one == cause),
+                "{api}: no {cause} among {causes:?}"
+            );
         }
         // The request for the summary is not part of the conversation.
         let sent = rig.server.generations();
-        let sent: Vec<_> = sent.iter().filter(|one| !one.seen().unwrap().tools.is_empty()).collect();
+        let sent: Vec<_> = sent
+            .iter()
+            .filter(|one| !one.seen().unwrap().tools.is_empty())
+            .collect();
         assert_eq!(sent.len(), 13, "{api}");
         let last = String::from_utf8_lossy(&sent[12].body);
         assert!(
             last.contains("note 45: something") && last.contains("Notes were read."),
             "{api}: what is pinned stays"
         );
-        assert!(!last.contains("note 5: something") && !last.contains("note 105: something"), "{api}: the rest goes");
+        assert!(
+            !last.contains("note 5: something") && !last.contains("note 105: something"),
+            "{api}: the rest goes"
+        );
         for (index, sent) in sent.iter().enumerate() {
             let number = (index + 1).to_string();
-            let raw = rig.run(&["context", "show", "--raw", "--request", &number]).0.stdout;
-            assert!(raw == sent.body, "{api}, request {number}: the bytes differ");
+            let raw = rig
+                .run(&["context", "show", "--raw", "--request", &number])
+                .0
+                .stdout;
+            assert!(
+                raw == sent.body,
+                "{api}, request {number}: the bytes differ"
+            );
         }
-        assert!(rig.run(&["context", "show", "--raw"]).0.stdout == sent[12].body, "the last one without a number");
+        assert!(
+            rig.run(&["context", "show", "--raw"]).0.stdout == sent[12].body,
+            "the last one without a number"
+        );
     }
 }
 
 #[test]
 fn secrets_are_masked_wherever_a_request_is_shown() {
-    let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap(),
+    );
     // Put together here, so that no search for secrets finds this file.
     let secret = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
     let prompt = format!("The token is {secret} today.");
-    assert_eq!(rig.task(&["--append-system-prompt", &prompt, "hi"]).code(), 0);
-    assert_eq!(rig.task(&["-c", "--append-system-prompt", &format!("{prompt} Again."), "ho"]).code(), 0);
+    assert_eq!(
+        rig.task(&["--append-system-prompt", &prompt, "hi"]).code(),
+        0
+    );
+    assert_eq!(
+        rig.task(&[
+            "-c",
+            "--append-system-prompt",
+            &format!("{prompt} Again."),
+            "ho"
+        ])
+        .code(),
+        0
+    );
     let sent = String::from_utf8(rig.server.generations()[0].body.to_vec()).unwrap();
-    assert!(sent.contains(&secret), "the model is told what the user says");
+    assert!(
+        sent.contains(&secret),
+        "the model is told what the user says"
+    );
     for arguments in [
         vec!["render", "--request", "1"],
         vec!["show", "--raw", "--request", "1"],
@@ -161,15 +247,25 @@ fn secrets_are_masked_wherever_a_request_is_shown() {
         );
     }
     let rendered = rig.run(&["context", "render", "--request", "1"]);
-    assert!(rendered.stderr().contains("they are masked here"), "{}", rendered.stderr());
+    assert!(
+        rendered.stderr().contains("they are masked here"),
+        "{}",
+        rendered.stderr()
+    );
     let masked = rendered.stdout();
     let (before, after) = sent.split_once(&secret).unwrap();
-    assert!(masked.starts_with(before) && masked.ends_with(after), "everything else is as it was sent");
+    assert!(
+        masked.starts_with(before) && masked.ends_with(after),
+        "everything else is as it was sent"
+    );
 }
 
 #[test]
 fn extra_fields_and_the_stream_flag_are_part_of_a_past_body() {
-    let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text("Hello.")]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::turns([Reply::text("Hello.")]).unwrap(),
+    );
     let base_url = rig.server.base_url(Api::OpenaiChat);
     rig.configure(&format!(
         "[providers.mock]\napi = \"openai-chat\"\nbase_url = \"{base_url}\"\nstream = false\n\
@@ -185,22 +281,39 @@ fn extra_fields_and_the_stream_flag_are_part_of_a_past_body() {
 #[test]
 fn the_next_body_is_the_one_the_engine_then_sends() {
     for api in Api::ALL {
-        let todo = Reply::call("todo_write", json!({"todos": [{"content": "a", "status": "completed"}]}));
-        let replies = [todo, Reply::text("First answer."), Reply::text("Second answer.")];
+        let todo = Reply::call(
+            "todo_write",
+            json!({"todos": [{"content": "a", "status": "completed"}]}),
+        );
+        let replies = [
+            todo,
+            Reply::text("First answer."),
+            Reply::text("Second answer."),
+        ];
         let rig = Rig::new(api, Script::replies(replies).unwrap());
         rig.write("AGENTS.md", "Speak softly.\n");
         // In the permission mode that whoever looks has, too: the model is told which one it is.
         assert_eq!(rig.run(&["run", "first"]).code(), 0);
         let body = render(&rig, &["--input", "second: look at @AGENTS.md"]);
-        assert_eq!(rig.run(&["run", "-c", "second: look at @AGENTS.md"]).code(), 0);
+        assert_eq!(
+            rig.run(&["run", "-c", "second: look at @AGENTS.md"]).code(),
+            0
+        );
         let sent = &rig.server.generations()[2].body;
-        assert_eq!(String::from_utf8_lossy(&body), String::from_utf8_lossy(sent), "{api}");
+        assert_eq!(
+            String::from_utf8_lossy(&body),
+            String::from_utf8_lossy(sent),
+            "{api}"
+        );
     }
 }
 
 #[test]
 fn looking_changes_nothing() {
-    let rig = Rig::new(Api::Anthropic, Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap(),
+    );
     rig.task(&["first"]);
     let first = rig.export();
     rig.task(&["second"]);
@@ -211,7 +324,11 @@ fn looking_changes_nothing() {
         let ran = rig.run(&["context", command, id]);
         assert_eq!(ran.code(), 0, "{command}: {}", ran.stderr());
     }
-    assert_eq!(rig.run(&["conversations", "show", "--json"]).json(), second, "the current one stays current");
+    assert_eq!(
+        rig.run(&["conversations", "show", "--json"]).json(),
+        second,
+        "the current one stays current"
+    );
     assert_eq!(rig.run(&["conversations", "export", id]).json(), first);
     let waiting = rig.run(&["context", "render", id]);
     assert!(waiting.stderr().contains("--input"), "{}", waiting.stderr());
@@ -225,7 +342,15 @@ fn the_report_is_the_budget_the_run_told() {
     let usages = of_type(&events, "usage");
     assert_eq!((budgets.len(), usages.len()), (12, 12));
     for (index, (budget, usage)) in budgets.iter().zip(&usages).enumerate() {
-        let report = rig.run(&["context", "report", "--json", "--request", &(index + 1).to_string()]).json();
+        let report = rig
+            .run(&[
+                "context",
+                "report",
+                "--json",
+                "--request",
+                &(index + 1).to_string(),
+            ])
+            .json();
         assert_eq!(report["request"], json!(index + 1));
         for key in ["layers", "output_reserve", "remaining", "window"] {
             assert_eq!(report[key], budget[key], "{key} of request {}", index + 1);
@@ -234,8 +359,13 @@ fn the_report_is_the_budget_the_run_told() {
         assert_eq!(report["cost"]["total"], usage["cost"]["total"]);
     }
     let text = rig.run(&["context", "report"]).stdout();
-    for words in ["request 12 of 12", "reminders", "output reserve", "1,870 read from the cache (96.9 %)", "60 neither"]
-    {
+    for words in [
+        "request 12 of 12",
+        "reminders",
+        "output reserve",
+        "1,870 read from the cache (96.9 %)",
+        "60 neither",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -245,82 +375,178 @@ fn why_names_the_breaks_the_run_told() {
     for api in [Api::Anthropic, Api::OpenaiChat] {
         let (rig, events) = twelve(api);
         let told = of_type(&events, "prefix_break");
-        assert!(!told.is_empty(), "a run of reminders that moves breaks the prefix");
+        assert!(
+            !told.is_empty(),
+            "a run of reminders that moves breaks the prefix"
+        );
         let why = rig.run(&["context", "why", "--json"]).json();
         let found = why["breaks"].as_array().unwrap();
-        assert_eq!((found.len(), &why["unexplained"]), (told.len(), &json!(0)), "{why}");
+        assert_eq!(
+            (found.len(), &why["unexplained"]),
+            (told.len(), &json!(0)),
+            "{why}"
+        );
         for (one, told) in found.iter().zip(&told) {
             let index = json!(told["index"].as_u64().unwrap() + 1);
-            assert_eq!((&one["cause"], &one["first"]["index"]), (&told["cause"], &index));
-            assert_eq!((&one["tokens"], &one["cost"]), (&told["tokens"], &told["cost"]), "{one}");
+            assert_eq!(
+                (&one["cause"], &one["first"]["index"]),
+                (&told["cause"], &index)
+            );
+            assert_eq!(
+                (&one["tokens"], &one["cost"]),
+                (&told["tokens"], &told["cost"]),
+                "{one}"
+            );
         }
         let text = rig.run(&["context", "why"]).stdout();
-        assert!(text.contains("the reminders moved") && text.contains("tokens were sent again, $"), "{text}");
+        assert!(
+            text.contains("the reminders moved") && text.contains("tokens were sent again, $"),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn why_says_so_when_nothing_broke() {
-    let replies = [Reply::call("list_files", json!({"path": "."})), Reply::text("Nothing here.")];
+    let replies = [
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Nothing here."),
+    ];
     let rig = Rig::new(Api::Gemini, Script::turns(replies).unwrap());
     rig.task(&["look"]);
     let text = rig.run(&["context", "why"]).stdout();
-    assert!(text.starts_with("No breaks: each of the 2 requests"), "{text}");
-    assert_eq!(rig.run(&["context", "why", "--json"]).json()["breaks"], json!([]));
+    assert!(
+        text.starts_with("No breaks: each of the 2 requests"),
+        "{text}"
+    );
+    assert_eq!(
+        rig.run(&["context", "why", "--json"]).json()["breaks"],
+        json!([])
+    );
 }
 
 #[test]
 fn show_lists_every_segment_in_the_order_it_was_sent() {
     let (rig, _) = twelve(Api::OpenaiChat);
-    let shown = rig.run(&["context", "show", "--json", "--full", "--request", "12"]).json();
+    let shown = rig
+        .run(&["context", "show", "--json", "--full", "--request", "12"])
+        .json();
     let segments = shown["segments"].as_array().unwrap();
     let sent: Seen = rig.server.generations()[11].seen().unwrap();
     assert_eq!(segments[0]["layer"], "system");
-    assert!(sent.system.contains(segments[0]["text"].as_str().unwrap().trim_end()));
-    let ids: Vec<_> =
-        rig.export()["messages"].as_array().unwrap().iter().map(|one| one["message_id"].clone()).collect();
-    let stored: Vec<_> = segments.iter().map(|one| one["message_id"].clone()).filter(|id| ids.contains(id)).collect();
-    assert_eq!(stored, ids[..stored.len()], "the stored messages, in their order");
-    let owners: Vec<_> = segments.iter().map(|one| one["owner"].as_str().unwrap()).collect();
-    assert!(owners.contains(&"current") && owners.contains(&"reminder:todo"), "{owners:?}");
-    let sum: u64 = segments.iter().map(|one| one["tokens"].as_u64().unwrap()).sum();
-    assert_eq!(sum + shown["tool_tokens"].as_u64().unwrap(), shown["tokens"].as_u64().unwrap());
+    assert!(
+        sent.system
+            .contains(segments[0]["text"].as_str().unwrap().trim_end())
+    );
+    let ids: Vec<_> = rig.export()["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["message_id"].clone())
+        .collect();
+    let stored: Vec<_> = segments
+        .iter()
+        .map(|one| one["message_id"].clone())
+        .filter(|id| ids.contains(id))
+        .collect();
+    assert_eq!(
+        stored,
+        ids[..stored.len()],
+        "the stored messages, in their order"
+    );
+    let owners: Vec<_> = segments
+        .iter()
+        .map(|one| one["owner"].as_str().unwrap())
+        .collect();
+    assert!(
+        owners.contains(&"current") && owners.contains(&"reminder:todo"),
+        "{owners:?}"
+    );
+    let sum: u64 = segments
+        .iter()
+        .map(|one| one["tokens"].as_u64().unwrap())
+        .sum();
+    assert_eq!(
+        sum + shown["tool_tokens"].as_u64().unwrap(),
+        shown["tokens"].as_u64().unwrap()
+    );
     let text = rig.run(&["context", "show"]).stdout();
-    assert!(text.contains("request 12 of 12") && text.contains("make the file"), "{text}");
-    assert!(rig.run(&["context", "show", "--full"]).stdout().contains("beta 漢字"));
+    assert!(
+        text.contains("request 12 of 12") && text.contains("make the file"),
+        "{text}"
+    );
+    assert!(
+        rig.run(&["context", "show", "--full"])
+            .stdout()
+            .contains("beta 漢字")
+    );
 }
 
 #[test]
 fn boundaries_are_shown_where_the_wire_has_them() {
     let (rig, _) = twelve(Api::Anthropic);
     let shown = rig.run(&["context", "show", "--json"]).json();
-    let marked = shown["segments"].as_array().unwrap().iter().filter(|one| one["boundary"] == true).count();
-    assert_eq!(marked, rig.server.generations()[11].seen().unwrap().cache_marks.len());
+    let marked = shown["segments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["boundary"] == true)
+        .count();
+    assert_eq!(
+        marked,
+        rig.server.generations()[11]
+            .seen()
+            .unwrap()
+            .cache_marks
+            .len()
+    );
     assert!(marked > 1);
 }
 
 #[test]
 fn diff_tells_what_went_and_what_came() {
     let (rig, _) = twelve(Api::OpenaiResponses);
-    let show = |number: &str| rig.run(&["context", "show", "--json", "--request", number]).json();
+    let show = |number: &str| {
+        rig.run(&["context", "show", "--json", "--request", number])
+            .json()
+    };
     for (from, to) in [("1", "2"), ("4", "5"), ("9", "12")] {
         let diff = rig.run(&["context", "diff", "--json", from, to]).json();
         let kept = diff["kept"]["segments"].as_u64().unwrap() as usize;
         let count = |sign: &str| {
-            let changes = diff["changes"].as_array().unwrap().iter().filter(|one| one["change"] == sign);
-            changes.map(|one| one["segments"].as_u64().unwrap_or(1) as usize).sum::<usize>()
+            let changes = diff["changes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|one| one["change"] == sign);
+            changes
+                .map(|one| one["segments"].as_u64().unwrap_or(1) as usize)
+                .sum::<usize>()
         };
         let (old, new) = (show(from), show(to));
-        assert_eq!(kept + count("-") + count("="), old["segments"].as_array().unwrap().len(), "{from} {to}");
-        assert_eq!(kept + count("+") + count("="), new["segments"].as_array().unwrap().len(), "{from} {to}");
+        assert_eq!(
+            kept + count("-") + count("="),
+            old["segments"].as_array().unwrap().len(),
+            "{from} {to}"
+        );
+        assert_eq!(
+            kept + count("+") + count("="),
+            new["segments"].as_array().unwrap().len(),
+            "{from} {to}"
+        );
         let hashes = |shown: &Value| {
             let segments = shown["segments"].as_array().unwrap()[..kept].iter();
-            segments.map(|one| (one["message_id"].clone(), one["tokens"].clone())).collect::<Vec<_>>()
+            segments
+                .map(|one| (one["message_id"].clone(), one["tokens"].clone()))
+                .collect::<Vec<_>>()
         };
         assert_eq!(hashes(&old), hashes(&new));
     }
     let text = rig.run(&["context", "diff", "4", "5"]).stdout();
-    assert!(text.starts_with("request 4 → 5: ") && text.contains("\n= ") && text.contains("\n+ "), "{text}");
+    assert!(
+        text.starts_with("request 4 → 5: ") && text.contains("\n= ") && text.contains("\n+ "),
+        "{text}"
+    );
     assert!(text.contains("todo_write"), "{text}");
     let same = rig.run(&["context", "diff", "3", "3"]).stdout();
     assert!(same.contains("Nothing else changed."), "{same}");
@@ -328,13 +554,23 @@ fn diff_tells_what_went_and_what_came() {
 
 #[test]
 fn a_changed_message_is_shown_line_by_line() {
-    let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "a", "status": status}]}));
-    let rig =
-        Rig::new(Api::OpenaiChat, Script::turns([todo("pending"), todo("completed"), Reply::text("Done.")]).unwrap());
+    let todo = |status: &str| {
+        Reply::call(
+            "todo_write",
+            json!({"todos": [{"content": "a", "status": status}]}),
+        )
+    };
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::turns([todo("pending"), todo("completed"), Reply::text("Done.")]).unwrap(),
+    );
     let rig = rig.with(CLASSIC);
     rig.task(&["do a"]);
     let text = rig.run(&["context", "diff", "2", "3", "--full"]).stdout();
-    assert!(text.contains("\n    @@") && text.contains("\n    -- [ ] a\n    +- [x] a\n"), "{text}");
+    assert!(
+        text.contains("\n    @@") && text.contains("\n    -- [ ] a\n    +- [x] a\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -346,9 +582,15 @@ fn the_picture_has_a_column_for_every_request() {
     let svg = std::fs::read_to_string(&file).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("make the file"));
     for number in 1..=12 {
-        assert!(svg.contains(&format!("<title>request {number}: ")), "{number}");
+        assert!(
+            svg.contains(&format!("<title>request {number}: ")),
+            "{number}"
+        );
     }
-    assert!(svg.contains("class=\"history kept\"") && svg.contains("break: the reminders moved"), "{svg}");
+    assert!(
+        svg.contains("class=\"history kept\"") && svg.contains("break: the reminders moved"),
+        "{svg}"
+    );
     assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
     let unwritable = rig.run(&["context", "report", "--svg", "/nowhere/at/all.svg"]);
     assert_eq!(unwritable.code(), 2, "{}", unwritable.stderr());
@@ -372,7 +614,10 @@ fn chat() -> Value {
 
 #[test]
 fn a_file_is_rendered_the_same_on_every_api() {
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("unused")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("unused")]).unwrap(),
+    );
     let line = json!({"id": "t1", "source": "somewhere", "kind": "coding", "messages": chat(), "usage": []});
     rig.write("chat.json", chat().to_string());
     rig.write("document.json", json!({"messages": chat()}).to_string());
@@ -382,9 +627,17 @@ fn a_file_is_rendered_the_same_on_every_api() {
         let bodies = ["chat.json", "document.json", "line.json"]
             .map(|file| render(&rig, &["--from-file", file, "--api", api.name()]));
         let [chat, document, line] = bodies.map(|body| decode(&rig, api, &body));
-        assert_eq!((chat.difference(&document), chat.difference(&line)), (None, None), "{api}");
+        assert_eq!(
+            (chat.difference(&document), chat.difference(&line)),
+            (None, None),
+            "{api}"
+        );
         assert!(chat.system.contains("You are a test."), "{api}");
-        assert_eq!((chat.assistant_turns(), chat.tool_results()), (2, 2), "{api}");
+        assert_eq!(
+            (chat.assistant_turns(), chat.tool_results()),
+            (2, 2),
+            "{api}"
+        );
         assert!(!chat.tools.is_empty());
         seen.push(chat);
     }
@@ -396,14 +649,22 @@ fn a_file_is_rendered_the_same_on_every_api() {
 /// Posts a rendered body to the strict server, which decodes it with code of its own.
 fn decode(rig: &Rig, api: Api, body: &[u8]) -> Seen {
     let base = rig.server.base_url(api);
-    let (host, prefix) = base.strip_prefix("http://").unwrap().split_once('/').unwrap_or((&base[7..], ""));
+    let (host, prefix) = base
+        .strip_prefix("http://")
+        .unwrap()
+        .split_once('/')
+        .unwrap_or((&base[7..], ""));
     let path = match api {
         Api::OpenaiChat => "v1/chat/completions".to_owned(),
         Api::OpenaiResponses => "v1/responses".to_owned(),
         Api::Anthropic => "v1/messages".to_owned(),
         Api::Gemini => format!("v1beta/models/{MODEL}:streamGenerateContent?alt=sse"),
     };
-    let path = if prefix.is_empty() || path.starts_with(prefix) { path } else { format!("{prefix}/{path}") };
+    let path = if prefix.is_empty() || path.starts_with(prefix) {
+        path
+    } else {
+        format!("{prefix}/{path}")
+    };
     let mut stream = TcpStream::connect(host).unwrap();
     let head = format!(
         "POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nanthropic-version: 2023-06-01\r\n\
@@ -413,27 +674,62 @@ fn decode(rig: &Rig, api: Api, body: &[u8]) -> Seen {
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(body).unwrap();
     drop(stream.read_to_end(&mut Vec::new()));
-    assert!(rig.server.refusals().is_empty(), "{api}: {:?}", rig.server.refusals());
+    assert!(
+        rig.server.refusals().is_empty(),
+        "{api}: {:?}",
+        rig.server.refusals()
+    );
     rig.server.generations().pop().unwrap().seen().unwrap()
 }
 
 #[test]
 fn a_file_needs_no_configuration_once_an_api_is_chosen() {
-    let rig = Rig::new(Api::Anthropic, Script::turns([Reply::text("unused")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::turns([Reply::text("unused")]).unwrap(),
+    );
     rig.configure("");
     rig.write("chat.json", chat().to_string());
     let lost = rig.run(&["context", "render", "--from-file", "chat.json"]);
-    assert!(lost.code() == 2 && lost.stderr().contains("--api"), "{}", lost.stderr());
+    assert!(
+        lost.code() == 2 && lost.stderr().contains("--api"),
+        "{}",
+        lost.stderr()
+    );
     let body = render(&rig, &["--from-file", "chat.json", "--api", "gemini"]);
     assert!(serde_json::from_slice::<Value>(&body).unwrap()["contents"].is_array());
-    let report = rig.run(&["context", "report", "--from-file", "chat.json", "--api", "gemini", "--json"]).json();
+    let report = rig
+        .run(&[
+            "context",
+            "report",
+            "--from-file",
+            "chat.json",
+            "--api",
+            "gemini",
+            "--json",
+        ])
+        .json();
     assert!(report["tokens"].as_u64().unwrap() > 1_000, "{report}");
-    assert!(rig.run(&["context", "show", "--from-file", "chat.json", "--api", "gemini"]).stdout().contains("a.txt?"));
+    assert!(
+        rig.run(&[
+            "context",
+            "show",
+            "--from-file",
+            "chat.json",
+            "--api",
+            "gemini"
+        ])
+        .stdout()
+        .contains("a.txt?")
+    );
 }
 
 #[test]
 fn a_longer_file_only_appends_bytes() {
-    let rig = Rig::new(Api::OpenaiChat, Script::turns([Reply::text("unused")]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::turns([Reply::text("unused")]).unwrap(),
+    );
     let mut messages = chat().as_array().unwrap().clone();
     rig.write("long.json", json!(messages).to_string());
     messages.truncate(4);
@@ -441,7 +737,10 @@ fn a_longer_file_only_appends_bytes() {
     for api in Api::ALL {
         let short = render(&rig, &["--from-file", "short.json", "--api", api.name()]);
         let long = render(&rig, &["--from-file", "long.json", "--api", api.name()]);
-        let mark = short.windows(19).position(|window| window == b"hello from the file").expect("the result");
+        let mark = short
+            .windows(19)
+            .position(|window| window == b"hello from the file")
+            .expect("the result");
         assert!(short[..mark] == long[..mark], "{api}");
     }
 }
@@ -453,7 +752,10 @@ fn an_export_is_a_file_too() {
     // The task is done, so both go on with the same words.
     let of_file = render(&rig, &["--from-file", "export.json", "--input", "go on"]);
     let of_store = render(&rig, &["--input", "go on"]);
-    let (of_file, of_store) = (decode(&rig, Api::Anthropic, &of_file), decode(&rig, Api::Anthropic, &of_store));
+    let (of_file, of_store) = (
+        decode(&rig, Api::Anthropic, &of_file),
+        decode(&rig, Api::Anthropic, &of_store),
+    );
     assert_eq!(of_file.tool_results(), of_store.tool_results());
     assert_eq!(of_file.assistant_turns(), of_store.assistant_turns());
 }
@@ -463,21 +765,37 @@ fn a_past_request_can_be_seen_on_another_wire() {
     let (rig, _) = twelve(Api::Anthropic);
     let body = render(&rig, &["--request", "6", "--api", "openai-chat"]);
     let value: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!((&value["messages"][0]["role"], &value["model"]), (&json!("system"), &json!(MODEL)));
+    assert_eq!(
+        (&value["messages"][0]["role"], &value["model"]),
+        (&json!("system"), &json!(MODEL))
+    );
 }
 
 #[test]
 fn wrong_questions_get_clear_answers() {
-    let usage = Usage { input: 10, ..Usage::default() };
-    let rig = Rig::new(Api::Anthropic, Script::turns([Reply::text("Hello.").with_usage(usage)]).unwrap());
-    rig.write("broken.json", "{\"messages\": [{\"role\": \"robot\", \"content\": \"x\"}]}");
+    let usage = Usage {
+        input: 10,
+        ..Usage::default()
+    };
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::turns([Reply::text("Hello.").with_usage(usage)]).unwrap(),
+    );
+    rig.write(
+        "broken.json",
+        "{\"messages\": [{\"role\": \"robot\", \"content\": \"x\"}]}",
+    );
     rig.write("two.jsonl", "{\"messages\": []}\n{\"messages\": []}\n");
     let ask = |arguments: &[&str], words: &str| {
         let mut all = vec!["context"];
         all.extend(arguments);
         let ran = rig.run(&all);
         assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
-        assert!(ran.stderr().contains(words), "{arguments:?}: {}", ran.stderr());
+        assert!(
+            ran.stderr().contains(words),
+            "{arguments:?}: {}",
+            ran.stderr()
+        );
         assert!(ran.stdout().is_empty(), "{arguments:?}: {}", ran.stdout());
     };
     ask(&["show"], "no current conversation");
@@ -492,7 +810,13 @@ fn wrong_questions_get_clear_answers() {
     ask(&["show", "--api", "gemini"], "--next");
     ask(&["render", "--api", "smtp"], "smtp");
     ask(&["render", "--from-file", "nowhere.json"], "nowhere.json");
-    ask(&["render", "--from-file", "broken.json"], "message 1: unknown role `robot`");
+    ask(
+        &["render", "--from-file", "broken.json"],
+        "message 1: unknown role `robot`",
+    );
     ask(&["render", "--from-file", "two.jsonl"], "2 lines of JSON");
-    ask(&["render", "--from-file", "broken.json", "--request", "1"], "--request");
+    ask(
+        &["render", "--from-file", "broken.json", "--request", "1"],
+        "--request",
+    );
 }

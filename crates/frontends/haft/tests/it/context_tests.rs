@@ -8,12 +8,21 @@ use crate::rig::Rig;
 
 /// A project that nobody has trusted, with a rule for Rust files and this file of checks.
 fn rig(checks: &str) -> Rig {
-    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(vec![Reply::text("Nobody asks.")]).unwrap());
+    let rig = Rig::untrusted(
+        Api::OpenaiChat,
+        Script::replies(vec![Reply::text("Nobody asks.")]).unwrap(),
+    );
     for folder in [".haft/rules", ".haft/context-tests", "src"] {
         std::fs::create_dir_all(rig.project().join(folder)).unwrap();
     }
-    rig.write(".haft/rules/rust.md", "---\nglobs: [\"**/*.rs\"]\n---\nNo unwrap.\n");
-    rig.write(".haft/rules/always.md", "---\nalwaysApply: true\n---\nShort sentences.\n");
+    rig.write(
+        ".haft/rules/rust.md",
+        "---\nglobs: [\"**/*.rs\"]\n---\nNo unwrap.\n",
+    );
+    rig.write(
+        ".haft/rules/always.md",
+        "---\nalwaysApply: true\n---\nShort sentences.\n",
+    );
     rig.write("src/a.rs", "fn main() {}\n");
     rig.write(".haft/context-tests/checks.toml", checks);
     rig
@@ -21,8 +30,10 @@ fn rig(checks: &str) -> Rig {
 
 #[test]
 fn rules_that_are_sent_for_a_file_and_rules_that_are_not() {
-    let rig = rig("[[rule]]\ntouched = \"src/a.rs\"\nsends = \".haft/rules/rust.md\"\n\
-         [[rule]]\ntouched = \"Makefile\"\nsends = \".haft/rules/always.md\"\nnot_sends = \".haft/rules/rust.md\"\n");
+    let rig = rig(
+        "[[rule]]\ntouched = \"src/a.rs\"\nsends = \".haft/rules/rust.md\"\n\
+         [[rule]]\ntouched = \"Makefile\"\nsends = \".haft/rules/always.md\"\nnot_sends = \".haft/rules/rust.md\"\n",
+    );
     let ran = rig.run(&["context", "test"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     assert_eq!(
@@ -36,16 +47,30 @@ fn rules_that_are_sent_for_a_file_and_rules_that_are_not() {
 
 #[test]
 fn checks_that_do_not_hold_say_why() {
-    let rig = rig("[[rule]]\ntouched = \"README.md\"\nsends = \".haft/rules/rust.md\"\n\
+    let rig = rig(
+        "[[rule]]\ntouched = \"README.md\"\nsends = \".haft/rules/rust.md\"\n\
          [[rule]]\ntouched = \"src/a.rs\"\nsends = \".haft/rules/none.md\"\nnot_sends = \".haft/rules/rust.md\"\n\
-         [prefix]\nmax_tokens = 10\nprotocol = \"xml\"\n");
+         [prefix]\nmax_tokens = 10\nprotocol = \"xml\"\n",
+    );
     let ran = rig.run(&["context", "test", "--json"]);
     assert_eq!(ran.code(), 1, "{}", ran.stderr());
     let told = ran.json();
     assert_eq!(told["failed"], json!(4), "{told}");
-    let found: Vec<_> = told["checks"].as_array().unwrap().iter().map(|one| one["found"].as_str().unwrap()).collect();
-    assert_eq!(found[..3], ["it is not sent", "there is no such file", "it is sent"]);
-    assert!(found[3].contains(" 0 tools, "), "with xml the system text tells of them: {}", found[3]);
+    let found: Vec<_> = told["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["found"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        found[..3],
+        ["it is not sent", "there is no such file", "it is sent"]
+    );
+    assert!(
+        found[3].contains(" 0 tools, "),
+        "with xml the system text tells of them: {}",
+        found[3]
+    );
 }
 
 #[test]
@@ -55,7 +80,11 @@ fn the_fixed_prefix_is_what_every_request_begins_with() {
     rig.write("AGENTS.md", "word ".repeat(2_000));
     let after = rig.run(&["context", "test", "--json"]);
     assert_eq!((after.code(), &before["failed"]), (0, &json!(0)));
-    assert_ne!(after.json()["checks"][0]["found"], before["checks"][0]["found"], "documents count");
+    assert_ne!(
+        after.json()["checks"][0]["found"],
+        before["checks"][0]["found"],
+        "documents count"
+    );
 }
 
 #[cfg(feature = "lab")]
@@ -72,7 +101,11 @@ fn breaks_of_a_recorded_conversation() {
     rig.write("talk.json", conversation.to_string());
     let ran = rig.run(&["context", "test"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    assert!(ran.stdout().starts_with("ok   checks.toml: talk.json breaks the prefix at most 0 times: no break\n"));
+    assert!(
+        ran.stdout().starts_with(
+            "ok   checks.toml: talk.json breaks the prefix at most 0 times: no break\n"
+        )
+    );
     // The execute view is written anew for every request.
     let ran = rig.run(&["context", "test", "--set", "context.view=execute"]);
     assert_eq!(ran.code(), 1, "{}", ran.stdout());
@@ -82,20 +115,37 @@ fn breaks_of_a_recorded_conversation() {
 #[test]
 fn wrong_files_are_named_with_what_was_probably_meant() {
     let cases = [
-        ("[[rule]]\ntouchd = \"a\"\nsends = \"b\"\n", "checks.toml:2:1: unknown key `touchd`; did you mean `touched`?"),
-        ("# nothing yet\n", "checks.toml` states nothing: it needs a `[[rule]]`, a `[prefix]` or a `[[replay]]`"),
+        (
+            "[[rule]]\ntouchd = \"a\"\nsends = \"b\"\n",
+            "checks.toml:2:1: unknown key `touchd`; did you mean `touched`?",
+        ),
+        (
+            "# nothing yet\n",
+            "checks.toml` states nothing: it needs a `[[rule]]`, a `[prefix]` or a `[[replay]]`",
+        ),
         ("[prefix]\nmax_token = 1\n", "did you mean `max_tokens`?"),
         ("[prefx]\nmax_tokens = 1\n", "did you mean `prefix`?"),
         ("[prefix]\nmax_tokens = 1\nprotocol = \"soap\"\n", "soap"),
-        ("[[rule]]\ntouched = \"a\"\n", "neither `sends` nor `not_sends`"),
+        (
+            "[[rule]]\ntouched = \"a\"\n",
+            "neither `sends` nor `not_sends`",
+        ),
         ("[[replay]]\nconversation = \"none.json\"\n", "none.json"),
     ];
     for (checks, expected) in cases {
         let ran = rig(checks).run(&["context", "test"]);
         assert_eq!(ran.code(), 2, "{checks}: {}", ran.stdout());
-        assert!(ran.stderr().contains(expected), "{checks}: {}", ran.stderr());
+        assert!(
+            ran.stderr().contains(expected),
+            "{checks}: {}",
+            ran.stderr()
+        );
     }
     let rig = rig("");
     std::fs::remove_file(rig.project().join(".haft/context-tests/checks.toml")).unwrap();
-    assert_eq!(rig.run(&["context", "test"]).code(), 2, "a project without tests has not passed them");
+    assert_eq!(
+        rig.run(&["context", "test"]).code(),
+        2,
+        "a project without tests has not passed them"
+    );
 }

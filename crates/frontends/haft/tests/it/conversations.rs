@@ -9,14 +9,21 @@ use serde_json::{Value, json};
 use crate::rig::Rig;
 
 fn rig() -> Rig {
-    let replies = (1..=9).map(|n| Reply::text(format!("Answer {n}: the quick brown fox, 快速的棕色狐狸.")));
+    let replies =
+        (1..=9).map(|n| Reply::text(format!("Answer {n}: the quick brown fox, 快速的棕色狐狸.")));
     Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap())
 }
 
 /// Runs a command that must succeed.
 fn ok(rig: &Rig, arguments: &[&str]) -> String {
     let ran = rig.run(arguments);
-    assert_eq!(ran.code(), 0, "{arguments:?}: {}{}", ran.stdout(), ran.stderr());
+    assert_eq!(
+        ran.code(),
+        0,
+        "{arguments:?}: {}{}",
+        ran.stdout(),
+        ran.stderr()
+    );
     ran.stdout()
 }
 
@@ -27,62 +34,159 @@ fn json_of(rig: &Rig, arguments: &[&str]) -> Value {
 /// Runs a command that must be refused as a mistake in usage, and gives what it said.
 fn refused(rig: &Rig, arguments: &[&str]) -> String {
     let ran = rig.run(arguments);
-    assert_eq!(ran.code(), 2, "{arguments:?}: {}{}", ran.stdout(), ran.stderr());
+    assert_eq!(
+        ran.code(),
+        2,
+        "{arguments:?}: {}{}",
+        ran.stdout(),
+        ran.stderr()
+    );
     ran.stderr()
 }
 
 fn ids(listed: &Value) -> Vec<&str> {
-    listed.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect()
+    listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
 fn conversations_are_created_used_renamed_deleted_and_restored() {
     let rig = rig();
-    let new = ["conversations", "new", "First", "--id", "one", "--description", "why", "--metadata", "n=1", "--json"];
+    let new = [
+        "conversations",
+        "new",
+        "First",
+        "--id",
+        "one",
+        "--description",
+        "why",
+        "--metadata",
+        "n=1",
+        "--json",
+    ];
     let made = json_of(&rig, &new);
     let keys: Vec<_> = made.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["id", "name", "namespace", "created_at", "updated_at", "messages"]);
-    assert_eq!((&made["id"], &made["name"], &made["messages"]), (&json!("one"), &json!("First"), &json!(0)));
+    assert_eq!(
+        keys,
+        [
+            "id",
+            "name",
+            "namespace",
+            "created_at",
+            "updated_at",
+            "messages"
+        ]
+    );
+    assert_eq!(
+        (&made["id"], &made["name"], &made["messages"]),
+        (&json!("one"), &json!("First"), &json!(0))
+    );
     let exported = json_of(&rig, &["conversations", "export", "one"]);
-    assert_eq!((&exported["description"], &exported["metadata"]), (&json!("why"), &json!({"n": 1})));
+    assert_eq!(
+        (&exported["description"], &exported["metadata"]),
+        (&json!("why"), &json!({"n": 1}))
+    );
     assert!(refused(&rig, &new).contains("`one` is taken"));
 
     let second = ok(&rig, &["conversations", "new"]);
     let id = second.split_whitespace().nth(1).unwrap();
-    assert!(second.contains(&format!("Conversation {}", &id[..8])), "{second}");
+    assert!(
+        second.contains(&format!("Conversation {}", &id[..8])),
+        "{second}"
+    );
     assert!(ok(&rig, &["conversations", "current"]).starts_with(id));
     ok(&rig, &["conversations", "use", "First"]);
-    assert_eq!(json_of(&rig, &["conversations", "current", "--json"])["id"], "one");
+    assert_eq!(
+        json_of(&rig, &["conversations", "current", "--json"])["id"],
+        "one"
+    );
 
     ok(&rig, &["conversations", "rename", "one", "第一个"]);
-    assert_eq!(json_of(&rig, &["conversations", "current", "--json"])["name"], "第一个");
+    assert_eq!(
+        json_of(&rig, &["conversations", "current", "--json"])["name"],
+        "第一个"
+    );
     assert!(refused(&rig, &["conversations", "rename", "one", " "]).contains("cannot be the name"));
 
     // Nothing is deleted when one of the names is wrong.
     assert!(refused(&rig, &["conversations", "delete", "one", "nobody"]).contains("`nobody`"));
     ok(&rig, &["conversations", "delete", "第一个"]);
-    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--json"])), [id]);
+    assert_eq!(
+        ids(&json_of(&rig, &["conversations", "list", "--json"])),
+        [id]
+    );
     assert!(refused(&rig, &["conversations", "current"]).contains("no current conversation"));
-    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--trash", "--json"])), ["one"]);
+    assert_eq!(
+        ids(&json_of(
+            &rig,
+            &["conversations", "list", "--trash", "--json"]
+        )),
+        ["one"]
+    );
     assert!(refused(&rig, &["conversations", "restore", id]).contains("list --trash"));
     ok(&rig, &["conversations", "restore", "one"]);
-    assert_eq!(json_of(&rig, &["conversations", "current", "--json"])["id"], "one");
-    assert_eq!(ok(&rig, &["conversations", "list", "--trash"]), "The trash is empty.\n");
+    assert_eq!(
+        json_of(&rig, &["conversations", "current", "--json"])["id"],
+        "one"
+    );
+    assert_eq!(
+        ok(&rig, &["conversations", "list", "--trash"]),
+        "The trash is empty.\n"
+    );
 }
 
 #[test]
 fn namespaces_are_apart() {
     let rig = rig();
     ok(&rig, &["conversations", "new", "--id", "here"]);
-    ok(&rig, &["conversations", "new", "--id", "there", "--namespace", "other"]);
-    ok(&rig, &["conversations", "new", "--id", "unnamed", "--namespace", ""]);
-    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--json"])), ["here"]);
-    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--namespace", "other", "--json"])), ["there"]);
-    assert_eq!(ids(&json_of(&rig, &["conversations", "list", "--all", "--json"])), ["unnamed", "there", "here"]);
+    ok(
+        &rig,
+        &[
+            "conversations",
+            "new",
+            "--id",
+            "there",
+            "--namespace",
+            "other",
+        ],
+    );
+    ok(
+        &rig,
+        &["conversations", "new", "--id", "unnamed", "--namespace", ""],
+    );
+    assert_eq!(
+        ids(&json_of(&rig, &["conversations", "list", "--json"])),
+        ["here"]
+    );
+    assert_eq!(
+        ids(&json_of(
+            &rig,
+            &["conversations", "list", "--namespace", "other", "--json"]
+        )),
+        ["there"]
+    );
+    assert_eq!(
+        ids(&json_of(
+            &rig,
+            &["conversations", "list", "--all", "--json"]
+        )),
+        ["unnamed", "there", "here"]
+    );
     let project = rig.project().display().to_string();
     let namespace = |name: &str, current: &str| json!({"namespace": name, "conversations": 1, "current": current});
-    let expected = [namespace(&project, "here"), namespace("default", "unnamed"), namespace("other", "there")];
-    assert_eq!(json_of(&rig, &["conversations", "namespaces", "--json"]), json!(expected));
+    let expected = [
+        namespace(&project, "here"),
+        namespace("default", "unnamed"),
+        namespace("other", "there"),
+    ];
+    assert_eq!(
+        json_of(&rig, &["conversations", "namespaces", "--json"]),
+        json!(expected)
+    );
     assert!(ok(&rig, &["conversations", "namespaces"]).contains("other"));
 }
 
@@ -97,7 +201,10 @@ fn messages_are_found_by_their_words() {
         (&hit["conversation"]["name"], &hit["message"]["role"]),
         (&json!("where is the login form?"), &json!("assistant"))
     );
-    let (text, highlights) = (hit["snippet"]["text"].as_str().unwrap(), &hit["snippet"]["highlights"]);
+    let (text, highlights) = (
+        hit["snippet"]["text"].as_str().unwrap(),
+        &hit["snippet"]["highlights"],
+    );
     let marked: Vec<String> = highlights
         .as_array()
         .unwrap()
@@ -110,9 +217,21 @@ fn messages_are_found_by_their_words() {
     assert_eq!(marked, ["brown", "fox"]);
     assert!(ok(&rig, &["conversations", "search", "狐狸"]).contains("快速的棕色狐狸"));
     // Both the message and the conversation named after it.
-    assert_eq!(json_of(&rig, &["conversations", "search", "login", "--json"]).as_array().unwrap().len(), 2);
+    assert_eq!(
+        json_of(&rig, &["conversations", "search", "login", "--json"])
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     assert!(ok(&rig, &["conversations", "search", "absent"]).contains("--all"));
-    assert!(ok(&rig, &["conversations", "search", "login", "--namespace", "other"]).starts_with("Nothing found"));
+    assert!(
+        ok(
+            &rig,
+            &["conversations", "search", "login", "--namespace", "other"]
+        )
+        .starts_with("Nothing found")
+    );
     assert!(refused(&rig, &["conversations", "search", "?!"]).contains("no word"));
 }
 
@@ -124,13 +243,25 @@ fn a_long_conversation_is_shown_from_its_end() {
     }
     let shown = ok(&rig, &["conversations", "show", "--last", "2"]);
     assert!(
-        shown.contains("4 earlier messages") && shown.contains("question 3") && !shown.contains("question 2"),
+        shown.contains("4 earlier messages")
+            && shown.contains("question 3")
+            && !shown.contains("question 2"),
         "{shown}"
     );
     let all = ok(&rig, &["conversations", "show", "--all"]);
-    assert!(all.contains("question 1") && !all.contains("earlier"), "{all}");
+    assert!(
+        all.contains("question 1") && !all.contains("earlier"),
+        "{all}"
+    );
     let stats = json_of(&rig, &["conversations", "stats", "--json"]);
-    assert_eq!((&stats["conversations"], &stats["messages"], &stats["requests"]), (&json!(1), &json!(6), &json!(3)));
+    assert_eq!(
+        (
+            &stats["conversations"],
+            &stats["messages"],
+            &stats["requests"]
+        ),
+        (&json!(1), &json!(6), &json!(3))
+    );
     assert!(ok(&rig, &["conversations", "stats"]).contains("messages"));
 }
 
@@ -142,17 +273,47 @@ fn a_fork_keeps_what_was_said_up_to_its_message() {
     let original = rig.export();
     let messages = original["messages"].as_array().unwrap();
     let at = &messages[1]["message_id"].as_str().unwrap()[..8];
-    let fork = json_of(&rig, &["conversations", "fork", "--at", at, "--name", "Other way", "--json"]);
-    assert_eq!((&fork["name"], &fork["messages"]), (&json!("Other way"), &json!(2)));
-    assert_eq!(json_of(&rig, &["conversations", "current", "--json"])["id"], fork["id"], "it is the current one now");
+    let fork = json_of(
+        &rig,
+        &[
+            "conversations",
+            "fork",
+            "--at",
+            at,
+            "--name",
+            "Other way",
+            "--json",
+        ],
+    );
+    assert_eq!(
+        (&fork["name"], &fork["messages"]),
+        (&json!("Other way"), &json!(2))
+    );
+    assert_eq!(
+        json_of(&rig, &["conversations", "current", "--json"])["id"],
+        fork["id"],
+        "it is the current one now"
+    );
     rig.task(&["-c", "another second question"]);
-    let exported = json_of(&rig, &["conversations", "export", fork["id"].as_str().unwrap()]);
+    let exported = json_of(
+        &rig,
+        &["conversations", "export", fork["id"].as_str().unwrap()],
+    );
     let forked = exported["messages"].as_array().unwrap();
     assert_eq!(forked[..2], messages[..2]);
-    assert_eq!((forked.len(), &forked[2]["content"]), (4, &json!("another second question")));
-    let unchanged = json_of(&rig, &["conversations", "export", original["id"].as_str().unwrap()]);
+    assert_eq!(
+        (forked.len(), &forked[2]["content"]),
+        (4, &json!("another second question"))
+    );
+    let unchanged = json_of(
+        &rig,
+        &["conversations", "export", original["id"].as_str().unwrap()],
+    );
     assert_eq!(unchanged, original);
-    assert!(refused(&rig, &["conversations", "fork", "--at", "ffffffff"]).contains("no message `ffffffff`"));
+    assert!(
+        refused(&rig, &["conversations", "fork", "--at", "ffffffff"])
+            .contains("no message `ffffffff`")
+    );
 }
 
 #[test]
@@ -164,10 +325,16 @@ fn a_forked_session_leaves_the_conversation_as_it_is() {
     let fork = ran.result()["conversation_id"].as_str().unwrap().to_owned();
     assert_ne!(json!(fork), original["id"]);
     let sent = rig.server.generations().pop().unwrap().json().unwrap();
-    assert!(sent.to_string().contains("first question"), "the model sees what was said before: {sent}");
+    assert!(
+        sent.to_string().contains("first question"),
+        "the model sees what was said before: {sent}"
+    );
     let exported = json_of(&rig, &["conversations", "export", &fork]);
     assert_eq!(exported["messages"].as_array().unwrap().len(), 4);
-    assert_eq!(exported["messages"][0], original["messages"][0], "with its ids");
+    assert_eq!(
+        exported["messages"][0], original["messages"][0],
+        "with its ids"
+    );
     let id = original["id"].as_str().unwrap();
     assert_eq!(json_of(&rig, &["conversations", "export", id]), original);
     // By name, and without anything to copy.
@@ -181,7 +348,10 @@ fn a_backup_is_made_by_a_run_and_can_be_put_back() {
     let rig = rig();
     rig.task(&["first question"]);
     let name = |index: usize| {
-        json_of(&rig, &["conversations", "backup", "list", "--json"])[index]["name"].as_str().unwrap().to_owned()
+        json_of(&rig, &["conversations", "backup", "list", "--json"])[index]["name"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     ok(&rig, &["conversations", "backup"]);
     rig.task(&["-c", "second question"]);
@@ -189,27 +359,64 @@ fn a_backup_is_made_by_a_run_and_can_be_put_back() {
     let listed = json_of(&rig, &["conversations", "backup", "list", "--json"]);
     let made = listed.as_array().unwrap().len();
     assert!(ok(&rig, &["conversations", "backup", "list"]).contains(&name(made - 1)));
-    assert!(refused(&rig, &["conversations", "backup", "restore", "unknown"]).contains("backup list"));
-    ok(&rig, &["conversations", "backup", "restore", &name(made - 1)]);
+    assert!(
+        refused(&rig, &["conversations", "backup", "restore", "unknown"]).contains("backup list")
+    );
+    ok(
+        &rig,
+        &["conversations", "backup", "restore", &name(made - 1)],
+    );
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 2);
     ok(&rig, &["conversations", "backup", "restore", "newest"]);
-    assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 4, "what was replaced was kept");
+    assert_eq!(
+        rig.export()["messages"].as_array().unwrap().len(),
+        4,
+        "what was replaced was kept"
+    );
 }
 
 #[test]
 fn all_conversations_are_exported_as_files() {
     let rig = rig();
     ok(&rig, &["conversations", "new", "--id", "one"]);
-    ok(&rig, &["conversations", "new", "--id", "two/../three", "--namespace", "other"]);
+    ok(
+        &rig,
+        &[
+            "conversations",
+            "new",
+            "--id",
+            "two/../three",
+            "--namespace",
+            "other",
+        ],
+    );
     let folder = rig.project().join("exported");
-    ok(&rig, &["conversations", "export", "--all", folder.to_str().unwrap()]);
-    let mut names: Vec<_> =
-        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    ok(
+        &rig,
+        &["conversations", "export", "--all", folder.to_str().unwrap()],
+    );
+    let mut names: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
-    assert_eq!(names, ["current_conversations.json", "namespaces.json", "one.json", "two%2f..%2fthree.json"]);
-    let read = |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap() };
+    assert_eq!(
+        names,
+        [
+            "current_conversations.json",
+            "namespaces.json",
+            "one.json",
+            "two%2f..%2fthree.json"
+        ]
+    );
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
+    };
     let project = rig.project().display().to_string();
-    assert_eq!(read("current_conversations.json"), json!({project: "one", "other": "two/../three"}));
+    assert_eq!(
+        read("current_conversations.json"),
+        json!({project: "one", "other": "two/../three"})
+    );
     assert_eq!(read("one.json")["id"], "one");
 }
 
@@ -217,21 +424,58 @@ fn all_conversations_are_exported_as_files() {
 fn an_export_of_all_is_imported_as_it_was() {
     let rig = rig();
     rig.task(&["first question"]);
-    ok(&rig, &["conversations", "new", "--id", "one", "--namespace", "other"]);
+    ok(
+        &rig,
+        &[
+            "conversations",
+            "new",
+            "--id",
+            "one",
+            "--namespace",
+            "other",
+        ],
+    );
     let folder = rig.project().join("exported");
-    ok(&rig, &["conversations", "export", "--all", folder.to_str().unwrap()]);
+    ok(
+        &rig,
+        &["conversations", "export", "--all", folder.to_str().unwrap()],
+    );
     let exported = rig.export();
 
     let other = self::rig();
-    let imported = json_of(&other, &["conversations", "import", folder.to_str().unwrap(), "--json"]);
+    let imported = json_of(
+        &other,
+        &[
+            "conversations",
+            "import",
+            folder.to_str().unwrap(),
+            "--json",
+        ],
+    );
     assert_eq!(imported.as_array().unwrap().len(), 2);
-    assert!(imported.as_array().unwrap().iter().all(|one| one["state"] == "new"), "{imported}");
+    assert!(
+        imported
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["state"] == "new"),
+        "{imported}"
+    );
     let id = exported["id"].as_str().unwrap();
     assert_eq!(json_of(&other, &["conversations", "export", id]), exported);
-    let current = json_of(&other, &["conversations", "current", "--namespace", "other", "--json"]);
+    let current = json_of(
+        &other,
+        &["conversations", "current", "--namespace", "other", "--json"],
+    );
     assert_eq!(current["id"], "one");
-    let again = ok(&other, &["conversations", "import", folder.to_str().unwrap()]);
-    assert!(again.contains("already there") && !again.contains("new"), "{again}");
+    let again = ok(
+        &other,
+        &["conversations", "import", folder.to_str().unwrap()],
+    );
+    assert!(
+        again.contains("already there") && !again.contains("new"),
+        "{again}"
+    );
     // And the agent goes on with it.
     let ran = other.task(&["-r", id, "second question"]);
     assert_eq!(ran.result()["outcome"], "completed");
@@ -245,7 +489,18 @@ fn odd_ids_lead_nowhere() {
     rig.task(&["first question"]);
     let document = rig.export();
     let long = "x".repeat(3_000);
-    let ids = ["../../x", "/abs", "a\u{0}b", "..", ".hidden", "a/../../b", "current", "namespaces", "a\nb", &long];
+    let ids = [
+        "../../x",
+        "/abs",
+        "a\u{0}b",
+        "..",
+        ".hidden",
+        "a/../../b",
+        "current",
+        "namespaces",
+        "a\nb",
+        &long,
+    ];
     fs::create_dir(rig.project().join("odd")).unwrap();
     for (number, id) in ids.iter().enumerate() {
         let mut document = document.clone();
@@ -255,45 +510,101 @@ fn odd_ids_lead_nowhere() {
     // One that the store does not take is named; the others come in.
     rig.run(&["conversations", "import", "odd"]);
     let listed = json_of(&rig, &["conversations", "list", "--all", "--json"]);
-    assert!(listed.as_array().unwrap().len() >= ids.len() / 2, "{listed}");
-    ok(&rig, &["conversations", "export", "--all", "deep/er/exported"]);
+    assert!(
+        listed.as_array().unwrap().len() >= ids.len() / 2,
+        "{listed}"
+    );
+    ok(
+        &rig,
+        &["conversations", "export", "--all", "deep/er/exported"],
+    );
     let names = |folder: &str| {
         let entries = fs::read_dir(rig.project().join(folder)).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect::<Vec<_>>()
     };
-    assert_eq!((names("deep"), names("deep/er")), (vec!["er".to_owned()], vec!["exported".to_owned()]));
+    assert_eq!(
+        (names("deep"), names("deep/er")),
+        (vec!["er".to_owned()], vec!["exported".to_owned()])
+    );
     let exported = names("deep/er/exported");
-    assert!(exported.len() >= listed.as_array().unwrap().len(), "{exported:?}");
-    assert!(exported.iter().all(|name| name.len() < 200 && !name.starts_with('.')), "{exported:?}");
+    assert!(
+        exported.len() >= listed.as_array().unwrap().len(),
+        "{exported:?}"
+    );
+    assert!(
+        exported
+            .iter()
+            .all(|name| name.len() < 200 && !name.starts_with('.')),
+        "{exported:?}"
+    );
 }
 
 #[test]
 fn sessions_of_other_programs_are_imported_and_continued() {
-    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../extensions/imports/fixtures");
-    for (name, file) in [("claude-code", "input.jsonl"), ("codex", "input.jsonl"), ("openai-chat", "input.json")] {
+    let fixtures = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../extensions/imports/fixtures"
+    );
+    for (name, file) in [
+        ("claude-code", "input.jsonl"),
+        ("codex", "input.jsonl"),
+        ("openai-chat", "input.json"),
+    ] {
         let rig = rig();
-        let imported = json_of(&rig, &["conversations", "import", &format!("{fixtures}/{name}/{file}"), "--json"]);
+        let imported = json_of(
+            &rig,
+            &[
+                "conversations",
+                "import",
+                &format!("{fixtures}/{name}/{file}"),
+                "--json",
+            ],
+        );
         let id = imported[0]["id"].as_str().unwrap();
         // The strict server refuses what a real one would.
         let ran = rig.task(&["-r", id, "go on"]);
         assert_eq!(ran.code(), 0, "{name}: {}{}", ran.stdout(), ran.stderr());
         assert_eq!(rig.server.refusals().len(), 0, "{name}");
         let messages = imported[0]["messages"].as_u64().unwrap() as usize;
-        assert_eq!(rig.export()["messages"].as_array().unwrap().len(), messages + 2, "{name}");
+        assert_eq!(
+            rig.export()["messages"].as_array().unwrap().len(),
+            messages + 2,
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_imported_is_named_and_does_not_stop_the_rest() {
     let rig = rig();
-    rig.write("bad.json", "{\"messages\": [{\"role\": \"robot\", \"content\": \"x\"}]}");
-    rig.write("good.json", "[{\"role\": \"user\", \"content\": \"hello\"}]");
-    let ran = rig.run(&["conversations", "import", "bad.json", "missing.json", "good.json"]);
+    rig.write(
+        "bad.json",
+        "{\"messages\": [{\"role\": \"robot\", \"content\": \"x\"}]}",
+    );
+    rig.write(
+        "good.json",
+        "[{\"role\": \"user\", \"content\": \"hello\"}]",
+    );
+    let ran = rig.run(&[
+        "conversations",
+        "import",
+        "bad.json",
+        "missing.json",
+        "good.json",
+    ]);
     assert_eq!(ran.code(), 1);
     let told = ran.stderr();
-    assert!(told.contains("bad.json: message 1: unknown role `robot`") && told.contains("missing.json"), "{told}");
+    assert!(
+        told.contains("bad.json: message 1: unknown role `robot`") && told.contains("missing.json"),
+        "{told}"
+    );
     assert!(ran.stdout().contains("hello"), "{}", ran.stdout());
-    let wrong = refused(&rig, &["conversations", "import", "--format", "word", "good.json"]);
+    let wrong = refused(
+        &rig,
+        &["conversations", "import", "--format", "word", "good.json"],
+    );
     assert!(wrong.contains("openai-chat"), "{wrong}");
 }
 
@@ -303,10 +614,18 @@ fn a_file_too_large_to_hold_is_refused_before_it_is_read() {
     let large = fs::File::create(rig.project().join("large.json")).unwrap();
     // It takes no room on the disk, and would in memory.
     large.set_len((1 << 30) + 1).unwrap();
-    rig.write("good.json", "[{\"role\": \"user\", \"content\": \"hello\"}]");
+    rig.write(
+        "good.json",
+        "[{\"role\": \"user\", \"content\": \"hello\"}]",
+    );
     let ran = rig.run(&["conversations", "import", "large.json", "good.json"]);
     assert_eq!(ran.code(), 1);
-    assert!(ran.stderr().contains("large.json: it is larger than 1024 MiB"), "{}", ran.stderr());
+    assert!(
+        ran.stderr()
+            .contains("large.json: it is larger than 1024 MiB"),
+        "{}",
+        ran.stderr()
+    );
     assert!(ran.stdout().contains("hello"), "{}", ran.stdout());
 }
 
@@ -323,20 +642,43 @@ fn postgres_keeps_what_a_run_says() {
         let mut command = rig.command(arguments);
         rig_output(command.env("HAFT_STORE__URL", &url))
     };
-    let run = ["run", "--output-format", "json", "--permission-mode", "yolo"];
-    let first: Value = serde_json::from_str(&on_server(&[&run[..], &["first question"]].concat())).unwrap();
+    let run = [
+        "run",
+        "--output-format",
+        "json",
+        "--permission-mode",
+        "yolo",
+    ];
+    let first: Value =
+        serde_json::from_str(&on_server(&[&run[..], &["first question"]].concat())).unwrap();
     on_server(&[&run[..], &["-c", "second question"]].concat());
     let id = first["conversation_id"].as_str().unwrap();
-    let exported: Value = serde_json::from_str(&on_server(&["conversations", "export", id])).unwrap();
+    let exported: Value =
+        serde_json::from_str(&on_server(&["conversations", "export", id])).unwrap();
     assert_eq!(exported["messages"].as_array().unwrap().len(), 4);
     assert!(on_server(&["conversations", "search", "second"]).contains("second question"));
-    assert!(on_server(&["doctor"]).contains("server"), "the server is looked at");
-    assert!(!rig.home().join("data/conversations.db").exists(), "nothing is kept here");
-    let shown = on_server(&["config", "show", "--set", "store.url=postgres://me:secret@host/db"]);
-    assert!(shown.contains("me@host/db") && !shown.contains("secret"), "{shown}");
+    assert!(
+        on_server(&["doctor"]).contains("server"),
+        "the server is looked at"
+    );
+    assert!(
+        !rig.home().join("data/conversations.db").exists(),
+        "nothing is kept here"
+    );
+    let shown = on_server(&[
+        "config",
+        "show",
+        "--set",
+        "store.url=postgres://me:secret@host/db",
+    ]);
+    assert!(
+        shown.contains("me@host/db") && !shown.contains("secret"),
+        "{shown}"
+    );
 }
 
-/// A project is the same wherever it is checked out; what was kept under a path before is still found there.
+/// A project is the same wherever it is checked out; what was kept under a path before is still
+/// found there.
 #[cfg(feature = "postgres")]
 #[test]
 fn postgres_finds_a_project_by_its_remote() {
@@ -352,46 +694,101 @@ fn postgres_finds_a_project_by_its_remote() {
     let ids = |rig: &Rig, more: &[&str]| {
         let listed = on_server(rig, &[&["conversations", "list", "--json"], more].concat());
         let rows: Vec<Value> = serde_json::from_str(&listed).unwrap();
-        rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        rows.iter()
+            .map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
-    let run = ["run", "--output-format", "json", "--permission-mode", "yolo"];
+    let run = [
+        "run",
+        "--output-format",
+        "json",
+        "--permission-mode",
+        "yolo",
+    ];
     let said = |rig: &Rig, more: &[&str]| {
-        let told: Value = serde_json::from_str(&on_server(rig, &[&run[..], more].concat())).unwrap();
+        let told: Value =
+            serde_json::from_str(&on_server(rig, &[&run[..], more].concat())).unwrap();
         told["conversation_id"].as_str().unwrap().to_owned()
     };
     // As a version did that knew paths only: for another project a path is just a name.
     let path = one.project().canonicalize().unwrap().display().to_string();
-    let before = on_server(&other, &["conversations", "new", "from before", "--namespace", &path, "--json"]);
-    let before = serde_json::from_str::<Value>(&before).unwrap()["id"].as_str().unwrap().to_owned();
+    let before = on_server(
+        &other,
+        &[
+            "conversations",
+            "new",
+            "from before",
+            "--namespace",
+            &path,
+            "--json",
+        ],
+    );
+    let before = serde_json::from_str::<Value>(&before).unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let unique = format!("team-{}", std::process::id());
     for (rig, remote) in [
         (&one, format!("git@example.com:{unique}/x.git")),
         (&other, format!("https://me:secret@example.com/{unique}/x")),
     ] {
         fs::create_dir_all(rig.project().join(".git")).unwrap();
-        rig.write(".git/config", format!("[remote \"origin\"]\n\turl = {remote}\n"));
+        rig.write(
+            ".git/config",
+            format!("[remote \"origin\"]\n\turl = {remote}\n"),
+        );
     }
     let first = said(&one, &["first question"]);
-    assert_eq!(ids(&other, &[]), std::slice::from_ref(&first), "the other checkout has it");
-    assert_eq!(ids(&one, &[]), [first.clone(), before.clone()], "and what was there stays");
+    assert_eq!(
+        ids(&other, &[]),
+        std::slice::from_ref(&first),
+        "the other checkout has it"
+    );
+    assert_eq!(
+        ids(&one, &[]),
+        [first.clone(), before.clone()],
+        "and what was there stays"
+    );
     assert!(on_server(&one, &["conversations", "show", &before]).contains("from before"));
-    assert_eq!(said(&other, &["-c", "second question"]), first, "and goes on with it");
+    assert_eq!(
+        said(&other, &["-c", "second question"]),
+        first,
+        "and goes on with it"
+    );
     assert!(on_server(&other, &["conversations", "search", "first"]).contains("first question"));
     let names = on_server(&one, &["conversations", "namespaces"]);
-    assert!(names.contains(&format!("example.com/{unique}/x")) && !names.contains("secret"), "{names}");
-    assert_eq!(ids(&one, &["--namespace", &format!("example.com/{unique}/x")]), [first]);
+    assert!(
+        names.contains(&format!("example.com/{unique}/x")) && !names.contains("secret"),
+        "{names}"
+    );
+    assert_eq!(
+        ids(&one, &["--namespace", &format!("example.com/{unique}/x")]),
+        [first]
+    );
 }
 
 #[cfg(feature = "postgres")]
 fn rig_output(command: &mut std::process::Command) -> String {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[cfg(not(feature = "postgres"))]
 #[test]
 fn a_server_without_the_feature_is_a_clear_mistake() {
-    let told = refused(&rig(), &["conversations", "list", "--set", "store.url=postgres://host/db"]);
+    let told = refused(
+        &rig(),
+        &[
+            "conversations",
+            "list",
+            "--set",
+            "store.url=postgres://host/db",
+        ],
+    );
     assert!(told.contains("--features postgres"), "{told}");
 }

@@ -7,19 +7,33 @@ use crate::rig::Rig;
 
 #[test]
 fn sections_of_extensions_load_with_a_notice() {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Done.")]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Done.")]).unwrap(),
+    );
     let file = rig.home().join("config.toml");
     let before = std::fs::read_to_string(&file).unwrap();
-    let sections =
-        "[web]\ncrawl = true\n[rag.docs]\nfolders = [\"/srv/docs\"]\n[mcp_servers.git]\ncommand = \"git-server\"\n";
+    let sections = "[web]\ncrawl = true\n[rag.docs]\nfolders = [\"/srv/docs\"]\n[mcp_servers.git]\ncommand = \"git-server\"\n";
     std::fs::write(file, format!("{before}{sections}")).unwrap();
     let ran = rig.task(&["hello"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let events = ran.events();
-    let told: Vec<_> = events.iter().filter(|event| event["type"] == "error").collect();
+    let told: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "error")
+        .collect();
     for (code, feature) in [("web", "web"), ("rag", "rag"), ("mcp_server", "mcp")] {
-        let one = told.iter().find(|event| event["code"] == code).expect("a notice");
-        assert!(one["message"].as_str().unwrap().contains(&format!("--features {feature}")), "{one}");
+        let one = told
+            .iter()
+            .find(|event| event["code"] == code)
+            .expect("a notice");
+        assert!(
+            one["message"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("--features {feature}")),
+            "{one}"
+        );
     }
 }
 
@@ -27,7 +41,9 @@ fn sections_of_extensions_load_with_a_notice() {
 fn commands_of_extensions_are_absent() {
     let rig = Rig::new(Api::OpenaiChat, Script::replies([]).unwrap());
     let help = rig.run(&["--help"]).stdout();
-    let absent = ["mcp", "rag", "workflows"].iter().all(|name| !help.contains(&format!("\n  {name} ")));
+    let absent = ["mcp", "rag", "workflows"]
+        .iter()
+        .all(|name| !help.contains(&format!("\n  {name} ")));
     assert!(help.contains("\n  tools ") && absent, "{help}");
 }
 
@@ -44,6 +60,10 @@ fn a_command_of_an_extension_is_no_prompt() {
     ] {
         let ran = rig.run(args);
         assert_eq!(ran.code(), 2, "{args:?}: {}", ran.stderr());
-        assert!(ran.stderr().contains(&format!("--features {feature}")), "{args:?}: {}", ran.stderr());
+        assert!(
+            ran.stderr().contains(&format!("--features {feature}")),
+            "{args:?}: {}",
+            ran.stderr()
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! Killed in every state of the turn, in a tool and in a compaction: it goes on, and nothing with effects happens twice.
+//! Killed in every state of the turn, in a tool and in a compaction: it goes on, and nothing with
+//! effects happens twice.
 //!
-//! A state is found by its own calls to the system: strace kills haft at the first, the last and some between of those a
-//! rehearsal made. To add a state, say in `places` where it can be met.
+//! A state is found by its own calls to the system: strace kills haft at the first, the last and
+//! some between of those a rehearsal made. To add a state, say in `places` where it can be met.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,24 +33,57 @@ fn places(state: TurnState, rig: &Rig) -> Vec<Place> {
     let log = rig.home().join("data/conversations.db-wal");
     match state {
         // The user's words are stored.
-        TurnState::New => vec![Place { call: "pwrite64", file: Some(log), at: &[0.0, 0.02] }],
+        TurnState::New => vec![Place {
+            call: "pwrite64",
+            file: Some(log),
+            at: &[0.0, 0.02],
+        }],
         // The project's documents are looked at.
         TurnState::Building => {
-            vec![Place { call: "statx", file: Some(rig.project().join("AGENTS.md")), at: &[0.0, 0.3, 0.6, 1.0] }]
+            vec![Place {
+                call: "statx",
+                file: Some(rig.project().join("AGENTS.md")),
+                at: &[0.0, 0.3, 0.6, 1.0],
+            }]
         }
         TurnState::Requesting => vec![
-            Place { call: "sendto", file: None, at: &[0.0, 1.0] },
-            Place { call: "recvfrom", file: None, at: &[0.0, 0.15, 0.3] },
+            Place {
+                call: "sendto",
+                file: None,
+                at: &[0.0, 1.0],
+            },
+            Place {
+                call: "recvfrom",
+                file: None,
+                at: &[0.0, 0.15, 0.3],
+            },
         ],
-        // The project is looked through before and after a command; what was begun and what came of it is stored.
+        // The project is looked through before and after a command; what was begun and what came of
+        // it is stored.
         TurnState::Running => vec![
-            Place { call: "statx", file: Some(rig.project().join("tracked.txt")), at: &[0.0, 0.5, 1.0] },
-            Place { call: "pwrite64", file: Some(log), at: &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8] },
+            Place {
+                call: "statx",
+                file: Some(rig.project().join("tracked.txt")),
+                at: &[0.0, 0.5, 1.0],
+            },
+            Place {
+                call: "pwrite64",
+                file: Some(log),
+                at: &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
+            },
         ],
         // The answer is stored, and that it ended the turn is not.
-        TurnState::Concluding => vec![Place { call: "pwrite64", file: Some(log), at: &[0.9, 0.95] }],
+        TurnState::Concluding => vec![Place {
+            call: "pwrite64",
+            file: Some(log),
+            at: &[0.9, 0.95],
+        }],
         // The result is printed.
-        TurnState::Ended => vec![Place { call: "write", file: Some(printed(rig)), at: &[1.0] }],
+        TurnState::Ended => vec![Place {
+            call: "write",
+            file: Some(printed(rig)),
+            at: &[1.0],
+        }],
     }
 }
 
@@ -61,11 +95,15 @@ fn printed(rig: &Rig) -> PathBuf {
 fn prepared() -> Rig {
     let command = json!({"command": "echo ran >> effects.txt", "requires_approval": false});
     let replies = [
-        // Replies are counted by what the model said before; the document it has read counts as one.
+        // Replies are counted by what the model said before; the document it has read counts as
+        // one.
         Reply::text("never given"),
         Reply::call("list_files", json!({"path": "."})),
         Reply::call("execute_command", command),
-        Reply::call("write_to_file", json!({"path": "new.txt", "content": "whole\n"})),
+        Reply::call(
+            "write_to_file",
+            json!({"path": "new.txt", "content": "whole\n"}),
+        ),
         Reply::text("Done."),
     ];
     let rig = Rig::new(Api::Anthropic, Script::turns(replies).unwrap());
@@ -77,7 +115,14 @@ fn prepared() -> Rig {
     rig
 }
 
-const TASK: [&str; 6] = ["run", "--output-format", "stream-json", "--permission-mode", "yolo", "do it"];
+const TASK: [&str; 6] = [
+    "run",
+    "--output-format",
+    "stream-json",
+    "--permission-mode",
+    "yolo",
+    "do it",
+];
 
 /// Runs the task under strace; gives how it ended.
 fn under_strace(rig: &Rig, place: &Place, options: &[&str]) -> std::process::ExitStatus {
@@ -89,7 +134,10 @@ fn under_strace(rig: &Rig, place: &Place, options: &[&str]) -> std::process::Exi
     }
     all.extend(options);
     let mut command = rig.command_under_strace(&all, &TASK);
-    command.stdout(File::create(printed(rig)).unwrap()).status().unwrap()
+    command
+        .stdout(File::create(printed(rig)).unwrap())
+        .status()
+        .unwrap()
 }
 
 /// How often the busiest thread makes these calls. strace counts for each thread on its own.
@@ -98,7 +146,9 @@ fn rehearse(place: &Place, rig: &Rig) -> usize {
     assert!(under_strace(rig, place, &["-o", log.to_str().unwrap()]).success());
     let text = std::fs::read_to_string(log).unwrap();
     let mut threads: BTreeMap<&str, usize> = BTreeMap::new();
-    for line in text.lines().filter(|line| !line.contains("resumed>") && !line.contains("+++") && !line.contains("---"))
+    for line in text
+        .lines()
+        .filter(|line| !line.contains("resumed>") && !line.contains("+++") && !line.contains("---"))
     {
         *threads.entry(line.split(' ').next().unwrap()).or_default() += 1;
     }
@@ -126,7 +176,12 @@ fn a_kill_in_any_state_loses_nothing_and_repeats_nothing() {
             let rehearsal = prepared();
             let place = &places(state, &rehearsal)[index];
             let most = rehearse(place, &rehearsal);
-            assert!(most > 0, "{state:?} makes no `{}` on {:?}", place.call, place.file);
+            assert!(
+                most > 0,
+                "{state:?} makes no `{}` on {:?}",
+                place.call,
+                place.file
+            );
             for part in place.at {
                 let nth = 1 + ((most - 1) as f64 * part) as usize;
                 let rig = prepared();
@@ -153,35 +208,58 @@ fn kill_at(rig: &Rig, place: &Place, nth: usize, what: &str, tally: &mut Tally) 
     goes_on(rig, what, tally);
     let exported = rig.export()["messages"].to_string();
     for words in shown {
-        assert!(exported.contains(&words), "{what}: `{words}` was shown and is not stored");
+        assert!(
+            exported.contains(&words),
+            "{what}: `{words}` was shown and is not stored"
+        );
     }
 }
 
 /// Results that were shown before the kill: they must be stored.
 fn acknowledged(rig: &Rig) -> Vec<String> {
     let text = std::fs::read_to_string(printed(rig)).unwrap_or_default();
-    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let events = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let results = events.filter(|event| event["type"] == "tool_result");
-    results.map(|event| event["id"].as_str().unwrap().to_owned()).collect()
+    results
+        .map(|event| event["id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// The run goes on to its end; everything happened at most once, and what is uncertain was said.
 fn goes_on(rig: &Rig, what: &str, tally: &mut Tally) {
     let mut ran = rig.task(&["-c"]);
     if ran.code() == 2 {
-        // Killed before anything was stored: there is nothing to go on with, and nothing was promised.
+        // Killed before anything was stored: there is nothing to go on with, and nothing was
+        // promised.
         tally.nothing_stored += 1;
         assert!(!rig.project().join("effects.txt").exists(), "{what}");
         ran = rig.task(&["do it"]);
     }
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Done.")), "{what}: {}", ran.stderr());
-    assert!(rig.server.refusals().is_empty(), "{what}: {:?}", rig.server.refusals());
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("Done.")),
+        "{what}: {}",
+        ran.stderr()
+    );
+    assert!(
+        rig.server.refusals().is_empty(),
+        "{what}: {:?}",
+        rig.server.refusals()
+    );
 
     let messages = rig.export()["messages"].clone();
     let results = |tool: &str| -> Vec<Value> {
-        let parts =
-            messages.as_array().unwrap().iter().flat_map(|message| message["content"].as_array().into_iter().flatten());
-        parts.filter(|part| part["type"] == "tool_result" && part["name"] == tool).cloned().collect()
+        let parts = messages
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|message| message["content"].as_array().into_iter().flatten());
+        parts
+            .filter(|part| part["type"] == "tool_result" && part["name"] == tool)
+            .cloned()
+            .collect()
     };
     let effects = std::fs::read_to_string(rig.project().join("effects.txt")).unwrap_or_default();
     for tool in ["list_files", "execute_command", "write_to_file"] {
@@ -190,16 +268,26 @@ fn goes_on(rig: &Rig, what: &str, tally: &mut Tally) {
         let done = results[0]["status"] == "success";
         if !done {
             assert_ne!(tool, "list_files", "{what}: what only reads is done again");
-            assert!(results[0]["text"].as_str().unwrap().contains("uncertain"), "{what}: {}", results[0]);
+            assert!(
+                results[0]["text"].as_str().unwrap().contains("uncertain"),
+                "{what}: {}",
+                results[0]
+            );
             tally.uncertain += 1;
         }
         match tool {
             "execute_command" => {
-                assert!(effects == "ran\n" || (!done && effects.is_empty()), "{what}: {effects:?}, done: {done}");
+                assert!(
+                    effects == "ran\n" || (!done && effects.is_empty()),
+                    "{what}: {effects:?}, done: {done}"
+                );
             }
             "write_to_file" => {
                 let new = std::fs::read_to_string(rig.project().join("new.txt")).ok();
-                assert!(new.as_deref() == Some("whole\n") || (!done && new.is_none()), "{what}: {new:?}");
+                assert!(
+                    new.as_deref() == Some("whole\n") || (!done && new.is_none()),
+                    "{what}: {new:?}"
+                );
             }
             _ => {}
         }
@@ -209,11 +297,20 @@ fn goes_on(rig: &Rig, what: &str, tally: &mut Tally) {
 /// Starts a run, waits for a sign, and kills it.
 fn kill_when(rig: &Rig, arguments: &[&str], sign: impl Fn() -> bool) {
     let mut run = rig.command(arguments);
-    let mut child = run.stdout(File::create(printed(rig)).unwrap()).spawn().unwrap();
+    let mut child = run
+        .stdout(File::create(printed(rig)).unwrap())
+        .spawn()
+        .unwrap();
     let begun = Instant::now();
     while !sign() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "the sign never came");
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before the sign came");
+        assert!(
+            begun.elapsed() < Duration::from_mins(1),
+            "the sign never came"
+        );
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended before the sign came"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();
@@ -223,12 +320,20 @@ fn kill_when(rig: &Rig, arguments: &[&str], sign: impl Fn() -> bool) {
 #[test]
 fn a_kill_in_a_tool_is_reported_and_the_tool_never_runs_again() {
     let command = "echo ran >> effects.txt; touch begun; sleep 600";
-    let replies =
-        [Reply::call("execute_command", json!({"command": command, "requires_approval": false})), Reply::text("Done.")];
+    let replies = [
+        Reply::call(
+            "execute_command",
+            json!({"command": command, "requires_approval": false}),
+        ),
+        Reply::text("Done."),
+    ];
     let rig = Rig::new(Api::Anthropic, Script::turns(replies).unwrap());
     kill_when(&rig, &TASK, || rig.project().join("begun").exists());
     assert_eq!(rig.task(&["-c"]).result()["text"], "Done.");
-    assert_eq!(std::fs::read_to_string(rig.project().join("effects.txt")).unwrap(), "ran\n");
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("effects.txt")).unwrap(),
+        "ran\n"
+    );
     let told = rig.server.generations()[1].seen().unwrap();
     assert!(told.last_contains("uncertain whether it took effect"));
     until("nothing of it is left", || !runs_in(&rig.project()));
@@ -237,11 +342,22 @@ fn a_kill_in_a_tool_is_reported_and_the_tool_never_runs_again() {
 #[test]
 fn a_kill_in_a_compaction_leaves_the_conversation_as_it_was() {
     let summary = |text: &str| {
-        let when = When { last_contains: Some("The session to be archived".into()), ..When::default() };
+        let when = When {
+            last_contains: Some("The session to be archived".into()),
+            ..When::default()
+        };
         Reply::summary(text).when(when)
     };
-    let slow = Reply { delay_ms: 60_000, times: Some(1), ..summary("Never seen.") };
-    let full = Usage { input: 170_000, output: 10, ..Usage::default() };
+    let slow = Reply {
+        delay_ms: 60_000,
+        times: Some(1),
+        ..summary("Never seen.")
+    };
+    let full = Usage {
+        input: 170_000,
+        output: 10,
+        ..Usage::default()
+    };
     let replies = [
         slow,
         summary("Two rounds of counting."),
@@ -252,7 +368,12 @@ fn a_kill_in_a_compaction_leaves_the_conversation_as_it_was() {
     ];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     let run = [
-        "run", "--output-format", "stream-json", "--set", "context.keep_rounds=1", "--set",
+        "run",
+        "--output-format",
+        "stream-json",
+        "--set",
+        "context.keep_rounds=1",
+        "--set",
         "context.compact_frees=0.000001",
     ];
     for more in [&["one"][..], &["-c", "two"], &["-c", "three"]] {
@@ -267,8 +388,25 @@ fn a_kill_in_a_compaction_leaves_the_conversation_as_it_was() {
 
     // The words were not stored yet, so they are said again.
     let ran = rig.run(&last);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Done.")), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("Done.")),
+        "{}",
+        ran.stderr()
+    );
     let messages = rig.export()["messages"].as_array().unwrap().clone();
-    assert_eq!(messages.iter().filter(|message| message["content"] == "four").count(), 1);
-    assert_eq!(messages.iter().filter(|message| message["role"] == "summary").count(), 1);
+    assert_eq!(
+        messages
+            .iter()
+            .filter(|message| message["content"] == "four")
+            .count(),
+        1
+    );
+    assert_eq!(
+        messages
+            .iter()
+            .filter(|message| message["role"] == "summary")
+            .count(),
+        1
+    );
 }

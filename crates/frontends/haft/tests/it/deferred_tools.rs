@@ -8,21 +8,36 @@ use crate::rig::Rig;
 
 fn results(events: &[Value]) -> Vec<(&str, &str)> {
     let done = events.iter().filter(|event| event["type"] == "tool_result");
-    done.map(|event| (event["name"].as_str().unwrap(), event["status"].as_str().unwrap())).collect()
+    done.map(|event| {
+        (
+            event["name"].as_str().unwrap(),
+            event["status"].as_str().unwrap(),
+        )
+    })
+    .collect()
 }
 
 /// Counts tokens and patches a file, neither of which is described.
 fn script() -> Script {
     let patch = "*** Begin Patch\n*** Update File: notes.txt\n@@\n-alpha\n+ALPHA\n*** End Patch";
     Script::replies([
-        Reply::call("use_tool", json!({"name": "count_tokens", "arguments": {"path": "notes.txt"}})),
-        Reply::call("use_tool", json!({"name": "apply_patch", "arguments": {"patch": patch}})),
+        Reply::call(
+            "use_tool",
+            json!({"name": "count_tokens", "arguments": {"path": "notes.txt"}}),
+        ),
+        Reply::call(
+            "use_tool",
+            json!({"name": "apply_patch", "arguments": {"patch": patch}}),
+        ),
         Reply::call(
             "multi_edit",
             json!({"edits": [{"path": "notes.txt", "old_string": "beta", "new_string": "BETA"}]}),
         ),
         Reply::call("use_tool", json!({"name": "no_such_tool", "arguments": {}})),
-        Reply::call("use_tool", json!({"name": "use_tool", "arguments": {"name": "glob"}})),
+        Reply::call(
+            "use_tool",
+            json!({"name": "use_tool", "arguments": {"name": "glob"}}),
+        ),
         Reply::text("Done."),
     ])
     .unwrap()
@@ -35,7 +50,11 @@ fn deferred_tools_are_called_on_every_api() {
         rig.write("notes.txt", "alpha\nbeta\n");
         let ran = rig.task(&["patch it"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
-        assert!(rig.server.refusals().is_empty(), "{api}: {:?}", rig.server.refusals());
+        assert!(
+            rig.server.refusals().is_empty(),
+            "{api}: {:?}",
+            rig.server.refusals()
+        );
         let events = ran.events();
         assert_eq!(
             results(&events),
@@ -48,16 +67,26 @@ fn deferred_tools_are_called_on_every_api() {
             ],
             "{api}"
         );
-        assert_eq!(std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(), "ALPHA\nBETA\n", "{api}");
+        assert_eq!(
+            std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(),
+            "ALPHA\nBETA\n",
+            "{api}"
+        );
         let first = String::from_utf8_lossy(&rig.server.generations()[0].body).into_owned();
-        assert!(!first.contains("*** Begin Patch"), "{api}: it is not described");
+        assert!(
+            !first.contains("*** Begin Patch"),
+            "{api}: it is not described"
+        );
     }
 }
 
 #[test]
 fn rules_and_modes_hold_for_what_is_called_through_another_tool() {
     let denied = "permissions.deny=[\"apply_patch\", \"multi_edit\"]";
-    for refusal in [&["--permission-mode", "plan"][..], &["--permission-mode", "accept-edits", "--set", denied]] {
+    for refusal in [
+        &["--permission-mode", "plan"][..],
+        &["--permission-mode", "accept-edits", "--set", denied],
+    ] {
         let rig = Rig::new(Api::OpenaiChat, script());
         rig.write("notes.txt", "alpha\nbeta\n");
         let mut arguments = vec!["run", "--output-format", "stream-json"];
@@ -65,8 +94,14 @@ fn rules_and_modes_hold_for_what_is_called_through_another_tool() {
         arguments.push("patch it");
         let events = rig.run(&arguments).events();
         let done = results(&events);
-        assert!(done.contains(&("apply_patch", "error")) && done.contains(&("multi_edit", "error")), "{done:?}");
-        assert_eq!(std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(), "alpha\nbeta\n");
+        assert!(
+            done.contains(&("apply_patch", "error")) && done.contains(&("multi_edit", "error")),
+            "{done:?}"
+        );
+        assert_eq!(
+            std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(),
+            "alpha\nbeta\n"
+        );
     }
 }
 
@@ -77,5 +112,8 @@ fn undo_takes_back_what_a_deferred_tool_wrote() {
     rig.task(&["patch it"]);
     let undone = rig.run(&["undo", "--session"]);
     assert_eq!(undone.code(), 0, "{}{}", undone.stdout(), undone.stderr());
-    assert_eq!(std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(), "alpha\nbeta\n");
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(),
+        "alpha\nbeta\n"
+    );
 }

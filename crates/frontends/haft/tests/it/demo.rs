@@ -9,7 +9,10 @@ use crate::rig::{Ran, Rig, haft};
 use crate::terminal::Terminal;
 
 fn rig() -> Rig {
-    Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Unused.")]).unwrap())
+    Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Unused.")]).unwrap(),
+    )
 }
 
 /// Asserts that the bug was fixed in mode `ask`, with the sandbox and one approval shown.
@@ -18,12 +21,29 @@ fn assert_fixed(ran: &Ran) {
     let out = ran.stdout();
     assert_eq!(ran.code(), 0, "{out}{}", ran.stderr());
     let shown = |text: &str| out.matches(text).count();
-    assert_eq!((shown("\nsandbox: commands "), shown("needs your permission")), (1, 1), "{out}");
+    assert_eq!(
+        (
+            shown("\nsandbox: commands "),
+            shown("needs your permission")
+        ),
+        (1, 1),
+        "{out}"
+    );
     let (before, after) = out.split_once("The test now says").unwrap();
-    assert!(before.contains("+    for name in \"$@\"; do"), "the edit is shown: {out}");
+    assert!(
+        before.contains("+    for name in \"$@\"; do"),
+        "the edit is shown: {out}"
+    );
     assert!(before.contains("so the demo answers: yes"), "{out}");
-    assert!(!after.contains("FAIL") && after.contains("ok   greet.sh Ada Lovelace"), "{out}");
-    assert!(!out.contains("yolo") && !ran.stderr().contains("yolo"), "{out}{}", ran.stderr());
+    assert!(
+        !after.contains("FAIL") && after.contains("ok   greet.sh Ada Lovelace"),
+        "{out}"
+    );
+    assert!(
+        !out.contains("yolo") && !ran.stderr().contains("yolo"),
+        "{out}{}",
+        ran.stderr()
+    );
 }
 
 #[test]
@@ -31,11 +51,26 @@ fn demo_answers_itself_without_a_terminal() {
     let rig = rig();
     assert_fixed(&rig.run(&["demo"]));
     // A pipe is no terminal, whatever comes through it.
-    for input in ["haft demo </dev/null", "echo n | haft demo", "haft demo <&-", "haft demo </dev/null 2>&-"] {
+    for input in [
+        "haft demo </dev/null",
+        "echo n | haft demo",
+        "haft demo <&-",
+        "haft demo </dev/null 2>&-",
+    ] {
         let plain = rig.command(&[]);
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &input.replace("haft", "\"$1\""), "sh"]).arg(haft()).current_dir(rig.project()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        command
+            .args(["-c", &input.replace("haft", "\"$1\""), "sh"])
+            .arg(haft())
+            .current_dir(rig.project())
+            .env_clear();
+        command
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null());
         assert_fixed(&Ran(command.output().unwrap()));
     }
 }
@@ -43,10 +78,16 @@ fn demo_answers_itself_without_a_terminal() {
 #[test]
 fn demo_needs_no_home() {
     let rig = rig();
-    for (home, haft_home) in [(None, None), (Some("/nowhere"), None), (None, Some("/proc/nowhere"))] {
+    for (home, haft_home) in [
+        (None, None),
+        (Some("/nowhere"), None),
+        (None, Some("/proc/nowhere")),
+    ] {
         let mut command = rig.command(&["demo"]);
         command.env_remove("HOME").env_remove("HAFT_HOME");
-        command.envs(home.map(|home| ("HOME", home))).envs(haft_home.map(|home| ("HAFT_HOME", home)));
+        command
+            .envs(home.map(|home| ("HOME", home)))
+            .envs(haft_home.map(|home| ("HAFT_HOME", home)));
         assert_fixed(&Ran(command.output().unwrap()));
     }
 }
@@ -54,18 +95,28 @@ fn demo_needs_no_home() {
 #[test]
 fn demo_names_the_folder_it_cannot_write_to() {
     let rig = rig();
-    let ran = Ran(rig.command(&["demo"]).env("TMPDIR", "/proc/nowhere").output().unwrap());
+    let ran = Ran(rig
+        .command(&["demo"])
+        .env("TMPDIR", "/proc/nowhere")
+        .output()
+        .unwrap());
     assert_eq!(ran.code(), 2, "{}", ran.stdout());
     let said = ran.stderr();
     assert!(
-        said.contains("cannot create the sample project in `/proc/nowhere`") && said.contains("`TMPDIR`"),
+        said.contains("cannot create the sample project in `/proc/nowhere`")
+            && said.contains("`TMPDIR`"),
         "{said}"
     );
 }
 
 #[test]
 fn demo_asks_at_a_terminal() {
-    for (keys, fixed) in [("\r", true), ("y\r", true), ("n\r", false), ("why?\r", false)] {
+    for (keys, fixed) in [
+        ("\r", true),
+        ("y\r", true),
+        ("n\r", false),
+        ("why?\r", false),
+    ] {
         let rig = rig();
         let mut terminal = Terminal::start(&rig, &["demo"], (120, 80));
         // Typed before the question was shown: it answers nothing.
@@ -75,10 +126,17 @@ fn demo_asks_at_a_terminal() {
         terminal.until_text("at the demo's made-up prices");
         let (code, shown) = terminal.ended();
         assert_eq!(code, 0, "{shown}");
-        assert!(shown.contains("sandbox: commands ") && !shown.contains("the demo answers"), "{shown}");
+        assert!(
+            shown.contains("sandbox: commands ") && !shown.contains("the demo answers"),
+            "{shown}"
+        );
         let after = shown.split("The test now says").nth(1).unwrap();
         assert_eq!(!after.contains("FAIL"), fixed, "{keys:?}: {shown}");
-        assert_eq!(after.contains("You refused the edit"), !fixed, "{keys:?}: {shown}");
+        assert_eq!(
+            after.contains("You refused the edit"),
+            !fixed,
+            "{keys:?}: {shown}"
+        );
     }
 }
 
@@ -89,12 +147,23 @@ fn demo_goes_on_in_a_weaker_sandbox() {
     // In a namespace of a user that may make no more of them, as in many containers.
     let limit = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" demo";
     let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "/bin/sh", "-c", limit]).arg(haft());
+    command
+        .args(["--user", "--map-root-user", "/bin/sh", "-c", limit])
+        .arg(haft());
     let plain = rig.command(&[]);
-    command.current_dir(rig.project()).env_clear().stdin(Stdio::null());
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .current_dir(rig.project())
+        .env_clear()
+        .stdin(Stdio::null());
+    command.envs(
+        plain
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     match command.output() {
-        Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("unshare: ") => assert_fixed(&Ran(output)),
+        Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("unshare: ") => {
+            assert_fixed(&Ran(output))
+        }
         _ => eprintln!("skipped: no user namespace can be made here"),
     }
 }

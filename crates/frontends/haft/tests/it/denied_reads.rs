@@ -15,12 +15,21 @@ fn changing_calls() -> Vec<(&'static str, Value)> {
     let edit = json!({"path": "secrets/key", "old_text": "first line", "new_text": "other line"});
     vec![
         ("edit_file", edit.clone()),
-        ("edit_file", json!({"path": "alias", "old_text": "no such line", "new_text": "other line"})),
-        ("replace_in_file", json!({"path": "secrets/key", "diff": blocks})),
+        (
+            "edit_file",
+            json!({"path": "alias", "old_text": "no such line", "new_text": "other line"}),
+        ),
+        (
+            "replace_in_file",
+            json!({"path": "secrets/key", "diff": blocks}),
+        ),
         ("multi_edit", json!({"edits": [edit]})),
         ("apply_patch", json!({"patch": moved})),
         ("apply_patch", json!({"patch": deleted})),
-        ("write_to_file", json!({"path": "secrets/key", "content": "x"})),
+        (
+            "write_to_file",
+            json!({"path": "secrets/key", "content": "x"}),
+        ),
     ]
 }
 
@@ -28,18 +37,49 @@ fn changing_calls() -> Vec<(&'static str, Value)> {
 fn denied_file_is_neither_shown_nor_moved_by_edit_tools() {
     for mode in ["accept-edits", "auto", "yolo"] {
         let calls = changing_calls();
-        let replies = calls.iter().map(|(tool, arguments)| Reply::calls([ScriptCall::new(*tool, arguments.clone())]));
-        let rig = Rig::new(Api::Anthropic, Script::replies(replies.chain([Reply::text("Done.")])).unwrap());
+        let replies = calls
+            .iter()
+            .map(|(tool, arguments)| Reply::calls([ScriptCall::new(*tool, arguments.clone())]));
+        let rig = Rig::new(
+            Api::Anthropic,
+            Script::replies(replies.chain([Reply::text("Done.")])).unwrap(),
+        );
         rig.write("secrets/key", SECRET);
-        std::os::unix::fs::symlink(rig.project().join("secrets/key"), rig.project().join("alias")).unwrap();
+        std::os::unix::fs::symlink(
+            rig.project().join("secrets/key"),
+            rig.project().join("alias"),
+        )
+        .unwrap();
         let ran = rig.run(&[
-            "run", "--output-format", "stream-json", "--permission-mode", mode, "--deny", "read_file(secrets/**)",
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            mode,
+            "--deny",
+            "read_file(secrets/**)",
             "change it",
         ]);
-        let sent = rig.server.generations().last().unwrap().seen().unwrap().to_string();
-        assert_eq!(rig.server.generations().len(), calls.len() + 1, "{mode}: {}", ran.stderr());
+        let sent = rig
+            .server
+            .generations()
+            .last()
+            .unwrap()
+            .seen()
+            .unwrap()
+            .to_string();
+        assert_eq!(
+            rig.server.generations().len(),
+            calls.len() + 1,
+            "{mode}: {}",
+            ran.stderr()
+        );
         assert!(!sent.contains("hunter2"), "{mode}: {sent}");
-        assert_eq!(std::fs::read_to_string(rig.project().join("secrets/key")).unwrap(), SECRET, "{mode}");
+        assert_eq!(
+            std::fs::read_to_string(rig.project().join("secrets/key")).unwrap(),
+            SECRET,
+            "{mode}"
+        );
         assert!(!rig.project().join("open.txt").exists(), "{mode}");
     }
 }

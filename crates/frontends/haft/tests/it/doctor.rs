@@ -17,7 +17,10 @@ fn rig() -> Rig {
 
 fn health<'a>(report: &'a Value, name: &str) -> &'a Value {
     let checks = report["checks"].as_array().unwrap();
-    &checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no `{name}` in {report}"))["health"]
+    &checks
+        .iter()
+        .find(|check| check["name"] == name)
+        .unwrap_or_else(|| panic!("no `{name}` in {report}"))["health"]
 }
 
 #[test]
@@ -27,20 +30,39 @@ fn a_sound_store_exits_with_0_whatever_the_network() {
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
     let report = ran.json();
     assert_eq!(report["ok"], true);
-    for name in ["configuration", "files", "database", "messages", "references", "requests", "commands"] {
+    for name in [
+        "configuration",
+        "files",
+        "database",
+        "messages",
+        "references",
+        "requests",
+        "commands",
+    ] {
         assert_eq!(*health(&report, name), "ok", "{report}");
     }
     let text = rig.run(&["doctor"]).stdout();
     assert!(text.contains("6 messages are what was stored"), "{text}");
     // No server there, and then not even a configuration.
-    let unreachable = rig.run(&["doctor", "--json", "--set", "providers.mock.base_url=http://127.0.0.1:9/v1"]);
+    let unreachable = rig.run(&[
+        "doctor",
+        "--json",
+        "--set",
+        "providers.mock.base_url=http://127.0.0.1:9/v1",
+    ]);
     assert_eq!(unreachable.code(), 0);
     assert_eq!(*health(&unreachable.json(), "model"), "warning");
     rig.configure("modell = \"x\"");
     let misconfigured = rig.run(&["doctor", "--json"]);
     assert_eq!(misconfigured.code(), 0);
     let report = misconfigured.json();
-    assert_eq!((health(&report, "configuration"), health(&report, "messages")), (&json!("warning"), &json!("ok")));
+    assert_eq!(
+        (
+            health(&report, "configuration"),
+            health(&report, "messages")
+        ),
+        (&json!("warning"), &json!("ok"))
+    );
 }
 
 /// A server that gives one answer to every request.
@@ -51,8 +73,12 @@ fn release_server(answer: &'static str) -> String {
         for connection in listener.incoming() {
             let mut connection = connection.unwrap();
             let _ = std::io::Read::read(&mut connection, &mut [0; 4096]);
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
-            std::io::Write::write_all(&mut connection, format!("{head}{answer}").as_bytes()).unwrap();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                answer.len()
+            );
+            std::io::Write::write_all(&mut connection, format!("{head}{answer}").as_bytes())
+                .unwrap();
         }
     });
     address
@@ -60,34 +86,57 @@ fn release_server(answer: &'static str) -> String {
 
 #[test]
 fn it_says_how_haft_was_installed_and_asks_for_releases_only_if_told() {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("x")]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("x")]).unwrap(),
+    );
     let message = |report: &Value, name: &str| {
         let checks = report["checks"].as_array().unwrap();
-        checks.iter().find(|check| check["name"] == name).map(|check| check["message"].as_str().unwrap().to_owned())
+        checks
+            .iter()
+            .find(|check| check["name"] == name)
+            .map(|check| check["message"].as_str().unwrap().to_owned())
     };
     let report = rig.run(&["doctor", "--json"]).json();
     let installed = message(&report, "installation").unwrap();
     assert!(
-        installed.starts_with(concat!("haft ", env!("CARGO_PKG_VERSION"))) && installed.ends_with("haft"),
+        installed.starts_with(concat!("haft ", env!("CARGO_PKG_VERSION")))
+            && installed.ends_with("haft"),
         "{installed}"
     );
     assert_eq!(message(&report, "release"), None);
     for (answer, expected) in [
-        ("{\"tag_name\": \"v999.0.0\"}", "there is a newer release, 999.0.0"),
+        (
+            "{\"tag_name\": \"v999.0.0\"}",
+            "there is a newer release, 999.0.0",
+        ),
         ("{\"tag_name\": \"v0.0.1\"}", "the newest release is 0.0.1"),
         ("{}", "no `tag_name`"),
         ("<html>", "expected value"),
     ] {
         let ran = rig.run(&["doctor", "--json", "--newer", &release_server(answer)]);
         let said = message(&ran.json(), "release").unwrap();
-        assert!(ran.code() == 0 && said.contains(expected), "{answer}: {said}");
+        assert!(
+            ran.code() == 0 && said.contains(expected),
+            "{answer}: {said}"
+        );
     }
-    assert_eq!(*health(&rig.run(&["doctor", "--json", "--newer", "http://127.0.0.1:9/"]).json(), "release"), "warning");
+    assert_eq!(
+        *health(
+            &rig.run(&["doctor", "--json", "--newer", "http://127.0.0.1:9/"])
+                .json(),
+            "release"
+        ),
+        "warning"
+    );
 }
 
 #[test]
 fn a_new_home_is_sound_and_stays_empty() {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("x")]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("x")]).unwrap(),
+    );
     assert_eq!(rig.run(&["doctor"]).code(), 0);
     assert!(!rig.home().join("data").exists());
 }
@@ -105,22 +154,55 @@ fn damage_exits_with_1_and_what_is_whole_is_salvaged_and_imported() {
     assert_eq!((ran.code(), &ran.json()["ok"]), (1, &json!(false)));
     assert_eq!(*health(&ran.json(), "database"), "damaged");
     let shown = rig.run(&["doctor"]);
-    assert!(shown.stdout().contains("haft doctor --salvage"), "{}", shown.stdout());
+    assert!(
+        shown.stdout().contains("haft doctor --salvage"),
+        "{}",
+        shown.stdout()
+    );
     let refused = rig.run(&["conversations", "list"]);
     assert_eq!(refused.code(), 1);
-    assert!(refused.stderr().contains("conversations.db"), "{}", refused.stderr());
+    assert!(
+        refused.stderr().contains("conversations.db"),
+        "{}",
+        refused.stderr()
+    );
 
     let folder = rig.project().join("salvaged");
     let salvaged = rig.run(&["doctor", "--salvage", folder.to_str().unwrap(), "--json"]);
-    assert_eq!(salvaged.code(), 0, "{}{}", salvaged.stdout(), salvaged.stderr());
+    assert_eq!(
+        salvaged.code(),
+        0,
+        "{}{}",
+        salvaged.stdout(),
+        salvaged.stderr()
+    );
     let report = salvaged.json();
-    assert_eq!((&report["conversations"], &report["messages"], &report["lost"]), (&json!(1), &json!(6), &json!(0)));
-    assert_eq!(std::fs::read(&database).unwrap(), bytes, "the damaged one is left as it is");
+    assert_eq!(
+        (
+            &report["conversations"],
+            &report["messages"],
+            &report["lost"]
+        ),
+        (&json!(1), &json!(6), &json!(0))
+    );
+    assert_eq!(
+        std::fs::read(&database).unwrap(),
+        bytes,
+        "the damaged one is left as it is"
+    );
 
     std::fs::rename(&database, rig.home().join("damaged.db")).unwrap();
-    assert_eq!(rig.run(&["conversations", "import", folder.to_str().unwrap()]).code(), 0);
+    assert_eq!(
+        rig.run(&["conversations", "import", folder.to_str().unwrap()])
+            .code(),
+        0
+    );
     assert_eq!(rig.export(), exported, "also its namespace");
-    assert_eq!(rig.task(&["-r", exported["id"].as_str().unwrap(), "question 4"]).code(), 0);
+    assert_eq!(
+        rig.task(&["-r", exported["id"].as_str().unwrap(), "question 4"])
+            .code(),
+        0
+    );
 }
 
 #[test]
@@ -129,16 +211,31 @@ fn salvage_says_what_is_missing() {
     let database = rig.home().join("data/conversations.db");
     let mut bytes = std::fs::read(&database).unwrap();
     let needle = b"Answer 2. words";
-    let at = bytes.windows(needle.len()).position(|window| window == needle).unwrap();
+    let at = bytes
+        .windows(needle.len())
+        .position(|window| window == needle)
+        .unwrap();
     bytes[at + 7] = b'3';
     std::fs::write(&database, bytes).unwrap();
     let doctor = rig.run(&["doctor"]);
     assert_eq!(doctor.code(), 1);
-    assert!(doctor.stdout().contains("DAMAGED") && doctor.stdout().contains("message 4 of"), "{}", doctor.stdout());
+    assert!(
+        doctor.stdout().contains("DAMAGED") && doctor.stdout().contains("message 4 of"),
+        "{}",
+        doctor.stdout()
+    );
     let salvaged = rig.run(&["doctor", "--salvage"]);
     assert_eq!(salvaged.code(), 1);
-    assert!(salvaged.stdout().contains("; 1 message could not be read."), "{}", salvaged.stdout());
-    assert!(salvaged.stdout().contains(&rig.home().join("data/salvaged-").display().to_string()));
+    assert!(
+        salvaged.stdout().contains("; 1 message could not be read."),
+        "{}",
+        salvaged.stdout()
+    );
+    assert!(
+        salvaged
+            .stdout()
+            .contains(&rig.home().join("data/salvaged-").display().to_string())
+    );
 }
 
 #[test]
@@ -146,16 +243,30 @@ fn copies_with_a_damaged_log_are_reported_and_salvaged_too() {
     let rig = rig();
     let data = rig.home().join("data");
     // As haft puts them aside.
-    std::fs::copy(data.join("conversations.db"), data.join("conversations.db.damaged-1")).unwrap();
+    std::fs::copy(
+        data.join("conversations.db"),
+        data.join("conversations.db.damaged-1"),
+    )
+    .unwrap();
     let doctor = rig.run(&["doctor", "--json"]);
-    assert_eq!((doctor.code(), health(&doctor.json(), "log")), (1, &json!("damaged")));
+    assert_eq!(
+        (doctor.code(), health(&doctor.json(), "log")),
+        (1, &json!("damaged"))
+    );
     let folder = rig.project().join("salvaged");
     let salvaged = rig.run(&["doctor", "--salvage", folder.to_str().unwrap()]);
     assert_eq!(salvaged.code(), 0, "{}", salvaged.stderr());
     let of_copy = folder.join("conversations.db.damaged-1");
-    assert!(salvaged.stdout().contains(&of_copy.display().to_string()), "{}", salvaged.stdout());
+    assert!(
+        salvaged.stdout().contains(&of_copy.display().to_string()),
+        "{}",
+        salvaged.stdout()
+    );
     let name = format!("{}.json", rig.export()["id"].as_str().unwrap());
-    assert_eq!(std::fs::read(of_copy.join(&name)).unwrap(), std::fs::read(folder.join(&name)).unwrap());
+    assert_eq!(
+        std::fs::read(of_copy.join(&name)).unwrap(),
+        std::fs::read(folder.join(&name)).unwrap()
+    );
     std::fs::remove_file(data.join("conversations.db.damaged-1")).unwrap();
     assert_eq!(rig.run(&["doctor"]).code(), 0, "nothing else is wrong");
 }

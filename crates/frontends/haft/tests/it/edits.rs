@@ -16,17 +16,47 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 #[test]
 fn a_patch_changes_several_files_and_each_change_is_an_event() {
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** Delete File: b.txt\n*** Add File: c.txt\n+new\n*** End Patch\n";
-    let rig = rig([Reply::call("apply_patch", json!({"patch": patch})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::call("apply_patch", json!({"patch": patch})),
+        Reply::text("Done."),
+    ]);
     rig.write("a.txt", "one\n");
     rig.write("b.txt", "gone\n");
     let ran = rig.task(&["change them"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let changed: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "file_changed").collect();
-    let told: Vec<_> =
-        changed.iter().map(|event| (event["path"].as_str().unwrap(), event["change"].as_str().unwrap())).collect();
-    assert_eq!(told, [("a.txt", "modified"), ("b.txt", "deleted"), ("c.txt", "added")]);
-    assert_eq!(fs::read_to_string(rig.project().join("a.txt")).unwrap(), "two\n");
-    assert!(fs::read_dir(rig.home().join("data/journal")).unwrap().next().is_none(), "no journal is left");
+    let changed: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "file_changed")
+        .collect();
+    let told: Vec<_> = changed
+        .iter()
+        .map(|event| {
+            (
+                event["path"].as_str().unwrap(),
+                event["change"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("a.txt", "modified"),
+            ("b.txt", "deleted"),
+            ("c.txt", "added")
+        ]
+    );
+    assert_eq!(
+        fs::read_to_string(rig.project().join("a.txt")).unwrap(),
+        "two\n"
+    );
+    assert!(
+        fs::read_dir(rig.home().join("data/journal"))
+            .unwrap()
+            .next()
+            .is_none(),
+        "no journal is left"
+    );
 }
 
 #[test]
@@ -35,7 +65,10 @@ fn a_file_edited_by_multi_edit_counts_as_read_after_a_restart() {
     let rig = rig([
         Reply::call("multi_edit", edit("one", "two")),
         Reply::text("Done."),
-        Reply::call("write_to_file", json!({"path": "b.txt", "content": "three\n"})),
+        Reply::call(
+            "write_to_file",
+            json!({"path": "b.txt", "content": "three\n"}),
+        ),
         Reply::text("Done."),
     ]);
     rig.write("a.txt", "one\n");
@@ -43,7 +76,12 @@ fn a_file_edited_by_multi_edit_counts_as_read_after_a_restart() {
     assert_eq!(rig.task(&["change them"]).code(), 0);
     let second = rig.task(&["-c", "write it"]);
     assert_eq!(second.code(), 0, "{}", second.stderr());
-    assert_eq!(fs::read_to_string(rig.project().join("b.txt")).unwrap(), "three\n", "{}", second.stdout());
+    assert_eq!(
+        fs::read_to_string(rig.project().join("b.txt")).unwrap(),
+        "three\n",
+        "{}",
+        second.stdout()
+    );
 }
 
 #[test]
@@ -54,30 +92,58 @@ fn an_interrupted_change_is_rolled_back_by_the_next_run_in_any_project_and_told_
     // What a process leaves that was killed after it had replaced the first of two files.
     let print = |text: &str| json!({"size": text.len(), "hash": ContentHash::of(text.as_bytes())});
     let entry = |name: &str| json!({"path": other.join(name), "temporary": format!(".haft-{name}.tmp"), "before": print("old"), "after": print("new")});
-    for (name, content) in [("a", "new"), (".haft-a.tmp", "old"), ("b", "old"), (".haft-b.tmp", "new")] {
+    for (name, content) in [
+        ("a", "new"),
+        (".haft-a.tmp", "old"),
+        ("b", "old"),
+        (".haft-b.tmp", "new"),
+    ] {
         fs::write(other.join(name), content).unwrap();
     }
     let journal = rig.home().join("data/journal");
     fs::create_dir_all(&journal).unwrap();
-    fs::write(journal.join("1.placing"), json!({"folders": [], "entries": [entry("a"), entry("b")]}).to_string())
-        .unwrap();
+    fs::write(
+        journal.join("1.placing"),
+        json!({"folders": [], "entries": [entry("a"), entry("b")]}).to_string(),
+    )
+    .unwrap();
 
-    let errors =
-        |events: Vec<Value>| -> Vec<Value> { events.into_iter().filter(|event| event["type"] == "notice").collect() };
+    let errors = |events: Vec<Value>| -> Vec<Value> {
+        events
+            .into_iter()
+            .filter(|event| event["type"] == "notice")
+            .collect()
+    };
     let first = rig.task(&["hello"]);
     let told = errors(first.events());
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0]["code"], "recovered");
-    assert!(told[0]["message"].as_str().unwrap().contains("rolled back"), "{}", told[0]);
-    assert_eq!((first.code(), &first.events()[0]["type"]), (0, &json!("conversation")));
+    assert!(
+        told[0]["message"].as_str().unwrap().contains("rolled back"),
+        "{}",
+        told[0]
+    );
+    assert_eq!(
+        (first.code(), &first.events()[0]["type"]),
+        (0, &json!("conversation"))
+    );
     for name in ["a", "b"] {
-        assert_eq!(fs::read_to_string(other.join(name)).unwrap(), "old", "{name}");
+        assert_eq!(
+            fs::read_to_string(other.join(name)).unwrap(),
+            "old",
+            "{name}"
+        );
     }
-    assert_eq!(fs::read_dir(&other).unwrap().count(), 2, "temporary files are gone");
+    assert_eq!(
+        fs::read_dir(&other).unwrap().count(),
+        2,
+        "temporary files are gone"
+    );
     assert!(errors(rig.task(&["hello"]).events()).is_empty());
 }
 
-/// Another user may write into a file of root's, but not give a new one to root: the edit is refused whole.
+/// Another user may write into a file of root's, but not give a new one to root: the edit is
+/// refused whole.
 #[test]
 fn an_owner_that_cannot_be_kept_and_a_folder_that_cannot_be_written_refuse_the_whole_change() {
     if !rustix::process::getuid().is_root() {
@@ -86,23 +152,46 @@ fn an_owner_that_cannot_be_kept_and_a_folder_that_cannot_be_written_refuse_the_w
     }
     let edit = |path: &str| json!({"path": path, "old_string": "old", "new_string": "new"});
     let rig = rig([
-        Reply::call("multi_edit", json!({"edits": [edit("own.txt"), edit("theirs.txt")]})),
-        Reply::call("multi_edit", json!({"edits": [edit("own.txt"), edit("locked/own.txt")]})),
+        Reply::call(
+            "multi_edit",
+            json!({"edits": [edit("own.txt"), edit("theirs.txt")]}),
+        ),
+        Reply::call(
+            "multi_edit",
+            json!({"edits": [edit("own.txt"), edit("locked/own.txt")]}),
+        ),
         Reply::text("Neither."),
         Reply::text("Neither, still."),
     ]);
-    let (_copy, mut command) =
-        rig.command_as_nobody(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "change them"]);
+    let (_copy, mut command) = rig.command_as_nobody(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        "change them",
+    ]);
     fs::create_dir(rig.project().join("locked")).unwrap();
-    for (name, owner) in [("own.txt", NOBODY), ("theirs.txt", 0), ("locked/own.txt", NOBODY)] {
+    for (name, owner) in [
+        ("own.txt", NOBODY),
+        ("theirs.txt", 0),
+        ("locked/own.txt", NOBODY),
+    ] {
         rig.write(name, "old\n");
         chown(rig.project().join(name), Some(owner), Some(owner)).unwrap();
         fs::set_permissions(rig.project().join(name), fs::Permissions::from_mode(0o666)).unwrap();
     }
     let ran = Ran(command.output().unwrap());
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
-    let codes: Vec<_> = results.iter().map(|result| result["error"]["code"].as_str().unwrap_or_default()).collect();
+    let results: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect();
+    let codes: Vec<_> = results
+        .iter()
+        .map(|result| result["error"]["code"].as_str().unwrap_or_default())
+        .collect();
     assert_eq!(codes, ["owner", "io"], "{results:?}");
     let mut names: Vec<_> = ["", "locked"]
         .iter()
@@ -111,8 +200,16 @@ fn an_owner_that_cannot_be_kept_and_a_folder_that_cannot_be_written_refuse_the_w
         .filter(|path| !path.is_dir())
         .collect();
     names.sort();
-    assert_eq!(names, ["locked/own.txt", "own.txt", "theirs.txt"].map(|name| rig.project().join(name)));
+    assert_eq!(
+        names,
+        ["locked/own.txt", "own.txt", "theirs.txt"].map(|name| rig.project().join(name))
+    );
     for name in names {
-        assert_eq!(fs::read_to_string(&name).unwrap(), "old\n", "{}", name.display());
+        assert_eq!(
+            fs::read_to_string(&name).unwrap(),
+            "old\n",
+            "{}",
+            name.display()
+        );
     }
 }

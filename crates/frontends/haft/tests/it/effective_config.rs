@@ -1,4 +1,5 @@
-//! The configuration that holds: variables that have no effect, values that nobody set, every broken place of a file.
+//! The configuration that holds: variables that have no effect, values that nobody set, every
+//! broken place of a file.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -7,33 +8,76 @@ use serde_json::{Value, json};
 use crate::rig::{Ran, Rig};
 
 fn rig() -> Rig {
-    Rig::new(Api::Anthropic, Script::replies(std::iter::repeat_n(Reply::text("Done."), 4)).unwrap())
+    Rig::new(
+        Api::Anthropic,
+        Script::replies(std::iter::repeat_n(Reply::text("Done."), 4)).unwrap(),
+    )
 }
 
 fn run_with(rig: &Rig, variables: &[(&str, &str)], arguments: &[&str]) -> Ran {
-    Ran(rig.command(arguments).envs(variables.iter().copied()).output().unwrap())
+    Ran(rig
+        .command(arguments)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap())
 }
 
 #[test]
 fn unknown_variables_are_reported_once_with_a_suggestion() {
     let rig = rig();
     let variables = [("HAFT_STORE_BACKUPS", "3"), ("HAFT_ZEBRA", "1")];
-    let warning =
-        "haft: the environment variable `HAFT_STORE_BACKUPS` has no effect; did you mean `HAFT_STORE__BACKUPS`?";
-    for arguments in [&["run", "hi"][..], &["config", "show"], &["conversations", "list"], &["models", "list"]] {
+    let warning = "haft: the environment variable `HAFT_STORE_BACKUPS` has no effect; did you mean `HAFT_STORE__BACKUPS`?";
+    for arguments in [
+        &["run", "hi"][..],
+        &["config", "show"],
+        &["conversations", "list"],
+        &["models", "list"],
+    ] {
         let ran = run_with(&rig, &variables, arguments);
         assert_eq!(ran.code(), 0, "{arguments:?}: {}", ran.stderr());
-        assert_eq!(ran.stderr().matches(warning).count(), 1, "{arguments:?}: {}", ran.stderr());
-        assert_eq!(ran.stderr().matches("`HAFT_ZEBRA`").count(), 1, "{}", ran.stderr());
-        assert!(!ran.stdout().contains("HAFT_STORE_BACKUPS"), "{arguments:?}");
+        assert_eq!(
+            ran.stderr().matches(warning).count(),
+            1,
+            "{arguments:?}: {}",
+            ran.stderr()
+        );
+        assert_eq!(
+            ran.stderr().matches("`HAFT_ZEBRA`").count(),
+            1,
+            "{}",
+            ran.stderr()
+        );
+        assert!(
+            !ran.stdout().contains("HAFT_STORE_BACKUPS"),
+            "{arguments:?}"
+        );
     }
-    let ran = run_with(&rig, &variables, &["run", "--output-format", "stream-json", "hi"]);
-    let notices: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "unknown_variable").collect();
+    let ran = run_with(
+        &rig,
+        &variables,
+        &["run", "--output-format", "stream-json", "hi"],
+    );
+    let notices: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["code"] == "unknown_variable")
+        .collect();
     assert_eq!(notices.len(), 2, "{notices:?}");
     assert_eq!(notices[0]["type"], "notice");
-    assert!(notices[0]["message"].as_str().unwrap().contains("`HAFT_STORE__BACKUPS`"), "{notices:?}");
+    assert!(
+        notices[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("`HAFT_STORE__BACKUPS`"),
+        "{notices:?}"
+    );
     let doctor = run_with(&rig, &variables, &["doctor", "--json"]).json();
-    let row = doctor["checks"].as_array().unwrap().iter().find(|check| check["name"] == "environment").unwrap();
+    let row = doctor["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["name"] == "environment")
+        .unwrap();
     assert_eq!(row["health"], "warning", "{row}");
     assert_eq!(row["details"].as_array().unwrap().len(), 2, "{row}");
 }
@@ -43,11 +87,19 @@ fn variables_that_the_configuration_names_are_not_reported() {
     let rig = rig();
     let file = rig.home().join("config.toml");
     let before = std::fs::read_to_string(&file).unwrap();
-    let named = before.replace("[providers.mock]\n", "[providers.mock]\napi_key_env = \"HAFT_MOCK_KEY\"\n");
+    let named = before.replace(
+        "[providers.mock]\n",
+        "[providers.mock]\napi_key_env = \"HAFT_MOCK_KEY\"\n",
+    );
     assert_ne!(named, before);
     std::fs::write(&file, named).unwrap();
     let ran = run_with(&rig, &[("HAFT_MOCK_KEY", "k")], &["run", "hi"]);
-    assert_eq!((ran.code(), ran.stderr().contains("HAFT_MOCK_KEY")), (0, false), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.stderr().contains("HAFT_MOCK_KEY")),
+        (0, false),
+        "{}",
+        ran.stderr()
+    );
 }
 
 /// The variables that pages, tests, benches and deployment files use.
@@ -58,27 +110,53 @@ fn variables_that_the_repository_uses_are_known() {
     for entry in ignore::WalkBuilder::new(&root).hidden(false).build() {
         let path = entry.unwrap().into_path();
         // This page, and the tests of variables that are not known, name others.
-        let is_counterexample = ["effective_config.rs", "config/variables.rs", "CHANGELOG.md", "/.git/"];
-        if is_counterexample.iter().any(|part| path.to_string_lossy().contains(part)) {
+        let is_counterexample = [
+            "effective_config.rs",
+            "config/variables.rs",
+            "CHANGELOG.md",
+            "/.git/",
+        ];
+        if is_counterexample
+            .iter()
+            .any(|part| path.to_string_lossy().contains(part))
+        {
             continue;
         }
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            continue;
+        };
         for (at, _) in text.match_indices("HAFT_") {
             let is_word = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
             let rest: String = text[at..].chars().take_while(|c| is_word(*c)).collect();
-            let is_variable = text[..at].ends_with(['"', '`', '$', '{', ' ', '\n', '(']) && !rest.contains("__");
+            let is_variable =
+                text[..at].ends_with(['"', '`', '$', '{', ' ', '\n', '(']) && !rest.contains("__");
             if is_variable && rest.len() > "HAFT_".len() && !rest.ends_with('_') {
                 names.insert(rest);
             }
         }
     }
-    for not_a_variable in ["HAFT_CONFIG", "HAFT_BINARY", "HAFT_BLESS", "HAFT_STORE_BACKUPS"] {
+    for not_a_variable in [
+        "HAFT_CONFIG",
+        "HAFT_BINARY",
+        "HAFT_BLESS",
+        "HAFT_STORE_BACKUPS",
+    ] {
         names.remove(not_a_variable);
     }
-    assert!(names.contains("HAFT_POSTGRES") && names.contains("HAFT_MCP_TOKEN"), "{names:?}");
+    assert!(
+        names.contains("HAFT_POSTGRES") && names.contains("HAFT_MCP_TOKEN"),
+        "{names:?}"
+    );
     let rig = rig();
     for name in names.into_iter().filter(|name| {
-        !["HAFT_HOME", "HAFT_MODEL", "HAFT_LANGUAGE", "HAFT_LOG_LEVEL", "HAFT_COMPLETE"].contains(&name.as_str())
+        ![
+            "HAFT_HOME",
+            "HAFT_MODEL",
+            "HAFT_LANGUAGE",
+            "HAFT_LOG_LEVEL",
+            "HAFT_COMPLETE",
+        ]
+        .contains(&name.as_str())
     }) {
         let ran = run_with(&rig, &[(&name, "x")], &["config", "get", "retry.attempts"]);
         assert_eq!(ran.stderr(), "", "{name}");
@@ -90,26 +168,59 @@ fn config_shows_values_in_force_with_their_reason() {
     let rig = rig();
     let get = rig.run(&["config", "get", "context.safe_zone"]);
     assert_eq!((get.code(), get.stdout().as_str()), (0, "131072\n"));
-    assert!(get.stderr().contains("known prices and a cache lifetime under 30 minutes"), "{}", get.stderr());
+    assert!(
+        get.stderr()
+            .contains("known prices and a cache lifetime under 30 minutes"),
+        "{}",
+        get.stderr()
+    );
     let json = rig.run(&["config", "get", "context", "--json"]).json();
     assert_eq!(json["context.prune_to"]["value"], json!(0.3));
     assert_eq!(json["context.compress"]["origin"], "built-in");
     let reason = json["context.compress"]["reason"].as_str().unwrap();
-    assert!(reason.contains("cache lifetime under 30 minutes"), "{reason}");
+    assert!(
+        reason.contains("cache lifetime under 30 minutes"),
+        "{reason}"
+    );
     let shown = rig.run(&["config", "show", "--origin"]).stdout();
-    let line = shown.lines().find(|line| line.starts_with("context.safe_zone = ")).unwrap();
-    assert!(line.contains("# built-in: default for models with known prices"), "{line}");
-    let set = rig.run(&["config", "get", "context.prune_keep", "--set", "context.safe_zone=\"0.5\""]);
+    let line = shown
+        .lines()
+        .find(|line| line.starts_with("context.safe_zone = "))
+        .unwrap();
+    assert!(
+        line.contains("# built-in: default for models with known prices"),
+        "{line}"
+    );
+    let set = rig.run(&[
+        "config",
+        "get",
+        "context.prune_keep",
+        "--set",
+        "context.safe_zone=\"0.5\"",
+    ]);
     assert_eq!(set.stdout(), "6\n");
-    assert!(set.stderr().contains("one of `safe_zone`"), "{}", set.stderr());
+    assert!(
+        set.stderr().contains("one of `safe_zone`"),
+        "{}",
+        set.stderr()
+    );
     let report = {
         rig.run(&["run", "hi"]);
         rig.run(&["context", "report", "--json"]).json()
     };
     assert_eq!(report["settings"]["safe_zone_tokens"], 131_072, "{report}");
-    assert!(report["settings"]["reason"].as_str().unwrap().contains("cache lifetime"), "{report}");
+    assert!(
+        report["settings"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("cache lifetime"),
+        "{report}"
+    );
     let text = rig.run(&["context", "report"]).stdout();
-    assert!(text.contains("pruned above 131,072 tokens") && text.contains("cache lifetime"), "{text}");
+    assert!(
+        text.contains("pruned above 131,072 tokens") && text.contains("cache lifetime"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -122,34 +233,78 @@ fn config_get_follows_model_window_prices_locale_and_machine() {
     let before = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{before}{cheap}")).unwrap();
     let zone = |model: &str| {
-        let ran = rig.run(&["config", "get", "context.safe_zone", "--set", &format!("model=mock/{model}")]);
+        let ran = rig.run(&[
+            "config",
+            "get",
+            "context.safe_zone",
+            "--set",
+            &format!("model=mock/{model}"),
+        ]);
         (ran.stdout().trim().to_owned(), ran.stderr())
     };
     assert_eq!(zone("cheap").0, "0.8");
     assert!(
-        zone("cheap").1.contains("without known prices") && zone("cheap").1.contains("153,446 tokens"),
+        zone("cheap").1.contains("without known prices")
+            && zone("cheap").1.contains("153,446 tokens"),
         "{}",
         zone("cheap").1
     );
     assert_eq!(zone("long").0, "49152");
-    assert!(zone("long").1.contains("30 minutes or more"), "{}", zone("long").1);
-    let language = run_with(&rig, &[("LANG", "en_US.UTF-8")], &["config", "get", "language"]);
+    assert!(
+        zone("long").1.contains("30 minutes or more"),
+        "{}",
+        zone("long").1
+    );
+    let language = run_with(
+        &rig,
+        &[("LANG", "en_US.UTF-8")],
+        &["config", "get", "language"],
+    );
     assert_eq!(language.stdout(), "en\n");
-    assert!(language.stderr().contains("LANG=en_US.UTF-8"), "{}", language.stderr());
+    assert!(
+        language.stderr().contains("LANG=en_US.UTF-8"),
+        "{}",
+        language.stderr()
+    );
     let sandbox = rig.run(&["config", "get", "sandbox.mode"]);
-    assert!(["namespace\n", "landlock\n", "off\n"].contains(&sandbox.stdout().as_str()), "{}", sandbox.stdout());
-    assert!(sandbox.stderr().contains("this machine has"), "{}", sandbox.stderr());
+    assert!(
+        ["namespace\n", "landlock\n", "off\n"].contains(&sandbox.stdout().as_str()),
+        "{}",
+        sandbox.stdout()
+    );
+    assert!(
+        sandbox.stderr().contains("this machine has"),
+        "{}",
+        sandbox.stderr()
+    );
     for (key, value) in [
         ("model_roles.summary", json!(["mock/gemini-3-scripted"])),
         ("tools.offer", json!(["default"])),
-        ("models.\"anthropic/claude-opus-5\".context_window", json!(1_000_000)),
+        (
+            "models.\"anthropic/claude-opus-5\".context_window",
+            json!(1_000_000),
+        ),
         ("models.\"mock/cheap\".tool_protocol", json!("native")),
         ("models.\"mock/cheap\".cache.ttl", json!("5m")),
-        ("providers.anthropic.api_key_env", json!("ANTHROPIC_API_KEY")),
+        (
+            "providers.anthropic.api_key_env",
+            json!("ANTHROPIC_API_KEY"),
+        ),
     ] {
-        assert_eq!(rig.run(&["config", "get", key, "--json"]).json(), value, "{key}");
-        let all = rig.run(&["config", "get", key, "--json", "--origin"]).json();
-        assert!(all[key]["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{key}: {all}");
+        assert_eq!(
+            rig.run(&["config", "get", key, "--json"]).json(),
+            value,
+            "{key}"
+        );
+        let all = rig
+            .run(&["config", "get", key, "--json", "--origin"])
+            .json();
+        assert!(
+            all[key]["reason"]
+                .as_str()
+                .is_some_and(|reason| !reason.is_empty()),
+            "{key}: {all}"
+        );
     }
 }
 
@@ -164,8 +319,16 @@ fn config_get_is_never_silent() {
     for key in all {
         let ran = rig.run(&["config", "get", &key]);
         let value = ran.stdout().trim().to_owned();
-        let told = ran.stderr().lines().any(|line| line.contains(&key) && line.len() > key.len() + 25);
-        assert!(!value.is_empty() || told, "{key}: {} {}", ran.code(), ran.stderr());
+        let told = ran
+            .stderr()
+            .lines()
+            .any(|line| line.contains(&key) && line.len() > key.len() + 25);
+        assert!(
+            !value.is_empty() || told,
+            "{key}: {} {}",
+            ran.code(),
+            ran.stderr()
+        );
     }
 }
 
@@ -184,12 +347,25 @@ fn every_broken_place_of_a_file_is_reported() {
         .lines()
         .map(|line| {
             assert!(line.starts_with("haft: "), "{line}");
-            line.split("config.toml:").nth(1).unwrap().split(':').next().unwrap().parse::<usize>().unwrap() - first
+            line.split("config.toml:")
+                .nth(1)
+                .unwrap()
+                .split(':')
+                .next()
+                .unwrap()
+                .parse::<usize>()
+                .unwrap()
+                - first
         })
         .collect();
     assert_eq!(places, [0, 1, 3, 4, 5, 7], "{}", ran.stderr());
     let doctor = rig.run(&["doctor", "--json"]).json();
-    let row = &doctor["checks"].as_array().unwrap().iter().find(|check| check["name"] == "configuration").unwrap();
+    let row = &doctor["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["name"] == "configuration")
+        .unwrap();
     assert_eq!(row["details"].as_array().unwrap().len(), 5, "{row}");
 }
 
@@ -198,12 +374,29 @@ fn tools_that_need_a_setting_name_it() {
     let rig = rig();
     let ran = rig.run(&["run", "--allowed-tools", "web_crawl", "hi"]);
     assert_eq!(ran.code(), 2);
-    assert!(ran.stderr().contains("`web.crawl = true`"), "{}", ran.stderr());
-    let script = [Reply::call("web_crawl", json!({"url": "https://example.com/"})), Reply::text("Done.")];
+    assert!(
+        ran.stderr().contains("`web.crawl = true`"),
+        "{}",
+        ran.stderr()
+    );
+    let script = [
+        Reply::call("web_crawl", json!({"url": "https://example.com/"})),
+        Reply::text("Done."),
+    ];
     let rig = Rig::new(Api::Anthropic, Script::replies(script).unwrap());
     let ran = rig.task(&["look it up"]);
-    let result = ran.events().into_iter().find(|event| event["type"] == "tool_result").unwrap();
-    assert!(result["text"].as_str().unwrap().contains("`web.crawl = true`"), "{result}");
+    let result = ran
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "tool_result")
+        .unwrap();
+    assert!(
+        result["text"]
+            .as_str()
+            .unwrap()
+            .contains("`web.crawl = true`"),
+        "{result}"
+    );
 }
 
 #[test]
@@ -212,10 +405,17 @@ fn headless_nudges_name_no_tool_that_is_not_offered() {
     let script = [calls(), calls(), calls(), Reply::text("Done.")];
     let rig = Rig::new(Api::Anthropic, Script::replies(script).unwrap());
     let ran = rig.task(&["look"]);
-    assert!(ran.events().iter().any(|event| event["code"] == "nudge"), "{}", ran.stdout());
+    assert!(
+        ran.events().iter().any(|event| event["code"] == "nudge"),
+        "{}",
+        ran.stdout()
+    );
     for request in rig.server.generations() {
         let body = request.json().unwrap();
-        assert!(!body.to_string().contains("ask_followup_question"), "{body}");
+        assert!(
+            !body.to_string().contains("ask_followup_question"),
+            "{body}"
+        );
     }
 }
 
@@ -226,7 +426,10 @@ fn requests_name_no_tool_that_is_not_offered() {
     let script = [reads.clone(), reads, Reply::text("Done.")];
     let rig = Rig::new(Api::Anthropic, Script::replies(script).unwrap());
     rig.write("a.txt", "text");
-    rig.write(".haft/rules/style.md", "---\ndescription: Style\n---\nUse tabs.\n");
+    rig.write(
+        ".haft/rules/style.md",
+        "---\ndescription: Style\n---\nUse tabs.\n",
+    );
     rig.run(&["trust"]);
     rig.task(&["--allowed-tools", "read_file", "look at @a.txt and @.haft/"]);
     let all = haft_tool::ALL_TOOL_NAMES;
@@ -239,7 +442,8 @@ fn requests_name_no_tool_that_is_not_offered() {
     }
 }
 
-/// Texts for the model name a tool only after asking whether the model knows it, or in the tool's own files.
+/// Texts for the model name a tool only after asking whether the model knows it, or in the tool's
+/// own files.
 #[test]
 fn sources_name_tools_only_where_they_are_offered() {
     // Each of these is sent only where its tool is offered, or is about rules and not about calls.
@@ -254,16 +458,29 @@ fn sources_name_tools_only_where_they_are_offered() {
         "crates/core/tool/src/tool_search/shelf.rs",
         "crates/extensions/mcp/src/document.rs",
     ];
-    let folders =
-        ["tools", "tool", "engine", "context", "project", "permission"].map(|name| format!("crates/core/{name}/"));
+    let folders = [
+        "tools",
+        "tool",
+        "engine",
+        "context",
+        "project",
+        "permission",
+    ]
+    .map(|name| format!("crates/core/{name}/"));
     for source in crate::budgets::sources() {
         let is_told = source.path.starts_with("crates/extensions/")
-            || folders.iter().any(|folder| source.path.starts_with(folder.as_str()));
+            || folders
+                .iter()
+                .any(|folder| source.path.starts_with(folder.as_str()));
         if !is_told || conditional.contains(&source.path.as_str()) {
             continue;
         }
         let lines: Vec<_> = source.text.lines().collect();
-        for (at, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+        for (at, line) in lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| !line.trim_start().starts_with("//"))
+        {
             for name in haft_tool::ALL_TOOL_NAMES {
                 if !line.contains(&format!("`{name}`")) || source.path.contains(name) {
                     continue;
@@ -283,12 +500,25 @@ fn sources_name_tools_only_where_they_are_offered() {
 fn the_names_of_tools_are_all_listed() {
     let rig = rig();
     let listed = rig.run(&["tools", "list", "--json"]).json();
-    let mut names: Vec<_> =
-        listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    let mut names: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect();
     // These come with agents, skills, plan mode, deferred tools, servers, collections and the web.
     for more in [
-        "plan_mode_respond", "run_named_subagents", "talk_to", "talk_to_group", "tool_search", "use_mcp_tool",
-        "use_rag_tool", "use_skill", "use_tool", "web_crawl", "web_search",
+        "plan_mode_respond",
+        "run_named_subagents",
+        "talk_to",
+        "talk_to_group",
+        "tool_search",
+        "use_mcp_tool",
+        "use_rag_tool",
+        "use_skill",
+        "use_tool",
+        "web_crawl",
+        "web_search",
     ] {
         if !names.iter().any(|name| name == more) {
             names.push(more.to_owned());
@@ -300,7 +530,11 @@ fn the_names_of_tools_are_all_listed() {
 
 fn keys(node: &Value, path: &str, all: &mut Vec<String>) {
     for (name, field) in node["properties"].as_object().into_iter().flatten() {
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let path = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}.{name}")
+        };
         if field["properties"].is_object() {
             keys(field, &path, all);
         } else {

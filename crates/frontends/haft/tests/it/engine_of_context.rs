@@ -1,4 +1,5 @@
-//! The context engine through the binary: documents, reminders, input treatment, compaction, pruning, the execute view.
+//! The context engine through the binary: documents, reminders, input treatment, compaction,
+//! pruning, the execute view.
 
 use haft_testkit::{Reply, Script, Seen, SeenRole, When};
 use haft_types::{Api, Usage};
@@ -11,27 +12,49 @@ fn rig(api: Api, replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 fn requests(rig: &Rig) -> Vec<Seen> {
-    assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
-    rig.server.generations().iter().map(|request| request.seen().unwrap()).collect()
+    assert!(
+        rig.server.refusals().is_empty(),
+        "{:?}",
+        rig.server.refusals()
+    );
+    rig.server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect()
 }
 
 /// Which of a request's user texts begin with `words`, by position.
 fn places(seen: &Seen, words: &str) -> Vec<usize> {
-    let texts = seen.parts().map(|(role, part)| (role, part.text().unwrap_or_default().to_owned()));
+    let texts = seen
+        .parts()
+        .map(|(role, part)| (role, part.text().unwrap_or_default().to_owned()));
     texts
         .enumerate()
-        .filter(|(_, (role, text))| *role == SeenRole::User && text.starts_with(&format!("<system-reminder>\n{words}")))
+        .filter(|(_, (role, text))| {
+            *role == SeenRole::User && text.starts_with(&format!("<system-reminder>\n{words}"))
+        })
         .map(|(at, _)| at)
         .collect()
 }
 
 fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
+    events
+        .iter()
+        .filter(|event| event["type"] == kind)
+        .collect()
 }
 
 #[test]
 fn documents_are_sent_stable_and_reread_when_they_change() {
-    let rig = rig(Api::Anthropic, [Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]);
+    let rig = rig(
+        Api::Anthropic,
+        [
+            Reply::text("One."),
+            Reply::text("Two."),
+            Reply::text("Three."),
+        ],
+    );
     rig.write("AGENTS.md", "Use tabs.\n");
     rig.write("code_law.md", "No globals.\n");
     rig.task(&["first"]);
@@ -40,42 +63,97 @@ fn documents_are_sent_stable_and_reread_when_they_change() {
     let third = rig.task(&["-c", "third"]);
     let requests = requests(&rig);
     let document = |seen: &Seen| seen.messages[0].parts[0].text().unwrap().to_owned();
-    assert!(document(&requests[0]).contains("# AGENTS.md\n\nUse tabs."), "{}", document(&requests[0]));
-    assert_eq!(document(&requests[0]), document(&requests[1]), "byte for byte while the files are unchanged");
+    assert!(
+        document(&requests[0]).contains("# AGENTS.md\n\nUse tabs."),
+        "{}",
+        document(&requests[0])
+    );
+    assert_eq!(
+        document(&requests[0]),
+        document(&requests[1]),
+        "byte for byte while the files are unchanged"
+    );
     assert!(document(&requests[2]).contains("Use spaces."));
-    assert_eq!(requests[0].messages[1].role, SeenRole::Assistant, "acknowledged");
-    assert!(requests[0].messages[2].parts[0].text().unwrap().contains("No globals."), "rules come before the law");
-    let broken = of_type(&third.events(), "prefix_break").into_iter().cloned().collect::<Vec<_>>();
-    assert_eq!((broken.len(), &broken[0]["cause"]), (1, &json!("documents_changed")), "{broken:?}");
+    assert_eq!(
+        requests[0].messages[1].role,
+        SeenRole::Assistant,
+        "acknowledged"
+    );
+    assert!(
+        requests[0].messages[2].parts[0]
+            .text()
+            .unwrap()
+            .contains("No globals."),
+        "rules come before the law"
+    );
+    let broken = of_type(&third.events(), "prefix_break")
+        .into_iter()
+        .cloned()
+        .collect::<Vec<_>>();
+    assert_eq!(
+        (broken.len(), &broken[0]["cause"]),
+        (1, &json!("documents_changed")),
+        "{broken:?}"
+    );
     let stored = rig.export().to_string();
-    assert!(!stored.contains("No globals."), "documents are never part of the history");
+    assert!(
+        !stored.contains("No globals."),
+        "documents are never part of the history"
+    );
 }
 
 #[test]
 fn the_todo_reminder_is_fresh_in_every_request_and_stands_in_its_place() {
     for api in Api::ALL {
-        let todo =
-            |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "the work", "status": status}]}));
+        let todo = |status: &str| {
+            Reply::call(
+                "todo_write",
+                json!({"todos": [{"content": "the work", "status": status}]}),
+            )
+        };
         let read = || Reply::call("read_file", json!({"path": "a.txt"}));
-        let rig =
-            rig(api, [todo("pending"), read(), todo("in_progress"), read(), todo("completed"), Reply::text("Done.")]);
+        let rig = rig(
+            api,
+            [
+                todo("pending"),
+                read(),
+                todo("in_progress"),
+                read(),
+                todo("completed"),
+                Reply::text("Done."),
+            ],
+        );
         let rig = rig.with(CLASSIC);
         rig.write("a.txt", "x\n");
         let ran = rig.task(&["do the work"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
         let requests = requests(&rig);
-        assert_eq!(places(&requests[0], "## TODO List"), [] as [usize; 0], "{api}: none before there is a list");
-        // U T?: with fewer than three results the run stands directly after the newest user message.
+        assert_eq!(
+            places(&requests[0], "## TODO List"),
+            [] as [usize; 0],
+            "{api}: none before there is a list"
+        );
+        // U T?: with fewer than three results the run stands directly after the newest user
+        // message.
         assert_eq!(places(&requests[1], "## TODO List"), [1], "{api}");
         // U A T A T A T: after the third-last result.
         assert_eq!(places(&requests[4], "## TODO List").len(), 1, "{api}");
-        for (seen, mark) in requests[1..].iter().zip(["[ ]", "[ ]", "[~]", "[~]", "[x]"]) {
+        for (seen, mark) in requests[1..]
+            .iter()
+            .zip(["[ ]", "[ ]", "[~]", "[~]", "[x]"])
+        {
             let at = places(seen, "## TODO List")[0];
             let text = seen.parts().nth(at).unwrap().1.text().unwrap().to_owned();
             assert!(text.contains(mark), "{api}: {text}");
         }
-        let kinds: Vec<_> = of_type(&ran.events(), "reminders").iter().map(|event| event["kinds"].clone()).collect();
-        assert!(kinds.iter().all(|kinds| *kinds == json!(["todo"])) && kinds.len() == 5, "{api}: {kinds:?}");
+        let kinds: Vec<_> = of_type(&ran.events(), "reminders")
+            .iter()
+            .map(|event| event["kinds"].clone())
+            .collect();
+        assert!(
+            kinds.iter().all(|kinds| *kinds == json!(["todo"])) && kinds.len() == 5,
+            "{api}: {kinds:?}"
+        );
     }
 }
 
@@ -84,22 +162,48 @@ fn a_configured_role_is_system_text_and_reminder() {
     let rig = rig(Api::OpenaiChat, [Reply::text("Aye."), Reply::text("Aye.")]);
     rig.write("AGENTS.md", "Use tabs.");
     rig.task(&["--set", "roles.main=You are a careful gardener.", "hi"]);
-    rig.task(&["--set", "roles.main=You are a careful gardener.", "--system-prompt", "You are a machine.", "hi"]);
+    rig.task(&[
+        "--set",
+        "roles.main=You are a careful gardener.",
+        "--system-prompt",
+        "You are a machine.",
+        "hi",
+    ]);
     let requests = requests(&rig);
     assert!(
-        requests[0].system.starts_with("You are a careful gardener.\n\nWorking directory:"),
+        requests[0]
+            .system
+            .starts_with("You are a careful gardener.\n\nWorking directory:"),
         "{}",
         requests[0].system
     );
-    assert!(requests[1].system.starts_with("You are a machine."), "{}", requests[1].system);
+    assert!(
+        requests[1].system.starts_with("You are a machine."),
+        "{}",
+        requests[1].system
+    );
     for seen in &requests {
         let at = places(seen, "## Agent Role Definition");
         assert_eq!(at.len(), 1);
         let reminder = seen.parts().nth(at[0]).unwrap().1.text().unwrap();
-        assert!(reminder.contains("careful gardener") && reminder.contains("Platform: "), "{reminder}");
-        assert!(reminder.starts_with("<system-reminder>\n## Agent Role Definition\n"), "{reminder}");
-        let everything = seen.parts().filter_map(|(_, part)| part.text()).collect::<String>() + &seen.system;
-        assert_eq!(everything.matches("Use tabs.").count(), 2, "in the documents and in the reminder");
+        assert!(
+            reminder.contains("careful gardener") && reminder.contains("Platform: "),
+            "{reminder}"
+        );
+        assert!(
+            reminder.starts_with("<system-reminder>\n## Agent Role Definition\n"),
+            "{reminder}"
+        );
+        let everything = seen
+            .parts()
+            .filter_map(|(_, part)| part.text())
+            .collect::<String>()
+            + &seen.system;
+        assert_eq!(
+            everything.matches("Use tabs.").count(),
+            2,
+            "in the documents and in the reminder"
+        );
     }
 }
 
@@ -111,49 +215,90 @@ fn mentioned_files_are_named_but_not_injected() {
     let seen = &requests(&rig)[0];
     let text = seen.texts(SeenRole::User)[0];
     assert!(
-        text.starts_with("look at @notes.md and @nobody\n\n<system-reminder>\n") && text.contains("- notes.md\n"),
+        text.starts_with("look at @notes.md and @nobody\n\n<system-reminder>\n")
+            && text.contains("- notes.md\n"),
         "{text}"
     );
-    assert!(!text.contains("- nobody") && !text.contains("secret content"), "{text}");
+    assert!(
+        !text.contains("- nobody") && !text.contains("secret content"),
+        "{text}"
+    );
 }
 
 #[test]
 fn results_of_finished_rounds_are_compressed_and_kept_whole_in_the_store() {
     let read = Reply::call("read_file", json!({"path": "long.txt"}));
-    let rig = rig(Api::Anthropic, [read, Reply::text("Read."), Reply::text("Again?")]).with(CLASSIC);
-    rig.write("long.txt", (1..=1500).map(|n| format!("line {n}\n")).collect::<String>());
+    let rig = rig(
+        Api::Anthropic,
+        [read, Reply::text("Read."), Reply::text("Again?")],
+    )
+    .with(CLASSIC);
+    rig.write(
+        "long.txt",
+        (1..=1500)
+            .map(|n| format!("line {n}\n"))
+            .collect::<String>(),
+    );
     rig.task(&["read it"]);
     let second = rig.task(&["-c", "and now?"]);
     let requests = requests(&rig);
-    assert!(requests[1].last_contains("line 1400"), "whole in the running round");
+    assert!(
+        requests[1].last_contains("line 1400"),
+        "whole in the running round"
+    );
     let later = requests[2].to_string();
-    assert!(!later.contains("line 1400") && later.contains("line 400"), "compressed afterwards: {later}");
-    assert_eq!(of_type(&second.events(), "prefix_break")[0]["cause"], "compression");
+    assert!(
+        !later.contains("line 1400") && later.contains("line 400"),
+        "compressed afterwards: {later}"
+    );
+    assert_eq!(
+        of_type(&second.events(), "prefix_break")[0]["cause"],
+        "compression"
+    );
     assert!(rig.export().to_string().contains("line 1400"));
 }
 
 fn summary() -> Reply {
-    Reply::summary("Count words.")
-        .when(When { last_contains: Some("The session to be archived".into()), ..When::default() })
+    Reply::summary("Count words.").when(When {
+        last_contains: Some("The session to be archived".into()),
+        ..When::default()
+    })
 }
 
 fn full() -> Usage {
-    Usage { input: 170_000, output: 10, ..Usage::default() }
+    Usage {
+        input: 170_000,
+        output: 10,
+        ..Usage::default()
+    }
 }
 
 #[test]
 fn old_rounds_are_archived_behind_a_summary_when_the_window_fills() {
     for api in Api::ALL {
-        let rounds = (1..=12)
-            .map(|n| Reply::text(format!("Answer {n}.")).with_usage(if n == 12 { full() } else { Usage::default() }));
-        let rig = rig(api, std::iter::once(summary()).chain(rounds).chain([Reply::text("Answer 13.")]));
+        let rounds = (1..=12).map(|n| {
+            Reply::text(format!("Answer {n}.")).with_usage(if n == 12 {
+                full()
+            } else {
+                Usage::default()
+            })
+        });
+        let rig = rig(
+            api,
+            std::iter::once(summary())
+                .chain(rounds)
+                .chain([Reply::text("Answer 13.")]),
+        );
         rig.task(&["question 1"]);
         for n in 2..=12 {
             rig.task(&["-c", &format!("question {n}")]);
         }
         let ran = rig.task(&["-c", "question 13"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
-        let phases: Vec<_> = of_type(&ran.events(), "compaction").iter().map(|event| event["phase"].clone()).collect();
+        let phases: Vec<_> = of_type(&ran.events(), "compaction")
+            .iter()
+            .map(|event| event["phase"].clone())
+            .collect();
         assert_eq!(phases, ["started", "finished"], "{api}");
         let requests = requests(&rig);
         let asked = requests[12].to_string();
@@ -164,63 +309,146 @@ fn old_rounds_are_archived_behind_a_summary_when_the_window_fills() {
         let sent = requests[13].to_string();
         assert!(sent.contains("Archived Session Summary"), "{api}: {sent}");
         assert!(
-            !sent.contains("question 2\n") && sent.contains("question 3") && sent.contains("question 13"),
+            !sent.contains("question 2\n")
+                && sent.contains("question 3")
+                && sent.contains("question 13"),
             "{api}: {sent}"
         );
-        assert_eq!(of_type(&ran.events(), "prefix_break")[0]["cause"], "compaction", "{api}");
+        assert_eq!(
+            of_type(&ran.events(), "prefix_break")[0]["cause"],
+            "compaction",
+            "{api}"
+        );
         let messages = rig.export()["messages"].as_array().unwrap().clone();
-        assert_eq!(messages.len(), 27, "{api}: everything is still stored, and the summary with it");
-        assert_eq!(messages.iter().filter(|message| message["role"] == "summary").count(), 1, "{api}");
+        assert_eq!(
+            messages.len(),
+            27,
+            "{api}: everything is still stored, and the summary with it"
+        );
+        assert_eq!(
+            messages
+                .iter()
+                .filter(|message| message["role"] == "summary")
+                .count(),
+            1,
+            "{api}"
+        );
     }
 }
 
 #[test]
 fn a_failing_summary_sends_recent_history_and_says_so() {
-    let refused = Reply::error(400, "no summaries today")
-        .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
-    let rounds = (1..=12)
-        .map(|n| Reply::text(format!("Answer {n}.")).with_usage(if n == 12 { full() } else { Usage::default() }));
-    let rig = rig(Api::Anthropic, std::iter::once(refused).chain(rounds).chain([Reply::text("Answer 13.")]));
+    let refused = Reply::error(400, "no summaries today").when(When {
+        last_contains: Some("The session to be archived".into()),
+        ..When::default()
+    });
+    let rounds = (1..=12).map(|n| {
+        Reply::text(format!("Answer {n}.")).with_usage(if n == 12 {
+            full()
+        } else {
+            Usage::default()
+        })
+    });
+    let rig = rig(
+        Api::Anthropic,
+        std::iter::once(refused)
+            .chain(rounds)
+            .chain([Reply::text("Answer 13.")]),
+    );
     rig.task(&["question 1"]);
     for n in 2..=12 {
         rig.task(&["-c", &format!("question {n}")]);
     }
     let ran = rig.task(&["-c", "question 13"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Answer 13.")));
-    let told = of_type(&ran.events(), "compaction").into_iter().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("Answer 13."))
+    );
+    let told = of_type(&ran.events(), "compaction")
+        .into_iter()
+        .cloned()
+        .collect::<Vec<_>>();
     assert_eq!(told[1]["phase"], "failed");
-    assert!(told[1]["message"].as_str().unwrap().contains("Only recent history is sent"), "{told:?}");
+    assert!(
+        told[1]["message"]
+            .as_str()
+            .unwrap()
+            .contains("Only recent history is sent"),
+        "{told:?}"
+    );
     let sent = requests(&rig).pop().unwrap().to_string();
-    assert!(!sent.contains("question 2\n") && sent.contains("question 3"), "{sent}");
-    assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 26, "nothing is deleted, nothing is added");
+    assert!(
+        !sent.contains("question 2\n") && sent.contains("question 3"),
+        "{sent}"
+    );
+    assert_eq!(
+        rig.export()["messages"].as_array().unwrap().len(),
+        26,
+        "nothing is deleted, nothing is added"
+    );
 }
 
 #[test]
 fn what_pruning_cleared_stays_cleared_after_a_restart() {
     let read = |number: u32| Reply::call("read_file", json!({"path": format!("{number}.txt")}));
-    let replies = (0..10).map(read).chain([Reply::text("Enough."), Reply::text("Still here.")]);
+    let replies = (0..10)
+        .map(read)
+        .chain([Reply::text("Enough."), Reply::text("Still here.")]);
     let rig = rig(Api::Anthropic, replies);
     for number in 0..10 {
-        rig.write(&format!("{number}.txt"), "some words that fill a line of text\n".repeat(900));
+        rig.write(
+            &format!("{number}.txt"),
+            "some words that fill a line of text\n".repeat(900),
+        );
     }
-    let settings = ["--set", "context.safe_zone=60k", "--set", "context.compress=never"];
+    let settings = [
+        "--set",
+        "context.safe_zone=60k",
+        "--set",
+        "context.compress=never",
+    ];
     let first = rig.task(&[&settings[..], &["read"]].concat());
     assert_eq!(first.code(), 0, "{}", first.stderr());
-    assert!(!of_type(&first.events(), "pruning").is_empty(), "an episode");
+    assert!(
+        !of_type(&first.events(), "pruning").is_empty(),
+        "an episode"
+    );
     let second = rig.task(&[&settings[..], &["-c", "go on"]].concat());
-    assert!(of_type(&second.events(), "pruning").is_empty(), "nothing new is cleared");
-    assert!(of_type(&second.events(), "prefix_break").is_empty(), "{:?}", of_type(&second.events(), "prefix_break"));
+    assert!(
+        of_type(&second.events(), "pruning").is_empty(),
+        "nothing new is cleared"
+    );
+    assert!(
+        of_type(&second.events(), "prefix_break").is_empty(),
+        "{:?}",
+        of_type(&second.events(), "prefix_break")
+    );
     let requests = requests(&rig);
     let (before, after) = (&requests[10], &requests[11]);
-    assert_eq!(after.messages[..before.messages.len()], before.messages[..], "only appended");
+    assert_eq!(
+        after.messages[..before.messages.len()],
+        before.messages[..],
+        "only appended"
+    );
 }
 
 #[test]
 fn cache_aware_reminders_only_append_through_a_restart() {
-    let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "work", "status": status}]}));
+    let todo = |status: &str| {
+        Reply::call(
+            "todo_write",
+            json!({"todos": [{"content": "work", "status": status}]}),
+        )
+    };
     for api in Api::ALL {
         let read = Reply::call("read_file", json!({"path": "a.txt"}));
-        let replies = [todo("in_progress"), read, todo("completed"), Reply::text("So far."), Reply::text("Done.")];
+        let replies = [
+            todo("in_progress"),
+            read,
+            todo("completed"),
+            Reply::text("So far."),
+            Reply::text("Done."),
+        ];
         let rig = rig(api, replies);
         rig.write("a.txt", "alpha\n");
         let settings = [
@@ -231,20 +459,37 @@ fn cache_aware_reminders_only_append_through_a_restart() {
         .concat();
         let first = rig.task(&[&settings[..], &["begin"]].concat());
         let second = rig.task(&[&settings[..], &["-c", "go on"]].concat());
-        assert_eq!((first.code(), second.code()), (0, 0), "{api}: {} {:?}", second.result(), rig.server.refusals());
+        assert_eq!(
+            (first.code(), second.code()),
+            (0, 0),
+            "{api}: {} {:?}",
+            second.result(),
+            rig.server.refusals()
+        );
         for ran in [&first, &second] {
-            let broken = ran.events().into_iter().filter(|event| event["type"] == "prefix_break").collect::<Vec<_>>();
+            let broken = ran
+                .events()
+                .into_iter()
+                .filter(|event| event["type"] == "prefix_break")
+                .collect::<Vec<_>>();
             assert!(broken.is_empty(), "{api}: {broken:?}");
         }
         let requests = requests(&rig);
-        let parts = |seen: &Seen| seen.parts().map(|(role, part)| format!("{role:?} {part:?}")).collect::<Vec<_>>();
+        let parts = |seen: &Seen| {
+            seen.parts()
+                .map(|(role, part)| format!("{role:?} {part:?}"))
+                .collect::<Vec<_>>()
+        };
         for pair in requests.windows(2) {
             let (before, after) = (parts(&pair[0]), parts(&pair[1]));
             assert_eq!(after[..before.len()], before[..], "{api}: only appended");
         }
-        let copies = requests.iter().map(|seen| places(seen, "## TODO List").len()).collect::<Vec<_>>();
-        // The first one waits while the list that was just written is near enough; then there is one a change, and one for the
-        // two messages that lie behind the newest.
+        let copies = requests
+            .iter()
+            .map(|seen| places(seen, "## TODO List").len())
+            .collect::<Vec<_>>();
+        // The first one waits while the list that was just written is near enough; then there is
+        // one a change, and one for the two messages that lie behind the newest.
         assert_eq!(copies, [0, 0, 1, 2, 3], "{api}");
     }
 }
@@ -254,17 +499,32 @@ fn continue_in_the_execute_view_has_the_whole_chain_in_view() {
     let mut differences = Vec::new();
     for api in Api::ALL {
         // The connection is cut for good after the first step, and the user says "continue".
-        let cut = Reply { drop_after_bytes: Some(40), times: Some(9), ..Reply::text("never arrives") };
-        let rig = rig(api, [Reply::call("read_file", json!({"path": "a.txt"})), cut]);
+        let cut = Reply {
+            drop_after_bytes: Some(40),
+            times: Some(9),
+            ..Reply::text("never arrives")
+        };
+        let rig = rig(
+            api,
+            [Reply::call("read_file", json!({"path": "a.txt"})), cut],
+        );
         rig.write("a.txt", "alpha\n");
         let settings = ["--set", "context.view=execute", "--set", "retry.attempts=1"];
         let broken = rig.task(&[&settings[..], &["count the letters in a.txt"]].concat());
         assert_eq!(broken.code(), 1, "{api}: {}", broken.stderr());
         let rig = rig.with_script(Script::replies([Reply::text("Five.")]).unwrap(), api);
         let ran = rig.task(&[&settings[..], &["-c", "continue"]].concat());
-        assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Five.")), "{api}: {}", ran.stderr());
+        assert_eq!(
+            (ran.code(), ran.result()["text"].clone()),
+            (0, json!("Five.")),
+            "{api}: {}",
+            ran.stderr()
+        );
         let seen = requests(&rig).pop().unwrap();
-        differences.extend(difference(&format!("execute_continue/{api}.txt"), &portable(seen, &rig)));
+        differences.extend(difference(
+            &format!("execute_continue/{api}.txt"),
+            &portable(seen, &rig),
+        ));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
@@ -274,63 +534,128 @@ fn portable(mut seen: Seen, rig: &Rig) -> String {
     seen.tools.clear();
     let project = rig.project().display().to_string();
     let home = rig.home().display().to_string();
-    let text = seen.to_string().replace(&project, "PROJECT").replace(&home, "HOME");
+    let text = seen
+        .to_string()
+        .replace(&project, "PROJECT")
+        .replace(&home, "HOME");
     let masked = |line: &str| match line.split_once(": ") {
-        Some((name @ ("Operating system" | "Shell of commands" | "User"), _)) => format!("{name}: …"),
+        Some((name @ ("Operating system" | "Shell of commands" | "User"), _)) => {
+            format!("{name}: …")
+        }
         _ => line.to_owned(),
     };
     text.lines().map(|line| masked(line) + "\n").collect()
 }
 
-/// Compares with a committed file. On a difference the new text is left beside it, to be looked at and renamed.
+/// Compares with a committed file. On a difference the new text is left beside it, to be looked at
+/// and renamed.
 fn difference(name: &str, found: &str) -> Option<String> {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures").join(name);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/fixtures")
+        .join(name);
     if std::fs::read_to_string(&path).is_ok_and(|expected| expected == found) {
         return None;
     }
     let new = path.with_extension("new");
     std::fs::create_dir_all(path.parent()?).unwrap();
     std::fs::write(&new, found).unwrap();
-    Some(format!("{} differs; compare it with {}", path.display(), new.display()))
+    Some(format!(
+        "{} differs; compare it with {}",
+        path.display(),
+        new.display()
+    ))
 }
 
 #[test]
 fn a_summary_that_takes_too_long_is_given_up() {
-    let slow = Reply { delay_ms: 20_000, ..summary() };
-    let rounds = (1..=12)
-        .map(|n| Reply::text(format!("Answer {n}.")).with_usage(if n == 12 { full() } else { Usage::default() }));
-    let rig = rig(Api::OpenaiChat, std::iter::once(slow).chain(rounds).chain([Reply::text("Answer 13.")]));
+    let slow = Reply {
+        delay_ms: 20_000,
+        ..summary()
+    };
+    let rounds = (1..=12).map(|n| {
+        Reply::text(format!("Answer {n}.")).with_usage(if n == 12 {
+            full()
+        } else {
+            Usage::default()
+        })
+    });
+    let rig = rig(
+        Api::OpenaiChat,
+        std::iter::once(slow)
+            .chain(rounds)
+            .chain([Reply::text("Answer 13.")]),
+    );
     rig.task(&["question 1"]);
     for n in 2..=12 {
         rig.task(&["-c", &format!("question {n}")]);
     }
     let before = rig.export();
     let ran = rig.task(&["--set", "context.summary_timeout=1", "-c", "question 13"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Answer 13.")));
-    let told = of_type(&ran.events(), "compaction")[1]["message"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("Answer 13."))
+    );
+    let told = of_type(&ran.events(), "compaction")[1]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(told.contains("no summary within 1 s"), "{told}");
     let after = rig.export();
-    let (before, after) = (before["messages"].as_array().unwrap(), after["messages"].as_array().unwrap());
-    assert_eq!(after[..before.len()], before[..], "what was stored is untouched");
+    let (before, after) = (
+        before["messages"].as_array().unwrap(),
+        after["messages"].as_array().unwrap(),
+    );
+    assert_eq!(
+        after[..before.len()],
+        before[..],
+        "what was stored is untouched"
+    );
 }
 
 #[test]
 fn a_conversation_far_over_the_window_still_ends_in_a_request_that_fits() {
     let read = || Reply::call("read_file", json!({"path": "big.txt"}));
     let replies = (0..8).flat_map(|n| [read(), read(), Reply::text(format!("Round {n}."))]);
-    let rig = rig(Api::Anthropic, [summary()].into_iter().chain(replies).chain([Reply::text("Fits.")]));
-    rig.write("big.txt", "some words that fill a line of text\n".repeat(1300));
+    let rig = rig(
+        Api::Anthropic,
+        [summary()]
+            .into_iter()
+            .chain(replies)
+            .chain([Reply::text("Fits.")]),
+    );
+    rig.write(
+        "big.txt",
+        "some words that fill a line of text\n".repeat(1300),
+    );
     rig.task(&["round 0"]);
     for n in 1..8 {
         let ran = rig.task(&["-c", &format!("round {n}")]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
     }
-    // The same conversation with a model whose window is a twentieth of it: archiving its oldest steps is by far not enough.
+    // The same conversation with a model whose window is a twentieth of it: archiving its oldest
+    // steps is by far not enough.
     let window = format!("models.\"mock/{MODEL}\".context_window=12000");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=2000");
-    let ran = rig.task(&["--set", &window, "--set", &output, "--set", "context.compress=never", "-c", "still there?"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Fits.")), "{}", ran.stderr());
-    let steps: Vec<_> = of_type(&ran.events(), "pruning").iter().map(|event| event["step"].clone()).collect();
+    let ran = rig.task(&[
+        "--set",
+        &window,
+        "--set",
+        &output,
+        "--set",
+        "context.compress=never",
+        "-c",
+        "still there?",
+    ]);
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("Fits.")),
+        "{}",
+        ran.stderr()
+    );
+    let steps: Vec<_> = of_type(&ran.events(), "pruning")
+        .iter()
+        .map(|event| event["step"].clone())
+        .collect();
     assert!(!steps.is_empty(), "what was left out is told");
     let told = of_type(&ran.events(), "window")[0].clone();
     assert!(told["tokens"].as_u64().unwrap() <= 10_000, "{told}");
@@ -343,9 +668,15 @@ fn a_window_too_small_for_anything_is_an_error_with_every_layer() {
     let window = format!("models.\"mock/{MODEL}\".context_window=1660");
     let output = format!("models.\"mock/{MODEL}\".max_output_tokens=400");
     let profile = format!("models.\"mock/{MODEL}\".profile=\"full\"");
-    let ran = rig.run(&["run", "--set", &window, "--set", &output, "--set", &profile, "hi"]);
+    let ran = rig.run(&[
+        "run", "--set", &window, "--set", &output, "--set", &profile, "hi",
+    ]);
     assert_eq!(ran.code(), 1);
-    assert!(ran.stderr().contains("system") && ran.stderr().contains("output reserve"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("system") && ran.stderr().contains("output reserve"),
+        "{}",
+        ran.stderr()
+    );
     assert_eq!(rig.server.requests().len(), 0, "nothing is sent");
 }
 
@@ -355,6 +686,10 @@ fn an_impossible_safe_zone_is_a_configuration_error() {
         let rig = rig(Api::Anthropic, [Reply::text("Never.")]);
         let ran = rig.run(&["run", "--set", &format!("context.safe_zone={zone}"), "hi"]);
         assert_eq!(ran.code(), 2, "{zone}: {}", ran.stderr());
-        assert!(ran.stderr().contains("safe_zone") || ran.stderr().contains("safe zone"), "{zone}: {}", ran.stderr());
+        assert!(
+            ran.stderr().contains("safe_zone") || ran.stderr().contains("safe zone"),
+            "{zone}: {}",
+            ran.stderr()
+        );
     }
 }

@@ -1,6 +1,7 @@
-//! Every attempt to leave the sandbox, made from wherever a project can have haft start something: commands in each form, hooks,
-//! MCP servers, external tools and their help; and a repository whose configuration would have git start them, which must not
-//! happen at all. As the user who runs the tests, and, where that is root, as nobody.
+//! Every attempt to leave the sandbox, made from wherever a project can have haft start something:
+//! commands in each form, hooks, MCP servers, external tools and their help; and a repository whose
+//! configuration would have git start them, which must not happen at all. As the user who runs the
+//! tests, and, where that is root, as nobody.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -25,8 +26,17 @@ const FOLDER: &str = "HAFT_TEST_FOLDER";
 /// A folder that is nobody's `/tmp`: what is outside must be there to be refused.
 fn folder() -> TempDir {
     let parent = std::env::var_os(FOLDER).map(PathBuf::from);
-    let machine = || if getuid().is_root() { "/var/lib".into() } else { env!("CARGO_TARGET_TMPDIR").into() };
-    let folder = tempfile::Builder::new().prefix("haft-test-").tempdir_in(parent.unwrap_or_else(machine)).unwrap();
+    let machine = || {
+        if getuid().is_root() {
+            "/var/lib".into()
+        } else {
+            env!("CARGO_TARGET_TMPDIR").into()
+        }
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("haft-test-")
+        .tempdir_in(parent.unwrap_or_else(machine))
+        .unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
@@ -44,18 +54,31 @@ impl Place {
         let root = folder.path().canonicalize().unwrap();
         let site = ProbeSite::prepare(&root).unwrap();
         let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(replies).unwrap());
-        let place = Self { _folder: folder, site, rig };
+        let place = Self {
+            _folder: folder,
+            site,
+            rig,
+        };
         // What lies in `/tmp` is to be as visible as it is elsewhere.
         let programs = haft().parent().unwrap().to_owned();
-        let readable: Vec<_> =
-            [root.clone(), programs].into_iter().filter(|path| haft_sandbox::private_entry(path).is_some()).collect();
+        let readable: Vec<_> = [root.clone(), programs]
+            .into_iter()
+            .filter(|path| haft_sandbox::private_entry(path).is_some())
+            .collect();
         place.add(&format!(
             "[permissions]\nallow = [\"mcp__s\"]\n[tools]\nhelp_timeout = 60\nhelp_wait = 60\n\
              [sandbox]\nhidden = [\"{}\"]\nreadable = {readable:?}\n",
             root.join("secrets").display()
         ));
-        let line = format!("'{}' {PROBE_ARG} '{}'", haft().display(), place.site.targets_file().display());
-        place.write("attempts.sh", &format!("#!/bin/sh\nexec {line} > findings < /dev/null\n"));
+        let line = format!(
+            "'{}' {PROBE_ARG} '{}'",
+            haft().display(),
+            place.site.targets_file().display()
+        );
+        place.write(
+            "attempts.sh",
+            &format!("#!/bin/sh\nexec {line} > findings < /dev/null\n"),
+        );
         place
     }
 
@@ -76,33 +99,68 @@ impl Place {
     }
 
     fn haft(&self, arguments: &[&str]) -> Ran {
-        Ran(self.rig.command(arguments).current_dir(self.project()).output().unwrap())
+        Ran(self
+            .rig
+            .command(arguments)
+            .current_dir(self.project())
+            .output()
+            .unwrap())
     }
 
     /// A run of a project that its user trusts, in which nothing is asked.
     fn run(&self) -> Ran {
         assert_eq!(self.haft(&["trust"]).code(), 0);
-        self.haft(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "begin"])
+        self.haft(&[
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            "auto",
+            "begin",
+        ])
     }
 
-    /// All attempts were made, every escape was refused, what must work did, and nothing was noticed outside.
+    /// All attempts were made, every escape was refused, what must work did, and nothing was
+    /// noticed outside.
     fn held(&mut self, what: &str, ran: &Ran) {
         let said = fs::read_to_string(self.project().join("findings"))
             .unwrap_or_else(|error| panic!("{what}: {error}: {}{}", ran.stdout(), ran.stderr()));
-        let findings: Vec<Finding> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let findings: Vec<Finding> = said
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         // In a session that is its own terminal.
         let own = |finding: &Finding| what == "a session" && finding.name == "open the console";
-        let wrong: Vec<_> = findings.iter().filter(|finding| !finding.holds() && !own(finding)).collect();
+        let wrong: Vec<_> = findings
+            .iter()
+            .filter(|finding| !finding.holds() && !own(finding))
+            .collect();
         assert!(wrong.is_empty(), "{what}: {wrong:#?}");
         self.unnoticed(what);
-        let refused = findings.iter().filter(|finding| finding.outcome == ProbeOutcome::Refused).count();
-        assert!(refused >= 200, "{what}: only {refused} of {} were refused", findings.len());
+        let refused = findings
+            .iter()
+            .filter(|finding| finding.outcome == ProbeOutcome::Refused)
+            .count();
+        assert!(
+            refused >= 200,
+            "{what}: only {refused} of {} were refused",
+            findings.len()
+        );
     }
 
     /// Whether a change is what the test itself put into the project.
     fn is_own(&self, line: &str) -> bool {
-        let own = ["attempts.sh", "findings", "server.sh", "starts", ".claude", ".mcp.json", ".haft"];
-        own.iter().any(|name| line.starts_with(&self.project().join(name).display().to_string()))
+        let own = [
+            "attempts.sh",
+            "findings",
+            "server.sh",
+            "starts",
+            ".claude",
+            ".mcp.json",
+            ".haft",
+        ];
+        own.iter()
+            .any(|name| line.starts_with(&self.project().join(name).display().to_string()))
             || line == format!("{} was changed", self.project().display())
     }
 
@@ -111,7 +169,10 @@ impl Place {
         // What stood in place of missing files may be on its way out.
         let mut changed = self.site.changed_files();
         for _ in 0..500 {
-            if changed.as_ref().is_ok_and(|changed| changed.iter().all(|line| self.is_own(line))) {
+            if changed
+                .as_ref()
+                .is_ok_and(|changed| changed.iter().all(|line| self.is_own(line)))
+            {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -125,26 +186,47 @@ impl Place {
 }
 
 fn command(line: &str) -> Reply {
-    Reply::call("execute_command", json!({"command": line, "requires_approval": false, "timeout": 300}))
+    Reply::call(
+        "execute_command",
+        json!({"command": line, "requires_approval": false, "timeout": 300}),
+    )
 }
 
 /// The ways in which a program of a project is started, beside the help of external tools.
 const STARTS: [&str; 7] = [
-    "a command", "a session", "a background task", "a user's hook", "a project's hook", "a server", "an external tool",
+    "a command",
+    "a session",
+    "a background task",
+    "a user's hook",
+    "a project's hook",
+    "a server",
+    "an external tool",
 ];
 
 fn replies(start: &str) -> Vec<Reply> {
     let mut calls = match start {
         "a command" => vec![command("sh ./attempts.sh")],
         "a session" => {
-            vec![Reply::call("session_start", json!({"command": "sh ./attempts.sh; echo over", "timeout": 300}))]
+            vec![Reply::call(
+                "session_start",
+                json!({"command": "sh ./attempts.sh; echo over", "timeout": 300}),
+            )]
         }
         "a background task" => vec![
-            Reply::call("background_task", json!({"action": "start", "command": "sh ./attempts.sh"})),
-            Reply::call("background_task", json!({"action": "monitor", "task_id": "t1", "timeout": 300})),
+            Reply::call(
+                "background_task",
+                json!({"action": "start", "command": "sh ./attempts.sh"}),
+            ),
+            Reply::call(
+                "background_task",
+                json!({"action": "monitor", "task_id": "t1", "timeout": 300}),
+            ),
         ],
         "a server" => {
-            vec![Reply::call("use_mcp_tool", json!({"server_name": "s", "tool_name": "show", "arguments": {}}))]
+            vec![Reply::call(
+                "use_mcp_tool",
+                json!({"server_name": "s", "tool_name": "show", "arguments": {}}),
+            )]
         }
         "an external tool" => vec![command(".haft/tools/attempts now")],
         _ => Vec::new(),
@@ -157,17 +239,28 @@ fn plant(place: &Place, start: &str) {
     let hook = json!({"type": "command", "command": "sh ./attempts.sh", "timeout": 300});
     match start {
         "a user's hook" => {
-            place.add("[[hooks.stop]]\nhooks = [{ command = \"sh ./attempts.sh\", timeout = 300 }]\n");
+            place.add(
+                "[[hooks.stop]]\nhooks = [{ command = \"sh ./attempts.sh\", timeout = 300 }]\n",
+            );
         }
         "a project's hook" => {
-            place.write(".claude/settings.json", &json!({"hooks": {"Stop": [{"hooks": [hook]}]}}).to_string());
+            place.write(
+                ".claude/settings.json",
+                &json!({"hooks": {"Stop": [{"hooks": [hook]}]}}).to_string(),
+            );
         }
         "a server" => {
             let entry = json!({"command": "/bin/sh", "args": ["server.sh"]});
-            place.write(".mcp.json", &json!({"mcpServers": {"s": entry}}).to_string());
+            place.write(
+                ".mcp.json",
+                &json!({"mcpServers": {"s": entry}}).to_string(),
+            );
             let call = "*'\"name\":\"show\"'*)";
             assert!(SHELL_MCP_SERVER.contains(call));
-            place.write("server.sh", &SHELL_MCP_SERVER.replace(call, &format!("{call}\n        sh ./attempts.sh")));
+            place.write(
+                "server.sh",
+                &SHELL_MCP_SERVER.replace(call, &format!("{call}\n        sh ./attempts.sh")),
+            );
         }
         "an external tool" => {
             place.write(
@@ -203,7 +296,11 @@ fn help_holds() {
     if !has_namespaces(&place.rig) {
         return;
     }
-    let line = format!("'{}' {PROBE_ARG} '{}'", haft().display(), place.site.targets_file().display());
+    let line = format!(
+        "'{}' {PROBE_ARG} '{}'",
+        haft().display(),
+        place.site.targets_file().display()
+    );
     place.write(
         ".haft/tools/attempts",
         &format!(
@@ -214,10 +311,16 @@ fn help_holds() {
     );
     place.run();
     let shown = place.haft(&["tools", "show", "attempts"]).stdout();
-    let refused = shown.split("attempts, ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+    let refused = shown
+        .split("attempts, ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
     assert!(refused.is_some_and(|refused| refused >= 200), "{shown}");
     assert!(!shown.contains("succeeded"), "{shown}");
-    assert!(!place.project().join("findings").exists(), "help wrote into the project");
+    assert!(
+        !place.project().join("findings").exists(),
+        "help wrote into the project"
+    );
     place.unnoticed("help");
 }
 
@@ -234,7 +337,8 @@ const CONFIGURATION: &str = "[core]\n\tfsmonitor = EVIL\n\thooksPath = ../hooks\
     \tsubmodule = diff\n[submodule]\n\trecurse = true\n[gpg]\n\tprogram = EVIL\n[credential]\n\thelper = !EVIL\n\
     [remote \"origin\"]\n\turl = ext::EVIL\n\tpromisor = true\n\tpartialCloneFilter = blob:none\n";
 
-/// A repository with all of that, filters, hooks, an alternate and a nested repository behind a gitlink included.
+/// A repository with all of that, filters, hooks, an alternate and a nested repository behind a
+/// gitlink included.
 fn plant_repository(place: &Place) {
     let project = place.project();
     let evil = project.join("evil");
@@ -249,7 +353,11 @@ fn plant_repository(place: &Place) {
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1");
         let ran = sh.output().unwrap();
-        assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+        assert!(
+            ran.status.success(),
+            "{line}: {}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
     };
     let commit = "git add -A && git -c user.name=t -c user.email=t@t commit -qm begin";
     in_folder(
@@ -260,7 +368,10 @@ fn plant_repository(place: &Place) {
         ".haft/agents/worker.md",
         "---\nname: worker\ndescription: Works\nworktree: true\n---\nYou are worker.\n",
     );
-    in_folder(&project, &format!("mkdir nested && cd nested && git init -q && echo 1 > f && {commit}"));
+    in_folder(
+        &project,
+        &format!("mkdir nested && cd nested && git init -q && echo 1 > f && {commit}"),
+    );
     in_folder(&project, commit);
     in_folder(
         &project,
@@ -268,25 +379,54 @@ fn plant_repository(place: &Place) {
                          echo '* filter=x' > nested/.gitattributes; echo 2 > nested/f",
     );
     fs::create_dir_all(project.join(".git/objects/info")).unwrap();
-    fs::write(project.join(".git/objects/info/alternates"), format!("{}\n", place.site.targets().outside.display()))
-        .unwrap();
-    for name in ["post-checkout", "reference-transaction", "post-index-change", "pre-commit"] {
-        place.write(&format!("hooks/{name}"), &format!("#!/bin/sh\nexec '{}'\n", evil.display()));
+    fs::write(
+        project.join(".git/objects/info/alternates"),
+        format!("{}\n", place.site.targets().outside.display()),
+    )
+    .unwrap();
+    for name in [
+        "post-checkout",
+        "reference-transaction",
+        "post-index-change",
+        "pre-commit",
+    ] {
+        place.write(
+            &format!("hooks/{name}"),
+            &format!("#!/bin/sh\nexec '{}'\n", evil.display()),
+        );
     }
     let text = |text: &str| text.replace("EVIL", evil.to_str().unwrap());
-    place.write("more", &text("[core]\n\tfsmonitor = EVIL\n[alias]\n\tdiff = !EVIL\n\tls-files = !EVIL\n"));
+    place.write(
+        "more",
+        &text("[core]\n\tfsmonitor = EVIL\n[alias]\n\tdiff = !EVIL\n\tls-files = !EVIL\n"),
+    );
     place.write(".gitattributes", "*.bin filter=x\n*.txt diff=x merge=x\n");
     let config = project.join(".git/config");
-    fs::write(&config, fs::read_to_string(&config).unwrap() + &text(CONFIGURATION)).unwrap();
+    fs::write(
+        &config,
+        fs::read_to_string(&config).unwrap() + &text(CONFIGURATION),
+    )
+    .unwrap();
     fs::write(project.join("lines.txt"), "one\ntwo\nthree\nFOUR\n").unwrap();
 }
 
 fn git_starts_nothing() {
-    let on = |text: &str, reply: Reply| reply.when(When { last_contains: Some(text.into()), ..When::default() });
-    let start = Reply::call("run_named_subagents", json!({"subagents": "- {name: worker, task: TASK}"}));
+    let on = |text: &str, reply: Reply| {
+        reply.when(When {
+            last_contains: Some(text.into()),
+            ..When::default()
+        })
+    };
+    let start = Reply::call(
+        "run_named_subagents",
+        json!({"subagents": "- {name: worker, task: TASK}"}),
+    );
     let place = Place::new([
         on("begin", start),
-        on("TASK", command("sed -i s/one/ONE/ lines.txt && echo did it")),
+        on(
+            "TASK",
+            command("sed -i s/one/ONE/ lines.txt && echo did it"),
+        ),
         on("did it", Reply::text("Worked.")),
         on("## worker", Reply::text("All done.")),
         Reply::text("Fine.").times(9),
@@ -294,19 +434,32 @@ fn git_starts_nothing() {
     plant_repository(&place);
     let started = place.project().join("started");
     assert_eq!(place.haft(&["trust"]).code(), 0);
-    for of in [&["review"][..], &["review", "--commit", "HEAD"], &["review", "--base", "HEAD"]] {
+    for of in [
+        &["review"][..],
+        &["review", "--commit", "HEAD"],
+        &["review", "--base", "HEAD"],
+    ] {
         let ran = place.haft(of);
         assert_eq!(ran.code(), 0, "{of:?}: {}", ran.stderr());
         assert!(!started.exists(), "{of:?}");
     }
     let ran = place.run();
-    let merged = ran.events().iter().any(|event| event["text"].as_str().unwrap_or_default().contains("Merged into"));
+    let merged = ran.events().iter().any(|event| {
+        event["text"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("Merged into")
+    });
     assert!(merged, "{}{}", ran.stdout(), ran.stderr());
     assert!(!started.exists() && !place.project().join("findings").exists());
 
     // A test that plants nothing would pass, too.
     let mut git = Command::new("git");
-    git.arg("status").env("PLANT_ONLY", "1").current_dir(place.project()).output().unwrap();
+    git.arg("status")
+        .env("PLANT_ONLY", "1")
+        .current_dir(place.project())
+        .output()
+        .unwrap();
     assert!(started.exists(), "git itself starts what is planted");
 }
 
@@ -334,13 +487,25 @@ fn any_user_is_held_in() {
     let (shared, own) = (folder(), folder());
     let copy = |program: &Path| {
         let target = shared.path().join(program.file_name().unwrap());
-        assert!(Command::new("cp").arg(program).arg(&target).status().unwrap().success());
+        assert!(
+            Command::new("cp")
+                .arg(program)
+                .arg(&target)
+                .status()
+                .unwrap()
+                .success()
+        );
         target
     };
     let (tests, program) = (copy(&std::env::current_exe().unwrap()), copy(haft()));
     chown(own.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let output = Command::new(tests)
-        .args(["escapes::escapes_stand_in", "--exact", "--ignored", "--nocapture"])
+        .args([
+            "escapes::escapes_stand_in",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(FOLDER, own.path())
         .env(HAFT_BINARY, program)
         .env("HOME", own.path())
@@ -349,7 +514,13 @@ fn any_user_is_held_in() {
         .gid(NOBODY)
         .output()
         .unwrap();
-    let (said, complaints) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{complaints}");
+    let (said, complaints) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{complaints}"
+    );
     println!("{said}");
 }

@@ -19,11 +19,24 @@ fn rig(tools: &[&str], replies: impl IntoIterator<Item = Reply>, section: &str) 
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!("{config}\n[tools]\n{section}\n"));
-    let port = rig.server.base_url(Api::OpenaiChat).split([':', '/']).nth(4).unwrap().to_owned();
+    let port = rig
+        .server
+        .base_url(Api::OpenaiChat)
+        .split([':', '/'])
+        .nth(4)
+        .unwrap()
+        .to_owned();
     for name in tools {
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/help").join(name);
+        let from = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/it/fixtures/help")
+            .join(name);
         let mode = fs::metadata(&from).unwrap().permissions().mode();
-        put(&rig, name, &fs::read_to_string(from).unwrap().replace("PORT", &port), mode);
+        put(
+            &rig,
+            name,
+            &fs::read_to_string(from).unwrap().replace("PORT", &port),
+            mode,
+        );
     }
     assert_eq!(rig.run(&["trust"]).code(), 0);
     rig
@@ -39,13 +52,22 @@ fn put(rig: &Rig, name: &str, text: &str, mode: u32) {
 /// The document about tools in a request, from 0.
 fn document(rig: &Rig, request: usize) -> Option<String> {
     let body: Value = serde_json::from_slice(&rig.server.requests()[request].body).unwrap();
-    let contents = body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
-    contents.filter(|text| text.starts_with("Command line tools made for")).map(str::to_owned).next()
+    let contents = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| message["content"].as_str());
+    contents
+        .filter(|text| text.starts_with("Command line tools made for"))
+        .map(str::to_owned)
+        .next()
 }
 
 /// What the document says of one tool.
 fn entry(document: &str, name: &str) -> String {
-    let start = document.find(&format!("\n## {name}\n")).unwrap_or_else(|| panic!("no `{name}` in {document}"));
+    let start = document
+        .find(&format!("\n## {name}\n"))
+        .unwrap_or_else(|| panic!("no `{name}` in {document}"));
     let rest = &document[start + 1..];
     rest[..rest.find("\n\n## ").unwrap_or(rest.len())].to_owned()
 }
@@ -55,7 +77,10 @@ fn runs(word: &str) -> bool {
     let folders = fs::read_dir("/proc").unwrap().flatten();
     folders
         .filter_map(|folder| fs::read(folder.path().join("cmdline")).ok())
-        .any(|line| line.split(|byte| *byte == 0).any(|one| one == word.as_bytes()))
+        .any(|line| {
+            line.split(|byte| *byte == 0)
+                .any(|one| one == word.as_bytes())
+        })
 }
 
 /// Whether such a process ends, sooner or later.
@@ -72,7 +97,14 @@ fn ends(word: &str) -> bool {
 
 #[test]
 fn tools_say_how_they_are_used() {
-    let tools = ["well-behaved", "dash-h", "plain.sh", "only-header.py", "mute", "colours"];
+    let tools = [
+        "well-behaved",
+        "dash-h",
+        "plain.sh",
+        "only-header.py",
+        "mute",
+        "colours",
+    ];
     let rig = rig(&tools, [Reply::text("Hello.").times(2)], "help_wait = 60");
     if !has_namespaces(&rig) {
         return;
@@ -80,12 +112,24 @@ fn tools_say_how_they_are_used() {
     assert_eq!(rig.task(&["hi"]).code(), 0);
     let told = document(&rig, 0).expect("a document");
     assert!(told.contains("# External tools of "), "{told}");
-    assert!(told.contains("Tools found: 6; of 1 it could not be learnt"), "{told}");
+    assert!(
+        told.contains("Tools found: 6; of 1 it could not be learnt"),
+        "{told}"
+    );
     for (name, words) in [
-        ("well-behaved", "executable; run it as `.haft/tools/well-behaved`.\n```text\nusage: well-behaved FILE\n```"),
+        (
+            "well-behaved",
+            "executable; run it as `.haft/tools/well-behaved`.\n```text\nusage: well-behaved FILE\n```",
+        ),
         ("dash-h", "```text\nusage: dash-h, on standard error\n```"),
-        ("plain.sh", "not executable; run it as `sh .haft/tools/plain.sh`.\n```text\nplain.sh got help\n```"),
-        ("only-header.py", "```text\nUsage: only-header.py PATH\n  counts what is in PATH\n```"),
+        (
+            "plain.sh",
+            "not executable; run it as `sh .haft/tools/plain.sh`.\n```text\nplain.sh got help\n```",
+        ),
+        (
+            "only-header.py",
+            "```text\nUsage: only-header.py PATH\n  counts what is in PATH\n```",
+        ),
         ("mute", "`mute` says nothing of its use"),
         ("colours", "```text\nusage: colours\n```"),
     ] {
@@ -93,32 +137,58 @@ fn tools_say_how_they_are_used() {
         assert!(entry.contains(words), "{name}: {entry}");
     }
     let listed = rig.run(&["tools", "list", "--json"]).json();
-    let external: Vec<_> = listed.as_array().unwrap().iter().filter(|tool| tool["group"] == "external").collect();
+    let external: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|tool| tool["group"] == "external")
+        .collect();
     assert_eq!(external.len(), 6, "{listed}");
     assert_eq!(external[0]["source"], "project");
     let table = rig.run(&["tools"]).stdout();
-    assert!(table.contains(".haft/tools/mute") && table.contains("6 external tools are described"), "{table}");
+    assert!(
+        table.contains(".haft/tools/mute") && table.contains("6 external tools are described"),
+        "{table}"
+    );
     let shown = rig.run(&["tools", "show", "well-behaved", "--json"]).json();
-    assert_eq!((&shown["text"], &shown["help_by"]), (&json!("usage: well-behaved FILE"), &json!("the tool")));
+    assert_eq!(
+        (&shown["text"], &shown["help_by"]),
+        (&json!("usage: well-behaved FILE"), &json!("the tool"))
+    );
 }
 
 #[test]
 fn what_was_learnt_is_not_asked_again_until_the_file_changes() {
-    let rig = rig(&["well-behaved"], [Reply::text("Hello.").times(3)], "help_wait = 60");
+    let rig = rig(
+        &["well-behaved"],
+        [Reply::text("Hello.").times(3)],
+        "help_wait = 60",
+    );
     if !has_namespaces(&rig) {
         return;
     }
     rig.task(&["hi"]);
     let remembered = || {
-        let mut files = fs::read_dir(rig.home().join("cache/tool-help")).unwrap().flatten();
+        let mut files = fs::read_dir(rig.home().join("cache/tool-help"))
+            .unwrap()
+            .flatten();
         files.next().unwrap().path()
     };
     // Somebody who knows better: asking again would say what the tool says.
     let text = fs::read_to_string(remembered()).unwrap();
-    fs::write(remembered(), text.replace("well-behaved FILE", "remembered")).unwrap();
+    fs::write(
+        remembered(),
+        text.replace("well-behaved FILE", "remembered"),
+    )
+    .unwrap();
     rig.task(&["hi"]);
     assert!(entry(&document(&rig, 1).unwrap(), "well-behaved").contains("usage: remembered"));
-    put(&rig, "well-behaved", "#!/bin/sh\necho 'usage: changed'\n", 0o755);
+    put(
+        &rig,
+        "well-behaved",
+        "#!/bin/sh\necho 'usage: changed'\n",
+        0o755,
+    );
     rig.run(&["trust"]);
     rig.task(&["hi"]);
     assert!(entry(&document(&rig, 2).unwrap(), "well-behaved").contains("usage: changed"));
@@ -126,28 +196,58 @@ fn what_was_learnt_is_not_asked_again_until_the_file_changes() {
 
 #[test]
 fn bad_help_harms_nobody() {
-    let tools = ["floods", "forks", "grabs-the-terminal", "writes", "calls-out.sh"];
-    let rig = rig(&tools, [Reply::text("Hello.")], "help_wait = 60\nhelp_timeout = 20");
+    let tools = [
+        "floods",
+        "forks",
+        "grabs-the-terminal",
+        "writes",
+        "calls-out.sh",
+    ];
+    let rig = rig(
+        &tools,
+        [Reply::text("Hello.")],
+        "help_wait = 60\nhelp_timeout = 20",
+    );
     if !has_namespaces(&rig) {
         return;
     }
     assert_eq!(rig.task(&["hi"]).code(), 0);
     let told = document(&rig, 0).expect("a document");
     let flood = entry(&told, "floods");
-    assert!(flood.contains("usage: floods") && flood.len() < 7_000, "{} bytes", flood.len());
+    assert!(
+        flood.contains("usage: floods") && flood.len() < 7_000,
+        "{} bytes",
+        flood.len()
+    );
     assert!(entry(&told, "forks").contains("usage: forks"));
-    assert!(!runs("86398") && !runs("86399"), "what a help leaves behind is ended");
-    assert!(entry(&told, "grabs-the-terminal").contains("```text\nusage: no terminal here\n```"), "{told}");
-    assert!(entry(&told, "calls-out.sh").contains("usage: alone"), "{told}");
+    assert!(
+        !runs("86398") && !runs("86399"),
+        "what a help leaves behind is ended"
+    );
+    assert!(
+        entry(&told, "grabs-the-terminal").contains("```text\nusage: no terminal here\n```"),
+        "{told}"
+    );
+    assert!(
+        entry(&told, "calls-out.sh").contains("usage: alone"),
+        "{told}"
+    );
     assert!(entry(&told, "writes").contains("usage: writes"));
-    let written =
-        [rig.project().join("written"), rig.project().join(".haft/tools/written"), rig.home().join("written")];
+    let written = [
+        rig.project().join("written"),
+        rig.project().join(".haft/tools/written"),
+        rig.home().join("written"),
+    ];
     assert!(written.iter().all(|path| !path.exists()), "{written:?}");
 }
 
 #[test]
 fn a_request_does_not_wait_for_a_tool_that_hangs() {
-    let rig = rig(&["hangs", "well-behaved"], [Reply::text("Hello.").times(2)], "help_wait = 0\nhelp_timeout = 600");
+    let rig = rig(
+        &["hangs", "well-behaved"],
+        [Reply::text("Hello.").times(2)],
+        "help_wait = 0\nhelp_timeout = 600",
+    );
     if !has_namespaces(&rig) {
         return;
     }
@@ -162,40 +262,85 @@ fn a_request_does_not_wait_for_a_tool_that_hangs() {
 
 #[test]
 fn a_change_in_a_folder_is_one_break_and_what_nobody_trusted_is_not_run() {
-    let line = |command: &str| Reply::call("execute_command", json!({"command": command, "requires_approval": false}));
+    let line = |command: &str| {
+        Reply::call(
+            "execute_command",
+            json!({"command": command, "requires_approval": false}),
+        )
+    };
     let script = "#!/bin/sh\\n# usage: by its header\\necho usage: by running\\n";
-    let add = format!("for n in 1 2 3; do printf '{script}' > .haft/tools/new$n; chmod +x .haft/tools/new$n; done");
-    let replies = [line(&add), line("rm .haft/tools/new1 .haft/tools/well-behaved"), Reply::text("Done.")];
+    let add = format!(
+        "for n in 1 2 3; do printf '{script}' > .haft/tools/new$n; chmod +x .haft/tools/new$n; done"
+    );
+    let replies = [
+        line(&add),
+        line("rm .haft/tools/new1 .haft/tools/well-behaved"),
+        Reply::text("Done."),
+    ];
     let rig = rig(&["well-behaved"], replies, "help_wait = 60");
     if !has_namespaces(&rig) {
         return;
     }
     let events = rig.task(&["go"]).events();
-    let breaks: Vec<_> = events.iter().filter(|event| event["type"] == "prefix_break").collect();
-    let causes: Vec<_> = breaks.iter().map(|event| (&event["cause"], &event["owner"])).collect();
+    let breaks: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "prefix_break")
+        .collect();
+    let causes: Vec<_> = breaks
+        .iter()
+        .map(|event| (&event["cause"], &event["owner"]))
+        .collect();
     let one = (&json!("documents_changed"), &json!("document:tools"));
-    assert_eq!(causes, [one, one], "one for three new tools, one for two that went");
+    assert_eq!(
+        causes,
+        [one, one],
+        "one for three new tools, one for two that went"
+    );
     let second = document(&rig, 1).unwrap();
     assert!(second.contains("Tools found: 4"), "{second}");
-    assert!(entry(&second, "new1").contains("usage: by its header"), "{second}");
-    assert!(entry(&second, "well-behaved").contains("usage: well-behaved FILE"), "it was trusted, and stays known");
+    assert!(
+        entry(&second, "new1").contains("usage: by its header"),
+        "{second}"
+    );
+    assert!(
+        entry(&second, "well-behaved").contains("usage: well-behaved FILE"),
+        "it was trusted, and stays known"
+    );
     let third = document(&rig, 2).unwrap();
-    assert!(third.contains("Tools found: 2") && !third.contains("## well-behaved"), "{third}");
+    assert!(
+        third.contains("Tools found: 2") && !third.contains("## well-behaved"),
+        "{third}"
+    );
 }
 
 #[test]
 fn nothing_is_asked_where_nothing_holds_it_or_nobody_wants_it() {
-    let rig = rig(&["well-behaved", "only-header.py"], [Reply::text("Hello.").times(3)], "help_timeout = 0");
+    let rig = rig(
+        &["well-behaved", "only-header.py"],
+        [Reply::text("Hello.").times(3)],
+        "help_timeout = 0",
+    );
     rig.task(&["hi"]);
     let told = document(&rig, 0).unwrap();
     assert!(
-        told.contains("`well-behaved` says nothing of its use") && told.contains("Usage: only-header.py"),
+        told.contains("`well-behaved` says nothing of its use")
+            && told.contains("Usage: only-header.py"),
         "{told}"
     );
-    rig.task(&["--set", "tools.help_timeout=5", "--set", "sandbox.mode=\"off\"", "hi"]);
+    rig.task(&[
+        "--set",
+        "tools.help_timeout=5",
+        "--set",
+        "sandbox.mode=\"off\"",
+        "hi",
+    ]);
     assert_eq!(document(&rig, 1), Some(told));
     rig.task(&["--allowed-tools", "read-only", "hi"]);
-    assert_eq!(document(&rig, 2), None, "who can run nothing is told of nothing to run");
+    assert_eq!(
+        document(&rig, 2),
+        None,
+        "who can run nothing is told of nothing to run"
+    );
 }
 
 #[test]
@@ -203,27 +348,63 @@ fn tools_are_added_listed_and_removed() {
     let rig = rig(&[], [Reply::text("Hello.")], "");
     rig.write("prog", "#!/bin/sh\necho usage: prog\n");
     rig.write("words.md", "# words\n");
-    assert_eq!(rig.run(&["tools", "add", "prog", "prog"]).stdout(), "Added .haft/tools/prog\n");
-    assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], "trusted");
-    let mode = fs::metadata(rig.project().join(".haft/tools/prog")).unwrap().permissions().mode();
+    assert_eq!(
+        rig.run(&["tools", "add", "prog", "prog"]).stdout(),
+        "Added .haft/tools/prog\n"
+    );
+    assert_eq!(
+        rig.run(&["trust", "--show", "--json"]).json()["standing"],
+        "trusted"
+    );
+    let mode = fs::metadata(rig.project().join(".haft/tools/prog"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o111, 0o111);
-    assert_eq!(rig.run(&["tools", "add", "prog", "prog", "--user"]).code(), 0);
-    for (name, why) in [("read_file", "built-in tool"), ("words.md", "has no extension"), ("../x", "not a name")] {
+    assert_eq!(
+        rig.run(&["tools", "add", "prog", "prog", "--user"]).code(),
+        0
+    );
+    for (name, why) in [
+        ("read_file", "built-in tool"),
+        ("words.md", "has no extension"),
+        ("../x", "not a name"),
+    ] {
         let added = rig.run(&["tools", "add", name, "prog"]);
         assert_eq!(added.code(), 2, "{name}");
         assert!(added.stderr().contains(why), "{name}: {}", added.stderr());
-        assert!(!rig.project().join(".haft/tools").join(name).exists(), "{name}");
+        assert!(
+            !rig.project().join(".haft/tools").join(name).exists(),
+            "{name}"
+        );
     }
     put(&rig, "list_files", "#!/bin/sh\necho mine\n", 0o755);
     rig.run(&["trust"]);
     let verbose = rig.run(&["tools", "list", "--verbose"]).stdout();
-    assert!(verbose.contains("not used: .haft/tools/list_files (`list_files` is built in)"), "{verbose}");
-    assert!(verbose.contains("/tools/prog (`prog` is .haft/tools/prog)"), "{verbose}");
+    assert!(
+        verbose.contains("not used: .haft/tools/list_files (`list_files` is built in)"),
+        "{verbose}"
+    );
+    assert!(
+        verbose.contains("/tools/prog (`prog` is .haft/tools/prog)"),
+        "{verbose}"
+    );
     rig.task(&["hi"]);
     let told = document(&rig, 0).unwrap();
-    assert!(told.contains("Tools found: 1;") && !told.contains("## list_files"), "{told}");
-    assert_eq!(rig.run(&["tools", "remove", "prog"]).stdout(), "Removed .haft/tools/prog\n");
-    assert!(rig.run(&["tools", "show", "prog"]).stdout().contains("(user, "), "the next one of that name");
+    assert!(
+        told.contains("Tools found: 1;") && !told.contains("## list_files"),
+        "{told}"
+    );
+    assert_eq!(
+        rig.run(&["tools", "remove", "prog"]).stdout(),
+        "Removed .haft/tools/prog\n"
+    );
+    assert!(
+        rig.run(&["tools", "show", "prog"])
+            .stdout()
+            .contains("(user, "),
+        "the next one of that name"
+    );
     assert_eq!(rig.run(&["tools", "remove", "prog"]).code(), 0);
     assert_eq!(rig.run(&["tools", "show", "prog"]).code(), 2);
 }

@@ -1,4 +1,5 @@
-//! git, as haft runs it for itself, on repositories that were made to run something: a marker must never appear.
+//! git, as haft runs it for itself, on repositories that were made to run something: a marker must
+//! never appear.
 //!
 //! The sandbox is switched off: what holds here holds without it.
 
@@ -15,8 +16,8 @@ use crate::worktrees::{agent, copies, git, on, read, result, rig, run_command, s
 
 const NO_SANDBOX: [(&str, &str); 1] = [("HAFT_SANDBOX__MODE", "off")];
 
-/// A repository with work that is not committed, a model that reviews and then has a sub-agent work in a copy, and a program
-/// that leaves a marker.
+/// A repository with work that is not committed, a model that reviews and then has a sub-agent work
+/// in a copy, and a program that leaves a marker.
 struct Trap {
     rig: Rig,
     outside: tempfile::TempDir,
@@ -27,7 +28,10 @@ impl Trap {
         let rig = rig([
             on("What is to be reviewed is", Reply::text("Fine.")),
             start("- {name: worker, task: TASK}"),
-            on("TASK", run_command("sed -i s/one/ONE/ lines.txt && echo did it")),
+            on(
+                "TASK",
+                run_command("sed -i s/one/ONE/ lines.txt && echo did it"),
+            ),
             on("did it", Reply::text("Worked.")),
             on("## worker", Reply::text("All done.")),
             Reply::text("Fine.").times(9),
@@ -35,14 +39,21 @@ impl Trap {
         .with(NO_SANDBOX);
         agent(&rig, "worker", "worktree: true");
         rig.write("lines.txt", "one\ntwo\nTHREE\nfour\nfive\n");
-        let trap = Self { rig, outside: tempfile::tempdir().unwrap() };
+        let trap = Self {
+            rig,
+            outside: tempfile::tempdir().unwrap(),
+        };
         trap.script(&trap.program());
         trap
     }
 
     fn script(&self, at: &Path) {
         fs::create_dir_all(at.parent().unwrap()).unwrap();
-        fs::write(at, format!("#!/bin/sh\ntouch {}\nexit 0\n", self.marker().display())).unwrap();
+        fs::write(
+            at,
+            format!("#!/bin/sh\ntouch {}\nexit 0\n", self.marker().display()),
+        )
+        .unwrap();
         fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
@@ -63,22 +74,37 @@ impl Trap {
 
     fn run(&self, arguments: &[&str], changed: &[(&str, String)]) -> std::process::Output {
         let mut command = self.rig.command(arguments);
-        command.envs(changed.iter().map(|(name, value)| (name, value))).output().unwrap()
+        command
+            .envs(changed.iter().map(|(name, value)| (name, value)))
+            .output()
+            .unwrap()
     }
 
     /// Everything haft uses git for, with these variables; both must work.
     fn spring(&self, what: &str, variables: &[(&str, String)]) {
         assert_eq!(self.rig.run(&["trust"]).code(), 0);
-        for of in [&["review"][..], &["review", "--commit", "HEAD"], &["review", "--base", "HEAD"]] {
+        for of in [
+            &["review"][..],
+            &["review", "--commit", "HEAD"],
+            &["review", "--base", "HEAD"],
+        ] {
             let ran = self.run(of, variables);
-            assert!(ran.status.success(), "{what}, {of:?}: {}", String::from_utf8_lossy(&ran.stderr));
+            assert!(
+                ran.status.success(),
+                "{what}, {of:?}: {}",
+                String::from_utf8_lossy(&ran.stderr)
+            );
             assert!(!self.marker().exists(), "{what}: {of:?}");
         }
         let ran = self.run(&["run", "--permission-mode", "yolo", "begin"], variables);
         let told = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert!(ran.status.success(), "{what}: {told}");
         assert!(!self.marker().exists(), "{what}: a copy");
-        assert_eq!(read(&self.rig, "lines.txt").unwrap(), "ONE\ntwo\nTHREE\nfour\nfive\n", "{what}: {told}");
+        assert_eq!(
+            read(&self.rig, "lines.txt").unwrap(),
+            "ONE\ntwo\nTHREE\nfour\nfive\n",
+            "{what}: {told}"
+        );
         assert!(copies(&self.rig).is_empty(), "{what}");
     }
 }
@@ -86,21 +112,42 @@ impl Trap {
 /// What a configuration can name that git would run.
 const CONFIGURATIONS: &[(&str, &str)] = &[
     ("a monitor", "[core]\n\tfsmonitor = EVIL\n"),
-    ("a monitor in capitals", "[CORE]\n\tFSMonitor = EVIL\n\tuntrackedCache = true\n"),
-    ("hooks by name", "[hook \"x\"]\n\tcommand = EVIL\n\tevent = post-checkout\n\tevent = reference-transaction\n"),
-    ("an external diff", "[diff]\n\texternal = EVIL\n[core]\n\tpager = EVIL\n\teditor = EVIL\n"),
+    (
+        "a monitor in capitals",
+        "[CORE]\n\tFSMonitor = EVIL\n\tuntrackedCache = true\n",
+    ),
+    (
+        "hooks by name",
+        "[hook \"x\"]\n\tcommand = EVIL\n\tevent = post-checkout\n\tevent = reference-transaction\n",
+    ),
+    (
+        "an external diff",
+        "[diff]\n\texternal = EVIL\n[core]\n\tpager = EVIL\n\teditor = EVIL\n",
+    ),
     (
         "aliases",
         "[alias]\n\tdiff = !EVIL\n\tls-files = !EVIL\n\trev-parse = !EVIL\n\tworktree = !EVIL\n\tshow = !EVIL\n\tconfig = !EVIL\n",
     ),
-    ("another work tree", "[core]\n\tworktree = /\n\tfsmonitor = EVIL\n"),
-    ("pagers", "[pager]\n\tdiff = EVIL\n\tshow = EVIL\n\tconfig = EVIL\n[core]\n\tpager = EVIL\n"),
+    (
+        "another work tree",
+        "[core]\n\tworktree = /\n\tfsmonitor = EVIL\n",
+    ),
+    (
+        "pagers",
+        "[pager]\n\tdiff = EVIL\n\tshow = EVIL\n\tconfig = EVIL\n[core]\n\tpager = EVIL\n",
+    ),
     (
         "helpers",
         "[credential]\n\thelper = !EVIL\n[core]\n\tsshCommand = EVIL\n\taskPass = EVIL\n\talternateRefsCommand = EVIL\n",
     ),
-    ("an index in pieces", "[core]\n\tsplitIndex = true\n\tfsmonitor = EVIL\n[index]\n\tthreads = 2\n"),
-    ("its own settings per work tree", "[extensions]\n\tworktreeConfig = true\n[core]\n\tfsmonitor = EVIL\n"),
+    (
+        "an index in pieces",
+        "[core]\n\tsplitIndex = true\n\tfsmonitor = EVIL\n[index]\n\tthreads = 2\n",
+    ),
+    (
+        "its own settings per work tree",
+        "[extensions]\n\tworktreeConfig = true\n[core]\n\tfsmonitor = EVIL\n",
+    ),
 ];
 
 #[test]
@@ -114,9 +161,18 @@ fn a_configuration_runs_nothing() {
 
 #[test]
 fn an_included_configuration_runs_nothing() {
-    for include in ["[include]\n\tpath = ../more\n", "[includeIf \"gitdir:**\"]\n\tpath = ../more\n"] {
+    for include in [
+        "[include]\n\tpath = ../more\n",
+        "[includeIf \"gitdir:**\"]\n\tpath = ../more\n",
+    ] {
         let trap = Trap::new();
-        trap.rig.write("more", format!("[core]\n\tfsmonitor = {0}\n\thooksPath = hooks\n", trap.program().display()));
+        trap.rig.write(
+            "more",
+            format!(
+                "[core]\n\tfsmonitor = {0}\n\thooksPath = hooks\n",
+                trap.program().display()
+            ),
+        );
         trap.script(&trap.rig.project().join("hooks/post-checkout"));
         trap.configure(include);
         trap.spring(include, &[]);
@@ -127,8 +183,13 @@ fn an_included_configuration_runs_nothing() {
 fn hooks_are_not_run() {
     for folder in [".git/hooks", "hooks"] {
         let trap = Trap::new();
-        for name in ["post-checkout", "reference-transaction", "post-index-change", "pre-commit", "fsmonitor-watchman"]
-        {
+        for name in [
+            "post-checkout",
+            "reference-transaction",
+            "post-index-change",
+            "pre-commit",
+            "fsmonitor-watchman",
+        ] {
             trap.script(&trap.rig.project().join(folder).join(name));
         }
         if folder == "hooks" {
@@ -140,7 +201,8 @@ fn hooks_are_not_run() {
 
 #[test]
 fn drivers_are_not_run() {
-    let drivers = "[diff \"x\"]\n\ttextconv = EVIL\n\tcommand = EVIL\n[merge \"x\"]\n\tdriver = EVIL\n";
+    let drivers =
+        "[diff \"x\"]\n\ttextconv = EVIL\n\tcommand = EVIL\n[merge \"x\"]\n\tdriver = EVIL\n";
     for at in [".gitattributes", ".git/info/attributes"] {
         let trap = Trap::new();
         trap.configure(drivers);
@@ -149,11 +211,16 @@ fn drivers_are_not_run() {
     }
 }
 
-/// What a filter goes over is named and left out: it is neither run nor is anything stored that it has not gone over.
+/// What a filter goes over is named and left out: it is neither run nor is anything stored that it
+/// has not gone over.
 #[test]
 fn filters_are_not_run_and_what_they_are_for_is_left_out() {
-    let filter = "[filter \"x\"]\n\tclean = EVIL\n\tsmudge = EVIL\n\tprocess = EVIL\n\trequired = true\n";
-    for (at, pattern) in [(".gitattributes", "*.bin filter=x\n"), (".git/info/attributes", "*.bin filter\n")] {
+    let filter =
+        "[filter \"x\"]\n\tclean = EVIL\n\tsmudge = EVIL\n\tprocess = EVIL\n\trequired = true\n";
+    for (at, pattern) in [
+        (".gitattributes", "*.bin filter=x\n"),
+        (".git/info/attributes", "*.bin filter\n"),
+    ] {
         let trap = Trap::new();
         trap.rig.write("big.bin", "pointer\n");
         git(&trap.rig, &["add", "big.bin"]);
@@ -163,14 +230,28 @@ fn filters_are_not_run_and_what_they_are_for_is_left_out() {
         trap.rig.write("big.bin", "raw content\n");
         trap.rig.write("new.bin", "other raw content\n");
         trap.spring(at, &[]);
-        for (name, text) in [("big.bin", "raw content\n"), ("new.bin", "other raw content\n")] {
+        for (name, text) in [
+            ("big.bin", "raw content\n"),
+            ("new.bin", "other raw content\n"),
+        ] {
             assert_eq!(read(&trap.rig, name).as_deref(), Some(text), "{at}");
             let hash = git(&trap.rig, &["hash-object", "--no-filters", name]);
             let mut stored = Command::new("git");
-            stored.args(["cat-file", "-e", hash.trim()]).current_dir(trap.rig.project());
-            assert!(!stored.output().unwrap().status.success(), "{at}: `{name}` is stored raw");
+            stored
+                .args(["cat-file", "-e", hash.trim()])
+                .current_dir(trap.rig.project());
+            assert!(
+                !stored.output().unwrap().status.success(),
+                "{at}: `{name}` is stored raw"
+            );
         }
-        let asked: Vec<_> = trap.rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+        let asked: Vec<_> = trap
+            .rig
+            .server
+            .generations()
+            .iter()
+            .map(|request| request.seen().unwrap())
+            .collect();
         let named = "Left out, because a git filter such as LFS goes over them:\nbig.bin";
         assert!(asked[0].last_contains(named), "{at}");
         assert!(!asked[0].last_contains("raw content"), "{at}");
@@ -181,23 +262,48 @@ fn filters_are_not_run_and_what_they_are_for_is_left_out() {
 fn what_an_agent_makes_that_a_filter_is_for_is_kept_and_named() {
     let rig = rig([
         start("- {name: worker, task: TASK}"),
-        on("TASK", run_command("test ! -e big.bin && echo new > new.bin && echo more > more.txt && echo did it")),
+        on(
+            "TASK",
+            run_command(
+                "test ! -e big.bin && echo new > new.bin && echo more > more.txt && echo did it",
+            ),
+        ),
         on("did it", Reply::text("Worked.")),
         on("## worker", Reply::text("All done.")),
     ]);
     agent(&rig, "worker", "worktree: true");
-    rig.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    rig.write(
+        ".gitattributes",
+        "*.bin filter=lfs diff=lfs merge=lfs -text\n",
+    );
     rig.write("big.bin", "pointer\n");
     git(&rig, &["add", "--all"]);
     git(&rig, &["commit", "--quiet", "-m", "pointer"]);
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.task(&["begin"]);
     let told = result(&ran);
-    assert!(told.contains("Merged into the project: `more.txt`."), "{told}");
-    assert!(told.contains("NOT merged, because a git filter such as LFS goes over them: `new.bin`."), "{told}");
-    assert!(told.contains("Not in its copy, because a git filter such as LFS goes over them: `big.bin`."), "{told}");
-    assert_eq!((read(&rig, "new.bin"), read(&rig, "big.bin").as_deref()), (None, Some("pointer\n")));
-    assert_eq!(fs::read_to_string(copies(&rig)[0].join("new.bin")).unwrap(), "new\n");
+    assert!(
+        told.contains("Merged into the project: `more.txt`."),
+        "{told}"
+    );
+    assert!(
+        told.contains("NOT merged, because a git filter such as LFS goes over them: `new.bin`."),
+        "{told}"
+    );
+    assert!(
+        told.contains(
+            "Not in its copy, because a git filter such as LFS goes over them: `big.bin`."
+        ),
+        "{told}"
+    );
+    assert_eq!(
+        (read(&rig, "new.bin"), read(&rig, "big.bin").as_deref()),
+        (None, Some("pointer\n"))
+    );
+    assert_eq!(
+        fs::read_to_string(copies(&rig)[0].join("new.bin")).unwrap(),
+        "new\n"
+    );
 }
 
 /// A repository that lies in this one, as a submodule or not, has a configuration of its own.
@@ -209,8 +315,17 @@ fn no_repository_in_the_repository_is_entered() {
         fs::create_dir(&nested).unwrap();
         let inside = |arguments: &[&str]| {
             let identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
-            let ran = Command::new("git").args(identity).args(arguments).current_dir(&nested).output().unwrap();
-            assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+            let ran = Command::new("git")
+                .args(identity)
+                .args(arguments)
+                .current_dir(&nested)
+                .output()
+                .unwrap();
+            assert!(
+                ran.status.success(),
+                "{arguments:?}: {}",
+                String::from_utf8_lossy(&ran.stderr)
+            );
             String::from_utf8(ran.stdout).unwrap().trim().to_owned()
         };
         inside(&["init", "--quiet"]);
@@ -223,7 +338,15 @@ fn no_repository_in_the_repository_is_entered() {
         fs::write(nested.join(".gitattributes"), "* filter=x\n").unwrap();
         fs::write(nested.join("file"), "two\n").unwrap();
         if how != "untracked" {
-            git(&trap.rig, &["update-index", "--add", "--cacheinfo", &format!("160000,{commit},nested")]);
+            git(
+                &trap.rig,
+                &[
+                    "update-index",
+                    "--add",
+                    "--cacheinfo",
+                    &format!("160000,{commit},nested"),
+                ],
+            );
             git(&trap.rig, &["commit", "--quiet", "-m", "nested"]);
         }
         if how == "gitlink with a file" {
@@ -246,9 +369,18 @@ fn a_signature_is_not_checked_by_what_the_repository_names() {
     let signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n x\n -----END PGP SIGNATURE-----\n";
     let signed = commit.replacen("\n\n", &format!("\n{signature}\n"), 1);
     let mut hash = Command::new("git");
-    hash.args(["hash-object", "-t", "commit", "-w", "--stdin"]).current_dir(trap.rig.project());
-    let mut hash = hash.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    hash.stdin.take().unwrap().write_all(signed.as_bytes()).unwrap();
+    hash.args(["hash-object", "-t", "commit", "-w", "--stdin"])
+        .current_dir(trap.rig.project());
+    let mut hash = hash
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    hash.stdin
+        .take()
+        .unwrap()
+        .write_all(signed.as_bytes())
+        .unwrap();
     let hash = String::from_utf8(hash.wait_with_output().unwrap().stdout).unwrap();
     git(&trap.rig, &["update-ref", "HEAD", hash.trim()]);
     trap.configure("[log]\n\tshowSignature = true\n[gpg]\n\tprogram = EVIL\n");
@@ -265,9 +397,20 @@ fn nothing_is_fetched_for_a_project() {
     );
     let blob = git(&trap.rig, &["rev-parse", "HEAD:lines.txt"]);
     let (folder, name) = blob.trim().split_at(2);
-    fs::remove_file(trap.rig.project().join(".git/objects").join(folder).join(name)).unwrap();
+    fs::remove_file(
+        trap.rig
+            .project()
+            .join(".git/objects")
+            .join(folder)
+            .join(name),
+    )
+    .unwrap();
     assert_eq!(trap.rig.run(&["trust"]).code(), 0);
-    for of in [&["review"][..], &["review", "--commit", "HEAD"], &["run", "--permission-mode", "yolo", "begin"]] {
+    for of in [
+        &["review"][..],
+        &["review", "--commit", "HEAD"],
+        &["run", "--permission-mode", "yolo", "begin"],
+    ] {
         trap.run(of, &[]);
         assert!(!trap.marker().exists(), "{of:?}");
     }
@@ -305,11 +448,25 @@ fn git_is_not_found_in_the_project() {
 fn the_environment_leads_git_nowhere() {
     let trap = Trap::new();
     let evil = trap.program().display().to_string();
-    let names = ["GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "GIT_PAGER", "GIT_ASKPASS", "GIT_EDITOR", "GIT_PROXY_COMMAND"];
+    let names = [
+        "GIT_EXTERNAL_DIFF",
+        "GIT_SSH_COMMAND",
+        "GIT_PAGER",
+        "GIT_ASKPASS",
+        "GIT_EDITOR",
+        "GIT_PROXY_COMMAND",
+    ];
     let mut variables: Vec<_> = names.iter().map(|name| (*name, evil.clone())).collect();
-    let further = [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "core.fsmonitor"), ("GIT_DIR", "/nowhere")];
+    let further = [
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+        ("GIT_DIR", "/nowhere"),
+    ];
     variables.extend(further.map(|(name, value)| (name, value.to_owned())));
-    variables.extend([("GIT_CONFIG_VALUE_0", evil.clone()), ("GIT_EXEC_PATH", "/nowhere".into())]);
+    variables.extend([
+        ("GIT_CONFIG_VALUE_0", evil.clone()),
+        ("GIT_EXEC_PATH", "/nowhere".into()),
+    ]);
     trap.spring("variables", &variables);
 }
 
@@ -318,7 +475,10 @@ fn refused(trap: &Trap, what: &str, said: &str) {
     assert_eq!(trap.rig.run(&["trust"]).code(), 0);
     let ran = trap.run(&["review"], &[]);
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(ran.status.code() == Some(2) && told.contains(said), "{what}: {told}");
+    assert!(
+        ran.status.code() == Some(2) && told.contains(said),
+        "{what}: {told}"
+    );
     let ran = trap.rig.task(&["begin"]);
     assert!(result(&ran).contains(said), "{what}: {}", result(&ran));
     assert!(!trap.marker().exists(), "{what}");
@@ -327,9 +487,10 @@ fn refused(trap: &Trap, what: &str, said: &str) {
 
 #[test]
 fn a_bare_repository_in_the_project_is_none() {
-    for config in
-        ["[core]\n\tbare = true\n\tfsmonitor = EVIL\n", "[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = EVIL\n"]
-    {
+    for config in [
+        "[core]\n\tbare = true\n\tfsmonitor = EVIL\n",
+        "[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = EVIL\n",
+    ] {
         let trap = Trap::new();
         let project = trap.rig.project();
         trap.configure(config);
@@ -349,15 +510,27 @@ type Plant = fn(&Path, &Path);
 #[test]
 fn a_repository_elsewhere_must_know_the_project() {
     let plants: [(&str, Plant); 3] = [
-        ("a file", |project, evil| fs::write(project.join(".git"), format!("gitdir: {}\n", evil.display())).unwrap()),
-        ("a link", |project, evil| symlink(evil, project.join(".git")).unwrap()),
+        ("a file", |project, evil| {
+            fs::write(
+                project.join(".git"),
+                format!("gitdir: {}\n", evil.display()),
+            )
+            .unwrap()
+        }),
+        ("a link", |project, evil| {
+            symlink(evil, project.join(".git")).unwrap()
+        }),
         ("a work tree of another", |project, evil| {
             let worktree = evil.join("worktrees/x");
             fs::create_dir_all(&worktree).unwrap();
             fs::copy(evil.join("HEAD"), worktree.join("HEAD")).unwrap();
             fs::write(worktree.join("gitdir"), "/somewhere/else/.git\n").unwrap();
             fs::write(worktree.join("commondir"), "../..\n").unwrap();
-            fs::write(project.join(".git"), format!("gitdir: {}\n", worktree.display())).unwrap();
+            fs::write(
+                project.join(".git"),
+                format!("gitdir: {}\n", worktree.display()),
+            )
+            .unwrap();
         }),
     ];
     for (what, plant) in plants {
@@ -380,64 +553,136 @@ fn a_linked_work_tree_and_a_folder_of_a_repository_are_reviewed() {
     git(&rig, &["commit", "--quiet", "-m", "part"]);
     let linked = tempfile::tempdir().unwrap();
     let linked = linked.path().canonicalize().unwrap().join("linked");
-    git(&rig, &["worktree", "add", "--quiet", "-b", "topic", linked.to_str().unwrap()]);
-    for (number, (folder, change)) in
-        [(linked.clone(), linked.join("lines.txt")), (linked.join("part"), linked.join("part/file.txt"))]
-            .iter()
-            .enumerate()
+    git(
+        &rig,
+        &[
+            "worktree",
+            "add",
+            "--quiet",
+            "-b",
+            "topic",
+            linked.to_str().unwrap(),
+        ],
+    );
+    for (number, (folder, change)) in [
+        (linked.clone(), linked.join("lines.txt")),
+        (linked.join("part"), linked.join("part/file.txt")),
+    ]
+    .iter()
+    .enumerate()
     {
         fs::write(change, format!("changed {number}\n")).unwrap();
         fs::write(folder.join("new.txt"), "new\n").unwrap();
         for arguments in [&["trust"][..], &["review"]] {
             let ran = rig.command(arguments).current_dir(folder).output().unwrap();
-            assert!(ran.status.success(), "{folder:?}: {}", String::from_utf8_lossy(&ran.stderr));
+            assert!(
+                ran.status.success(),
+                "{folder:?}: {}",
+                String::from_utf8_lossy(&ran.stderr)
+            );
         }
         let asked = rig.server.generations()[number].seen().unwrap();
-        assert!(asked.last_contains(&format!("+changed {number}")), "{folder:?}");
-        assert!(asked.last_contains("read them:\nnew.txt") || asked.last_contains("\nnew.txt"), "{folder:?}");
+        assert!(
+            asked.last_contains(&format!("+changed {number}")),
+            "{folder:?}"
+        );
+        assert!(
+            asked.last_contains("read them:\nnew.txt") || asked.last_contains("\nnew.txt"),
+            "{folder:?}"
+        );
     }
 }
 
-/// Refs in a table, of which a linked work tree has one of its own: that is said, and nothing is guessed.
+/// Refs in a table, of which a linked work tree has one of its own: that is said, and nothing is
+/// guessed.
 #[test]
 fn a_linked_work_tree_whose_refs_are_in_a_table_is_refused_and_its_main_one_reviewed() {
     let rig = rig([Reply::text("Fine.").times(3)]);
     let (source, linked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let at = |folder: &Path, arguments: &[&str]| {
         let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
-        Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output().unwrap()
+        Command::new("git")
+            .arg("-C")
+            .arg(folder)
+            .args(identity)
+            .args(arguments)
+            .output()
+            .unwrap()
     };
     let main = source.path().canonicalize().unwrap();
-    if !at(&main, &["init", "--quiet", "--ref-format=reftable", "-b", "main"]).status.success() {
+    if !at(
+        &main,
+        &["init", "--quiet", "--ref-format=reftable", "-b", "main"],
+    )
+    .status
+    .success()
+    {
         println!("skipped: this git has no tables of refs");
         return;
     }
     let linked = linked.path().canonicalize().unwrap().join("linked");
     fs::write(main.join("lines.txt"), "one\n").unwrap();
-    let worktree = ["worktree", "add", "--quiet", "-b", "topic", linked.to_str().unwrap()];
-    for arguments in [&["add", "--all"][..], &["commit", "--quiet", "-m", "one"], &worktree] {
+    let worktree = [
+        "worktree",
+        "add",
+        "--quiet",
+        "-b",
+        "topic",
+        linked.to_str().unwrap(),
+    ];
+    for arguments in [
+        &["add", "--all"][..],
+        &["commit", "--quiet", "-m", "one"],
+        &worktree,
+    ] {
         let ran = at(&main, arguments);
-        assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        assert!(
+            ran.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
     }
     for (folder, works) in [(&main, true), (&linked, false)] {
         fs::write(folder.join("lines.txt"), "one\nchanged\n").unwrap();
-        assert!(rig.command(&["trust"]).current_dir(folder).output().unwrap().status.success());
-        let ran = rig.command(&["review"]).current_dir(folder).output().unwrap();
+        assert!(
+            rig.command(&["trust"])
+                .current_dir(folder)
+                .output()
+                .unwrap()
+                .status
+                .success()
+        );
+        let ran = rig
+            .command(&["review"])
+            .current_dir(folder)
+            .output()
+            .unwrap();
         let told = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.success(), works, "{told}");
         if !works {
             assert_eq!(ran.status.code(), Some(2), "{told}");
-            assert!(told.contains("refs are not kept in files") && told.contains("linked work tree"), "{told}");
+            assert!(
+                told.contains("refs are not kept in files") && told.contains("linked work tree"),
+                "{told}"
+            );
         }
     }
-    assert!(rig.server.generations()[0].seen().unwrap().last_contains("+changed"));
+    assert!(
+        rig.server.generations()[0]
+            .seen()
+            .unwrap()
+            .last_contains("+changed")
+    );
 }
 
-/// Nobody else starts git: not by its name, and not in a line for a shell. The sandbox's own probes do, as the commands they
-/// stand for would.
+/// Nobody else starts git: not by its name, and not in a line for a shell. The sandbox's own probes
+/// do, as the commands they stand for would.
 #[test]
 fn git_is_started_in_one_place() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap();
     let mut found = Vec::new();
     for entry in ignore::WalkBuilder::new(root).build() {
         let path = entry.unwrap().into_path();
@@ -449,12 +694,25 @@ fn git_is_started_in_one_place() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        let starts =
-            ["Command::new(\"git", "shell(\"git", "Command::new(GIT", "argv: vec![\"git", "/git\"", "\"git \""];
-        let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let text = text
+            .split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or_default();
+        let starts = [
+            "Command::new(\"git",
+            "shell(\"git",
+            "Command::new(GIT",
+            "argv: vec![\"git",
+            "/git\"",
+            "\"git \"",
+        ];
+        let lines = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
         found.extend(
-            lines.filter(|line| starts.iter().any(|start| line.contains(start))).map(|line| format!("{shown}: {line}")),
+            lines
+                .filter(|line| starts.iter().any(|start| line.contains(start)))
+                .map(|line| format!("{shown}: {line}")),
         );
     }
     assert_eq!(found, Vec::<String>::new());

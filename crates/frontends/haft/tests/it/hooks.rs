@@ -1,4 +1,5 @@
-//! Hooks: what they are told, what they may do, and that nothing they do ends a run (docs/hooks.md).
+//! Hooks: what they are told, what they may do, and that nothing they do ends a run
+//! (docs/hooks.md).
 
 use haft_testkit::{Reply, Script};
 use haft_types::{Api, HookPoint};
@@ -24,7 +25,10 @@ fn hook(rig: &Rig, hooks: &[(&str, &str, &str)]) {
 }
 
 fn run_command(command: &str) -> Reply {
-    Reply::call("execute_command", json!({"command": command, "requires_approval": false}))
+    Reply::call(
+        "execute_command",
+        json!({"command": command, "requires_approval": false}),
+    )
 }
 
 /// The last message of the n-th request holds this.
@@ -35,47 +39,84 @@ fn told(rig: &Rig, request: usize, words: &str) -> bool {
 
 fn errors(ran: &Ran, code: &str) -> Vec<String> {
     let events = ran.events();
-    let found = events
-        .iter()
-        .filter(|event| ["error", "notice"].contains(&event["type"].as_str().unwrap()) && event["code"] == code);
-    found.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
+    let found = events.iter().filter(|event| {
+        ["error", "notice"].contains(&event["type"].as_str().unwrap()) && event["code"] == code
+    });
+    found
+        .map(|event| event["message"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn every_point_is_come_by_and_told_what_is_documented() {
     // In order: the documents of a project count as turns.
-    let script = Script::replies([run_command("true"), Reply::text("Done."), Reply::text("Again.")]).unwrap();
+    let script = Script::replies([
+        run_command("true"),
+        Reply::text("Done."),
+        Reply::text("Again."),
+    ])
+    .unwrap();
     let rig = Rig::new(Api::Anthropic, script);
     let log = rig.home().join("log");
     let write = format!("cat >> {0}; echo >> {0}", log.display());
-    let all: Vec<_> = HookPoint::ALL.iter().map(|point| (point.name(), "*", write.as_str())).collect();
+    let all: Vec<_> = HookPoint::ALL
+        .iter()
+        .map(|point| (point.name(), "*", write.as_str()))
+        .collect();
     hook(&rig, &all);
     rig.write("AGENTS.md", "Be kind.\n");
     assert_eq!(rig.task(&["look"]).code(), 0);
     let read = || -> Vec<Value> {
         let text = std::fs::read_to_string(&log).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     };
-    let names =
-        |all: &[Value]| all.iter().map(|one| one["hook_event_name"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let names = |all: &[Value]| {
+        all.iter()
+            .map(|one| one["hook_event_name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
     let first = read();
     assert_eq!(
         names(&first),
         [
-            "pre_tools_loaded", "post_tools_loaded", "pre_rules_loaded", "pre_libraries_loaded", "post_rules_loaded",
-            "post_libraries_loaded", "conversation_start", "user_prompt_submit", "api_request_start",
-            "tool_generation_start", "tool_generation_end", "api_request_end", "pre_tool_call", "post_tool_call",
-            "api_request_start", "api_request_end", "stop", "conversation_end",
+            "pre_tools_loaded",
+            "post_tools_loaded",
+            "pre_rules_loaded",
+            "pre_libraries_loaded",
+            "post_rules_loaded",
+            "post_libraries_loaded",
+            "conversation_start",
+            "user_prompt_submit",
+            "api_request_start",
+            "tool_generation_start",
+            "tool_generation_end",
+            "api_request_end",
+            "pre_tool_call",
+            "post_tool_call",
+            "api_request_start",
+            "api_request_end",
+            "stop",
+            "conversation_end",
         ]
     );
-    let of = |name: &str| first.iter().find(|one| one["hook_event_name"] == name).unwrap();
+    let of = |name: &str| {
+        first
+            .iter()
+            .find(|one| one["hook_event_name"] == name)
+            .unwrap()
+    };
     assert_eq!(of("user_prompt_submit")["prompt"], "look");
     assert_eq!(of("post_rules_loaded")["documents"], json!(["AGENTS.md"]));
     assert_eq!(of("pre_tool_call")["tool_input"]["command"], "true");
     assert_eq!(of("post_tool_call")["tool_response"]["status"], "success");
     assert_eq!(of("stop")["last_assistant_message"], "Done.");
     assert_eq!(
-        (&of("conversation_start")["source"], &of("conversation_end")["reason"]),
+        (
+            &of("conversation_start")["source"],
+            &of("conversation_end")["reason"]
+        ),
         (&json!("startup"), &json!("completed"))
     );
     assert!(of("pre_tool_call")["session_id"].as_str().unwrap().len() > 30);
@@ -92,7 +133,10 @@ fn every_point_is_come_by_and_told_what_is_documented() {
 #[test]
 fn a_hook_that_blocks_keeps_a_call_from_running_and_the_model_reads_why() {
     let rig = rig([run_command("touch a.txt"), Reply::text("Then not.")]);
-    hook(&rig, &[("PreToolUse", "Bash", "echo 'not on a Sunday' >&2; exit 2")]);
+    hook(
+        &rig,
+        &[("PreToolUse", "Bash", "echo 'not on a Sunday' >&2; exit 2")],
+    );
     let ran = rig.task(&["make it"]);
     assert_eq!(ran.code(), 0);
     assert!(!rig.project().join("a.txt").exists());
@@ -103,7 +147,14 @@ fn a_hook_that_blocks_keeps_a_call_from_running_and_the_model_reads_why() {
 fn a_hook_changes_the_arguments_and_the_model_is_told() {
     let rig = rig([run_command("touch a.txt"), Reply::text("Done.")]);
     let other = r#"{"hookSpecificOutput": {"updatedInput": {"command": "touch b.txt", "requires_approval": false}}}"#;
-    hook(&rig, &[("pre_tool_call", "execute_command", &format!("echo '{other}'"))]);
+    hook(
+        &rig,
+        &[(
+            "pre_tool_call",
+            "execute_command",
+            &format!("echo '{other}'"),
+        )],
+    );
     assert_eq!(rig.task(&["make it"]).code(), 0);
     assert!(rig.project().join("b.txt").exists() && !rig.project().join("a.txt").exists());
     assert!(told(&rig, 1, "other arguments than yours"));
@@ -113,27 +164,45 @@ fn a_hook_changes_the_arguments_and_the_model_is_told() {
 fn a_hook_allows_what_would_be_asked_but_never_what_a_rule_denies() {
     let allow = r#"echo '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"path": "secret/a.txt", "content": "x"}}}'"#;
     for (command, rule, exists) in [
-        (r#"echo '{"hookSpecificOutput": {"permissionDecision": "allow"}}'"#, "", true),
+        (
+            r#"echo '{"hookSpecificOutput": {"permissionDecision": "allow"}}'"#,
+            "",
+            true,
+        ),
         (
             r#"echo '{"hookSpecificOutput": {"permissionDecision": "allow"}}'"#,
             "[permissions]\ndeny = [\"write_to_file(a.txt)\"]\n",
             false,
         ),
-        (allow, "[permissions]\ndeny = [\"write_to_file(secret/**)\"]\n", false),
+        (
+            allow,
+            "[permissions]\ndeny = [\"write_to_file(secret/**)\"]\n",
+            false,
+        ),
     ] {
-        let rig = rig([Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})), Reply::text("Done.")]);
+        let rig = rig([
+            Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
+            Reply::text("Done."),
+        ]);
         let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
         rig.configure(&format!("{config}{rule}"));
         hook(&rig, &[("pre_tool_call", "", command)]);
         rig.run(&["run", "--output-format", "stream-json", "write"]);
-        assert_eq!(rig.project().join("a.txt").exists(), exists, "{command} {rule}");
+        assert_eq!(
+            rig.project().join("a.txt").exists(),
+            exists,
+            "{command} {rule}"
+        );
         assert!(!rig.project().join("secret").exists());
     }
 }
 
 #[test]
 fn a_hook_of_the_project_cannot_allow() {
-    let rig = rig([Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})), Reply::text("I may not.")]);
+    let rig = rig([
+        Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
+        Reply::text("I may not."),
+    ]);
     let allow = r#"{"hookSpecificOutput": {"permissionDecision": "allow"}}"#;
     std::fs::create_dir(rig.project().join(".haft")).unwrap();
     rig.write(
@@ -147,50 +216,107 @@ fn a_hook_of_the_project_cannot_allow() {
 
 #[test]
 fn context_is_appended_and_the_prefix_stays() {
-    let rig = rig([run_command("true"), Reply::text("Done."), Reply::text("Again.")]);
+    let rig = rig([
+        run_command("true"),
+        Reply::text("Done."),
+        Reply::text("Again."),
+    ]);
     hook(
         &rig,
         &[
             ("conversation_start", "startup", "echo the build is red"),
             ("user_prompt_submit", "", "echo it rains"),
-            ("post_tool_call", "", r#"echo '{"hookSpecificOutput": {"additionalContext": "took no time"}}'"#),
+            (
+                "post_tool_call",
+                "",
+                r#"echo '{"hookSpecificOutput": {"additionalContext": "took no time"}}'"#,
+            ),
             ("post_tool_call", "", "echo 'run the tests too' >&2; exit 2"),
         ],
     );
     let plain = ["--set", "context.compress=never"];
     assert_eq!(rig.task(&[plain[0], plain[1], "look"]).code(), 0);
     let ran = rig.task(&[plain[0], plain[1], "-c", "go on"]);
-    assert!(told(&rig, 0, "conversation_start: the build is red") && told(&rig, 0, "user_prompt_submit: it rains"));
+    assert!(
+        told(&rig, 0, "conversation_start: the build is red")
+            && told(&rig, 0, "user_prompt_submit: it rains")
+    );
     assert!(
         told(&rig, 1, "took no time")
-            && told(&rig, 1, "A hook objects to what `execute_command` did: run the tests too")
+            && told(
+                &rig,
+                1,
+                "A hook objects to what `execute_command` did: run the tests too"
+            )
     );
-    let seen: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    let seen: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
     for pair in seen.windows(2) {
-        assert_eq!(pair[1].messages[..pair[0].messages.len()], pair[0].messages[..], "requests only append");
+        assert_eq!(
+            pair[1].messages[..pair[0].messages.len()],
+            pair[0].messages[..],
+            "requests only append"
+        );
     }
-    assert!(!ran.events().iter().any(|event| event["type"] == "prefix_break"), "{:?}", ran.events());
+    assert!(
+        !ran.events()
+            .iter()
+            .any(|event| event["type"] == "prefix_break"),
+        "{:?}",
+        ran.events()
+    );
 }
 
 #[test]
 fn words_that_are_blocked_are_not_stored() {
     let rig = rig([Reply::text("Hello.")]);
-    hook(&rig, &[("UserPromptSubmit", "", "grep -q password && { echo 'no secrets, please' >&2; exit 2; } || true")]);
+    hook(
+        &rig,
+        &[(
+            "UserPromptSubmit",
+            "",
+            "grep -q password && { echo 'no secrets, please' >&2; exit 2; } || true",
+        )],
+    );
     let ran = rig.task(&["the password is x"]);
     let result = ran.result();
-    assert_eq!((ran.code(), &result["outcome"], &result["code"]), (3, &json!("waiting"), &json!("hook_blocked")));
-    assert!(result["message"].as_str().unwrap().contains("no secrets, please"), "{result}");
+    assert_eq!(
+        (ran.code(), &result["outcome"], &result["code"]),
+        (3, &json!("waiting"), &json!("hook_blocked"))
+    );
+    assert!(
+        result["message"]
+            .as_str()
+            .unwrap()
+            .contains("no secrets, please"),
+        "{result}"
+    );
     assert_eq!(rig.server.generations().len(), 0);
-    assert_eq!(rig.run(&["conversations", "list", "--json"]).json(), json!([]));
+    assert_eq!(
+        rig.run(&["conversations", "list", "--json"]).json(),
+        json!([])
+    );
     assert_eq!(rig.task(&["hello"]).code(), 0);
 }
 
 #[test]
 fn a_stop_hook_keeps_the_model_going_three_times_at_most() {
-    let rig = rig([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), Reply::text("Four.")]);
+    let rig = rig([
+        Reply::text("One."),
+        Reply::text("Two."),
+        Reply::text("Three."),
+        Reply::text("Four."),
+    ]);
     hook(&rig, &[("Stop", "", "echo 'the tests fail' >&2; exit 2")]);
     let ran = rig.task(&["go"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Four.")));
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("Four."))
+    );
     assert!(told(&rig, 1, "Not done yet: the tests fail"));
     assert_eq!(rig.server.generations().len(), 4);
 }
@@ -198,15 +324,33 @@ fn a_stop_hook_keeps_the_model_going_three_times_at_most() {
 #[test]
 fn continue_false_ends_the_turn_at_any_point() {
     for point in [
-        "conversation_start", "user_prompt_submit", "api_request_start", "pre_tool_call", "post_tool_call",
+        "conversation_start",
+        "user_prompt_submit",
+        "api_request_start",
+        "pre_tool_call",
+        "post_tool_call",
         "api_request_end",
     ] {
         let rig = rig([run_command("true"), Reply::text("Done.")]);
-        hook(&rig, &[(point, "", r#"echo '{"continue": false, "stopReason": "enough"}'"#)]);
+        hook(
+            &rig,
+            &[(
+                point,
+                "",
+                r#"echo '{"continue": false, "stopReason": "enough"}'"#,
+            )],
+        );
         let ran = rig.task(&["go"]);
         let result = ran.result();
-        assert_eq!((ran.code(), &result["code"]), (3, &json!("hook_stopped")), "{point}: {result}");
-        assert!(result["message"].as_str().unwrap().contains("enough"), "{point}");
+        assert_eq!(
+            (ran.code(), &result["code"]),
+            (3, &json!("hook_stopped")),
+            "{point}: {result}"
+        );
+        assert!(
+            result["message"].as_str().unwrap().contains("enough"),
+            "{point}"
+        );
     }
 }
 
@@ -215,11 +359,17 @@ fn whatever_hooks_do_wrong_is_told_and_the_run_goes_on() {
     let wrong = [
         ("exit 1", "exit code 1"),
         ("sleep 60", "longer than 3 s"),
-        ("head -c 100000000 /dev/zero | tr '\\0' x", "printed 100000000 bytes"),
+        (
+            "head -c 100000000 /dev/zero | tr '\\0' x",
+            "printed 100000000 bytes",
+        ),
         ("echo '{nonsense'", "cannot be read"),
     ];
     let rig = rig([run_command("touch a.txt"), Reply::text("Done.")]);
-    let hooks: Vec<_> = wrong.iter().map(|(command, _)| ("pre_tool_call", "", *command)).collect();
+    let hooks: Vec<_> = wrong
+        .iter()
+        .map(|(command, _)| ("pre_tool_call", "", *command))
+        .collect();
     hook(&rig, &hooks);
     let ran = rig.task(&["go"]);
     assert_eq!(ran.code(), 0);
@@ -233,9 +383,19 @@ fn whatever_hooks_do_wrong_is_told_and_the_run_goes_on() {
 
 #[test]
 fn a_hook_hears_when_a_person_is_needed() {
-    let rig = rig([Reply::call("ask_followup_question", json!({"question": "Tabs or spaces?"}))]);
+    let rig = rig([Reply::call(
+        "ask_followup_question",
+        json!({"question": "Tabs or spaces?"}),
+    )]);
     let log = rig.home().join("log");
-    hook(&rig, &[("Notification", "idle_prompt", &format!("cat > {}", log.display()))]);
+    hook(
+        &rig,
+        &[(
+            "Notification",
+            "idle_prompt",
+            &format!("cat > {}", log.display()),
+        )],
+    );
     assert_eq!(rig.task(&["format it"]).code(), 3);
     let told: Value = serde_json::from_str(&std::fs::read_to_string(&log).unwrap()).unwrap();
     assert_eq!(told["notification_type"], "idle_prompt");
@@ -243,7 +403,10 @@ fn a_hook_hears_when_a_person_is_needed() {
 
 #[test]
 fn hooks_of_claude_code_are_spoken_to_in_its_words() {
-    let rig = rig([Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::call("write_to_file", json!({"path": "a.txt", "content": "x"})),
+        Reply::text("Done."),
+    ]);
     let log = rig.home().join("log");
     let settings = json!({"hooks": {"PostToolUse": [{"matcher": "Write|Edit", "hooks": [
         {"type": "command", "command": format!("cat > {}", log.display())}]}]}});
@@ -252,16 +415,28 @@ fn hooks_of_claude_code_are_spoken_to_in_its_words() {
     rig.run(&["trust"]);
     assert_eq!(rig.task(&["write"]).code(), 0);
     let told: Value = serde_json::from_str(&std::fs::read_to_string(&log).unwrap()).unwrap();
-    assert_eq!((&told["hook_event_name"], &told["tool_name"]), (&json!("PostToolUse"), &json!("Write")));
-    assert_eq!(told["tool_input"]["file_path"], json!(rig.project().join("a.txt")));
+    assert_eq!(
+        (&told["hook_event_name"], &told["tool_name"]),
+        (&json!("PostToolUse"), &json!("Write"))
+    );
+    assert_eq!(
+        told["tool_input"]["file_path"],
+        json!(rig.project().join("a.txt"))
+    );
 }
 
 #[test]
 fn hooks_are_listed_with_their_source_and_whether_they_run() {
-    let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+    let rig = Rig::untrusted(
+        Api::Anthropic,
+        Script::replies([Reply::text("Hello.")]).unwrap(),
+    );
     hook(&rig, &[("stop", "", "true")]);
     std::fs::create_dir(rig.project().join(".haft")).unwrap();
-    rig.write(".haft/config.toml", "[[hooks.PreToolUse]]\nmatcher = \"Bash\"\nhooks = [{ command = \"check\" }]\n");
+    rig.write(
+        ".haft/config.toml",
+        "[[hooks.PreToolUse]]\nmatcher = \"Bash\"\nhooks = [{ command = \"check\" }]\n",
+    );
     let listed = |rig: &Rig| rig.run(&["hooks", "list", "--json"]).json();
     let rows = listed(&rig);
     assert_eq!(
@@ -281,7 +456,10 @@ fn hooks_are_listed_with_their_source_and_whether_they_run() {
 fn every_point_stands_in_the_documentation() {
     let page = include_str!("../../../../../docs/hooks.md");
     for point in HookPoint::ALL {
-        assert!(page.contains(&format!("\n| `{point}`")), "{point} is missing in docs/hooks.md");
+        assert!(
+            page.contains(&format!("\n| `{point}`")),
+            "{point} is missing in docs/hooks.md"
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! What is known of a project changes while the model works: the next request has it, and it is one named break.
+//! What is known of a project changes while the model works: the next request has it, and it is one
+//! named break.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -7,13 +8,20 @@ use serde_json::{Value, json};
 use crate::rig::Rig;
 
 fn line(command: &str) -> Reply {
-    Reply::call("execute_command", json!({"command": command, "requires_approval": false}))
+    Reply::call(
+        "execute_command",
+        json!({"command": command, "requires_approval": false}),
+    )
 }
 
 fn breaks(events: &[Value]) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let found = events.iter().filter(|event| event["type"] == "prefix_break");
-    found.map(|event| (text(&event["cause"]), text(&event["message"]))).collect()
+    let found = events
+        .iter()
+        .filter(|event| event["type"] == "prefix_break");
+    found
+        .map(|event| (text(&event["cause"]), text(&event["message"])))
+        .collect()
 }
 
 fn sent(rig: &Rig, request: usize) -> String {
@@ -32,35 +40,64 @@ fn ten_changed_files_are_one_break() {
         mkdir .haft/skills/two && printf -- '---\\nname: two\\ndescription: About the second.\\n---\\nDo.\\n' > .haft/skills/two/SKILL.md
         echo 'Prefer spaces.' > AGENTS.md";
     let remove = "rm -r .haft/skills .haft/tools/t1.rs .haft/rules/r1.md";
-    let replies = [line("true"), line(change), line("true"), line(remove), Reply::text("Done.")];
+    let replies = [
+        line("true"),
+        line(change),
+        line("true"),
+        line(remove),
+        Reply::text("Done."),
+    ];
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     for folder in [".haft/rules", ".haft/tools", ".haft/skills/one"] {
         std::fs::create_dir_all(rig.project().join(folder)).unwrap();
     }
     rig.write("AGENTS.md", "Prefer tabs.\n");
-    rig.write(".haft/skills/one/SKILL.md", skill("one", "About the first."));
+    rig.write(
+        ".haft/skills/one/SKILL.md",
+        skill("one", "About the first."),
+    );
     rig.run(&["trust"]);
     // Reminders and the like must not add breaks of their own.
     let ran = rig.task(&["--set", "context.reminders=\"front\"", "go"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let found = breaks(&ran.events());
     let causes: Vec<_> = found.iter().map(|(cause, _)| cause.as_str()).collect();
-    assert_eq!(causes, ["system_changed", "tools_changed"], "one for ten changed files, one for what was removed");
+    assert_eq!(
+        causes,
+        ["system_changed", "tools_changed"],
+        "one for ten changed files, one for what was removed"
+    );
     assert!(sent(&rig, 1).contains("About the first.") && sent(&rig, 1).contains("Prefer tabs."));
     for request in [2, 3] {
         let sent = sent(&rig, request);
         for there in [
-            "New rule 1.", "New rule 4.", "usage: new tool 3", "About another.", "`two`: About the second.",
+            "New rule 1.",
+            "New rule 4.",
+            "usage: new tool 3",
+            "About another.",
+            "`two`: About the second.",
             "Prefer spaces.",
         ] {
             assert!(sent.contains(there), "{request}: no {there:?} in {sent}");
         }
-        assert!(!sent.contains("About the first.") && !sent.contains("Prefer tabs."), "{request}");
+        assert!(
+            !sent.contains("About the first.") && !sent.contains("Prefer tabs."),
+            "{request}"
+        );
     }
     let last = sent(&rig, 4);
-    assert!(!last.contains("use_skill") && !last.contains("About another."), "{last}");
-    assert!(!last.contains("New rule 1.") && !last.contains("usage: new tool 1"), "{last}");
-    assert!(last.contains("New rule 2.") && last.contains("usage: new tool 2"), "{last}");
+    assert!(
+        !last.contains("use_skill") && !last.contains("About another."),
+        "{last}"
+    );
+    assert!(
+        !last.contains("New rule 1.") && !last.contains("usage: new tool 1"),
+        "{last}"
+    );
+    assert!(
+        last.contains("New rule 2.") && last.contains("usage: new tool 2"),
+        "{last}"
+    );
 }
 
 #[test]
@@ -74,10 +111,22 @@ fn the_first_skill_brings_its_tool_and_a_choice_of_tools_stays_one() {
     let events = rig.task(&["go"]).events();
     assert_eq!(breaks(&events)[0].0, "tools_changed");
     assert!(!sent(&rig, 0).contains("use_skill") && sent(&rig, 1).contains("`one`: Late."));
-    let results: Vec<_> = events.iter().filter(|event| event["type"] == "tool_result").collect();
-    assert_eq!((&results[1]["status"], &results[1]["text"]), (&json!("success"), &json!("Do.")));
+    let results: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect();
+    assert_eq!(
+        (&results[1]["status"], &results[1]["text"]),
+        (&json!("success"), &json!("Do."))
+    );
 
     let rig = Rig::new(Api::OpenaiChat, replies());
-    let events = rig.task(&["--allowed-tools", "execute_command", "go"]).events();
-    assert_eq!(breaks(&events), [], "who chose one tool is not offered another");
+    let events = rig
+        .task(&["--allowed-tools", "execute_command", "go"])
+        .events();
+    assert_eq!(
+        breaks(&events),
+        [],
+        "who chose one tool is not offered another"
+    );
 }

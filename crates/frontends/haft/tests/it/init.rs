@@ -10,8 +10,14 @@ use crate::rig::Rig;
 use crate::terminal::Terminal;
 
 fn rig() -> Rig {
-    let write = Reply::call("write_to_file", json!({"path": "AGENTS.md", "content": "# A library\n"}));
-    let rig = Rig::new(Api::Anthropic, Script::replies([write, Reply::text("Written.").times(3)]).unwrap());
+    let write = Reply::call(
+        "write_to_file",
+        json!({"path": "AGENTS.md", "content": "# A library\n"}),
+    );
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([write, Reply::text("Written.").times(3)]).unwrap(),
+    );
     rig.write("README.md", "WHAT THE README SAYS\n");
     rig.write("Cargo.toml", "[package]\n");
     rig.write("src/lib.rs", "pub fn x() {}\n");
@@ -26,17 +32,30 @@ fn the_cost_is_told_first_and_the_file_is_asked_for() {
     terminal.press("/init keep it short\r");
     terminal.until_armed();
     let text = terminal.text();
-    assert!(text.contains("tokens, $0.") && text.contains("+# A library"), "{text}");
+    assert!(
+        text.contains("tokens, $0.") && text.contains("+# A library"),
+        "{text}"
+    );
     assert!(!rig.project().join("AGENTS.md").exists());
     terminal.press("y");
     terminal.until_text("Written.");
     terminal.until_idle();
-    assert_eq!(fs::read_to_string(rig.project().join("AGENTS.md")).unwrap(), "# A library\n");
+    assert_eq!(
+        fs::read_to_string(rig.project().join("AGENTS.md")).unwrap(),
+        "# A library\n"
+    );
     let body = rig.server.generations()[0].json().unwrap().to_string();
-    for part in ["keep it short", "README.md\\nsrc/lib.rs", "Files to read:\\nCargo.toml\\nREADME.md"] {
+    for part in [
+        "keep it short",
+        "README.md\\nsrc/lib.rs",
+        "Files to read:\\nCargo.toml\\nREADME.md",
+    ] {
         assert!(body.contains(part), "{part}: {body}");
     }
-    assert!(!body.contains("WHAT THE README SAYS"), "files are read by tools, under their rules");
+    assert!(
+        !body.contains("WHAT THE README SAYS"),
+        "files are read by tools, under their rules"
+    );
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
 }
@@ -47,7 +66,11 @@ fn an_existing_file_is_to_be_improved() {
     rig.write("AGENTS.md", "# Mine\n");
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.run(&["run", "/init"]);
-    assert!(ran.stderr().contains("`/init` reads the project"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("`/init` reads the project"),
+        "{}",
+        ran.stderr()
+    );
     assert_eq!(
         fs::read_to_string(rig.project().join("AGENTS.md")).unwrap(),
         "# Mine\n",
@@ -63,7 +86,14 @@ fn a_command_of_the_user_with_that_name_wins() {
     rig.write(".haft/commands/init.md", "Say hello.");
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.run(&["run", "--permission-mode", "plan", "/init"]);
-    assert!(!ran.stderr().contains("reads the project"), "{}", ran.stderr());
+    assert!(
+        !ran.stderr().contains("reads the project"),
+        "{}",
+        ran.stderr()
+    );
     let body = rig.server.generations()[0].json().unwrap().to_string();
-    assert!(body.contains("Say hello.") && !body.contains("Files of the project"), "{body}");
+    assert!(
+        body.contains("Say hello.") && !body.contains("Files of the project"),
+        "{body}"
+    );
 }

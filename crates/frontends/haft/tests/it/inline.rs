@@ -1,4 +1,5 @@
-//! `` !`command` `` in custom commands: its output is put in its place, under the rules that hold for the model's commands.
+//! `` !`command` `` in custom commands: its output is put in its place, under the rules that hold
+//! for the model's commands.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -8,7 +9,13 @@ use crate::sandbox::has_namespaces;
 use crate::terminal::Terminal;
 
 fn rig(command: &str) -> Rig {
-    filled(Rig::new(Api::Anthropic, Script::replies([Reply::text("Seen.").times(3)]).unwrap()), command)
+    filled(
+        Rig::new(
+            Api::Anthropic,
+            Script::replies([Reply::text("Seen.").times(3)]).unwrap(),
+        ),
+        command,
+    )
 }
 
 fn filled(rig: Rig, command: &str) -> Rig {
@@ -18,7 +25,11 @@ fn filled(rig: Rig, command: &str) -> Rig {
 }
 
 fn sent(rig: &Rig) -> String {
-    rig.server.generations().first().map(|request| request.json().unwrap().to_string()).unwrap_or_default()
+    rig.server
+        .generations()
+        .first()
+        .map(|request| request.json().unwrap().to_string())
+        .unwrap_or_default()
 }
 
 #[test]
@@ -31,7 +42,10 @@ fn the_output_of_a_reading_command_is_put_in_its_place() {
     let ran = rig.run(&["run", "/look notes.txt"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let body = sent(&rig);
-    assert!(body.contains("The notes: WHAT THE NOTES SAY and 1 more. notes.txt"), "{body}");
+    assert!(
+        body.contains("The notes: WHAT THE NOTES SAY and 1 more. notes.txt"),
+        "{body}"
+    );
 }
 
 #[test]
@@ -47,8 +61,15 @@ fn what_would_be_asked_is_refused_where_nobody_is() {
         rig.configure(&format!("{config}\n[permissions]\n{allow}\n"));
         assert_eq!(rig.run(&["trust"]).code(), 0);
         let ran = rig.run(&["run", "/look"]);
-        assert!(ran.code() == 2 && ran.stderr().contains("may not run"), "{line}: {}", ran.stderr());
-        assert!(!rig.project().join("PWNED").exists() && rig.server.generations().is_empty(), "{line}");
+        assert!(
+            ran.code() == 2 && ran.stderr().contains("may not run"),
+            "{line}: {}",
+            ran.stderr()
+        );
+        assert!(
+            !rig.project().join("PWNED").exists() && rig.server.generations().is_empty(),
+            "{line}"
+        );
     }
 }
 
@@ -61,7 +82,11 @@ fn a_rule_allows_and_a_failure_is_said() {
     ));
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = rig.run(&["run", "/look"]);
-    assert!(ran.code() == 2 && ran.stderr().contains("`cat missing`, which failed"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 2 && ran.stderr().contains("`cat missing`, which failed"),
+        "{}",
+        ran.stderr()
+    );
     assert!(rig.project().join("made").exists() && rig.server.generations().is_empty());
 }
 
@@ -72,10 +97,19 @@ fn neither_arguments_nor_untrusted_files_run_anything() {
     let ran = place.run(&["run", "--permission-mode", "yolo", "/look !`touch PWNED`"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!place.project().join("PWNED").exists() && sent(&place).contains("!`touch PWNED`"));
-    let place =
-        filled(Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Seen.")]).unwrap()), "!`touch PWNED`");
+    let place = filled(
+        Rig::untrusted(
+            Api::Anthropic,
+            Script::replies([Reply::text("Seen.")]).unwrap(),
+        ),
+        "!`touch PWNED`",
+    );
     let ran = place.run(&["run", "--permission-mode", "yolo", "/look"]);
-    assert!(ran.code() == 2 && !place.project().join("PWNED").exists(), "{}", ran.stderr());
+    assert!(
+        ran.code() == 2 && !place.project().join("PWNED").exists(),
+        "{}",
+        ran.stderr()
+    );
 }
 
 #[test]
@@ -87,7 +121,11 @@ fn at_the_terminal_a_person_is_asked() {
         terminal.until_text("> ");
         terminal.press("/look\r");
         terminal.until_armed();
-        assert!(terminal.text().contains("touch made") && !rig.project().join("made").exists(), "{}", terminal.text());
+        assert!(
+            terminal.text().contains("touch made") && !rig.project().join("made").exists(),
+            "{}",
+            terminal.text()
+        );
         terminal.press(key);
         terminal.until_text(if made { "Seen." } else { "may not run" });
         assert_eq!(rig.project().join("made").exists(), made);

@@ -39,27 +39,49 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// A command that goes on until it is ended, after it said that it runs.
 fn endless() -> Reply {
-    Reply::call("execute_command", json!({"command": "touch begun; sleep 600", "requires_approval": false}))
+    Reply::call(
+        "execute_command",
+        json!({"command": "touch begun; sleep 600", "requires_approval": false}),
+    )
 }
 
 #[test]
 fn a_job_runs_to_its_end_and_is_told_of_as_if_it_had_run_here() {
-    let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Nothing here.")]);
+    let rig = rig([
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Nothing here."),
+    ]);
     let id = start(&rig, &["what is here?"]);
     let attached = rig.run(&["jobs", "attach", &id]);
-    assert_eq!((attached.code(), attached.stdout().as_str()), (0, "Nothing here.\n"));
-    assert!(attached.stderr().contains("• list_files ."), "{}", attached.stderr());
+    assert_eq!(
+        (attached.code(), attached.stdout().as_str()),
+        (0, "Nothing here.\n")
+    );
+    assert!(
+        attached.stderr().contains("• list_files ."),
+        "{}",
+        attached.stderr()
+    );
 
     let job = shown(&rig, &id[..4]);
-    assert_eq!((&job["state"], &job["task"]), (&json!("completed"), &json!("what is here?")));
+    assert_eq!(
+        (&job["state"], &job["task"]),
+        (&json!("completed"), &json!("what is here?"))
+    );
     assert_eq!(job["result"]["text"], "Nothing here.");
     assert_eq!(job["conversation_id"], rig.export()["id"]);
     assert_eq!(job["process"], Value::Null);
 
     let logs = rig.run(&["jobs", "logs", &id]).stdout();
-    assert!(logs.ends_with("\n• list_files .\nNothing here.\n"), "{logs}");
+    assert!(
+        logs.ends_with("\n• list_files .\nNothing here.\n"),
+        "{logs}"
+    );
     let events = rig.run(&["jobs", "logs", &id, "--json"]).events();
-    assert_eq!((&events[0]["type"], &events.last().unwrap()["type"]), (&json!("conversation"), &json!("result")));
+    assert_eq!(
+        (&events[0]["type"], &events.last().unwrap()["type"]),
+        (&json!("conversation"), &json!("result"))
+    );
     let listed = rig.run(&["jobs", "list", "--json"]).json();
     assert_eq!(listed, json!([job]));
 }
@@ -68,27 +90,48 @@ fn a_job_runs_to_its_end_and_is_told_of_as_if_it_had_run_here() {
 fn what_is_piped_in_reaches_the_job() {
     let rig = rig([Reply::text("Three.")]);
     let mut command = rig.command(&["run", "--bg", "--output-format", "json", "count the lines"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(b"a\nb\nc\n").unwrap();
     let started: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
     let id = started["id"].as_str().unwrap();
-    assert_eq!(started["job"], started["id"], "the former name is kept for one release");
-    assert_eq!(rig.run(&["jobs", "list", "--json"]).json()[0]["id"], started["id"]);
+    assert_eq!(
+        started["job"], started["id"],
+        "the former name is kept for one release"
+    );
+    assert_eq!(
+        rig.run(&["jobs", "list", "--json"]).json()[0]["id"],
+        started["id"]
+    );
     assert_eq!(rig.run(&["jobs", "attach", id]).code(), 0);
     assert_eq!(started["conversation_id"], rig.export()["id"]);
-    assert!(rig.server.generations()[0].seen().unwrap().last_contains("count the lines\n\n<stdin>\na\nb\nc\n</stdin>"));
+    assert!(
+        rig.server.generations()[0]
+            .seen()
+            .unwrap()
+            .last_contains("count the lines\n\n<stdin>\na\nb\nc\n</stdin>")
+    );
 }
 
 #[test]
 fn a_job_outlives_the_process_group_it_was_started_from() {
     let rig = rig([endless(), Reply::text("Done.")]);
     let id = start(&rig, &["wait"]);
-    until("the command begins", || rig.project().join("begun").exists());
+    until("the command begins", || {
+        rig.project().join("begun").exists()
+    });
     let job = shown(&rig, &id);
     let process = job["process"].as_i64().unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let fields: Vec<_> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-    assert_eq!((fields[2], fields[3]), (&*process.to_string(), &*process.to_string()), "group and session are its own");
+    assert_eq!(
+        (fields[2], fields[3]),
+        (&*process.to_string(), &*process.to_string()),
+        "group and session are its own"
+    );
     assert_eq!(fields[4], "0", "and it has no terminal");
     assert_eq!(rig.run(&["jobs", "kill", &id]).code(), 0);
 }
@@ -97,15 +140,23 @@ fn a_job_outlives_the_process_group_it_was_started_from() {
 fn a_killed_job_leaves_no_process_and_can_be_gone_on_with() {
     let rig = rig([endless(), Reply::text("Done after all.")]);
     let id = start(&rig, &["wait"]);
-    until("the command begins", || rig.project().join("begun").exists());
+    until("the command begins", || {
+        rig.project().join("begun").exists()
+    });
     assert_eq!(shown(&rig, &id)["state"], "running");
 
     let killed = rig.run(&["jobs", "kill", &id]);
-    assert_eq!((killed.code(), killed.stdout()), (0, format!("{id} ended (aborted)\n")));
+    assert_eq!(
+        (killed.code(), killed.stdout()),
+        (0, format!("{id} ended (aborted)\n"))
+    );
     until("the command is gone with it", || !runs_in(&rig.project()));
     assert_eq!(rig.run(&["jobs", "attach", &id]).code(), 130);
     let again = rig.run(&["jobs", "kill", &id]);
-    assert_eq!((again.code(), again.stdout()), (0, format!("{id} was not running (aborted)\n")));
+    assert_eq!(
+        (again.code(), again.stdout()),
+        (0, format!("{id} was not running (aborted)\n"))
+    );
 
     assert_eq!(rig.task(&["-c"]).result()["text"], "Done after all.");
 }
@@ -114,14 +165,27 @@ fn a_killed_job_leaves_no_process_and_can_be_gone_on_with() {
 fn a_job_that_dies_says_how_to_go_on() {
     let rig = rig([endless(), Reply::text("Done after all.")]);
     let id = start(&rig, &["wait"]);
-    until("the command begins", || rig.project().join("begun").exists());
+    until("the command begins", || {
+        rig.project().join("begun").exists()
+    });
     let process = shown(&rig, &id)["process"].as_i64().unwrap();
-    std::process::Command::new("kill").args(["-9", &process.to_string()]).status().unwrap();
-    until("it is seen to be dead", || shown(&rig, &id)["state"] == "died");
+    std::process::Command::new("kill")
+        .args(["-9", &process.to_string()])
+        .status()
+        .unwrap();
+    until("it is seen to be dead", || {
+        shown(&rig, &id)["state"] == "died"
+    });
     let attached = rig.run(&["jobs", "attach", &id]);
     assert_eq!(attached.code(), 1);
     let conversation = rig.export()["id"].as_str().unwrap().to_owned();
-    assert!(attached.stderr().contains(&format!("haft run -r {}", &conversation[..8])), "{}", attached.stderr());
+    assert!(
+        attached
+            .stderr()
+            .contains(&format!("haft run -r {}", &conversation[..8])),
+        "{}",
+        attached.stderr()
+    );
 }
 
 #[test]
@@ -135,7 +199,11 @@ fn what_cannot_begin_is_said_at_once_and_leaves_no_job() {
     ] {
         let ran = rig.run(&arguments);
         assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
-        assert!(ran.stderr().contains(said), "{arguments:?}: {}", ran.stderr());
+        assert!(
+            ran.stderr().contains(said),
+            "{arguments:?}: {}",
+            ran.stderr()
+        );
     }
     assert_eq!(rig.run(&["jobs", "list", "--json"]).json(), json!([]));
 }
@@ -143,5 +211,7 @@ fn what_cannot_begin_is_said_at_once_and_leaves_no_job() {
 /// Whether some process works in this folder.
 pub(crate) fn runs_in(folder: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok()).any(|cwd| cwd == folder)
+    processes
+        .filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok())
+        .any(|cwd| cwd == folder)
 }

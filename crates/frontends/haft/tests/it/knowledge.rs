@@ -18,25 +18,43 @@ fn then(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
 /// Everything user and tools say in a request, from 0.
 fn told(rig: &Rig, request: usize) -> String {
     let seen = rig.server.generations()[request].seen().unwrap();
-    [seen.texts(SeenRole::User), seen.texts(SeenRole::Tool)].concat().join("\n")
+    [seen.texts(SeenRole::User), seen.texts(SeenRole::Tool)]
+        .concat()
+        .join("\n")
 }
 
 /// One kind of reminder in a request.
 fn reminder(rig: &Rig, request: usize, heading: &str) -> Option<String> {
     let seen = rig.server.generations()[request].seen().unwrap();
-    let inside =
-        |text: &str| Some(text.strip_prefix("<system-reminder>\n")?.strip_suffix("\n</system-reminder>")?.to_owned());
-    seen.texts(SeenRole::User).into_iter().filter_map(inside).find(|text| text.starts_with(heading))
+    let inside = |text: &str| {
+        Some(
+            text.strip_prefix("<system-reminder>\n")?
+                .strip_suffix("\n</system-reminder>")?
+                .to_owned(),
+        )
+    };
+    seen.texts(SeenRole::User)
+        .into_iter()
+        .filter_map(inside)
+        .find(|text| text.starts_with(heading))
 }
 
 fn results(ran: &Ran) -> Vec<Value> {
-    ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect()
+    ran.events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect()
 }
 
 /// The short id of the message of the conversation that `fits`.
 fn id_of(rig: &Rig, fits: impl Fn(&Value) -> bool) -> String {
     let export = rig.export();
-    let message = export["messages"].as_array().unwrap().iter().find(|message| fits(message)).expect("a message");
+    let message = export["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|message| fits(message))
+        .expect("a message");
     message["message_id"].as_str().unwrap()[..8].to_owned()
 }
 
@@ -52,13 +70,21 @@ fn useful(start: u32, end: u32) -> Reply {
 
 #[test]
 fn useful_information_is_merged_shown_from_disk_and_deleted() {
-    let rig = rig([useful(1, 2), useful(3, 3), Reply::call("useful_info_list", json!({})), Reply::text("Kept.")]);
+    let rig = rig([
+        useful(1, 2),
+        useful(3, 3),
+        Reply::call("useful_info_list", json!({})),
+        Reply::text("Kept."),
+    ]);
     rig.write("a.txt", "one\ntwo\nthree\nfour\n");
     let ran = rig.task(&["keep it"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert_eq!(reminder(&rig, 0, USEFUL), None);
     let shown = reminder(&rig, 1, USEFUL).expect("shown from the next request on");
-    assert!(shown.contains("### `a.txt` lines 1-2: from 1\n\n```\none\ntwo\n```"), "{shown}");
+    assert!(
+        shown.contains("### `a.txt` lines 1-2: from 1\n\n```\none\ntwo\n```"),
+        "{shown}"
+    );
     let listed = results(&ran)[2]["text"].as_str().unwrap().to_owned();
     assert_eq!(listed, "1. `a.txt` lines 1-3: from 1; from 3");
 
@@ -67,11 +93,17 @@ fn useful_information_is_merged_shown_from_disk_and_deleted() {
     let rig = then(rig, [Reply::text("Seen."), Reply::text("Gone.")]);
     rig.task(&["-c", "look"]);
     let shown = reminder(&rig, 0, USEFUL).unwrap();
-    assert!(shown.contains("uno\ndos\ntres") && !shown.contains("two"), "{shown}");
+    assert!(
+        shown.contains("uno\ndos\ntres") && !shown.contains("two"),
+        "{shown}"
+    );
     std::fs::remove_file(rig.project().join("a.txt")).unwrap();
     rig.task(&["-c", "look again"]);
     let shown = reminder(&rig, 1, USEFUL).unwrap();
-    assert!(shown.contains("(cannot be read now: the file does not exist)"), "{shown}");
+    assert!(
+        shown.contains("(cannot be read now: the file does not exist)"),
+        "{shown}"
+    );
 
     let delete = || Reply::call("useful_info_delete", json!({"number": 1}));
     let rig = then(rig, [delete(), delete(), Reply::text("Deleted.")]);
@@ -83,8 +115,13 @@ fn useful_information_is_merged_shown_from_disk_and_deleted() {
 
 #[test]
 fn notes_come_with_reads_and_stay_with_the_project() {
-    let note = |path: &str, note: &str| Reply::call("note_add", json!({"path": path, "note": note}));
-    let script = [note("src", "run `make test` here"), note("src/a.txt", "generated"), Reply::text("Noted.")];
+    let note =
+        |path: &str, note: &str| Reply::call("note_add", json!({"path": path, "note": note}));
+    let script = [
+        note("src", "run `make test` here"),
+        note("src/a.txt", "generated"),
+        Reply::text("Noted."),
+    ];
     let rig = rig(script);
     std::fs::create_dir(rig.project().join("src")).unwrap();
     rig.write("src/a.txt", "one\n");
@@ -93,26 +130,44 @@ fn notes_come_with_reads_and_stay_with_the_project() {
 
     // Another conversation of the project.
     let read = Reply::call("read_file", json!({"path": "src/a.txt"}));
-    let update = Reply::call("note_update", json!({"note_id": "n1", "note": "run `just test` here"}));
+    let update = Reply::call(
+        "note_update",
+        json!({"note_id": "n1", "note": "run `just test` here"}),
+    );
     let delete = Reply::call("note_delete", json!({"note_id": "n1"}));
     let rig = then(rig, [read, update, delete, Reply::text("Done.")]);
     let ran = rig.task(&["read it"]);
     let text = results(&ran)[0]["text"].as_str().unwrap().to_owned();
     assert_eq!(text, "1\tone\n[Notes on `src/a.txt`:]\n- n2: generated");
-    assert_eq!(reminder(&rig, 1, NOTES).unwrap(), format!("{NOTES}\n\n### `src`\n\n- n1: run `make test` here"));
-    assert_eq!(reminder(&rig, 2, NOTES).unwrap(), format!("{NOTES}\n\n### `src`\n\n- n1: run `just test` here"));
+    assert_eq!(
+        reminder(&rig, 1, NOTES).unwrap(),
+        format!("{NOTES}\n\n### `src`\n\n- n1: run `make test` here")
+    );
+    assert_eq!(
+        reminder(&rig, 2, NOTES).unwrap(),
+        format!("{NOTES}\n\n### `src`\n\n- n1: run `just test` here")
+    );
     assert_eq!(reminder(&rig, 3, NOTES), None);
 
     let listed = rig.run(&["notes", "list", "--json"]).json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
-    assert_eq!((&listed[0]["id"], &listed[0]["path"]), (&json!("n2"), &json!("src/a.txt")));
+    assert_eq!(
+        (&listed[0]["id"], &listed[0]["path"]),
+        (&json!("n2"), &json!("src/a.txt"))
+    );
 }
 
 #[test]
 fn a_marked_message_takes_its_block_out_of_every_later_request() {
-    let rig = rig([Reply::call("read_file", json!({"path": "secret.txt"})), Reply::text("I read it.")]);
+    let rig = rig([
+        Reply::call("read_file", json!({"path": "secret.txt"})),
+        Reply::text("I read it."),
+    ]);
     // Not among the first words, which the list shows.
-    rig.write("secret.txt", "nothing here\n".repeat(30) + "the word is xyzzy\n");
+    rig.write(
+        "secret.txt",
+        "nothing here\n".repeat(30) + "the word is xyzzy\n",
+    );
     rig.task(&["read it"]);
     let id = id_of(&rig, |message| message["role"] == "tool");
 
@@ -130,44 +185,95 @@ fn a_marked_message_takes_its_block_out_of_every_later_request() {
     let ran = rig.task(&["-c", "forget it"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let listed = results(&ran)[0]["text"].as_str().unwrap().to_owned();
-    assert!(listed.lines().any(|line| line.starts_with(&format!("{id} tool read_file ("))), "{listed}");
+    assert!(
+        listed
+            .lines()
+            .any(|line| line.starts_with(&format!("{id} tool read_file ("))),
+        "{listed}"
+    );
     let report = &results(&ran)[1];
     assert_eq!(report["status"], "partial", "{report}");
-    assert!(report["text"].as_str().unwrap().starts_with("1 marked, 0 already marked, 1 unknown."), "{report}");
-    assert!(told(&rig, 1).contains("the word is xyzzy"), "still sent when it was marked");
+    assert!(
+        report["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("1 marked, 0 already marked, 1 unknown."),
+        "{report}"
+    );
+    assert!(
+        told(&rig, 1).contains("the word is xyzzy"),
+        "still sent when it was marked"
+    );
     let after = rig.server.generations()[2].seen().unwrap();
-    assert!(!told(&rig, 2).contains("the word is xyzzy"), "{}", told(&rig, 2));
-    assert_eq!(after.tool_results(), 2, "the two calls of this round; the block of the read is gone");
+    assert!(
+        !told(&rig, 2).contains("the word is xyzzy"),
+        "{}",
+        told(&rig, 2)
+    );
+    assert_eq!(
+        after.tool_results(),
+        2,
+        "the two calls of this round; the block of the read is gone"
+    );
 
     let rig = then(
         rig,
         [
-            Reply::call("conversation_message_ids_write", json!({"message_ids": id, "action": "delete"})),
+            Reply::call(
+                "conversation_message_ids_write",
+                json!({"message_ids": id, "action": "delete"}),
+            ),
             Reply::text("Back."),
         ],
     );
     rig.task(&["-c", "go on"]);
-    assert!(!told(&rig, 0).contains("the word is xyzzy"), "a restart changes nothing");
-    assert!(told(&rig, 1).contains("the word is xyzzy"), "taken off the list it is sent again");
-    assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+    assert!(
+        !told(&rig, 0).contains("the word is xyzzy"),
+        "a restart changes nothing"
+    );
+    assert!(
+        told(&rig, 1).contains("the word is xyzzy"),
+        "taken off the list it is sent again"
+    );
+    assert!(
+        rig.server.refusals().is_empty(),
+        "{:?}",
+        rig.server.refusals()
+    );
 }
 
 #[test]
 fn recall_brings_back_what_later_rounds_no_longer_show() {
-    let rig = rig([Reply::call("read_file", json!({"path": "long.txt"})), Reply::text("Long.")]);
-    let lines: Vec<_> = (1..=800).map(|line| format!("text {line} of the file")).collect();
+    let rig = rig([
+        Reply::call("read_file", json!({"path": "long.txt"})),
+        Reply::text("Long."),
+    ]);
+    let lines: Vec<_> = (1..=800)
+        .map(|line| format!("text {line} of the file"))
+        .collect();
     rig.write("long.txt", lines.join("\n"));
     rig.task(&["read it"]);
     std::fs::remove_file(rig.project().join("long.txt")).unwrap();
     let id = id_of(&rig, |message| message["role"] == "tool");
 
     let recall = |id: &str| Reply::call("recall", json!({"message_id": id}));
-    let rig = then(rig, [recall(&id), recall("00000000"), Reply::text("I see.")]);
+    let rig = then(
+        rig,
+        [recall(&id), recall("00000000"), Reply::text("I see.")],
+    );
     let ran = rig.task(&["-c", "what was on line 700?"]);
-    assert!(!told(&rig, 0).contains("text 700 of the file"), "compressed in the next round");
+    assert!(
+        !told(&rig, 0).contains("text 700 of the file"),
+        "compressed in the next round"
+    );
     let recalled = results(&ran)[0]["text"].as_str().unwrap().to_owned();
-    assert!(recalled.starts_with(&format!("[Message {id}: the result of read_file]\n1\ttext 1 of the file\n")));
-    assert!(recalled.contains("\n700\ttext 700 of the file\n") && recalled.ends_with("\n800\ttext 800 of the file"));
+    assert!(recalled.starts_with(&format!(
+        "[Message {id}: the result of read_file]\n1\ttext 1 of the file\n"
+    )));
+    assert!(
+        recalled.contains("\n700\ttext 700 of the file\n")
+            && recalled.ends_with("\n800\ttext 800 of the file")
+    );
     assert!(told(&rig, 1).contains("\n700\ttext 700 of the file\n"));
     assert_eq!(results(&ran)[1]["error"]["code"], "not_found");
 }
@@ -176,18 +282,37 @@ fn recall_brings_back_what_later_rounds_no_longer_show() {
 fn people_keep_ranges_in_view_too() {
     let rig = rig([Reply::text("Hello."), Reply::text("I see it.")]);
     rig.write("a.txt", "one\ntwo\nthree\n");
-    assert_eq!(rig.run(&["useful", "list"]).code(), 2, "there is no conversation yet");
+    assert_eq!(
+        rig.run(&["useful", "list"]).code(),
+        2,
+        "there is no conversation yet"
+    );
     rig.task(&["hi"]);
     let empty = rig.run(&["useful", "list"]).stdout();
     assert!(empty.starts_with("Nothing is kept in view."), "{empty}");
     let added = rig.run(&["useful", "add", "a.txt", "2-9", "the middle"]);
-    assert_eq!((added.code(), added.stdout().as_str()), (0, "In view: 1. `a.txt` lines 2-3: the middle\n"));
-    let merged = rig.run(&["useful", "add", "a.txt", "1", "the start", "--json"]).json();
-    assert_eq!((&merged["merged"], &merged["item"]["start_line"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (added.code(), added.stdout().as_str()),
+        (0, "In view: 1. `a.txt` lines 2-3: the middle\n")
+    );
+    let merged = rig
+        .run(&["useful", "add", "a.txt", "1", "the start", "--json"])
+        .json();
+    assert_eq!(
+        (&merged["merged"], &merged["item"]["start_line"]),
+        (&json!(1), &json!(1))
+    );
     let table = rig.run(&["useful", "list"]).stdout();
-    assert!(table.starts_with("NUMBER") && table.contains("a.txt    1-3  the middle; the start"), "{table}");
+    assert!(
+        table.starts_with("NUMBER") && table.contains("a.txt    1-3  the middle; the start"),
+        "{table}"
+    );
     rig.task(&["-c", "look"]);
-    assert!(reminder(&rig, 1, USEFUL).unwrap().contains("one\ntwo\nthree"));
+    assert!(
+        reminder(&rig, 1, USEFUL)
+            .unwrap()
+            .contains("one\ntwo\nthree")
+    );
 
     let id = rig.export()["id"].as_str().unwrap().to_owned();
     let removed = rig.run(&["useful", "remove", "1", "--conversation", &id]);
@@ -202,7 +327,12 @@ fn people_keep_ranges_in_view_too() {
         &["useful", "list", "--conversation", "nobody"],
     ] {
         let ran = rig.run(wrong);
-        assert_eq!((ran.code(), ran.stdout().as_str()), (2, ""), "{wrong:?}: {}", ran.stderr());
+        assert_eq!(
+            (ran.code(), ran.stdout().as_str()),
+            (2, ""),
+            "{wrong:?}: {}",
+            ran.stderr()
+        );
     }
 }
 
@@ -210,18 +340,47 @@ fn people_keep_ranges_in_view_too() {
 fn people_write_notes_too() {
     let rig = rig([Reply::text("Hello.")]);
     std::fs::create_dir_all(rig.project().join("src/deep")).unwrap();
-    assert!(rig.run(&["notes", "list"]).stdout().starts_with("No notes yet."));
+    assert!(
+        rig.run(&["notes", "list"])
+            .stdout()
+            .starts_with("No notes yet.")
+    );
     let added = rig.run(&["notes", "add", "src", "run\nmake test"]);
-    assert_eq!((added.code(), added.stdout().as_str()), (0, "Added note n1 `src`: run make test\n"));
-    assert_eq!(rig.run(&["notes", "add", ".", "the whole", "--json"]).json()["path"], ".");
+    assert_eq!(
+        (added.code(), added.stdout().as_str()),
+        (0, "Added note n1 `src`: run make test\n")
+    );
+    assert_eq!(
+        rig.run(&["notes", "add", ".", "the whole", "--json"])
+            .json()["path"],
+        "."
+    );
     let table = rig.run(&["notes", "list"]).stdout();
-    assert!(table.starts_with("ID") && table.contains("n1  src   run make test"), "{table}");
+    assert!(
+        table.starts_with("ID") && table.contains("n1  src   run make test"),
+        "{table}"
+    );
     let shown = rig.run(&["notes", "show", "src/deep"]).stdout();
     assert_eq!(shown, "n1 `src`: run make test\nn2 `.`: the whole\n");
-    assert_eq!(rig.run(&["notes", "show", "src", "--json"]).json().as_array().unwrap().len(), 2);
+    assert_eq!(
+        rig.run(&["notes", "show", "src", "--json"])
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     std::fs::remove_dir_all(rig.project().join("src")).unwrap();
-    assert!(rig.run(&["notes", "show", "src"]).stdout().contains("n1 `src`"), "what is gone may have notes");
-    assert_eq!(rig.run(&["notes", "remove", "n1"]).stdout(), "Deleted note n1 `src`: run make test\n");
+    assert!(
+        rig.run(&["notes", "show", "src"])
+            .stdout()
+            .contains("n1 `src`"),
+        "what is gone may have notes"
+    );
+    assert_eq!(
+        rig.run(&["notes", "remove", "n1"]).stdout(),
+        "Deleted note n1 `src`: run make test\n"
+    );
     for wrong in [
         &["notes", "remove", "n1"][..],
         &["notes", "add", "missing", "text"],
@@ -230,24 +389,43 @@ fn people_write_notes_too() {
         &["notes", "show", "/etc"],
     ] {
         let ran = rig.run(wrong);
-        assert_eq!((ran.code(), ran.stdout().as_str()), (2, ""), "{wrong:?}: {}", ran.stderr());
+        assert_eq!(
+            (ran.code(), ran.stdout().as_str()),
+            (2, ""),
+            "{wrong:?}: {}",
+            ran.stderr()
+        );
     }
-    assert_eq!(rig.run(&["notes", "list", "--json"]).json().as_array().unwrap().len(), 1);
+    assert_eq!(
+        rig.run(&["notes", "list", "--json"])
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
-/// Standing instructions of a trusted project bring in files of the project, and nothing of the user's.
+/// Standing instructions of a trusted project bring in files of the project, and nothing of the
+/// user's.
 #[test]
 fn imports_stay_in_the_project() {
     let secrets = tempfile::tempdir().unwrap();
     std::fs::write(secrets.path().join("key.md"), "hunter22").unwrap();
     let secret = secrets.path().join("key.md").display().to_string();
-    let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("ok")]).unwrap());
+    let rig = Rig::untrusted(
+        Api::Anthropic,
+        Script::replies([Reply::text("ok")]).unwrap(),
+    );
     let config = rig.home().join("config.toml").display().to_string();
     rig.write(
         "AGENTS.md",
         format!("@{secret} @/proc/self/environ @/etc/passwd @{config} @link.md @//{secret} and @style.md"),
     );
-    rig.write("CLAUDE.md", format!("Also @./../..{}{secret}", "/..".repeat(9)));
+    rig.write(
+        "CLAUDE.md",
+        format!("Also @./../..{}{secret}", "/..".repeat(9)),
+    );
     rig.write("style.md", "Tabs, never spaces.");
     std::os::unix::fs::symlink(&secret, rig.project().join("link.md")).unwrap();
     assert_eq!(rig.run(&["trust"]).code(), 0);

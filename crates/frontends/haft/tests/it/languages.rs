@@ -9,11 +9,18 @@ use crate::terminal::Terminal;
 const CHINESE: (&str, &str) = ("LANG", "zh_CN.UTF-8");
 
 fn rig() -> Rig {
-    Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello."), Reply::text("Bye.")]).unwrap())
+    Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Hello."), Reply::text("Bye.")]).unwrap(),
+    )
 }
 
 fn run_with(rig: &Rig, variable: (&str, &str), arguments: &[&str]) -> Ran {
-    Ran(rig.command(arguments).env(variable.0, variable.1).output().unwrap())
+    Ran(rig
+        .command(arguments)
+        .env(variable.0, variable.1)
+        .output()
+        .unwrap())
 }
 
 fn has_chinese(text: &str) -> bool {
@@ -26,7 +33,10 @@ fn doctor_tells_what_is_wrong_with_the_configuration_in_chinese_to_people_only()
     rig.configure("model");
     let message = |arguments: &[&str]| {
         let told = run_with(&rig, CHINESE, arguments).stdout();
-        told.split(['\n', '}']).find(|line| line.contains("config.toml:")).expect(&told).to_owned()
+        told.split(['\n', '}'])
+            .find(|line| line.contains("config.toml:"))
+            .expect(&told)
+            .to_owned()
     };
     assert!(message(&["doctor"]).contains("键没有值"));
     assert!(!has_chinese(&message(&["doctor", "--json"])));
@@ -49,7 +59,15 @@ fn what_programs_read_is_the_same_in_every_language() {
         &["context", "show", "--json"],
         &["context", "report", "--json"],
         &["context", "why", "--json"],
-        &["permissions", "explain", "--tool", "read_file", "--args", "{}", "--json"],
+        &[
+            "permissions",
+            "explain",
+            "--tool",
+            "read_file",
+            "--args",
+            "{}",
+            "--json",
+        ],
         &["jobs", "show", "none", "--json"],
         &["config", "schema"],
         &["conversations", "export"],
@@ -61,7 +79,10 @@ fn what_programs_read_is_the_same_in_every_language() {
     }
     // The language in force is the one difference.
     let arguments = ["config", "--json"];
-    let [mut plain, mut chinese] = [rig.run(&arguments).json(), run_with(&rig, CHINESE, &arguments).json()];
+    let [mut plain, mut chinese] = [
+        rig.run(&arguments).json(),
+        run_with(&rig, CHINESE, &arguments).json(),
+    ];
     plain.as_object_mut().unwrap().remove("language");
     chinese.as_object_mut().unwrap().remove("language");
     assert_eq!(plain, chinese);
@@ -70,12 +91,21 @@ fn what_programs_read_is_the_same_in_every_language() {
 #[test]
 fn events_and_what_is_stored_are_english() {
     let rig = rig();
-    let events = run_with(&rig, CHINESE, &["run", "--output-format", "stream-json", "hi"]);
+    let events = run_with(
+        &rig,
+        CHINESE,
+        &["run", "--output-format", "stream-json", "hi"],
+    );
     assert_eq!(events.code(), 0, "{}", events.stderr());
     assert!(!has_chinese(&events.stdout()), "{}", events.stdout());
     assert_eq!(run_with(&rig, CHINESE, &["run", "-c", "bye"]).code(), 0);
     assert!(!has_chinese(&rig.export().to_string()));
-    let sent = rig.server.generations().iter().map(|request| request.json().unwrap().to_string()).collect::<String>();
+    let sent = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.json().unwrap().to_string())
+        .collect::<String>();
     assert!(!has_chinese(&sent), "{sent}");
 }
 
@@ -113,11 +143,20 @@ fn doctor_and_demo_speak_chinese() {
     let rig = rig();
     let doctor = run_with(&rig, CHINESE, &["doctor"]);
     assert_eq!(doctor.code(), 0);
-    assert!(doctor.stdout().contains("config.toml 有效"), "{}", doctor.stdout());
+    assert!(
+        doctor.stdout().contains("config.toml 有效"),
+        "{}",
+        doctor.stdout()
+    );
     let demo = run_with(&rig, CHINESE, &["demo"]);
     let said = demo.stdout();
     assert_eq!(demo.code(), 0, "{said}{}", demo.stderr());
-    for text in ["中有一个带缺陷的小项目", "任务：", "现在的测试结果：", "次请求：输入"] {
+    for text in [
+        "中有一个带缺陷的小项目",
+        "任务：",
+        "现在的测试结果：",
+        "次请求：输入",
+    ] {
         assert!(said.contains(text), "{text}: {said}");
     }
 }
@@ -128,29 +167,51 @@ fn columns_line_up_in_chinese() {
     assert_eq!(rig.task(&["hi"]).code(), 0);
     let report = run_with(&rig, CHINESE, &["context", "report"]).stdout();
     let rows = report.lines().skip(3).take_while(|line| !line.is_empty());
-    let places: Vec<_> = rows.filter_map(|line| Some(haft_text::width(line.split_once('%')?.0))).collect();
-    assert!(places.len() > 4 && places.iter().all(|place| *place == places[0]), "{report}");
+    let places: Vec<_> = rows
+        .filter_map(|line| Some(haft_text::width(line.split_once('%')?.0)))
+        .collect();
+    assert!(
+        places.len() > 4 && places.iter().all(|place| *place == places[0]),
+        "{report}"
+    );
     let table = run_with(&rig, CHINESE, &["tools", "list"]).stdout();
     let column = |line: &str, at: &str| line.find(at).map(|end| haft_text::width(&line[..end]));
     let mut lines = table.lines();
     let heading = column(lines.next().unwrap(), "分组");
     assert!(
-        heading.is_some() && lines.any(|line| line.starts_with("read_file ") && column(line, "files ") == heading),
+        heading.is_some()
+            && lines
+                .any(|line| line.starts_with("read_file ") && column(line, "files ") == heading),
         "{table}"
     );
 }
 
 #[test]
 fn the_question_of_trust_and_the_start_screen_are_chinese() {
-    for (answer, standing) in [("是\r", "trusted"), ("y\r", "trusted"), ("否\r", "untrusted")] {
-        let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+    for (answer, standing) in [
+        ("是\r", "trusted"),
+        ("y\r", "trusted"),
+        ("否\r", "untrusted"),
+    ] {
+        let rig = Rig::untrusted(
+            Api::Anthropic,
+            Script::replies([Reply::text("Hello.")]).unwrap(),
+        );
         rig.write("AGENTS.md", "Always say Moo.");
         let mut terminal = Terminal::start_with(&rig, &[], (80, 40), &[CHINESE]);
         terminal.until_text("信任此目录吗？");
-        assert!(terminal.text().contains("将会加载的指令文件"), "{}", terminal.text());
+        assert!(
+            terminal.text().contains("将会加载的指令文件"),
+            "{}",
+            terminal.text()
+        );
         terminal.press(answer);
         terminal.until_text("/help");
-        assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], standing, "{answer:?}");
+        assert_eq!(
+            rig.run(&["trust", "--show", "--json"]).json()["standing"],
+            standing,
+            "{answer:?}"
+        );
         terminal.press("/help\r");
         terminal.until_text("显示快捷键和命令");
         terminal.press("你好\r");
@@ -163,12 +224,21 @@ fn the_question_of_trust_and_the_start_screen_are_chinese() {
 /// A notice that does not end with `。` was joined to its hint by an English period.
 #[test]
 fn a_notice_and_its_hint_are_chinese_sentences() {
-    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Hello.")]).unwrap());
+    let rig = Rig::untrusted(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Hello.")]).unwrap(),
+    );
     rig.write("AGENTS.md", "Always say Moo.");
     let said = run_with(&rig, CHINESE, &["run", "hi"]).stderr();
-    assert!(said.contains("工具和服务器。运行 `haft trust` 可信任它。"), "{said}");
+    assert!(
+        said.contains("工具和服务器。运行 `haft trust` 可信任它。"),
+        "{said}"
+    );
     let said = run_with(&rig, CHINESE, &["run", "-r", "deadbeef", "x"]).stderr();
-    assert!(said.contains("没有会话 `deadbeef`；用 `haft conversations list --all` 查看"), "{said}");
+    assert!(
+        said.contains("没有会话 `deadbeef`；用 `haft conversations list --all` 查看"),
+        "{said}"
+    );
 }
 
 /// What a rule has to do with its example was left in English.
@@ -187,9 +257,12 @@ fn a_rule_that_contradicts_its_example_is_refused_in_chinese() {
 #[test]
 fn plain_lines_read_out_a_todo_list_in_chinese() {
     let items = [("Call a_b", "in_progress"), ("Test it", "pending")];
-    let items = items.map(|(content, status)| serde_json::json!({"content": content, "status": status}));
+    let items =
+        items.map(|(content, status)| serde_json::json!({"content": content, "status": status}));
     let todo = Reply::call("todo_write", serde_json::json!({ "todos": items }));
-    let replies = [todo].into_iter().chain(std::iter::repeat_n(Reply::text("Hello."), 5));
+    let replies = [todo]
+        .into_iter()
+        .chain(std::iter::repeat_n(Reply::text("Hello."), 5));
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let mut terminal = Terminal::start_with(&rig, &["--plain"], (80, 40), &[CHINESE]);
     terminal.until_text("你：");
@@ -199,8 +272,17 @@ fn plain_lines_read_out_a_todo_list_in_chinese() {
 }
 
 /// Words of the parser, and of help that was not translated.
-const LEFT_ENGLISH: [&str; 9] =
-    ["Usage:", "Options:", "Commands:", "Arguments:", "error:", "tip:", "Print ", "possible values", "default:"];
+const LEFT_ENGLISH: [&str; 9] = [
+    "Usage:",
+    "Options:",
+    "Commands:",
+    "Arguments:",
+    "error:",
+    "tip:",
+    "Print ",
+    "possible values",
+    "default:",
+];
 
 #[test]
 fn the_command_line_itself_is_in_chinese() {
@@ -221,7 +303,10 @@ fn the_command_line_itself_is_in_chinese() {
         &["completions", "--help"],
     ] {
         let (said, ran) = both(arguments);
-        assert!(ran.stderr().is_empty() && said.contains("用法："), "{arguments:?}: {said}");
+        assert!(
+            ran.stderr().is_empty() && said.contains("用法："),
+            "{arguments:?}: {said}"
+        );
         for left in LEFT_ENGLISH {
             assert!(!said.contains(left), "{arguments:?}: {left} in {said}");
         }
@@ -237,25 +322,35 @@ fn the_command_line_itself_is_in_chinese() {
         (&["run", "--max-turns", "many", "x"], "many"),
         (&["run", "--agent"], "--agent"),
         (&["undo", "--all", "--call", "x"], "--call"),
-        (&["run", "--max-turns", "0", "x"], "0 不在 1..=4294967295 范围内"),
-        (&["run", "--permission-mode", "wild", "x"], "`wild` 不是权限模式"),
+        (
+            &["run", "--max-turns", "0", "x"],
+            "0 不在 1..=4294967295 范围内",
+        ),
+        (
+            &["run", "--permission-mode", "wild", "x"],
+            "`wild` 不是权限模式",
+        ),
         (&["run", "--output-format", "yaml", "x"], "stream-json"),
         (&["demo", "--api", "x"], "`x` 不是 API"),
         (&["count"], "<FILE>...\n"),
     ] {
         let (said, ran) = both(arguments);
-        assert!(ran.stdout().is_empty() && said.starts_with("错误：") && said.contains(part), "{arguments:?}: {said}");
+        assert!(
+            ran.stdout().is_empty() && said.starts_with("错误：") && said.contains(part),
+            "{arguments:?}: {said}"
+        );
         for left in LEFT_ENGLISH {
             assert!(!said.contains(left), "{arguments:?}: {left} in {said}");
         }
     }
 }
 
-/// The words of a line by which an English sentence is known, names and what stands between backquotes aside.
+/// The words of a line by which an English sentence is known, names and what stands between
+/// backquotes aside.
 fn english_in(line: &str) -> Vec<&str> {
     let words = [
-        "the", "is", "are", "was", "not", "cannot", "no", "of", "to", "and", "with", "for", "in", "it", "there",
-        "this", "which", "give", "check", "use", "expected", "unknown", "invalid",
+        "the", "is", "are", "was", "not", "cannot", "no", "of", "to", "and", "with", "for", "in",
+        "it", "there", "this", "which", "give", "check", "use", "expected", "unknown", "invalid",
     ];
     let plain = line.split('`').step_by(2);
     plain
@@ -273,7 +368,10 @@ fn errors_at_the_command_line_are_in_chinese_to_the_end() {
         (Some(keyed.as_str()), &["run", "hi"][..]),
         (Some(mock), &["run", "hi"]),
         (Some(""), &["run", "hi"]),
-        (Some("model = \"a/b\"\n[retry]\natempts = 3\n"), &["run", "hi"]),
+        (
+            Some("model = \"a/b\"\n[retry]\natempts = 3\n"),
+            &["run", "hi"],
+        ),
         (Some("[context]\nwarn_at = 7.0\n"), &["run", "hi"]),
         (None, &["run", "-m", "mokc/x", "hi"]),
         (None, &["run", "-m", "gpt", "hi"]),
@@ -301,7 +399,11 @@ fn errors_at_the_command_line_are_in_chinese_to_the_end() {
         assert_ne!(ran.code(), 0, "{arguments:?}");
         assert!(has_chinese(&said), "{arguments:?}: {said}");
         for line in said.lines() {
-            assert_eq!(english_in(line), Vec::<&str>::new(), "{arguments:?}: {said}");
+            assert_eq!(
+                english_in(line),
+                Vec::<&str>::new(),
+                "{arguments:?}: {said}"
+            );
         }
     }
 }
@@ -310,19 +412,35 @@ fn errors_at_the_command_line_are_in_chinese_to_the_end() {
 fn error_forms() -> Vec<String> {
     let is_shown = |path: &str| {
         let crates = [
-            "agent", "model", "store", "project", "engine", "sandbox", "context", "permission", "types", "tool",
+            "agent",
+            "model",
+            "store",
+            "project",
+            "engine",
+            "sandbox",
+            "context",
+            "permission",
+            "types",
+            "tool",
             "tools",
         ];
         path.starts_with("crates/extensions/")
-            || crates.iter().any(|name| path.starts_with(&format!("crates/core/{name}/")))
+            || crates
+                .iter()
+                .any(|name| path.starts_with(&format!("crates/core/{name}/")))
     };
     let mut forms = Vec::new();
-    for source in crate::budgets::sources().into_iter().filter(|source| is_shown(&source.path)) {
+    for source in crate::budgets::sources()
+        .into_iter()
+        .filter(|source| is_shown(&source.path))
+    {
         for part in source.text.split("#[error(").skip(1) {
             // A line that goes on in the next one.
             let joined: Vec<_> = part.split("\\\n").map(str::trim_start).collect();
             let joined = joined.concat();
-            let Some(literal) = joined.trim_start().strip_prefix('"') else { continue };
+            let Some(literal) = joined.trim_start().strip_prefix('"') else {
+                continue;
+            };
             let mut form = String::new();
             let mut characters = literal.chars();
             while let Some(c) = characters.next() {
@@ -346,14 +464,28 @@ fn error_forms() -> Vec<String> {
 #[test]
 fn every_error_of_a_library_has_a_translation() {
     let file = include_str!("../../../messages/errors.zh-CN.txt");
-    let english: Vec<_> = file.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', ' '])).collect();
+    let english: Vec<_> = file
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', ' ']))
+        .collect();
     // The first says where and the second is another error.
-    let is_missing =
-        |form: &&String| !["{}:{}:{}: {}", "{}"].contains(&form.as_str()) && !english.contains(&form.as_str());
+    let is_missing = |form: &&String| {
+        !["{}:{}:{}: {}", "{}"].contains(&form.as_str()) && !english.contains(&form.as_str())
+    };
     let mut forms = error_forms();
     let sources = crate::budgets::sources();
-    let prefix = sources.iter().find(|source| source.path == "crates/core/context/src/cache/prefix.rs").unwrap();
-    let causes = prefix.text.split("impl fmt::Display for Cause").nth(1).unwrap().split("\n}").next().unwrap();
+    let prefix = sources
+        .iter()
+        .find(|source| source.path == "crates/core/context/src/cache/prefix.rs")
+        .unwrap();
+    let causes = prefix
+        .text
+        .split("impl fmt::Display for Cause")
+        .nth(1)
+        .unwrap()
+        .split("\n}")
+        .next()
+        .unwrap();
     forms.extend(causes.split('"').skip(1).step_by(2).map(str::to_owned));
     let missing: Vec<_> = forms.iter().filter(is_missing).collect();
     assert!(missing.is_empty(), "not in errors.zh-CN.txt: {missing:#?}");

@@ -20,31 +20,44 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 fn command(line: &str) -> Reply {
-    Reply::call("execute_command", json!({"command": line, "requires_approval": false}))
+    Reply::call(
+        "execute_command",
+        json!({"command": line, "requires_approval": false}),
+    )
 }
 
 /// Runs a task that may do everything, and whatever comes of it.
 fn task_at(rig: &Rig, level: &str, arguments: &[&str]) -> Output {
     let mut all = vec!["run", "--permission-mode", "yolo"];
     all.extend(arguments);
-    rig.command(&all).env("HAFT_LOG_LEVEL", level).output().unwrap()
+    rig.command(&all)
+        .env("HAFT_LOG_LEVEL", level)
+        .output()
+        .unwrap()
 }
 
 /// The lines of the last run, as programs read them.
 fn lines(rig: &Rig) -> Vec<Value> {
     let shown = rig.run(&["logs", "--json"]).stdout();
-    shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    shown
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// Whether the last run has a line with this message at this level.
 fn has(rig: &Rig, level: &str, message: &str) -> bool {
-    lines(rig).iter().any(|line| line["message"] == message && line["level"] == level)
+    lines(rig)
+        .iter()
+        .any(|line| line["message"] == message && line["level"] == level)
 }
 
 /// Everything below the folder of the log.
 fn written(home: &Path) -> String {
     let entries = std::fs::read_dir(home.join("state/log")).unwrap();
-    entries.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap()).collect()
+    entries
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect()
 }
 
 /// The readable log with whatever differs from run to run replaced.
@@ -53,7 +66,9 @@ fn readable(rig: &Rig, arguments: &[&str]) -> String {
     let shown = shown.replace(&rig.project().display().to_string(), "PROJECT");
     let shown = shown.replace(&rig.home().display().to_string(), "HOME");
     let word = |word: &str| match word.split_once('=') {
-        Some((name @ ("ms" | "delay_ms" | "conversation" | "input" | "output" | "cost"), _)) => format!("{name}=…"),
+        Some((name @ ("ms" | "delay_ms" | "conversation" | "input" | "output" | "cost"), _)) => {
+            format!("{name}=…")
+        }
         _ => word.to_owned(),
     };
     let line = |line: &str| {
@@ -103,7 +118,12 @@ fn log_of_a_run_with_tool_calls_and_a_refused_key() {
 
 #[test]
 fn log_level_defaults_to_info_and_holds_decisions_at_debug() {
-    let rig = rig([command("true"), Reply::text("One."), command("true"), Reply::text("Two.")]);
+    let rig = rig([
+        command("true"),
+        Reply::text("One."),
+        command("true"),
+        Reply::text("Two."),
+    ]);
     assert_eq!(rig.task(&["go"]).code(), 0);
     assert!(has(&rig, "info", "tool call") && has(&rig, "info", "request answered"));
     assert!(!lines(&rig).iter().any(|line| line["level"] == "debug"));
@@ -116,12 +136,28 @@ fn log_level_defaults_to_info_and_holds_decisions_at_debug() {
 #[test]
 fn log_names_the_rule_and_the_program_of_a_verdict() {
     let rig = rig([command("echo planted-argument"), Reply::text("One.")]);
-    let mut run = rig.command(&["run", "--set", "permissions.allow=['execute_command(echo:*)']", "go"]);
-    assert!(run.env("HAFT_LOG_LEVEL", "debug").status().unwrap().success());
+    let mut run = rig.command(&[
+        "run",
+        "--set",
+        "permissions.allow=['execute_command(echo:*)']",
+        "go",
+    ]);
+    assert!(
+        run.env("HAFT_LOG_LEVEL", "debug")
+            .status()
+            .unwrap()
+            .success()
+    );
     let all = lines(&rig);
-    let verdict = all.iter().find(|line| line["message"] == "permission decided").unwrap();
+    let verdict = all
+        .iter()
+        .find(|line| line["message"] == "permission decided")
+        .unwrap();
     let fields = &verdict["fields"];
-    assert_eq!((&fields["decision"], &fields["programs"]), (&json!("allow"), &json!("echo")));
+    assert_eq!(
+        (&fields["decision"], &fields["programs"]),
+        (&json!("allow"), &json!("echo"))
+    );
     assert_eq!(fields["rule"], "execute_command(echo:*)");
     assert!(!written(rig.home()).contains("planted-argument"));
 }
@@ -129,23 +165,67 @@ fn log_names_the_rule_and_the_program_of_a_verdict() {
 #[test]
 fn log_holds_no_prompt_no_argument_no_file_text_and_no_key() {
     let planted = [
-        "planted-prompt", "planted-file-text", "planted-argument", "planted-content", "planted-output",
-        "planted-reply", "planted-thinking", "planted-instruction", "planted-agent-text", "planted-task",
-        "planted-server-words", "planted-hook-words", "planted-front-matter", "planted-note", "planted-question", KEY,
+        "planted-prompt",
+        "planted-file-text",
+        "planted-argument",
+        "planted-content",
+        "planted-output",
+        "planted-reply",
+        "planted-thinking",
+        "planted-instruction",
+        "planted-agent-text",
+        "planted-task",
+        "planted-server-words",
+        "planted-hook-words",
+        "planted-front-matter",
+        "planted-note",
+        "planted-question",
+        KEY,
     ];
     let agent_call = json!({"subagents": "mode: parallel\nsubagents:\n  - name: helper\n    task: planted-task\n"});
-    let answer = |results, reply: Reply| reply.when(When { tool_results: Some(results), ..When::default() });
+    let answer = |results, reply: Reply| {
+        reply.when(When {
+            tool_results: Some(results),
+            ..When::default()
+        })
+    };
     let rig = rig([
         Reply::error(503, "planted-server-words"),
-        answer(0, Reply::call("read_file", json!({"path": "file.txt"})).with_text("planted-reply")),
-        answer(1, command("TOKEN=planted-argument echo planted-output planted-argument")),
-        answer(2, Reply::call("write_to_file", json!({"path": "b.txt", "content": "planted-content"}))),
+        answer(
+            0,
+            Reply::call("read_file", json!({"path": "file.txt"})).with_text("planted-reply"),
+        ),
+        answer(
+            1,
+            command("TOKEN=planted-argument echo planted-output planted-argument"),
+        ),
+        answer(
+            2,
+            Reply::call(
+                "write_to_file",
+                json!({"path": "b.txt", "content": "planted-content"}),
+            ),
+        ),
         answer(3, command("false planted-argument")),
-        answer(4, Reply::call("replace_in_file", json!({"path": "file.txt", "diff": "planted-argument"}))),
-        answer(5, Reply::call("planted argument that is no tool", json!({"a": "planted-argument"}))),
+        answer(
+            4,
+            Reply::call(
+                "replace_in_file",
+                json!({"path": "file.txt", "diff": "planted-argument"}),
+            ),
+        ),
+        answer(
+            5,
+            Reply::call(
+                "planted argument that is no tool",
+                json!({"a": "planted-argument"}),
+            ),
+        ),
         answer(6, Reply::call("run_named_subagents", agent_call)),
         answer(7, Reply::error(400, "planted-server-words planted-prompt")),
-        Reply::text("planted-reply").with_thinking("planted-thinking").times(9),
+        Reply::text("planted-reply")
+            .with_thinking("planted-thinking")
+            .times(9),
     ]);
     rig.write("file.txt", format!("planted-file-text {KEY}\n"));
     rig.write("AGENTS.md", "planted-instruction\n");
@@ -158,16 +238,25 @@ fn log_holds_no_prompt_no_argument_no_file_text_and_no_key() {
         "---\nname: [\"planted-front-matter\"]\ntools: \"planted-front-matter\n---\nx\n",
     );
     let configured = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    let hook =
-        "[[hooks.post_tool_call]]\nmatcher = \"*\"\nhooks = [{ command = 'echo planted-hook-words >&2; exit 1' }]\n";
+    let hook = "[[hooks.post_tool_call]]\nmatcher = \"*\"\nhooks = [{ command = 'echo planted-hook-words >&2; exit 1' }]\n";
     rig.configure(&format!("{configured}{hook}"));
     assert!(rig.command(&["trust"]).status().unwrap().success());
     task_at(&rig, "trace", &["planted-prompt"]);
     let log = written(rig.home());
     for text in planted {
-        assert!(!log.contains(text), "{text}: {}", log.lines().find(|line| line.contains(text)).unwrap());
+        assert!(
+            !log.contains(text),
+            "{text}: {}",
+            log.lines().find(|line| line.contains(text)).unwrap()
+        );
     }
-    for message in ["hook failed", "request failed and is retried", "sub-agent started", "tool call", "turn ended"] {
+    for message in [
+        "hook failed",
+        "request failed and is retried",
+        "sub-agent started",
+        "tool call",
+        "turn ended",
+    ] {
         assert!(log.contains(message), "{message}: {log}");
     }
 }
@@ -176,7 +265,10 @@ fn log_holds_no_prompt_no_argument_no_file_text_and_no_key() {
 fn log_has_a_warning_or_an_error_for_every_way_to_fail() {
     let ended = |rig: &Rig, outcome: &str| {
         let all = lines(rig);
-        let end = all.iter().rfind(|line| line["message"] == "turn ended").unwrap_or_else(|| panic!("{all:?}"));
+        let end = all
+            .iter()
+            .rfind(|line| line["message"] == "turn ended")
+            .unwrap_or_else(|| panic!("{all:?}"));
         assert_eq!(end["fields"]["outcome"], outcome, "{all:?}");
         end["level"].as_str().unwrap().to_owned()
     };
@@ -186,7 +278,12 @@ fn log_has_a_warning_or_an_error_for_every_way_to_fail() {
     assert!(has(&failing, "error", "request failed"));
 
     let waiting = rig([command("curl example.com"), Reply::text("No.")]);
-    assert_eq!(waiting.run(&["run", "--set", "permissions.ask=['execute_command']", "go"]).code(), 3);
+    assert_eq!(
+        waiting
+            .run(&["run", "--set", "permissions.ask=['execute_command']", "go"])
+            .code(),
+        3
+    );
     assert_eq!(ended(&waiting, "waiting"), "warn");
 
     let exhausted = rig([command("true").times(9)]);
@@ -194,12 +291,27 @@ fn log_has_a_warning_or_an_error_for_every_way_to_fail() {
     assert_eq!(ended(&exhausted, "exhausted"), "warn");
 
     let unreachable = rig([]);
-    unreachable.run(&["run", "--set", "providers.mock.base_url='http://127.0.0.1:9/v1'", "go"]);
+    unreachable.run(&[
+        "run",
+        "--set",
+        "providers.mock.base_url='http://127.0.0.1:9/v1'",
+        "go",
+    ]);
     assert_eq!(ended(&unreachable, "failed"), "error");
 
-    let server = rig([Reply::call("use_mcp_tool", json!({"server_name": "no", "tool_name": "x"})), Reply::text("No.")]);
+    let server = rig([
+        Reply::call(
+            "use_mcp_tool",
+            json!({"server_name": "no", "tool_name": "x"}),
+        ),
+        Reply::text("No."),
+    ]);
     server.task(&["--set", "mcp_servers.no.command='/nowhere'", "go"]);
-    assert!(has(&server, "warn", "MCP server not started"), "{:?}", lines(&server));
+    assert!(
+        has(&server, "warn", "MCP server not started"),
+        "{:?}",
+        lines(&server)
+    );
 }
 
 #[test]
@@ -207,49 +319,95 @@ fn log_has_the_reason_of_a_wrong_configuration() {
     let rig = rig([]);
     rig.configure("model = \"none/none\"\n");
     assert_eq!(rig.run(&["run", "planted-prompt"]).code(), 2);
-    assert_eq!(rig.run(&["run", "--set", "model=planted-value", "planted-prompt"]).code(), 2);
-    assert_eq!(rig.run(&["run", "--set", "retry.attempts='planted-value'", "planted-prompt"]).code(), 2);
+    assert_eq!(
+        rig.run(&["run", "--set", "model=planted-value", "planted-prompt"])
+            .code(),
+        2
+    );
+    assert_eq!(
+        rig.run(&[
+            "run",
+            "--set",
+            "retry.attempts='planted-value'",
+            "planted-prompt"
+        ])
+        .code(),
+        2
+    );
     rig.configure("log_level = \"planted-value\"\n");
     assert_eq!(rig.run(&["run", "planted-prompt"]).code(), 2);
     rig.configure("nothing = 1\n");
     assert_eq!(rig.run(&["run", "planted-prompt"]).code(), 2);
     let log = written(rig.home());
     assert_eq!(log.matches("command failed").count(), 5, "{log}");
-    assert!(log.contains("config.toml:1:1: unknown key `nothing`"), "{log}");
-    assert!(!log.contains("planted-prompt") && !log.contains("planted-value"), "{log}");
+    assert!(
+        log.contains("config.toml:1:1: unknown key `nothing`"),
+        "{log}"
+    );
+    assert!(
+        !log.contains("planted-prompt") && !log.contains("planted-value"),
+        "{log}"
+    );
 }
 
 #[test]
 fn log_has_an_aborted_turn() {
     let rig = rig([command("touch begun; sleep 600"), Reply::text("No.")]);
-    let mut run = rig.command(&["run", "--permission-mode", "yolo", "go"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut run = rig
+        .command(&["run", "--permission-mode", "yolo", "go"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     until("the command runs", || rig.project().join("begun").exists());
     kill_process(Pid::from_child(&run), Signal::INT).unwrap();
     run.wait().unwrap();
     let all = lines(&rig);
-    assert_eq!(all.last().unwrap()["fields"]["outcome"], "aborted", "{all:?}");
+    assert_eq!(
+        all.last().unwrap()["fields"]["outcome"],
+        "aborted",
+        "{all:?}"
+    );
 }
 
 #[test]
 fn log_of_a_killed_process_is_on_disk() {
     let rig = rig([command("touch begun; sleep 600")]);
-    let mut run = rig.command(&["run", "--permission-mode", "yolo", "go"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut run = rig
+        .command(&["run", "--permission-mode", "yolo", "go"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     until("the command runs", || rig.project().join("begun").exists());
-    until("the request is logged", || has(&rig, "info", "request answered"));
+    until("the request is logged", || {
+        has(&rig, "info", "request answered")
+    });
     run.kill().unwrap();
     run.wait().unwrap();
     assert!(has(&rig, "info", "turn started") && !has(&rig, "info", "turn ended"));
     let runs = rig.run(&["logs", "--runs", "--json"]).json();
-    assert_eq!((runs.as_array().unwrap().len(), &runs[0]["outcome"]), (1, &Value::Null));
+    assert_eq!(
+        (runs.as_array().unwrap().len(), &runs[0]["outcome"]),
+        (1, &Value::Null)
+    );
 }
 
 #[test]
 fn log_has_jobs_and_sub_agents() {
-    let call = json!({"subagents": "mode: parallel\nsubagents:\n  - name: helper\n    task: Look.\n"});
-    let rig = rig([Reply::call("run_named_subagents", call), Reply::text("Seen."), Reply::text("Done.")]);
-    rig.write(".haft/agents/helper.md", "---\nname: helper\ndescription: Looks\n---\nYou look.\n");
+    let call =
+        json!({"subagents": "mode: parallel\nsubagents:\n  - name: helper\n    task: Look.\n"});
+    let rig = rig([
+        Reply::call("run_named_subagents", call),
+        Reply::text("Seen."),
+        Reply::text("Done."),
+    ]);
+    rig.write(
+        ".haft/agents/helper.md",
+        "---\nname: helper\ndescription: Looks\n---\nYou look.\n",
+    );
     assert!(rig.command(&["trust"]).status().unwrap().success());
-    let job = rig.run(&["run", "--bg", "--permission-mode", "yolo", "go"]).stdout();
+    let job = rig
+        .run(&["run", "--bg", "--permission-mode", "yolo", "go"])
+        .stdout();
     assert_eq!(rig.run(&["jobs", "attach", job.trim()]).code(), 0);
     let agents: Vec<_> = lines(&rig)
         .iter()
@@ -265,14 +423,30 @@ fn log_files_are_private_and_masked() {
     let folder = rig.home().join("state/log");
     let empty = rig.run(&["logs"]);
     assert_eq!((empty.code(), empty.stdout().as_str()), (0, ""));
-    assert!(empty.stderr().contains("nothing is logged") && !folder.exists(), "{}", empty.stderr());
+    assert!(
+        empty.stderr().contains("nothing is logged") && !folder.exists(),
+        "{}",
+        empty.stderr()
+    );
     rig.write(&format!("{KEY}.txt"), "");
     rig.task(&["--cwd", ".", &format!("read {KEY}")]);
-    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let [file] = files.as_slice() else { panic!("{files:?}") };
+    let files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    let [file] = files.as_slice() else {
+        panic!("{files:?}")
+    };
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&folder), mode(file)), (0o700, 0o600));
-    assert!(file.file_name().unwrap().to_str().unwrap().starts_with("haft-2"), "{file:?}");
+    assert!(
+        file.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("haft-2"),
+        "{file:?}"
+    );
     assert!(!written(rig.home()).contains(KEY));
 }
 
@@ -282,29 +456,54 @@ fn logs_lists_runs_and_shows_one() {
     rig.task(&["first"]);
     rig.task(&["second"]);
     let runs = rig.run(&["logs", "--runs", "--json"]).json();
-    let [second, first] = runs.as_array().unwrap().as_slice() else { panic!("{runs}") };
-    assert_eq!((&first["outcome"], &first["problems"]), (&json!("completed"), &json!(0)));
+    let [second, first] = runs.as_array().unwrap().as_slice() else {
+        panic!("{runs}")
+    };
+    assert_eq!(
+        (&first["outcome"], &first["problems"]),
+        (&json!("completed"), &json!(0))
+    );
     assert!(first["started_at"].as_str() < second["started_at"].as_str());
     let id = |run: &Value| run["run"].as_str().unwrap().to_owned();
     let shown = |arguments: &[&str]| rig.run(&[&["logs"], arguments].concat()).stdout();
     assert_eq!(shown(&[&id(second)]), shown(&[]));
     assert!(!shown(&[&id(first)[..6]]).contains("tool call") && shown(&[]).contains("tool call"));
-    assert_eq!(shown(&["--all"]), shown(&[&id(first)]) + &shown(&[&id(second)]));
-    assert!(shown(&["-n", "1"]).contains(" INFO  turn ended "), "{}", shown(&["-n", "1"]));
-    assert!(shown(&["--runs"]).starts_with("RUN "), "{}", shown(&["--runs"]));
+    assert_eq!(
+        shown(&["--all"]),
+        shown(&[&id(first)]) + &shown(&[&id(second)])
+    );
+    assert!(
+        shown(&["-n", "1"]).contains(" INFO  turn ended "),
+        "{}",
+        shown(&["-n", "1"])
+    );
+    assert!(
+        shown(&["--runs"]).starts_with("RUN "),
+        "{}",
+        shown(&["--runs"])
+    );
     let unknown = rig.run(&["logs", "zzzz"]);
     assert_eq!(unknown.code(), 2);
-    assert!(unknown.stderr().contains("haft logs --runs"), "{}", unknown.stderr());
+    assert!(
+        unknown.stderr().contains("haft logs --runs"),
+        "{}",
+        unknown.stderr()
+    );
 }
 
 #[test]
 fn log_level_that_does_not_exist_is_refused() {
     let rig = rig([]);
     for level in ["loud", "INFO", "", "1", "true"] {
-        let output = rig.command(&["run", "go"]).env("HAFT_LOG_LEVEL", level).output().unwrap();
+        let output = rig
+            .command(&["run", "go"])
+            .env("HAFT_LOG_LEVEL", level)
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{level:?}: {said}");
-        let explained = said.contains("expected one of `off`, `error`, `warn`") || said.contains("expected a name");
+        let explained = said.contains("expected one of `off`, `error`, `warn`")
+            || said.contains("expected a name");
         assert!(said.contains("HAFT_LOG_LEVEL") && explained, "{said}");
     }
 }
@@ -327,7 +526,11 @@ fn log_level_off_writes_nothing() {
 #[test]
 fn logs_follow_shows_new_lines() {
     let rig = rig([Reply::text("One."), Reply::text("Two.")]);
-    let mut follow = rig.command(&["logs", "-f", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut follow = rig
+        .command(&["logs", "-f", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut out = BufReader::new(follow.stdout.take().unwrap());
     // Two runs: the first may be over before the follower has opened the log.
     task_at(&rig, "info", &["go"]);

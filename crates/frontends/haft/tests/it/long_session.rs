@@ -1,4 +1,5 @@
-//! Two hundred requests with everything that may rewrite the prefix: every break has its cause, and nothing else changes.
+//! Two hundred requests with everything that may rewrite the prefix: every break has its cause, and
+//! nothing else changes.
 
 use haft_testkit::{Reply, Script, Seen, When};
 use haft_types::{Api, Usage};
@@ -12,37 +13,61 @@ const STEPS: usize = 14;
 /// What the model says in one round: reads, with the TODO list changed twice, then an answer.
 fn round(number: usize) -> Vec<Reply> {
     let todo = |status: &str| {
-        Reply::call("todo_write", json!({"todos": [{"content": format!("round {number}"), "status": status}]}))
+        Reply::call(
+            "todo_write",
+            json!({"todos": [{"content": format!("round {number}"), "status": status}]}),
+        )
     };
     let step = |step: usize| match step {
         3 => todo("in_progress"),
         10 => todo("completed"),
-        12 => {
-            Reply::call("execute_command", json!({"command": format!("seq {number} 400"), "requires_approval": false}))
-        }
-        _ => Reply::call("read_file", json!({"path": "notes.txt", "start_line": step + 1, "end_line": step + 40})),
+        12 => Reply::call(
+            "execute_command",
+            json!({"command": format!("seq {number} 400"), "requires_approval": false}),
+        ),
+        _ => Reply::call(
+            "read_file",
+            json!({"path": "notes.txt", "start_line": step + 1, "end_line": step + 40}),
+        ),
     };
     let mut replies: Vec<_> = (0..STEPS).map(step).collect();
-    // The provider says that the window is nearly full at the end of the twelfth round: the next one begins with a compaction.
-    let usage = if number == 12 { Usage { input: 170_000, ..Usage::default() } } else { Usage::default() };
+    // The provider says that the window is nearly full at the end of the twelfth round: the next
+    // one begins with a compaction.
+    let usage = if number == 12 {
+        Usage {
+            input: 170_000,
+            ..Usage::default()
+        }
+    } else {
+        Usage::default()
+    };
     replies.push(Reply::text(format!("Round {number} is done.")).with_usage(usage));
     replies
 }
 
 fn parts(seen: &Seen) -> Vec<String> {
-    seen.parts().map(|(role, part)| format!("{role:?} {part:?}")).collect()
+    seen.parts()
+        .map(|(role, part)| format!("{role:?} {part:?}"))
+        .collect()
 }
 
 #[test]
 fn every_break_of_two_hundred_requests_has_its_cause() {
-    let summary = Reply::summary("Two rounds of reading.")
-        .when(When { last_contains: Some("The session to be archived".into()), ..When::default() });
+    let summary = Reply::summary("Two rounds of reading.").when(When {
+        last_contains: Some("The session to be archived".into()),
+        ..When::default()
+    });
     let replies = (1..=ROUNDS).flat_map(round);
-    let rig = Rig::new(Api::Anthropic, Script::replies(std::iter::once(summary).chain(replies)).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies(std::iter::once(summary).chain(replies)).unwrap(),
+    );
     let rig = rig.with(CLASSIC).with([SMALL_ARCHIVES]);
     rig.write(
         "notes.txt",
-        (1..=200).map(|n| format!("note {n}: something worth keeping in mind\n")).collect::<String>(),
+        (1..=200)
+            .map(|n| format!("note {n}: something worth keeping in mind\n"))
+            .collect::<String>(),
     );
     rig.write("AGENTS.md", "Read everything twice.\n");
 
@@ -53,7 +78,12 @@ fn every_break_of_two_hundred_requests_has_its_cause() {
         }
         let task = format!("round {number}");
         // Small enough that the later rounds are pruned, a good deal at a time.
-        let mut arguments = vec!["--set", "context.safe_zone=60k", "--set", "context.prune_to=0.7"];
+        let mut arguments = vec![
+            "--set",
+            "context.safe_zone=60k",
+            "--set",
+            "context.prune_to=0.7",
+        ];
         if number > 1 {
             arguments.push("-c");
         }
@@ -62,31 +92,73 @@ fn every_break_of_two_hundred_requests_has_its_cause() {
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         breaks.extend(breaks_by_request(&ran.events()));
     }
-    assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+    assert!(
+        rig.server.refusals().is_empty(),
+        "{:?}",
+        rig.server.refusals()
+    );
 
     // The request for the summary is not part of the conversation.
-    let requests: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
-    let requests: Vec<_> = requests.iter().filter(|seen| !seen.tools.is_empty()).collect();
+    let requests: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
+    let requests: Vec<_> = requests
+        .iter()
+        .filter(|seen| !seen.tools.is_empty())
+        .collect();
     assert_eq!(requests.len(), ROUNDS * (STEPS + 1));
     assert_eq!(breaks.len(), requests.len());
     for (index, pair) in requests.windows(2).enumerate() {
         let (before, after) = (parts(pair[0]), parts(pair[1]));
         let extends = pair[0].system == pair[1].system && after.starts_with(&before);
         let told = &breaks[index + 1];
-        assert_eq!(told.is_none(), extends, "request {}: {told:?}, but the requests say otherwise", index + 2);
+        assert_eq!(
+            told.is_none(),
+            extends,
+            "request {}: {told:?}, but the requests say otherwise",
+            index + 2
+        );
     }
 
-    let count = |cause: &str| breaks.iter().flatten().filter(|told| *told == cause).count();
+    let count = |cause: &str| {
+        breaks
+            .iter()
+            .flatten()
+            .filter(|told| *told == cause)
+            .count()
+    };
     assert_eq!(count("documents_changed"), 1, "{breaks:?}");
     assert_eq!(count("compaction"), 1, "{breaks:?}");
-    assert!(count("reminders_moved") > 100 && count("compression") >= 8, "{breaks:?}");
-    assert!((1..=8).contains(&count("pruning")), "one break an episode, not one a turn: {breaks:?}");
+    assert!(
+        count("reminders_moved") > 100 && count("compression") >= 8,
+        "{breaks:?}"
+    );
+    assert!(
+        (1..=8).contains(&count("pruning")),
+        "one break an episode, not one a turn: {breaks:?}"
+    );
     let known = [
-        "documents_changed", "compaction", "pruning", "pruning_undone", "compression", "reminders_moved",
-        "reminders_changed", "policy_changed",
+        "documents_changed",
+        "compaction",
+        "pruning",
+        "pruning_undone",
+        "compression",
+        "reminders_moved",
+        "reminders_changed",
+        "policy_changed",
     ];
-    let stray: Vec<_> = breaks.iter().flatten().filter(|cause| !known.contains(&cause.as_str())).collect();
-    assert!(stray.is_empty(), "breaks without a cause of this session: {stray:?}");
+    let stray: Vec<_> = breaks
+        .iter()
+        .flatten()
+        .filter(|cause| !known.contains(&cause.as_str()))
+        .collect();
+    assert!(
+        stray.is_empty(),
+        "breaks without a cause of this session: {stray:?}"
+    );
 }
 
 /// The break told before each request, if there was one.
@@ -107,17 +179,39 @@ fn breaks_by_request(events: &[Value]) -> Vec<Option<String>> {
 #[test]
 fn without_such_events_requests_only_append() {
     // Each reads something else: a call repeated with the same result would be told of.
-    let read = |line: u32| Reply::call("read_file", json!({"path": "notes.txt", "start_line": line, "end_line": line}));
+    let read = |line: u32| {
+        Reply::call(
+            "read_file",
+            json!({"path": "notes.txt", "start_line": line, "end_line": line}),
+        )
+    };
     let replies = (1..=60).map(read).chain([Reply::text("Done.")]);
     let rig = Rig::new(Api::OpenaiResponses, Script::replies(replies).unwrap());
-    rig.write("notes.txt", (1..=60).map(|line| format!("line {line}\n")).collect::<String>());
+    rig.write(
+        "notes.txt",
+        (1..=60)
+            .map(|line| format!("line {line}\n"))
+            .collect::<String>(),
+    );
     let ran = rig.task(&["read on"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(ran.events().iter().all(|event| event["type"] != "prefix_break"));
-    let bodies: Vec<_> = rig.server.generations().iter().map(|request| request.body.clone()).collect();
+    assert!(
+        ran.events()
+            .iter()
+            .all(|event| event["type"] != "prefix_break")
+    );
+    let bodies: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.body.clone())
+        .collect();
     for pair in bodies.windows(2) {
         // All but the brackets that close the body.
         let open = pair[0].len() - 2;
-        assert!(pair[1].starts_with(&pair[0][..open]), "the bytes before are the same");
+        assert!(
+            pair[1].starts_with(&pair[0][..open]),
+            "the bytes before are the same"
+        );
     }
 }

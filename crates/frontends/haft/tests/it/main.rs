@@ -1,7 +1,14 @@
 //! Integration tests of the binary: real processes, real sockets, a scripted model.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is the report")]
-#![expect(clippy::format_collect, reason = "short, and speed is not at stake here")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test, a panic is the report"
+)]
+#![expect(
+    clippy::format_collect,
+    reason = "short, and speed is not at stake here"
+)]
 
 mod acp;
 mod active_context;

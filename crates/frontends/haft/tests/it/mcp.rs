@@ -17,7 +17,10 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 fn call(server: &str, tool: &str, arguments: &Value) -> Reply {
-    Reply::call("use_mcp_tool", json!({"server_name": server, "tool_name": tool, "arguments": arguments}))
+    Reply::call(
+        "use_mcp_tool",
+        json!({"server_name": server, "tool_name": tool, "arguments": arguments}),
+    )
 }
 
 fn add(rig: &Rig, text: &str) {
@@ -40,24 +43,41 @@ pub(crate) fn add_shell_server(rig: &Rig) {
 }
 
 pub(crate) fn starts(rig: &Rig) -> usize {
-    fs::read_to_string(rig.home().join("starts")).unwrap_or_default().lines().count()
+    fs::read_to_string(rig.home().join("starts"))
+        .unwrap_or_default()
+        .lines()
+        .count()
 }
 
 fn seen(rig: &Rig) -> Vec<Seen> {
-    rig.server.generations().iter().map(|request| request.seen().unwrap()).collect()
+    rig.server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect()
 }
 
 fn results(ran: &Ran) -> Vec<Value> {
-    ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect()
+    ran.events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect()
 }
 
 fn description(request: &Seen) -> String {
-    request.section("MCP_SERVER_LIST").expect("the servers are listed").to_owned()
+    request
+        .section("MCP_SERVER_LIST")
+        .expect("the servers are listed")
+        .to_owned()
 }
 
 #[test]
 fn a_program_is_called_and_only_then_started() {
-    let rig = rig([Reply::text("Nothing to do."), call("s", "show", &json!({})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::text("Nothing to do."),
+        call("s", "show", &json!({})),
+        Reply::text("Done."),
+    ]);
     add_shell_server(&rig);
     assert_eq!(rig.task(&["first"]).code(), 0);
     assert_eq!(starts(&rig), 0, "a request alone starts nothing");
@@ -66,7 +86,10 @@ fn a_program_is_called_and_only_then_started() {
     assert_eq!(results(&ran)[0]["text"], "GIVEN=this SECRET=");
     assert_eq!(starts(&rig), 1);
     let first = description(&seen(&rig)[0]);
-    assert!(first.contains("## s\nIts tools are not known yet"), "{first}");
+    assert!(
+        first.contains("## s\nIts tools are not known yet"),
+        "{first}"
+    );
 }
 
 #[test]
@@ -78,7 +101,8 @@ fn what_was_listed_once_is_told_without_a_server() {
     assert_eq!(tested.json()[0]["tools"][0]["name"], "show");
     rig.task(&["task"]);
     assert!(
-        description(&seen(&rig)[0]).contains("- `show`: Shows its environment.\n  arguments: {\"type\":\"object\"}")
+        description(&seen(&rig)[0])
+            .contains("- `show`: Shows its environment.\n  arguments: {\"type\":\"object\"}")
     );
     assert_eq!(starts(&rig), 1, "only the test started it");
 }
@@ -96,18 +120,41 @@ fn calls_are_asked_and_rules_know_them_by_name() {
     let there = McpServer::start(Revision::Current).unwrap();
     let echo = || call("web", "echo", &json!({"text": "hello"}));
     let rig = rig([echo(), Reply::text("Denied."), echo(), Reply::text("Done.")]);
-    add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    add(
+        &rig,
+        &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()),
+    );
     let denied = rig.run(&["run", "--output-format", "stream-json", "first"]);
     assert_eq!(denied.code(), 3, "{}", denied.stdout());
     let told = results(&denied)[0]["text"].to_string();
-    assert!(told.contains("haft permissions add") && told.contains("mcp__web__echo"), "{told}");
-    let explain = || rig.run(&["permissions", "explain", "--json", "--tool", "mcp__web__echo"]).json();
+    assert!(
+        told.contains("haft permissions add") && told.contains("mcp__web__echo"),
+        "{told}"
+    );
+    let explain = || {
+        rig.run(&[
+            "permissions",
+            "explain",
+            "--json",
+            "--tool",
+            "mcp__web__echo",
+        ])
+        .json()
+    };
     assert_eq!(explain()["decision"], "ask");
-    let words = rig.run(&["permissions", "explain", "--tool", "mcp__web__echo"]).stdout();
-    assert!(words.contains("haft permissions add 'mcp__web__echo'"), "{words}");
+    let words = rig
+        .run(&["permissions", "explain", "--tool", "mcp__web__echo"])
+        .stdout();
+    assert!(
+        words.contains("haft permissions add 'mcp__web__echo'"),
+        "{words}"
+    );
     assert!(!there.methods().contains(&"tools/call".to_owned()));
     assert_eq!(rig.run(&["permissions", "add", "mcp__web__echo"]).code(), 0);
-    assert_eq!((&explain()["decision"], &explain()["rule"]), (&json!("allow"), &json!("mcp__web__echo")));
+    assert_eq!(
+        (&explain()["decision"], &explain()["rule"]),
+        (&json!("allow"), &json!("mcp__web__echo"))
+    );
     let allowed = rig.run(&["run", "--output-format", "stream-json", "second"]);
     assert_eq!(allowed.code(), 0, "{}", allowed.stdout());
     assert_eq!(results(&allowed)[0]["text"], r#"{"text":"hello"}"#);
@@ -116,14 +163,31 @@ fn calls_are_asked_and_rules_know_them_by_name() {
 #[test]
 fn a_tool_of_a_server_can_be_called_by_the_name_people_know() {
     let there = McpServer::start(Revision::Current).unwrap();
-    let direct = |server: &str| Reply::call(format!("mcp__{server}__echo"), json!({"text": "hello"}));
+    let direct =
+        |server: &str| Reply::call(format!("mcp__{server}__echo"), json!({"text": "hello"}));
     let rig = rig([direct("web"), direct("other"), Reply::text("Done.")]);
     web(&rig, &there);
-    let ran =
-        rig.run(&["run", "--output-format", "stream-json", "--set", "permissions.allow=[\"mcp__web__echo\"]", "task"]);
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--set",
+        "permissions.allow=[\"mcp__web__echo\"]",
+        "task",
+    ]);
     let results = results(&ran);
-    assert_eq!(results[0]["text"], r#"{"text":"hello"}"#, "permitted by the same name: {}", ran.stdout());
-    assert_eq!(results[1]["error"]["code"], "unknown_tool", "{}", ran.stdout());
+    assert_eq!(
+        results[0]["text"],
+        r#"{"text":"hello"}"#,
+        "permitted by the same name: {}",
+        ran.stdout()
+    );
+    assert_eq!(
+        results[1]["error"]["code"],
+        "unknown_tool",
+        "{}",
+        ran.stdout()
+    );
 }
 
 #[test]
@@ -131,18 +195,38 @@ fn a_server_can_be_allowed_or_denied_as_a_whole() {
     for (permission, status) in [("allow", "success"), ("deny", "error")] {
         let there = McpServer::start(Revision::Previous).unwrap();
         let rig = rig([call("web", "echo", &json!({})), Reply::text("Done.")]);
-        add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\npermission = \"{permission}\"\n", there.url()));
+        add(
+            &rig,
+            &format!(
+                "[mcp_servers.web]\nurl = \"{}\"\npermission = \"{permission}\"\n",
+                there.url()
+            ),
+        );
         let ran = rig.run(&["run", "--output-format", "stream-json", "task"]);
         assert_eq!(results(&ran)[0]["status"], status, "{}", ran.stdout());
-        let explained = rig.run(&["permissions", "explain", "--json", "--tool", "mcp__web__echo"]).json();
-        assert_eq!((&explained["decision"], &explained["rule"]), (&json!(permission), &json!("mcp__web")));
+        let explained = rig
+            .run(&[
+                "permissions",
+                "explain",
+                "--json",
+                "--tool",
+                "mcp__web__echo",
+            ])
+            .json();
+        assert_eq!(
+            (&explained["decision"], &explained["rule"]),
+            (&json!(permission), &json!("mcp__web"))
+        );
     }
 }
 
 #[test]
 fn a_name_that_is_no_tool_of_a_server_is_refused() {
     let rig = rig([]);
-    for (name, words) in [("mcp__web", "write `mcp__SERVER__TOOL`"), ("read_file", "`--tool` needs `--args`")] {
+    for (name, words) in [
+        ("mcp__web", "write `mcp__SERVER__TOOL`"),
+        ("read_file", "`--tool` needs `--args`"),
+    ] {
         let refused = rig.run(&["permissions", "explain", "--tool", name]);
         assert_eq!(refused.code(), 2);
         assert!(refused.stderr().contains(words), "{}", refused.stderr());
@@ -152,38 +236,91 @@ fn a_name_that_is_no_tool_of_a_server_is_refused() {
 #[test]
 fn long_answers_are_cut_clean_and_kept_whole() {
     let there = McpServer::start(Revision::Current).unwrap();
-    let rig = rig([call("web", "long", &json!({})), call("web", "fail", &json!({})), Reply::text("Done.")]);
-    add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    let rig = rig([
+        call("web", "long", &json!({})),
+        call("web", "fail", &json!({})),
+        Reply::text("Done."),
+    ]);
+    add(
+        &rig,
+        &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()),
+    );
     let ran = rig.task(&["task"]);
     let results = results(&ran);
     let text = results[0]["text"].as_str().unwrap();
-    assert!(text.starts_with("line 0\n") && text.contains("line 4999"), "no control sequences, head and tail");
+    assert!(
+        text.starts_with("line 0\n") && text.contains("line 4999"),
+        "no control sequences, head and tail"
+    );
     assert!(text.lines().count() <= 2_000 && text.len() <= 52_000);
-    let file = text.rsplit_once("It is in `").unwrap().1.split_once('`').unwrap().0;
+    let file = text
+        .rsplit_once("It is in `")
+        .unwrap()
+        .1
+        .split_once('`')
+        .unwrap()
+        .0;
     assert_eq!(fs::read_to_string(file).unwrap().lines().count(), 5_000);
-    assert_eq!((&results[1]["status"], &results[1]["text"]), (&json!("error"), &json!("it went wrong")));
+    assert_eq!(
+        (&results[1]["status"], &results[1]["text"]),
+        (&json!("error"), &json!("it went wrong"))
+    );
 }
 
 #[test]
 fn tools_are_searched_for_when_they_are_too_many_to_tell() {
     let there = McpServer::start(Revision::Current).unwrap();
     let search = Reply::call("tool_search", json!({"query": "picture"}));
-    let rig = rig([search, call("web", "picture", &json!({})), Reply::text("Done.")]);
-    add(&rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    let rig = rig([
+        search,
+        call("web", "picture", &json!({})),
+        Reply::text("Done."),
+    ]);
+    add(
+        &rig,
+        &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()),
+    );
     assert_eq!(rig.run(&["mcp", "test"]).code(), 0);
     let model = "models.\"mock/gemini-3-scripted\"";
-    let (window, output) = (format!("{model}.context_window=8000"), format!("{model}.max_output_tokens=1000"));
-    let small = ["--set", &window, "--set", &output, "--set", "tools.offer=[\"others\"]"];
+    let (window, output) = (
+        format!("{model}.context_window=8000"),
+        format!("{model}.max_output_tokens=1000"),
+    );
+    let small = [
+        "--set",
+        &window,
+        "--set",
+        &output,
+        "--set",
+        "tools.offer=[\"others\"]",
+    ];
     let ran = rig.task(&[&small[..], &["task"]].concat());
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let requests = seen(&rig);
     let told = description(&requests[0]);
-    assert!(told.contains("`echo`, `fail`") && !told.contains("arguments: {"), "{told}");
+    assert!(
+        told.contains("`echo`, `fail`") && !told.contains("arguments: {"),
+        "{told}"
+    );
     let found = results(&ran)[0]["text"].as_str().unwrap().to_owned();
-    assert!(found.contains("1 of 9 tools fit:\n\nServer `web`\n- `picture`: Shows a picture."), "{found}");
+    assert!(
+        found.contains("1 of 9 tools fit:\n\nServer `web`\n- `picture`: Shows a picture."),
+        "{found}"
+    );
     assert!(found.contains(r#"arguments: {"type":"object""#), "{found}");
-    let offered = |request: &Seen| request.tools.iter().map(|tool| tool.description.clone()).collect::<Vec<_>>();
-    assert!(requests.iter().all(|request| offered(request) == offered(&requests[0])), "the tools never change");
+    let offered = |request: &Seen| {
+        request
+            .tools
+            .iter()
+            .map(|tool| tool.description.clone())
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        requests
+            .iter()
+            .all(|request| offered(request) == offered(&requests[0])),
+        "the tools never change"
+    );
 }
 
 #[test]
@@ -191,28 +328,58 @@ fn a_projects_servers_count_only_once_it_is_trusted() {
     let there = McpServer::start(Revision::Current).unwrap();
     let file =
         json!({"mcpServers": {"web": {"type": "http", "url": "${WEB_URL}"}, "bad": {"type": "sse"}}}).to_string();
-    let script = Script::replies([Reply::text("One."), call("web", "echo", &json!({})), Reply::text("Two.")]).unwrap();
+    let script = Script::replies([
+        Reply::text("One."),
+        call("web", "echo", &json!({})),
+        Reply::text("Two."),
+    ])
+    .unwrap();
     let rig = Rig::untrusted(Api::OpenaiChat, script);
     rig.write(".mcp.json", file);
     let task = || {
-        let mut command = rig.command(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "task"]);
+        let mut command = rig.command(&[
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            "yolo",
+            "task",
+        ]);
         Ran(command.env("WEB_URL", there.url()).output().unwrap())
     };
     task();
-    assert!(seen(&rig)[0].tools.iter().all(|tool| tool.name != "use_mcp_tool"));
+    assert!(
+        seen(&rig)[0]
+            .tools
+            .iter()
+            .all(|tool| tool.name != "use_mcp_tool")
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let ran = task();
     assert_eq!(results(&ran)[0]["status"], "success", "{}", ran.stdout());
-    let notices: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "mcp_server").collect();
-    assert!(notices[0]["message"].as_str().unwrap().contains("key `mcpServers.bad.type`"), "{notices:?}");
+    let notices: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["code"] == "mcp_server")
+        .collect();
+    assert!(
+        notices[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("key `mcpServers.bad.type`"),
+        "{notices:?}"
+    );
 }
 
-/// Fifty servers, of which forty-five hang for longer than any test: a run that waited for one of them would not end, and each
-/// start is counted.
+/// Fifty servers, of which forty-five hang for longer than any test: a run that waited for one of
+/// them would not end, and each start is counted.
 #[test]
 fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
     let rig = rig([call("good4", "show", &json!({})), Reply::text("Done.")]);
-    let (script, home) = (rig.home().join("server.sh"), rig.home().display().to_string());
+    let (script, home) = (
+        rig.home().join("server.sh"),
+        rig.home().display().to_string(),
+    );
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
     let declare = |name: &str, command: &str| {
         let long = "timeout = 100000\nstartup_timeout = 100000";
@@ -220,40 +387,83 @@ fn hanging_servers_hold_up_nothing_and_are_not_even_started() {
         add(&rig, &format!("[mcp_servers.{name}]\n{program}\n{long}\n"));
     };
     for number in 0..5 {
-        declare(&format!("good{number}"), &format!("\"{}\"", script.display()));
+        declare(
+            &format!("good{number}"),
+            &format!("\"{}\"", script.display()),
+        );
     }
     assert_eq!(rig.run(&["mcp", "test"]).code(), 0);
     assert_eq!(starts(&rig), 5, "the count works");
     for number in 0..45 {
-        declare(&format!("hang{number}"), "\"-c\", \"echo start >> starts; exec sleep 100000\"");
+        declare(
+            &format!("hang{number}"),
+            "\"-c\", \"echo start >> starts; exec sleep 100000\"",
+        );
     }
     let ran = rig.task(&["task"]);
-    assert_eq!((ran.code(), starts(&rig)), (0, 6), "only the one that was called: {}", ran.stdout());
+    assert_eq!(
+        (ran.code(), starts(&rig)),
+        (0, 6),
+        "only the one that was called: {}",
+        ran.stdout()
+    );
     let told = description(&seen(&rig)[0]);
-    assert!(told.contains("## good4\n- `show`") && told.contains("## hang44\nIts tools are not known yet"), "{told}");
+    assert!(
+        told.contains("## good4\n- `show`")
+            && told.contains("## hang44\nIts tools are not known yet"),
+        "{told}"
+    );
 }
 
-/// The tools of a request are part of its prefix: what is learnt of a server, in the middle of a conversation or between two
-/// runs, changes nothing of it; what the user declares does, once and by name.
+/// The tools of a request are part of its prefix: what is learnt of a server, in the middle of a
+/// conversation or between two runs, changes nothing of it; what the user declares does, once and
+/// by name.
 #[test]
 fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
-    let replies = [call("s", "show", &json!({})), Reply::text("One."), Reply::text("Two."), Reply::text("Three.")];
+    let replies = [
+        call("s", "show", &json!({})),
+        Reply::text("One."),
+        Reply::text("Two."),
+        Reply::text("Three."),
+    ];
     let rig = rig(replies);
     add_shell_server(&rig);
     // What else changes older messages is not looked at here.
-    let task = |more: &[&str]| rig.task(&[&["--set", "context.compress=\"never\""][..], more].concat());
+    let task =
+        |more: &[&str]| rig.task(&[&["--set", "context.compress=\"never\""][..], more].concat());
     assert_eq!(task(&["first"]).code(), 0);
-    assert_eq!(rig.run(&["mcp", "test", "s"]).code(), 0, "its tools are known now");
+    assert_eq!(
+        rig.run(&["mcp", "test", "s"]).code(),
+        0,
+        "its tools are known now"
+    );
     let second = task(&["-c", "second"]);
     assert_eq!(second.code(), 0, "{}", second.stderr());
-    let bodies: Vec<Value> = rig.server.generations().iter().map(|sent| sent.json().unwrap()).collect();
+    let bodies: Vec<Value> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|sent| sent.json().unwrap())
+        .collect();
     assert_eq!(bodies.len(), 3);
     for pair in bodies.windows(2) {
         assert_eq!(pair[0]["tools"].to_string(), pair[1]["tools"].to_string());
-        let (before, after) = (pair[0]["messages"].as_array().unwrap(), pair[1]["messages"].as_array().unwrap());
-        assert_eq!(before[..], after[..before.len()], "each request extends the one before");
+        let (before, after) = (
+            pair[0]["messages"].as_array().unwrap(),
+            pair[1]["messages"].as_array().unwrap(),
+        );
+        assert_eq!(
+            before[..],
+            after[..before.len()],
+            "each request extends the one before"
+        );
     }
-    let broken = |ran: &Ran| ran.events().iter().filter(|event| event["type"] == "prefix_break").count();
+    let broken = |ran: &Ran| {
+        ran.events()
+            .iter()
+            .filter(|event| event["type"] == "prefix_break")
+            .count()
+    };
     assert_eq!(broken(&second), 0);
     assert!(description(&seen(&rig)[2]).contains("Its tools are not known yet"));
 
@@ -262,14 +472,20 @@ fn a_conversation_is_told_the_same_of_servers_until_the_user_changes_them() {
     fs::write(file, format!("{text}tools.deny = [\"die\"]\n")).unwrap();
     let third = task(&["-c", "third"]);
     let told = description(&seen(&rig)[3]);
-    assert!(told.contains("- `show`") && !told.contains("`die`"), "{told}");
+    assert!(
+        told.contains("- `show`") && !told.contains("`die`"),
+        "{told}"
+    );
     assert_eq!(broken(&third), 1, "{}", third.stdout());
 }
 
 #[test]
 fn keys_given_to_servers_are_in_no_conversation() {
     let there = McpServer::start_guarded(Revision::Previous, "tok-0123456789abcdef").unwrap();
-    let rig = rig([call("web", "echo", &json!({"text": "tok-0123456789abcdef"})), Reply::text("Done.")]);
+    let rig = rig([
+        call("web", "echo", &json!({"text": "tok-0123456789abcdef"})),
+        Reply::text("Done."),
+    ]);
     add(
         &rig,
         &format!(
@@ -278,10 +494,16 @@ fn keys_given_to_servers_are_in_no_conversation() {
         ),
     );
     rig.task(&["task"]);
-    assert!(there.methods().contains(&"initialize".to_owned()), "the header was sent");
+    assert!(
+        there.methods().contains(&"initialize".to_owned()),
+        "the header was sent"
+    );
     assert!(!rig.export().to_string().contains("tok-0123456789abcdef"));
     for command in [&["config", "show"][..], &["mcp", "list", "--json"]] {
-        assert!(!rig.run(command).stdout().contains("tok-0123456789abcdef"), "{command:?}");
+        assert!(
+            !rig.run(command).stdout().contains("tok-0123456789abcdef"),
+            "{command:?}"
+        );
     }
 }
 
@@ -301,28 +523,48 @@ fn servers_are_added_listed_and_removed() {
         script.to_str().unwrap(),
     ]);
     assert!(
-        added.stdout().contains("mine: shell 1, protocol 2025-11-25\n  show  Shows its environment."),
+        added
+            .stdout()
+            .contains("mine: shell 1, protocol 2025-11-25\n  show  Shows its environment."),
         "{}{}",
         added.stdout(),
         added.stderr()
     );
     let listed = rig.run(&["mcp", "list", "--json"]).json();
-    assert_eq!((&listed[0]["name"], &listed[0]["tools"][0]["name"]), (&json!("mine"), &json!("show")));
+    assert_eq!(
+        (&listed[0]["name"], &listed[0]["tools"][0]["name"]),
+        (&json!("mine"), &json!("show"))
+    );
     let table = rig.run(&["mcp", "list"]).stdout();
     assert!(table.contains("mine  user  known      2  "), "{table}");
     assert_eq!(rig.run(&["mcp", "remove", "mine"]).code(), 0);
     assert_eq!(rig.run(&["mcp", "list", "--json"]).json(), json!([]));
     let unknown = rig.run(&["mcp", "test", "mine"]);
     assert_eq!(unknown.code(), 2);
-    assert!(unknown.stderr().contains("there is no MCP server `mine`"), "{}", unknown.stderr());
+    assert!(
+        unknown.stderr().contains("there is no MCP server `mine`"),
+        "{}",
+        unknown.stderr()
+    );
 }
 
 fn web(rig: &Rig, there: &McpServer) {
-    add(rig, &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    add(
+        rig,
+        &format!("[mcp_servers.web]\nurl = \"{}\"\n", there.url()),
+    );
 }
 
 fn last_words(rig: &Rig) -> String {
-    match seen(rig).last().unwrap().messages.last().unwrap().parts.as_slice() {
+    match seen(rig)
+        .last()
+        .unwrap()
+        .messages
+        .last()
+        .unwrap()
+        .parts
+        .as_slice()
+    {
         [SeenPart::Text { text, .. }] => text.clone(),
         other => panic!("{other:?}"),
     }
@@ -334,18 +576,40 @@ fn prompts_of_servers_are_commands() {
     let rig = rig([Reply::text("Hello.")]);
     web(&rig, &there);
     let listed = |rig: &Rig| rig.run(&["commands", "list", "--json"]).json()["commands"].clone();
-    assert_eq!(listed(&rig), json!([]), "nothing is known yet, and nobody is asked");
+    assert_eq!(
+        listed(&rig),
+        json!([]),
+        "nothing is known yet, and nobody is asked"
+    );
     assert!(there.methods().is_empty());
     let ran = rig.task(&["/mcp__web__greet 'Ada Lovelace'"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert_eq!(last_words(&rig), "Hello \"Ada Lovelace\".");
     let command = &listed(&rig)[0];
-    assert_eq!((&command["name"], &command["argument_hint"]), (&json!("mcp__web__greet"), &json!("<whom>")));
-    assert!(rig.run(&["commands", "list"]).stdout().contains("mcp__web__greet  Greets."), "a row of the table");
-    assert!(rig.run(&["commands", "show", "mcp__web__greet"]).stdout().contains("whom (needed)"));
+    assert_eq!(
+        (&command["name"], &command["argument_hint"]),
+        (&json!("mcp__web__greet"), &json!("<whom>"))
+    );
+    assert!(
+        rig.run(&["commands", "list"])
+            .stdout()
+            .contains("mcp__web__greet  Greets."),
+        "a row of the table"
+    );
+    assert!(
+        rig.run(&["commands", "show", "mcp__web__greet"])
+            .stdout()
+            .contains("whom (needed)")
+    );
     for (prompt, words) in [
-        ("/mcp__web__greet", "`whom` is missing; write `/mcp__web__greet <whom>`"),
-        ("/mcp__web__part", "has no such prompt; it has /mcp__web__greet"),
+        (
+            "/mcp__web__greet",
+            "`whom` is missing; write `/mcp__web__greet <whom>`",
+        ),
+        (
+            "/mcp__web__part",
+            "has no such prompt; it has /mcp__web__greet",
+        ),
         ("/mcp__nowhere__x", "there is no MCP server `nowhere`"),
     ] {
         let refused = rig.task(&[prompt]);
@@ -358,17 +622,33 @@ fn prompts_of_servers_are_commands() {
 fn resources_are_attached_where_they_are_mentioned_and_read_by_the_model() {
     let there = McpServer::start(Revision::Current).unwrap();
     let read = || call("web", "read_resource", &json!({"uri": "mem:a"}));
-    let rig = rig([Reply::text("Seen."), read(), call("web", "read_resource", &json!({})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::text("Seen."),
+        read(),
+        call("web", "read_resource", &json!({})),
+        Reply::text("Done."),
+    ]);
     web(&rig, &there);
     assert_eq!(rig.task(&["what is in @web:mem:a?"]).code(), 0);
     let attached = "what is in @web:mem:a?\n\n<resource server=\"web\" uri=\"mem:a\">\ncontent of a\n</resource>";
     assert_eq!(last_words(&rig), attached);
     let ran = rig.task(&["read it yourself"]);
-    assert!(description(&seen(&rig)[1]).contains("- `read_resource`: reads a resource: `mem:a` (a)"));
+    assert!(
+        description(&seen(&rig)[1]).contains("- `read_resource`: reads a resource: `mem:a` (a)")
+    );
     assert_eq!(results(&ran)[0]["text"], "content of a");
-    assert_eq!(results(&ran)[1]["text"], "`mem:a` (a): ", "without an address it lists them");
+    assert_eq!(
+        results(&ran)[1]["text"],
+        "`mem:a` (a): ",
+        "without an address it lists them"
+    );
     let missing = rig.task(&["-c", "@nowhere:mem:a stays what it is"]);
-    assert_eq!(last_words(&rig), "@nowhere:mem:a stays what it is", "{}", missing.stdout());
+    assert_eq!(
+        last_words(&rig),
+        "@nowhere:mem:a stays what it is",
+        "{}",
+        missing.stdout()
+    );
 }
 
 #[test]
@@ -383,15 +663,33 @@ fn a_login_is_made_on_a_page_and_lasts() {
     web(&rig, &there);
     let before = results(&rig.task(&["first"]))[0]["text"].to_string();
     assert!(before.contains("haft mcp login web"), "{before}");
-    let mut login = rig.command(&["mcp", "login", "web"]).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(login.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut login = rig
+        .command(&["mcp", "login", "web"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(login.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
     let mut lines = lines.skip_while(|line| !line.starts_with("http://"));
-    assert_eq!(visit(&lines.next().unwrap()).unwrap(), "haft has logged in. You can close this page.");
+    assert_eq!(
+        visit(&lines.next().unwrap()).unwrap(),
+        "haft has logged in. You can close this page."
+    );
     assert!(login.wait().unwrap().success());
     assert_eq!(results(&rig.task(&["second"]))[0]["status"], "success");
-    assert_eq!(rig.run(&["mcp", "list", "--json"]).json()[0]["state"], "known, logged in");
-    let tokens = fs::read_dir(rig.home().join("state/mcp/tokens")).unwrap().flatten();
-    assert!(tokens.map(|file| file.metadata().unwrap().permissions().mode()).all(|mode| mode & 0o777 == 0o600));
+    assert_eq!(
+        rig.run(&["mcp", "list", "--json"]).json()[0]["state"],
+        "known, logged in"
+    );
+    let tokens = fs::read_dir(rig.home().join("state/mcp/tokens"))
+        .unwrap()
+        .flatten();
+    assert!(
+        tokens
+            .map(|file| file.metadata().unwrap().permissions().mode())
+            .all(|mode| mode & 0o777 == 0o600)
+    );
     assert!(!rig.export().to_string().contains("access-1"));
 }
 
@@ -405,16 +703,27 @@ fn a_server_can_be_held_in_the_sandbox() {
             eprintln!("skipped: there is no sandbox here");
             return;
         }
-        rig.write("server.sh", format!("touch {} inside\n{SHELL_MCP_SERVER}", planted.display()));
+        rig.write(
+            "server.sh",
+            format!("touch {} inside\n{SHELL_MCP_SERVER}", planted.display()),
+        );
         let key = format!("command = \"/bin/sh\"\nargs = [\"server.sh\"]\nsandbox = {sandbox}\n");
         add(&rig, &format!("[mcp_servers.s]\n{key}"));
         let tested = rig.run(&["mcp", "test", "s"]);
         assert_eq!(tested.code(), 0, "{}{}", tested.stdout(), tested.stderr());
-        assert!(rig.project().join("inside").exists(), "the project is its own");
+        assert!(
+            rig.project().join("inside").exists(),
+            "the project is its own"
+        );
         assert_eq!(planted.exists(), written, "sandbox = {sandbox}");
         let _ = fs::remove_file(&planted);
         let off = rig.run(&["mcp", "test", "s", "--set", "sandbox.mode=\"off\""]);
-        assert_eq!(off.code(), i32::from(sandbox), "confined or not at all: {}", off.stdout());
+        assert_eq!(
+            off.code(),
+            i32::from(sandbox),
+            "confined or not at all: {}",
+            off.stdout()
+        );
         let _ = fs::remove_file(&planted);
     }
 }
@@ -422,12 +731,18 @@ fn a_server_can_be_held_in_the_sandbox() {
 #[test]
 fn a_server_that_cannot_be_reached_is_declared_and_said_to_be_so() {
     let rig = rig([]);
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let url = format!("http://{nobody}/mcp");
     let ran = rig.run(&["mcp", "add", "far", "--url", &url]);
     assert_eq!(ran.code(), 1, "{}{}", ran.stdout(), ran.stderr());
     let told = ran.stdout();
-    assert!(told.contains("it cannot be reached") && told.contains("refused"), "{told}");
+    assert!(
+        told.contains("it cannot be reached") && told.contains("refused"),
+        "{told}"
+    );
     for name in ["::", "rmcp", "reqwest", "Client", "Transport", "Error("] {
         assert!(!told.contains(name), "{name}: {told}");
     }

@@ -19,10 +19,17 @@ struct Two {
 impl Two {
     fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
-        let (a, b) = (McpServer::start(Revision::Current).unwrap(), McpServer::start(Revision::Current).unwrap());
+        let (a, b) = (
+            McpServer::start(Revision::Current).unwrap(),
+            McpServer::start(Revision::Current).unwrap(),
+        );
         let file = rig.home().join("config.toml");
         let before = fs::read_to_string(&file).unwrap();
-        let servers = format!("[mcp_servers.a]\nurl = \"{}\"\n[mcp_servers.b]\nurl = \"{}\"\n", a.url(), b.url());
+        let servers = format!(
+            "[mcp_servers.a]\nurl = \"{}\"\n[mcp_servers.b]\nurl = \"{}\"\n",
+            a.url(),
+            b.url()
+        );
         fs::write(file, format!("{before}{servers}")).unwrap();
         Self { rig, a, b }
     }
@@ -36,7 +43,8 @@ impl Two {
 
     fn agent(&self, name: &str, head: &str) {
         fs::create_dir_all(self.rig.project().join(".haft/agents")).unwrap();
-        let text = format!("---\nname: {name}\ndescription: Asks servers\n{head}\n---\nYou are {name}.\n");
+        let text =
+            format!("---\nname: {name}\ndescription: Asks servers\n{head}\n---\nYou are {name}.\n");
         self.rig.write(&format!(".haft/agents/{name}.md"), text);
         assert_eq!(self.rig.run(&["trust"]).code(), 0);
     }
@@ -49,7 +57,10 @@ impl Two {
 }
 
 fn description(request: &Seen) -> String {
-    request.section("MCP_SERVER_LIST").expect("the servers are listed").to_owned()
+    request
+        .section("MCP_SERVER_LIST")
+        .expect("the servers are listed")
+        .to_owned()
 }
 
 /// The tools a server was asked to run, and the resources it was asked for.
@@ -64,12 +75,18 @@ fn asked(server: &McpServer) -> Vec<String> {
 }
 
 fn call(server: &str, tool: &str) -> Reply {
-    Reply::call("use_mcp_tool", json!({"server_name": server, "tool_name": tool, "arguments": {}}))
+    Reply::call(
+        "use_mcp_tool",
+        json!({"server_name": server, "tool_name": tool, "arguments": {}}),
+    )
 }
 
 fn resource(server: &str) -> Reply {
     let arguments = json!({"uri": "mem:a"});
-    Reply::call("use_mcp_tool", json!({"server_name": server, "tool_name": "read_resource", "arguments": arguments}))
+    Reply::call(
+        "use_mcp_tool",
+        json!({"server_name": server, "tool_name": "read_resource", "arguments": arguments}),
+    )
 }
 
 fn direct(server: &str, tool: &str) -> Reply {
@@ -80,16 +97,25 @@ fn direct(server: &str, tool: &str) -> Reply {
 fn became(ran: &Ran) -> Vec<String> {
     let word = |event: &Value| {
         let error = event["error"]["code"].as_str();
-        error.or(event["status"].as_str()).unwrap_or_default().to_owned()
+        error
+            .or(event["status"].as_str())
+            .unwrap_or_default()
+            .to_owned()
     };
     let events = ran.events();
-    events.iter().filter(|event| event["type"] == "tool_result").map(word).collect()
+    events
+        .iter()
+        .filter(|event| event["type"] == "tool_result")
+        .map(word)
+        .collect()
 }
 
 fn texts(ran: &Ran) -> Vec<String> {
     let events = ran.events();
     let results = events.iter().filter(|event| event["type"] == "tool_result");
-    results.map(|event| event["text"].as_str().unwrap_or_default().to_owned()).collect()
+    results
+        .map(|event| event["text"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// Everything a model may try when `mcp__a__echo` is all it was given.
@@ -109,7 +135,13 @@ fn tries() -> Vec<Reply> {
 #[track_caller]
 fn assert_only_echo(two: &Two, ran: &Ran) {
     let no = "not_offered";
-    assert_eq!(became(ran), ["success", no, no, no, no, no, "success"], "{}{}", ran.stdout(), ran.stderr());
+    assert_eq!(
+        became(ran),
+        ["success", no, no, no, no, no, "success"],
+        "{}{}",
+        ran.stdout(),
+        ran.stderr()
+    );
     assert_eq!(asked(&two.a), ["echo", "echo"]);
     assert_eq!(asked(&two.b), [] as [&str; 0]);
     assert!(
@@ -118,7 +150,10 @@ fn assert_only_echo(two: &Two, ran: &Ran) {
         texts(ran)
     );
     let told = two.told();
-    assert!(told.contains("## a\n") && told.contains("- `echo`"), "{told}");
+    assert!(
+        told.contains("## a\n") && told.contains("- `echo`"),
+        "{told}"
+    );
     for other in ["## b", "`fail`", "`structured`", "`read_resource`", "mem:a"] {
         assert!(!told.contains(other), "{other}: {told}");
     }
@@ -130,8 +165,16 @@ fn a_tool_named_on_the_command_line_is_the_only_one_in_every_mode() {
     for mode in ["yolo", "ask", "accept-edits", "auto"] {
         let two = Two::known(tries());
         let ran = two.rig.run(&[
-            "run", "--output-format", "stream-json", "--permission-mode", mode, "--set", allow, "--allowed-tools",
-            "mcp__a__echo", "task",
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            mode,
+            "--set",
+            allow,
+            "--allowed-tools",
+            "mcp__a__echo",
+            "task",
         ]);
         assert_only_echo(&two, &ran);
     }
@@ -139,7 +182,11 @@ fn a_tool_named_on_the_command_line_is_the_only_one_in_every_mode() {
 
 #[test]
 fn a_tool_named_in_an_agents_file_is_the_only_one() {
-    for tools in ["tools: mcp__a__echo", "tools: Read, mcp__a__echo", "tools:\n  - read_file\n  - mcp__a__echo"] {
+    for tools in [
+        "tools: mcp__a__echo",
+        "tools: Read, mcp__a__echo",
+        "tools:\n  - read_file\n  - mcp__a__echo",
+    ] {
         let two = Two::known(tries());
         two.agent("asker", tools);
         assert_only_echo(&two, &two.rig.task(&["--agent", "asker", "task"]));
@@ -150,50 +197,118 @@ fn a_tool_named_in_an_agents_file_is_the_only_one() {
 fn a_tool_named_in_a_profile_is_the_only_one() {
     let two = Two::known(tries());
     let profile = "tools.profiles.mine=[\"read-only\", \"mcp__a__echo\"]";
-    assert_only_echo(&two, &two.rig.task(&["--set", profile, "--set", "tools.offer=[\"mine\"]", "task"]));
+    assert_only_echo(
+        &two,
+        &two.rig
+            .task(&["--set", profile, "--set", "tools.offer=[\"mine\"]", "task"]),
+    );
 }
 
 #[test]
 fn a_beginning_gives_those_that_begin_so_and_an_error_names_no_others() {
-    let two = Two::known([call("a", "long"), call("a", "lost"), call("a", "echo"), Reply::text("Done.")]);
+    let two = Two::known([
+        call("a", "long"),
+        call("a", "lost"),
+        call("a", "echo"),
+        Reply::text("Done."),
+    ]);
     let ran = two.rig.task(&["--allowed-tools", "mcp__a__lo*", "task"]);
-    assert_eq!(became(&ran), ["success", "unknown_tool", "not_offered"], "{}", ran.stdout());
-    assert!(texts(&ran)[1].ends_with("has no tool `lost`; it has `long`"), "{:?}", texts(&ran));
+    assert_eq!(
+        became(&ran),
+        ["success", "unknown_tool", "not_offered"],
+        "{}",
+        ran.stdout()
+    );
+    assert!(
+        texts(&ran)[1].ends_with("has no tool `lost`; it has `long`"),
+        "{:?}",
+        texts(&ran)
+    );
     assert_eq!(asked(&two.a), ["long"]);
 }
 
 #[test]
 fn a_whole_server_has_its_resources_and_no_other_server() {
     for name in ["mcp__a", "mcp__a__*"] {
-        let two =
-            Two::known([call("a", "echo"), resource("a"), call("b", "echo"), resource("b"), Reply::text("Done.")]);
+        let two = Two::known([
+            call("a", "echo"),
+            resource("a"),
+            call("b", "echo"),
+            resource("b"),
+            Reply::text("Done."),
+        ]);
         let ran = two.rig.task(&["--allowed-tools", name, "task"]);
-        assert_eq!(became(&ran), ["success", "success", "not_offered", "not_offered"], "{name}: {}", ran.stdout());
-        assert_eq!((asked(&two.a), asked(&two.b)), (vec!["echo".to_owned(), "mem:a".to_owned()], Vec::new()));
+        assert_eq!(
+            became(&ran),
+            ["success", "success", "not_offered", "not_offered"],
+            "{name}: {}",
+            ran.stdout()
+        );
+        assert_eq!(
+            (asked(&two.a), asked(&two.b)),
+            (vec!["echo".to_owned(), "mem:a".to_owned()], Vec::new())
+        );
     }
 }
 
 #[test]
 fn several_names_give_all_they_stand_for() {
-    let two = Two::new([call("a", "echo"), direct("b", "structured"), call("b", "echo"), Reply::text("Done.")]);
-    let ran = two.rig.task(&["--allowed-tools", "mcp__a__echo,mcp__b__structured", "task"]);
-    assert_eq!(became(&ran), ["success", "success", "not_offered"], "{}", ran.stdout());
-    assert!(texts(&ran)[2].ends_with("only `mcp__a__echo`, `mcp__b__structured`"), "{:?}", texts(&ran));
+    let two = Two::new([
+        call("a", "echo"),
+        direct("b", "structured"),
+        call("b", "echo"),
+        Reply::text("Done."),
+    ]);
+    let ran = two
+        .rig
+        .task(&["--allowed-tools", "mcp__a__echo,mcp__b__structured", "task"]);
+    assert_eq!(
+        became(&ran),
+        ["success", "success", "not_offered"],
+        "{}",
+        ran.stdout()
+    );
+    assert!(
+        texts(&ran)[2].ends_with("only `mcp__a__echo`, `mcp__b__structured`"),
+        "{:?}",
+        texts(&ran)
+    );
 }
 
 #[test]
 fn the_tool_named_whole_reaches_every_server() {
-    for names in ["use_mcp_tool", "mcp__*", "others", "default", "*", "mcp__a__echo,use_mcp_tool"] {
-        let two = Two::new([call("a", "echo"), call("b", "structured"), resource("b"), Reply::text("Done.")]);
+    for names in [
+        "use_mcp_tool",
+        "mcp__*",
+        "others",
+        "default",
+        "*",
+        "mcp__a__echo,use_mcp_tool",
+    ] {
+        let two = Two::new([
+            call("a", "echo"),
+            call("b", "structured"),
+            resource("b"),
+            Reply::text("Done."),
+        ]);
         let ran = two.rig.task(&["--allowed-tools", names, "task"]);
-        assert_eq!(became(&ran), ["success", "success", "success"], "{names}: {}", ran.stdout());
+        assert_eq!(
+            became(&ran),
+            ["success", "success", "success"],
+            "{names}: {}",
+            ran.stdout()
+        );
     }
 }
 
 #[test]
 fn a_search_finds_only_what_was_named_and_starts_no_other_server() {
     let search = |arguments: Value| Reply::call("tool_search", arguments);
-    for names in ["mcp__a__echo", "tool_search,mcp__a__echo", "read-only,mcp__a__echo"] {
+    for names in [
+        "mcp__a__echo",
+        "tool_search,mcp__a__echo",
+        "read-only,mcp__a__echo",
+    ] {
         let two = Two::new([
             search(json!({"query": ""})),
             search(json!({"query": "structured data"})),
@@ -201,12 +316,25 @@ fn a_search_finds_only_what_was_named_and_starts_no_other_server() {
             Reply::text("Done."),
         ]);
         let ran = two.rig.task(&["--allowed-tools", names, "task"]);
-        assert_eq!(became(&ran), ["success", "success", "unknown_server"], "{names}: {}", ran.stdout());
+        assert_eq!(
+            became(&ran),
+            ["success", "success", "unknown_server"],
+            "{names}: {}",
+            ran.stdout()
+        );
         let texts = texts(&ran);
-        assert!(texts[0].starts_with("1 of 1 tools fit:\n\nServer `a`\n- `echo`"), "{}", texts[0]);
+        assert!(
+            texts[0].starts_with("1 of 1 tools fit:\n\nServer `a`\n- `echo`"),
+            "{}",
+            texts[0]
+        );
         assert_eq!(texts[1], "None of 1 tools fits.");
         assert_eq!(texts[2], "there is no MCP server `b`; there are `a`");
-        assert_eq!(two.b.heard(), [] as [Value; 0], "it was not even asked what it offers");
+        assert_eq!(
+            two.b.heard(),
+            [] as [Value; 0],
+            "it was not even asked what it offers"
+        );
     }
 }
 
@@ -214,9 +342,18 @@ fn a_search_finds_only_what_was_named_and_starts_no_other_server() {
 fn names_of_no_server_are_told_before_anything_runs() {
     for name in ["mcp__c__echo", "mcp__c", "mcp__a*", "mcp__a__*echo"] {
         let two = Two::new([]);
-        let ran = two.rig.run(&["run", "--allowed-tools", &format!("mcp__a__echo,{name}"), "task"]);
+        let ran = two.rig.run(&[
+            "run",
+            "--allowed-tools",
+            &format!("mcp__a__echo,{name}"),
+            "task",
+        ]);
         assert_eq!(ran.code(), 2, "{name}");
-        assert!(ran.stderr().contains(&format!("`{name}` is not a tool")), "{}", ran.stderr());
+        assert!(
+            ran.stderr().contains(&format!("`{name}` is not a tool")),
+            "{}",
+            ran.stderr()
+        );
     }
 }
 
@@ -233,15 +370,27 @@ fn a_conversation_that_goes_on_with_fewer_tools_is_told_of_no_more() {
     two.rig.task(&["first"]);
     assert!(two.told().contains("## b\n"));
     let go_on = |words: &str| {
-        let ran = two.rig.task(&["-c", "--allowed-tools", "mcp__a__echo", words]);
-        assert_eq!(became(&ran), ["not_offered"], "{}{}", ran.stdout(), ran.stderr());
+        let ran = two
+            .rig
+            .task(&["-c", "--allowed-tools", "mcp__a__echo", words]);
+        assert_eq!(
+            became(&ran),
+            ["not_offered"],
+            "{}{}",
+            ran.stdout(),
+            ran.stderr()
+        );
     };
     go_on("second");
-    // Nothing is known of the servers any more, but the conversation keeps the words it heard second.
+    // Nothing is known of the servers any more, but the conversation keeps the words it heard
+    // second.
     fs::remove_dir_all(two.rig.home().join("state/mcp/lists")).unwrap();
     go_on("third");
     let last = description(&two.rig.server.generations().last().unwrap().seen().unwrap());
-    assert!(last.contains("- `echo`") && !last.contains("## b"), "{last}");
+    assert!(
+        last.contains("- `echo`") && !last.contains("## b"),
+        "{last}"
+    );
     assert_eq!(asked(&two.b), [] as [&str; 0]);
 }
 
@@ -252,14 +401,33 @@ fn a_sub_agent_has_what_is_named_for_it_and_for_its_starter() {
     for (starter, head, expected) in [
         ("default", "tools: mcp__a__echo", ["success", no, no]),
         ("run_named_subagents,mcp__a__echo", "", ["success", no, no]),
-        ("run_named_subagents,mcp__a", "tools: mcp__*", ["success", "success", no]),
-        ("run_named_subagents,mcp__a__echo,mcp__b", "tools: mcp__a", ["success", no, no]),
-        ("run_named_subagents,use_mcp_tool", "tools: mcp__a, mcp__b__echo", ["success", "success", "success"]),
+        (
+            "run_named_subagents,mcp__a",
+            "tools: mcp__*",
+            ["success", "success", no],
+        ),
+        (
+            "run_named_subagents,mcp__a__echo,mcp__b",
+            "tools: mcp__a",
+            ["success", no, no],
+        ),
+        (
+            "run_named_subagents,use_mcp_tool",
+            "tools: mcp__a, mcp__b__echo",
+            ["success", "success", "success"],
+        ),
     ] {
         let says = |model: &str, results: usize, reply: Reply| {
-            reply.when(When { model: Some(model.into()), tool_results: Some(results), ..When::default() })
+            reply.when(When {
+                model: Some(model.into()),
+                tool_results: Some(results),
+                ..When::default()
+            })
         };
-        let start = Reply::call("run_named_subagents", json!({"subagents": "subagents: [{name: asker, task: Ask.}]"}));
+        let start = Reply::call(
+            "run_named_subagents",
+            json!({"subagents": "subagents: [{name: asker, task: Ask.}]"}),
+        );
         let two = Two::known([
             says(MODEL, 0, start),
             says(MODEL, 1, Reply::text("Done.")),
@@ -275,18 +443,35 @@ fn a_sub_agent_has_what_is_named_for_it_and_for_its_starter() {
         two.agent("asker", &format!("model: mock/other\n{head}"));
         let ran = two.rig.task(&["--allowed-tools", starter, "task"]);
         let of_sub: Vec<_> = became(&ran).into_iter().take(3).collect();
-        assert_eq!(of_sub, expected, "{starter} / {head}: {}{}", ran.stdout(), ran.stderr());
+        assert_eq!(
+            of_sub,
+            expected,
+            "{starter} / {head}: {}{}",
+            ran.stdout(),
+            ran.stderr()
+        );
     }
 }
 
 /// Where nothing is left of what an agent's file names, it is not given everything instead.
 #[test]
 fn a_sub_agent_that_names_only_what_its_starter_has_not_is_not_started() {
-    let start = Reply::call("run_named_subagents", json!({"subagents": "subagents: [{name: asker, task: Ask.}]"}));
+    let start = Reply::call(
+        "run_named_subagents",
+        json!({"subagents": "subagents: [{name: asker, task: Ask.}]"}),
+    );
     let two = Two::known([start, Reply::text("Done.")]);
     two.agent("asker", "tools: mcp__b__echo");
-    let ran = two.rig.task(&["--allowed-tools", "run_named_subagents,mcp__a__echo", "task"]);
+    let ran = two.rig.task(&[
+        "--allowed-tools",
+        "run_named_subagents,mcp__a__echo",
+        "task",
+    ]);
     let told = &texts(&ran)[0];
     assert!(told.contains("`mcp__b__echo` is not a tool"), "{told}");
-    assert_eq!(two.rig.server.generations().len(), 2, "the sub-agent asked nothing");
+    assert_eq!(
+        two.rig.server.generations().len(),
+        2,
+        "the sub-agent asked nothing"
+    );
 }

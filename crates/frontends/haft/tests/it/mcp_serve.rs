@@ -1,4 +1,5 @@
-//! `haft mcp serve` from outside, over real pipes and sockets: every tool, approvals, progress, cancelling, and what no client sends.
+//! `haft mcp serve` from outside, over real pipes and sockets: every tool, approvals, progress,
+//! cancelling, and what no client sends.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,9 +27,24 @@ struct TaskClient {
 impl TaskClient {
     fn spawn(rig: &Rig) -> Self {
         let mut command = rig.command(&["mcp", "serve"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Self { child, input, output, next: 1, heard: Vec::new(), meta: None }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let (input, output) = (
+            child.stdin.take(),
+            BufReader::new(child.stdout.take().unwrap()),
+        );
+        Self {
+            child,
+            input,
+            output,
+            next: 1,
+            heard: Vec::new(),
+            meta: None,
+        }
     }
 
     /// A client of the revisions with a handshake.
@@ -89,8 +105,13 @@ impl TaskClient {
     fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "the output ended: {:#?}", self.heard);
-            let message: Value = serde_json::from_str(&line).expect("nothing but the protocol is on standard output");
+            assert!(
+                self.output.read_line(&mut line).unwrap() > 0,
+                "the output ended: {:#?}",
+                self.heard
+            );
+            let message: Value = serde_json::from_str(&line)
+                .expect("nothing but the protocol is on standard output");
             if fits(&message) {
                 return message;
             }
@@ -128,7 +149,8 @@ impl TaskClient {
         let answer = self.answer(id);
         let result = &answer["result"];
         assert_eq!(result["isError"], false, "{answer}");
-        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        let text: Value =
+            serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(text, result["structuredContent"], "the text says the same");
         text
     }
@@ -138,7 +160,10 @@ impl TaskClient {
         let id = self.send_call(tool, arguments);
         let answer = self.answer(id);
         assert_eq!(answer["result"]["isError"], true, "{answer}");
-        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+        answer["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// Ends the input, and waits for the end of the server.
@@ -159,12 +184,18 @@ fn write(path: &str) -> Reply {
 }
 
 fn question() -> Reply {
-    Reply::call("ask_followup_question", json!({"question": "Which colour?", "options": ["red", "blue"]}))
+    Reply::call(
+        "ask_followup_question",
+        json!({"question": "Which colour?", "options": ["red", "blue"]}),
+    )
 }
 
 /// A reply that no test waits for.
 fn never() -> Reply {
-    Reply { delay_ms: 600_000, ..Reply::text("Too late.") }
+    Reply {
+        delay_ms: 600_000,
+        ..Reply::text("Too late.")
+    }
 }
 
 const FORMS: fn() -> Value = || json!({"elicitation": {}});
@@ -172,15 +203,33 @@ const FORMS: fn() -> Value = || json!({"elicitation": {}});
 #[test]
 fn the_tools_are_described_for_a_model_in_both_revisions() {
     let rig = rig([]);
-    for mut client in [TaskClient::open(&rig, json!({})), TaskClient::open_newest(&rig, json!({}))] {
+    for mut client in [
+        TaskClient::open(&rig, json!({})),
+        TaskClient::open_newest(&rig, json!({})),
+    ] {
         let answer = client.request("tools/list", json!({}));
         let tools = answer["result"]["tools"].as_array().unwrap();
-        let names: BTreeSet<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-        let wanted = ["answer_task", "cancel_task", "continue_task", "get_task", "list_tasks", "start_task"];
+        let names: BTreeSet<_> = tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        let wanted = [
+            "answer_task",
+            "cancel_task",
+            "continue_task",
+            "get_task",
+            "list_tasks",
+            "start_task",
+        ];
         assert_eq!(names, BTreeSet::from(wanted));
         for tool in tools {
             let fields = tool["inputSchema"]["properties"].as_object().unwrap();
-            assert!(fields.values().all(|field| field["description"].is_string()), "{tool:#}");
+            assert!(
+                fields
+                    .values()
+                    .all(|field| field["description"].is_string()),
+                "{tool:#}"
+            );
             assert_eq!(
                 (&tool["inputSchema"]["type"], &tool["outputSchema"]["type"]),
                 (&json!("object"), &json!("object"))
@@ -189,7 +238,10 @@ fn the_tools_are_described_for_a_model_in_both_revisions() {
             let reads = ["get_task", "list_tasks"].contains(&tool["name"].as_str().unwrap());
             assert_eq!(tool["annotations"]["readOnlyHint"], reads);
         }
-        let modes = &tools.iter().find(|tool| tool["name"] == "start_task").unwrap()["inputSchema"];
+        let modes = &tools
+            .iter()
+            .find(|tool| tool["name"] == "start_task")
+            .unwrap()["inputSchema"];
         assert!(modes.to_string().contains("accept-edits") && !modes.to_string().contains("yolo"));
         assert_eq!(client.end(), 0);
     }
@@ -199,54 +251,127 @@ fn the_tools_are_described_for_a_model_in_both_revisions() {
 fn a_task_is_started_continued_and_listed() {
     for newest in [false, true] {
         let rig = rig([write("a.txt"), Reply::text("One."), Reply::text("Two.")]);
-        let mut client =
-            if newest { TaskClient::open_newest(&rig, json!({})) } else { TaskClient::open(&rig, json!({})) };
-        let done = client
-            .call("start_task", json!({"prompt": "make a.txt", "permission_mode": "accept-edits", "wait_seconds": 60}));
-        assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("One.")), "{done:#}");
-        assert_eq!(done["changed_files"], json!([{"path": "a.txt", "change": "added"}]));
-        assert!(done["usage"]["output"].as_u64() > Some(0) && done["cost_usd"].as_f64() > Some(0.0), "{done:#}");
+        let mut client = if newest {
+            TaskClient::open_newest(&rig, json!({}))
+        } else {
+            TaskClient::open(&rig, json!({}))
+        };
+        let done = client.call(
+            "start_task",
+            json!({"prompt": "make a.txt", "permission_mode": "accept-edits", "wait_seconds": 60}),
+        );
+        assert_eq!(
+            (&done["status"], &done["text"]),
+            (&json!("completed"), &json!("One.")),
+            "{done:#}"
+        );
+        assert_eq!(
+            done["changed_files"],
+            json!([{"path": "a.txt", "change": "added"}])
+        );
+        assert!(
+            done["usage"]["output"].as_u64() > Some(0) && done["cost_usd"].as_f64() > Some(0.0),
+            "{done:#}"
+        );
         let id = &done["task_id"];
         let running = client.call("continue_task", json!({"task_id": id, "prompt": "and now"}));
-        assert!(["running", "completed"].contains(&running["status"].as_str().unwrap()), "{running:#}");
+        assert!(
+            ["running", "completed"].contains(&running["status"].as_str().unwrap()),
+            "{running:#}"
+        );
         let done = client.call("get_task", json!({"task_id": id, "wait_seconds": 60}));
-        assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("Two.")), "{done:#}");
+        assert_eq!(
+            (&done["status"], &done["text"]),
+            (&json!("completed"), &json!("Two.")),
+            "{done:#}"
+        );
         let listed = client.call("list_tasks", json!({}));
-        assert_eq!((&listed["tasks"][0]["task_id"], &listed["tasks"][0]["status"]), (id, &json!("completed")));
+        assert_eq!(
+            (
+                &listed["tasks"][0]["task_id"],
+                &listed["tasks"][0]["status"]
+            ),
+            (id, &json!("completed"))
+        );
         let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
         for (name, given) in [("start_task", &done), ("list_tasks", &listed)] {
-            let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
-            jsonschema::validate(&tool["outputSchema"], given).expect("what a tool gives fits its schema");
+            let tool = tools
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|tool| tool["name"] == name)
+                .unwrap();
+            jsonschema::validate(&tool["outputSchema"], given)
+                .expect("what a tool gives fits its schema");
         }
         assert_eq!(client.end(), 0);
-        assert_eq!(&rig.run(&["conversations", "list", "--json"]).json()[0]["id"], id);
+        assert_eq!(
+            &rig.run(&["conversations", "list", "--json"]).json()[0]["id"],
+            id
+        );
     }
 }
 
 #[test]
 fn without_forms_an_approval_waits_for_the_tool() {
     let said = json!({"decision": "deny", "reason": "not now"});
-    for (answer, exists) in [(json!({"decision": "allow"}), true), (json!({"decision": "always"}), true), (said, false)]
-    {
+    for (answer, exists) in [
+        (json!({"decision": "allow"}), true),
+        (json!({"decision": "always"}), true),
+        (said, false),
+    ] {
         let rig = rig([write("a.txt"), Reply::text("Done.")]);
         let mut client = TaskClient::open(&rig, json!({}));
-        let asks =
-            client.call("start_task", json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60}));
-        assert_eq!((&asks["status"], &asks["approvals"][0]["tool"]), (&json!("waiting"), &json!("write_to_file")));
-        assert!(asks["approvals"][0]["subject"].as_str().unwrap().contains("a.txt"), "{asks:#}");
+        let asks = client.call(
+            "start_task",
+            json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60}),
+        );
+        assert_eq!(
+            (&asks["status"], &asks["approvals"][0]["tool"]),
+            (&json!("waiting"), &json!("write_to_file"))
+        );
+        assert!(
+            asks["approvals"][0]["subject"]
+                .as_str()
+                .unwrap()
+                .contains("a.txt"),
+            "{asks:#}"
+        );
         assert!(!rig.project().join("a.txt").exists());
         let id = &asks["task_id"];
-        assert!(client.failing("answer_task", json!({"task_id": id, "answer": "yes"})).contains("decision"));
-        assert!(client.failing("continue_task", json!({"task_id": id, "prompt": "x"})).contains("still running"));
+        assert!(
+            client
+                .failing("answer_task", json!({"task_id": id, "answer": "yes"}))
+                .contains("decision")
+        );
+        assert!(
+            client
+                .failing("continue_task", json!({"task_id": id, "prompt": "x"}))
+                .contains("still running")
+        );
         let mut arguments = answer;
         (arguments["task_id"], arguments["wait_seconds"]) = (id.clone(), json!(60));
         let done = client.call("answer_task", arguments.clone());
         assert_eq!(done["status"], "completed", "{done:#}");
         assert_eq!(rig.project().join("a.txt").exists(), exists);
-        assert_eq!(rig.server.generations()[1].seen().unwrap().last_contains("not now"), !exists);
+        assert_eq!(
+            rig.server.generations()[1]
+                .seen()
+                .unwrap()
+                .last_contains("not now"),
+            !exists
+        );
         let rules = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-        assert_eq!(rules.contains("allow = "), arguments["decision"] == "always", "{rules}");
-        assert!(client.failing("answer_task", json!({"task_id": id, "decision": "allow"})).contains("asks nothing"));
+        assert_eq!(
+            rules.contains("allow = "),
+            arguments["decision"] == "always",
+            "{rules}"
+        );
+        assert!(
+            client
+                .failing("answer_task", json!({"task_id": id, "decision": "allow"}))
+                .contains("asks nothing")
+        );
         assert_eq!(client.end(), 0);
     }
 }
@@ -254,16 +379,29 @@ fn without_forms_an_approval_waits_for_the_tool() {
 #[test]
 fn with_forms_the_user_of_the_client_decides() {
     let accept = |decision: &str| json!({"action": "accept", "content": {"decision": decision}});
-    let cases =
-        [(accept("allow"), true), (accept("deny"), false), (json!({"action": "decline"}), false), (accept("?"), false)];
+    let cases = [
+        (accept("allow"), true),
+        (accept("deny"), false),
+        (json!({"action": "decline"}), false),
+        (accept("?"), false),
+    ];
     for (filled, exists) in cases {
         let rig = rig([write("a.txt"), Reply::text("Done.")]);
         let mut client = TaskClient::open(&rig, FORMS());
         let start = json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60});
         let call = client.send_call("start_task", start);
         let form = client.until(|message| message["method"] == "elicitation/create");
-        assert!(form["params"]["message"].as_str().unwrap().contains("a.txt"), "{form:#}");
-        assert_eq!(form["params"]["requestedSchema"]["properties"]["decision"]["type"], "string");
+        assert!(
+            form["params"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("a.txt"),
+            "{form:#}"
+        );
+        assert_eq!(
+            form["params"]["requestedSchema"]["properties"]["decision"]["type"],
+            "string"
+        );
         client.say(&json!({"jsonrpc": "2.0", "id": form["id"], "result": filled}));
         assert_eq!(client.task(call)["status"], "completed");
         assert_eq!(rig.project().join("a.txt").exists(), exists);
@@ -275,7 +413,10 @@ fn with_forms_the_user_of_the_client_decides() {
 fn the_model_of_a_client_with_forms_cannot_say_yes_in_place_of_its_user() {
     let rig = rig([write("a.txt"), Reply::text("Done.")]);
     let mut client = TaskClient::open(&rig, FORMS());
-    let started = client.call("start_task", json!({"prompt": "make a.txt", "permission_mode": "ask"}));
+    let started = client.call(
+        "start_task",
+        json!({"prompt": "make a.txt", "permission_mode": "ask"}),
+    );
     let id = &started["task_id"];
     let wait = client.send_call("get_task", json!({"task_id": id, "wait_seconds": 60}));
     let form = client.until(|message| message["method"] == "elicitation/create");
@@ -284,9 +425,14 @@ fn the_model_of_a_client_with_forms_cannot_say_yes_in_place_of_its_user() {
         assert!(refused.contains("the user decides"), "{refused}");
     }
     // A client that cannot do what it offered leaves the decision to its model.
-    client.say(&json!({"jsonrpc": "2.0", "id": form["id"], "error": {"code": -32601, "message": "no"}}));
+    client.say(
+        &json!({"jsonrpc": "2.0", "id": form["id"], "error": {"code": -32601, "message": "no"}}),
+    );
     assert_eq!(client.task(wait)["status"], "waiting");
-    let done = client.call("answer_task", json!({"task_id": id, "decision": "allow", "wait_seconds": 60}));
+    let done = client.call(
+        "answer_task",
+        json!({"task_id": id, "decision": "allow", "wait_seconds": 60}),
+    );
     assert_eq!(done["status"], "completed");
     assert_eq!(client.end(), 0);
 }
@@ -296,18 +442,30 @@ fn in_the_newest_revision_a_call_is_made_again_with_the_form() {
     for (decision, exists) in [("allow", true), ("deny", false)] {
         let rig = rig([write("a.txt"), Reply::text("Done.")]);
         let mut client = TaskClient::open_newest(&rig, FORMS());
-        let arguments = json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60});
-        let asked = client.request("tools/call", json!({"name": "start_task", "arguments": arguments}));
+        let arguments =
+            json!({"prompt": "make a.txt", "permission_mode": "ask", "wait_seconds": 60});
+        let asked = client.request(
+            "tools/call",
+            json!({"name": "start_task", "arguments": arguments}),
+        );
         let result = &asked["result"];
         assert_eq!(result["resultType"], "input_required", "{asked:#}");
-        let (key, form) = result["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        let (key, form) = result["inputRequests"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .next()
+            .unwrap();
         assert_eq!(form["method"], "elicitation/create");
         let filled = json!({key.as_str(): {"action": "accept", "content": {"decision": decision}}});
         let again = json!({
             "name": "start_task", "arguments": arguments, "inputResponses": filled, "requestState": result["requestState"],
         });
         let done = client.request("tools/call", again);
-        assert_eq!(done["result"]["structuredContent"]["status"], "completed", "{done:#}");
+        assert_eq!(
+            done["result"]["structuredContent"]["status"], "completed",
+            "{done:#}"
+        );
         assert_eq!(rig.project().join("a.txt").exists(), exists);
         assert_eq!(client.end(), 0);
         assert_eq!(rig.server.generations().len(), 2, "it is one task");
@@ -319,10 +477,19 @@ fn a_question_is_answered_by_the_tool_or_the_form() {
     for forms in [false, true] {
         let rig = rig([question(), Reply::text("Red it is.")]);
         let mut client = TaskClient::open(&rig, if forms { FORMS() } else { json!({}) });
-        let call = client.send_call("start_task", json!({"prompt": "paint it", "wait_seconds": 60}));
+        let call = client.send_call(
+            "start_task",
+            json!({"prompt": "paint it", "wait_seconds": 60}),
+        );
         let done = if forms {
             let form = client.until(|message| message["method"] == "elicitation/create");
-            assert!(form["params"]["message"].as_str().unwrap().contains("- blue"), "{form:#}");
+            assert!(
+                form["params"]["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains("- blue"),
+                "{form:#}"
+            );
             let filled = json!({"action": "accept", "content": {"answer": "red"}});
             client.say(&json!({"jsonrpc": "2.0", "id": form["id"], "result": filled}));
             client.task(call)
@@ -330,30 +497,69 @@ fn a_question_is_answered_by_the_tool_or_the_form() {
             let asks = client.task(call);
             assert_eq!(
                 (&asks["status"], &asks["question"]),
-                (&json!("waiting"), &json!({"question": "Which colour?", "options": ["red", "blue"]}))
+                (
+                    &json!("waiting"),
+                    &json!({"question": "Which colour?", "options": ["red", "blue"]})
+                )
             );
             let id = &asks["task_id"];
-            assert!(client.failing("answer_task", json!({"task_id": id})).contains("`answer`"));
-            client.call("answer_task", json!({"task_id": id, "answer": "red", "wait_seconds": 60}))
+            assert!(
+                client
+                    .failing("answer_task", json!({"task_id": id}))
+                    .contains("`answer`")
+            );
+            client.call(
+                "answer_task",
+                json!({"task_id": id, "answer": "red", "wait_seconds": 60}),
+            )
         };
-        assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("Red it is.")), "{done:#}");
-        assert!(rig.server.generations()[1].seen().unwrap().last_contains("red"));
+        assert_eq!(
+            (&done["status"], &done["text"]),
+            (&json!("completed"), &json!("Red it is.")),
+            "{done:#}"
+        );
+        assert!(
+            rig.server.generations()[1]
+                .seen()
+                .unwrap()
+                .last_contains("red")
+        );
         assert_eq!(client.end(), 0);
     }
 }
 
 #[test]
 fn progress_is_told_while_a_call_waits() {
-    let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Done."),
+    ]);
     let mut client = TaskClient::open(&rig, json!({}));
     let arguments = json!({"prompt": "look", "wait_seconds": 60});
-    let params = json!({"name": "start_task", "arguments": arguments, "_meta": {"progressToken": "p"}});
+    let params =
+        json!({"name": "start_task", "arguments": arguments, "_meta": {"progressToken": "p"}});
     let id = client.send("tools/call", params);
     assert_eq!(client.task(id)["status"], "completed");
-    let told: Vec<_> = client.heard.iter().filter(|one| one["method"] == "notifications/progress").collect();
-    let steps: Vec<_> = told.iter().map(|one| one["params"]["progress"].as_f64().unwrap()).collect();
-    assert!(steps.len() > 1 && steps.windows(2).all(|two| two[0] < two[1]), "{told:#?}");
-    assert!(told.iter().any(|one| one["params"]["message"].as_str().unwrap().contains("list_files")), "{told:#?}");
+    let told: Vec<_> = client
+        .heard
+        .iter()
+        .filter(|one| one["method"] == "notifications/progress")
+        .collect();
+    let steps: Vec<_> = told
+        .iter()
+        .map(|one| one["params"]["progress"].as_f64().unwrap())
+        .collect();
+    assert!(
+        steps.len() > 1 && steps.windows(2).all(|two| two[0] < two[1]),
+        "{told:#?}"
+    );
+    assert!(
+        told.iter().any(|one| one["params"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("list_files")),
+        "{told:#?}"
+    );
     assert!(told.iter().all(|one| one["params"]["progressToken"] == "p"));
     assert_eq!(client.end(), 0);
 }
@@ -363,30 +569,54 @@ fn a_cancelled_call_ends_the_wait_and_the_task_only_where_it_says_so() {
     for (with_call, status) in [(false, "running"), (true, "aborted")] {
         let rig = rig([never()]);
         let mut client = TaskClient::open(&rig, json!({}));
-        let arguments = json!({"prompt": "wait", "wait_seconds": 600, "cancel_with_call": with_call});
-        let params = json!({"name": "start_task", "arguments": arguments, "_meta": {"progressToken": 1}});
+        let arguments =
+            json!({"prompt": "wait", "wait_seconds": 600, "cancel_with_call": with_call});
+        let params =
+            json!({"name": "start_task", "arguments": arguments, "_meta": {"progressToken": 1}});
         let id = client.send("tools/call", params);
         client.until(|message| message["method"] == "notifications/progress");
         client.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
         let task = client.call("list_tasks", json!({}))["tasks"][0].clone();
         assert_eq!(task["name"], "wait", "{task:#}");
         let wait = if with_call { 60 } else { 0 };
-        let task = client.call("get_task", json!({"task_id": task["task_id"], "wait_seconds": wait}));
+        let task = client.call(
+            "get_task",
+            json!({"task_id": task["task_id"], "wait_seconds": wait}),
+        );
         assert_eq!(task["status"], status, "{task:#}");
-        assert_eq!(client.call("cancel_task", json!({"task_id": task["task_id"]}))["status"], "aborted");
-        assert!(!client.heard.iter().any(|message| message["id"] == id), "a cancelled request is not answered");
+        assert_eq!(
+            client.call("cancel_task", json!({"task_id": task["task_id"]}))["status"],
+            "aborted"
+        );
+        assert!(
+            !client.heard.iter().any(|message| message["id"] == id),
+            "a cancelled request is not answered"
+        );
         assert_eq!(client.end(), 0);
     }
 }
 
 #[test]
 fn limits_end_a_task_that_can_be_continued() {
-    let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Done."),
+    ]);
     let mut client = TaskClient::open(&rig, json!({}));
-    let stopped = client.call("start_task", json!({"prompt": "look", "limits": {"max_turns": 1}, "wait_seconds": 60}));
+    let stopped = client.call(
+        "start_task",
+        json!({"prompt": "look", "limits": {"max_turns": 1}, "wait_seconds": 60}),
+    );
     assert_eq!(stopped["status"], "exhausted", "{stopped:#}");
-    let done = client.call("continue_task", json!({"task_id": stopped["task_id"], "wait_seconds": 60}));
-    assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("Done.")), "{done:#}");
+    let done = client.call(
+        "continue_task",
+        json!({"task_id": stopped["task_id"], "wait_seconds": 60}),
+    );
+    assert_eq!(
+        (&done["status"], &done["text"]),
+        (&json!("completed"), &json!("Done.")),
+        "{done:#}"
+    );
     assert_eq!(client.end(), 0);
 }
 
@@ -409,11 +639,19 @@ fn a_task_goes_on_after_its_client_has_gone_and_after_a_kill() {
         assert_eq!(left["status"], "aborted", "{left:#}");
         let go_on = json!({"task_id": id, "permission_mode": "accept-edits", "wait_seconds": 60});
         let done = client.call("continue_task", go_on);
-        assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("Done.")), "{done:#}");
+        assert_eq!(
+            (&done["status"], &done["text"]),
+            (&json!("completed"), &json!("Done.")),
+            "{done:#}"
+        );
         assert_eq!(client.end(), 0);
         let mut client = TaskClient::open(&rig, json!({}));
         let done = client.call("get_task", json!({"task_id": id}));
-        assert_eq!((&done["status"], &done["text"]), (&json!("completed"), &json!("Done.")), "{done:#}");
+        assert_eq!(
+            (&done["status"], &done["text"]),
+            (&json!("completed"), &json!("Done.")),
+            "{done:#}"
+        );
         assert_eq!(client.end(), 0);
     }
 }
@@ -422,11 +660,17 @@ fn a_task_goes_on_after_its_client_has_gone_and_after_a_kill() {
 fn a_question_outlives_the_server() {
     let rig = rig([question(), Reply::text("Blue it is.")]);
     let mut client = TaskClient::open(&rig, json!({}));
-    let asks = client.call("start_task", json!({"prompt": "paint it", "wait_seconds": 60}));
+    let asks = client.call(
+        "start_task",
+        json!({"prompt": "paint it", "wait_seconds": 60}),
+    );
     assert_eq!(client.end(), 0);
     let mut client = TaskClient::open(&rig, json!({}));
     let still = client.call("get_task", json!({"task_id": asks["task_id"]}));
-    assert_eq!((&still["status"], &still["question"]), (&json!("waiting"), &asks["question"]));
+    assert_eq!(
+        (&still["status"], &still["question"]),
+        (&json!("waiting"), &asks["question"])
+    );
     let answer = json!({"task_id": asks["task_id"], "answer": "blue", "wait_seconds": 60});
     assert_eq!(client.call("answer_task", answer)["text"], "Blue it is.");
     assert_eq!(client.end(), 0);
@@ -438,76 +682,175 @@ fn what_cannot_be_done_is_said() {
     let mut client = TaskClient::open(&rig, json!({}));
     for (tool, arguments, said) in [
         ("get_task", json!({"task_id": "nope"}), "there is no task"),
-        ("continue_task", json!({"task_id": "nope", "prompt": "x"}), "there is no task"),
+        (
+            "continue_task",
+            json!({"task_id": "nope", "prompt": "x"}),
+            "there is no task",
+        ),
         ("cancel_task", json!({"task_id": ""}), "there is no task"),
-        ("start_task", json!({"prompt": "x", "cwd": "/no/such/folder"}), "is not a folder"),
-        ("list_tasks", json!({"cwd": "/no/such/folder"}), "is not a folder"),
+        (
+            "start_task",
+            json!({"prompt": "x", "cwd": "/no/such/folder"}),
+            "is not a folder",
+        ),
+        (
+            "list_tasks",
+            json!({"cwd": "/no/such/folder"}),
+            "is not a folder",
+        ),
     ] {
         let failed = client.failing(tool, arguments);
         assert!(failed.contains(said), "{tool}: {failed}");
     }
-    let no_model = client.call("start_task", json!({"prompt": "x", "model": "no/such", "wait_seconds": 60}));
+    let no_model = client.call(
+        "start_task",
+        json!({"prompt": "x", "model": "no/such", "wait_seconds": 60}),
+    );
     assert_eq!(no_model["status"], "failed", "{no_model:#}");
-    assert!(no_model["message"].as_str().unwrap().contains("no/such"), "{no_model:#}");
+    assert!(
+        no_model["message"].as_str().unwrap().contains("no/such"),
+        "{no_model:#}"
+    );
     for (name, arguments) in [
         ("start_task", json!({})),
         ("start_task", json!({"prompt": " "})),
         ("start_task", json!({"prompt": 5})),
-        ("start_task", json!({"prompt": "x", "permission_mode": "yolo"})),
-        ("start_task", json!({"prompt": "x", "permission_mode": "bypassPermissions"})),
+        (
+            "start_task",
+            json!({"prompt": "x", "permission_mode": "yolo"}),
+        ),
+        (
+            "start_task",
+            json!({"prompt": "x", "permission_mode": "bypassPermissions"}),
+        ),
         ("start_task", json!({"prompt": "x", "unknown": 1})),
-        ("start_task", json!({"prompt": "x", "limits": {"max_turns": -1}})),
+        (
+            "start_task",
+            json!({"prompt": "x", "limits": {"max_turns": -1}}),
+        ),
         ("get_task", json!({"task_id": 5})),
         ("no_such_tool", json!({})),
     ] {
         let answer = client.request("tools/call", json!({"name": name, "arguments": arguments}));
-        assert_eq!(answer["error"]["code"], -32602, "{name} {arguments}: {answer}");
+        assert_eq!(
+            answer["error"]["code"], -32602,
+            "{name} {arguments}: {answer}"
+        );
     }
     assert_eq!(client.end(), 0);
-    assert_eq!(rig.run(&["mcp", "serve", "--permission-mode", "yolo"]).code(), 2);
+    assert_eq!(
+        rig.run(&["mcp", "serve", "--permission-mode", "yolo"])
+            .code(),
+        2
+    );
     assert_eq!(rig.run(&["mcp", "serve", "--http", "0.0.0.0:0"]).code(), 2);
 }
 
-/// Lines that are no requests, and the code of the error that answers each; nothing answers those without.
+/// Lines that are no requests, and the code of the error that answers each; nothing answers those
+/// without.
 fn hostile_lines() -> Vec<(Vec<u8>, Option<i64>)> {
-    let deep = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}", "[".repeat(10_000));
-    let long = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{}\"}}", "x".repeat(65 << 20));
+    let deep = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}",
+        "[".repeat(10_000)
+    );
+    let long = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{}\"}}",
+        "x".repeat(65 << 20)
+    );
     let text = |line: &str| line.as_bytes().to_vec();
     vec![
         (b"\xff\xfe\x00".to_vec(), Some(-32700)),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc3\x28\"}".to_vec(), Some(-32700)),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc3\x28\"}".to_vec(),
+            Some(-32700),
+        ),
         (text("not JSON"), Some(-32700)),
         (text("{"), Some(-32700)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}"), Some(-32700)),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}"),
+            Some(-32700),
+        ),
         (text("\u{0}"), Some(-32700)),
         (deep.into_bytes(), Some(-32700)),
         (long.into_bytes(), Some(-32700)),
         (text("[]"), Some(-32600)),
-        (text("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]"), Some(-32600)),
+        (
+            text("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]"),
+            Some(-32600),
+        ),
         (text("null"), Some(-32600)),
         (text("5"), Some(-32600)),
         (text("\"text\""), Some(-32600)),
         (text("{\"id\":91,\"method\":\"ping\"}"), Some(-32600)),
-        (text("{\"jsonrpc\":\"1.0\",\"id\":92,\"method\":\"ping\"}"), Some(-32600)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}"), Some(-32600)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}"), Some(-32600)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}"), Some(-32600)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":93,\"method\":5}"), Some(-32600)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":94,\"method\":\"no/such\"}"), Some(-32601)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":95,\"method\":\"\"}"), Some(-32601)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":96,\"method\":\"tools/call\"}"), Some(-32602)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":97,\"method\":\"tools/call\",\"params\":5}"), Some(-32600)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":98,\"method\":\"tools/call\",\"params\":{\"name\":5}}"), Some(-32602)),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":99,\"method\":\"initialize\",\"params\":{}}"), Some(-32602)),
+        (
+            text("{\"jsonrpc\":\"1.0\",\"id\":92,\"method\":\"ping\"}"),
+            Some(-32600),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}"),
+            Some(-32600),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}"),
+            Some(-32600),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}"),
+            Some(-32600),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":93,\"method\":5}"),
+            Some(-32600),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":94,\"method\":\"no/such\"}"),
+            Some(-32601),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":95,\"method\":\"\"}"),
+            Some(-32601),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":96,\"method\":\"tools/call\"}"),
+            Some(-32602),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":97,\"method\":\"tools/call\",\"params\":5}"),
+            Some(-32600),
+        ),
+        (
+            text(
+                "{\"jsonrpc\":\"2.0\",\"id\":98,\"method\":\"tools/call\",\"params\":{\"name\":5}}",
+            ),
+            Some(-32602),
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":99,\"method\":\"initialize\",\"params\":{}}"),
+            Some(-32602),
+        ),
         (text(""), None),
         (text("   \r"), None),
         (text("{}"), None),
         (text("{\"jsonrpc\":\"2.0\"}"), None),
-        (text("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/nothing\"}"), None),
-        (text("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":77}}"), None),
-        (text("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":5}"), None),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/nothing\"}"),
+            None,
+        ),
+        (
+            text(
+                "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":77}}",
+            ),
+            None,
+        ),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":5}"),
+            None,
+        ),
         (text("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"), None),
-        (text("{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"\"}}"), None),
+        (
+            text("{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"\"}}"),
+            None,
+        ),
         (text("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":5}"), None),
     ]
 }
@@ -516,16 +859,30 @@ fn hostile_lines() -> Vec<(Vec<u8>, Option<i64>)> {
 fn lines_that_are_no_requests_are_answered_and_hurt_nothing() {
     let rig = rig([]);
     for opened in [false, true] {
-        let mut client = if opened { TaskClient::open(&rig, json!({})) } else { TaskClient::spawn(&rig) };
+        let mut client = if opened {
+            TaskClient::open(&rig, json!({}))
+        } else {
+            TaskClient::spawn(&rig)
+        };
         for (line, code) in hostile_lines() {
             client.say_bytes(&line);
             let shown = String::from_utf8_lossy(&line[..line.len().min(100)]).into_owned();
             if let Some(code) = code {
                 let answer = client.until(|message| message.get("error").is_some());
                 // Before the handshake a request that is well formed is refused for that.
-                let early = !opened && [-32601, -32602].contains(&code) && answer["error"]["code"] == -32602;
-                assert!(early || answer["error"]["code"] == code, "{shown}: {answer}");
-                assert!(answer["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{shown}: {answer}");
+                let early = !opened
+                    && [-32601, -32602].contains(&code)
+                    && answer["error"]["code"] == -32602;
+                assert!(
+                    early || answer["error"]["code"] == code,
+                    "{shown}: {answer}"
+                );
+                assert!(
+                    answer["error"]["message"]
+                        .as_str()
+                        .is_some_and(|text| !text.is_empty()),
+                    "{shown}: {answer}"
+                );
             }
             let alive = client.request("ping", json!({}));
             assert_eq!(alive["result"], json!({}), "{shown}");
@@ -553,9 +910,16 @@ fn an_id_that_is_in_use_is_refused_and_its_request_goes_on() {
     // Nothing of it may be stored yet; it can be continued nevertheless.
     let again = client.call("continue_task", json!({"task_id": id}));
     assert_eq!(again["status"], "running", "{again:#}");
-    assert_eq!(client.call("cancel_task", json!({"task_id": id}))["status"], "aborted");
+    assert_eq!(
+        client.call("cancel_task", json!({"task_id": id}))["status"],
+        "aborted"
+    );
     let free = std::mem::replace(&mut client.next, wait);
-    assert_eq!(client.request("ping", json!({}))["result"], json!({}), "it is free again");
+    assert_eq!(
+        client.request("ping", json!({}))["result"],
+        json!({}),
+        "it is free again"
+    );
     client.next = free;
     assert_eq!(client.end(), 0);
 }
@@ -579,7 +943,10 @@ struct ServedTasks {
 impl ServedTasks {
     fn start(rig: &Rig, token: Option<&str>) -> Self {
         let mut command = rig.command(&["mcp", "serve", "--http"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).envs(token.map(|token| ("HAFT_MCP_TOKEN", token)));
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .envs(token.map(|token| ("HAFT_MCP_TOKEN", token)));
         let mut child = command.spawn().unwrap();
         let first = |stream: &mut dyn Read| {
             let mut line = String::new();
@@ -587,19 +954,34 @@ impl ServedTasks {
             line.trim().to_owned()
         };
         let url = first(child.stdout.as_mut().unwrap());
-        let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap().to_owned();
+        let address = url
+            .strip_prefix("http://")
+            .and_then(|rest| rest.strip_suffix("/mcp"))
+            .unwrap()
+            .to_owned();
         let token = token.map_or_else(
-            || first(child.stderr.as_mut().unwrap()).rsplit(' ').next().unwrap().to_owned(),
+            || {
+                first(child.stderr.as_mut().unwrap())
+                    .rsplit(' ')
+                    .next()
+                    .unwrap()
+                    .to_owned()
+            },
             str::to_owned,
         );
-        Self { child, address, token }
+        Self {
+            child,
+            address,
+            token,
+        }
     }
 
     /// The status and everything after it.
     fn post(&self, path: &str, headers: &str, body: &Value) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let body = body.to_string();
-        let accept = "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
+        let accept =
+            "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
         let length = body.len();
         write!(
             stream,
@@ -609,7 +991,10 @@ impl ServedTasks {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (status, rest) = answer.split_once("\r\n").unwrap();
-        (status.split(' ').nth(1).unwrap().parse().unwrap(), rest.to_owned())
+        (
+            status.split(' ').nth(1).unwrap().parse().unwrap(),
+            rest.to_owned(),
+        )
     }
 }
 
@@ -628,23 +1013,44 @@ fn over_http_only_whoever_has_the_token_is_served() {
         let (address, token) = (&server.address, &server.token);
         assert!(address.starts_with("127.0.0.1:"), "{address}");
         let client = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
         let bearer = format!("authorization: Bearer {token}\r\n");
         let own = format!("host: {address}\r\n");
         let port = address.rsplit(':').next().unwrap();
         for (path, headers, status) in [
             ("/mcp", format!("{own}{bearer}"), 200),
-            ("/mcp", format!("host: localhost:{port}\r\nauthorization: bearer {token}\r\n"), 200),
-            ("/mcp", format!("{own}{bearer}origin: http://{address}\r\n"), 200),
+            (
+                "/mcp",
+                format!("host: localhost:{port}\r\nauthorization: bearer {token}\r\n"),
+                200,
+            ),
+            (
+                "/mcp",
+                format!("{own}{bearer}origin: http://{address}\r\n"),
+                200,
+            ),
             ("/mcp", own.clone(), 401),
-            ("/mcp", format!("{own}authorization: Bearer {token}x\r\n"), 401),
+            (
+                "/mcp",
+                format!("{own}authorization: Bearer {token}x\r\n"),
+                401,
+            ),
             ("/mcp", format!("{own}authorization: Bearer \r\n"), 401),
             ("/mcp", format!("{own}authorization: {token}\r\n"), 401),
             ("/", format!("{own}{bearer}"), 404),
-            ("/mcp", format!("host: evil.example:{port}\r\n{bearer}"), 403),
+            (
+                "/mcp",
+                format!("host: evil.example:{port}\r\n{bearer}"),
+                403,
+            ),
             ("/mcp", format!("host: 127.0.0.1:1\r\n{bearer}"), 403),
-            ("/mcp", format!("{own}{bearer}origin: http://evil.example\r\n"), 403),
+            (
+                "/mcp",
+                format!("{own}{bearer}origin: http://evil.example\r\n"),
+                403,
+            ),
             ("/mcp", format!("{own}{bearer}origin: null\r\n"), 403),
         ] {
             let (got, answer) = server.post(path, &headers, &hello);
@@ -672,5 +1078,8 @@ fn a_task_runs_over_http_without_a_session() {
     );
     let (status, answer) = server.post("/mcp", &headers, &call);
     assert_eq!(status, 200, "{answer}");
-    assert!(answer.contains("\"completed\"") && answer.contains("Done."), "{answer}");
+    assert!(
+        answer.contains("\"completed\"") && answer.contains("Done."),
+        "{answer}"
+    );
 }

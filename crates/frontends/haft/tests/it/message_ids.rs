@@ -1,4 +1,5 @@
-//! Models that are told message ids and repeat them: what they say loses the lines, what they write into files does not.
+//! Models that are told message ids and repeat them: what they say loses the lines, what they write
+//! into files does not.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -11,9 +12,18 @@ const HINT: &str = "[Hint: message_id: 0a1b2c3d]";
 fn run(api: Api, ids: &str, protocol: &str, replies: Vec<Reply>) -> (Rig, Ran) {
     let rig = Rig::new(api, Script::replies(replies).unwrap());
     let ids = format!("context.message_ids={ids}");
-    let protocol = format!("models.\"mock/{}\".tool_protocol={protocol}", crate::rig::MODEL);
+    let protocol = format!(
+        "models.\"mock/{}\".tool_protocol={protocol}",
+        crate::rig::MODEL
+    );
     let ran = rig.task(&["--set", &ids, "--set", &protocol, "write the notes"]);
-    assert_eq!(ran.code(), 0, "{api} {ids} {protocol}: {}{}", ran.stdout(), ran.stderr());
+    assert_eq!(
+        ran.code(),
+        0,
+        "{api} {ids} {protocol}: {}{}",
+        ran.stdout(),
+        ran.stderr()
+    );
     (rig, ran)
 }
 
@@ -25,14 +35,26 @@ fn shown(ran: &Ran) -> String {
 }
 
 fn in_pieces(reply: Reply) -> Reply {
-    Reply { delta_chars: Some(5), ..reply }
+    Reply {
+        delta_chars: Some(5),
+        ..reply
+    }
 }
 
 /// What the assistant said, as it is stored.
 fn stored(rig: &Rig) -> String {
-    let text = |part: &Value| part.as_str().or(part["text"].as_str()).unwrap_or_default().to_owned();
+    let text = |part: &Value| {
+        part.as_str()
+            .or(part["text"].as_str())
+            .unwrap_or_default()
+            .to_owned()
+    };
     let export = rig.export();
-    let messages = export["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "assistant");
+    let messages = export["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["role"] == "assistant");
     let said = messages.map(|one| match &one["content"] {
         Value::Array(parts) => parts.iter().map(text).collect(),
         whole => text(whole),
@@ -45,9 +67,16 @@ fn a_written_file_keeps_a_line_that_looks_like_a_hint() {
     let content = format!("alpha\n\n{HINT}\nomega\n");
     for api in Api::ALL {
         for ids in ["off", "results", "all"] {
-            let call = Reply::call("write_to_file", json!({"path": "notes.txt", "content": content}));
+            let call = Reply::call(
+                "write_to_file",
+                json!({"path": "notes.txt", "content": content}),
+            );
             let (rig, _) = run(api, ids, "native", vec![call, Reply::text("Written.")]);
-            assert_eq!(std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(), content, "{api} {ids}");
+            assert_eq!(
+                std::fs::read_to_string(rig.project().join("notes.txt")).unwrap(),
+                content,
+                "{api} {ids}"
+            );
         }
     }
 }
@@ -63,7 +92,11 @@ fn a_parameter_written_as_text_keeps_it_and_the_words_around_lose_it() {
         json!({"path": "notes.txt", "content": content})
     );
     let ends = [
-        ("xml", xml, "<attempt_completion>\n<result>\nWritten.\n</result>\n</attempt_completion>"),
+        (
+            "xml",
+            xml,
+            "<attempt_completion>\n<result>\nWritten.\n</result>\n</attempt_completion>",
+        ),
         ("react", react, "Thought: Done.\nAction: Finish[Written.]"),
     ];
     for (protocol, written, end) in ends {
@@ -71,8 +104,16 @@ fn a_parameter_written_as_text_keeps_it_and_the_words_around_lose_it() {
         let (rig, ran) = run(Api::OpenaiChat, "all", protocol, replies);
         let file = std::fs::read_to_string(rig.project().join("notes.txt")).unwrap();
         assert_eq!(file.trim_end(), content.trim_end(), "{protocol}");
-        assert!(shown(&ran).contains("I write.") && !shown(&ran).contains("Hint"), "{protocol}: {}", shown(&ran));
-        assert!(!stored(&rig).contains("Hint"), "{protocol}: {}", stored(&rig));
+        assert!(
+            shown(&ran).contains("I write.") && !shown(&ran).contains("Hint"),
+            "{protocol}: {}",
+            shown(&ran)
+        );
+        assert!(
+            !stored(&rig).contains("Hint"),
+            "{protocol}: {}",
+            stored(&rig)
+        );
     }
 }
 
@@ -82,9 +123,17 @@ fn what_is_shown_while_it_arrives_is_what_is_stored() {
     let clean = "Done [so far]:\n\n- one\n\n- two [Hin";
     for api in Api::ALL {
         let (rig, ran) = run(api, "all", "native", vec![in_pieces(Reply::text(&said))]);
-        assert_eq!((shown(&ran).as_str(), stored(&rig).as_str()), (clean, clean), "{api}");
+        assert_eq!(
+            (shown(&ran).as_str(), stored(&rig).as_str()),
+            (clean, clean),
+            "{api}"
+        );
         assert_eq!(ran.result()["text"], Value::from(clean), "{api}");
         let (rig, ran) = run(api, "off", "native", vec![in_pieces(Reply::text(&said))]);
-        assert_eq!((shown(&ran), stored(&rig)), (said.clone(), said.clone()), "{api}: nobody told it ids");
+        assert_eq!(
+            (shown(&ran), stored(&rig)),
+            (said.clone(), said.clone()),
+            "{api}: nobody told it ids"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Holds the messages for people against the code that shows them: every key that is used is there, every key that is there is
-//! used, and the arguments are those the text names. Every language has the same messages.
+//! Holds the messages for people against the code that shows them: every key that is used is there,
+//! every key that is there is used, and the arguments are those the text names. Every language has
+//! the same messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,12 +11,39 @@ const SURFACES: [&str; 2] = ["tui", "haft"];
 
 /// Messages without a word that could be translated.
 const SAME_IN_CHINESE: [&str; 33] = [
-    "config-reason", "config-reason-between", "app-agent-says", "app-comma", "app-menu-place", "app-picker-place",
-    "app-search-in", "app-tokens", "app-tokens-out", "context-diff-line", "context-report-end",
-    "context-report-heading", "context-why-tokens", "demo-end", "edits-edited", "edits-message", "edits-tokens",
-    "hints-after", "hints-cause", "hints-error", "models-test-heading", "output-between", "output-comma",
-    "output-retry-limit", "permissions-verdict", "replay-kept", "setup-api-question", "table-api", "table-id",
-    "table-tokens", "tools-offer", "trust-state", "workflows-between",
+    "config-reason",
+    "config-reason-between",
+    "app-agent-says",
+    "app-comma",
+    "app-menu-place",
+    "app-picker-place",
+    "app-search-in",
+    "app-tokens",
+    "app-tokens-out",
+    "context-diff-line",
+    "context-report-end",
+    "context-report-heading",
+    "context-why-tokens",
+    "demo-end",
+    "edits-edited",
+    "edits-message",
+    "edits-tokens",
+    "hints-after",
+    "hints-cause",
+    "hints-error",
+    "models-test-heading",
+    "output-between",
+    "output-comma",
+    "output-retry-limit",
+    "permissions-verdict",
+    "replay-kept",
+    "setup-api-question",
+    "table-api",
+    "table-id",
+    "table-tokens",
+    "tools-offer",
+    "trust-state",
+    "workflows-between",
 ];
 
 type Arguments = BTreeSet<String>;
@@ -25,7 +53,9 @@ fn surface(name: &str) -> PathBuf {
 }
 
 fn files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
-    let paths = ignore::WalkBuilder::new(folder).build().map(|entry| entry.unwrap().into_path());
+    let paths = ignore::WalkBuilder::new(folder)
+        .build()
+        .map(|entry| entry.unwrap().into_path());
     let mut all: Vec<_> = paths
         .filter(|path| path.extension().is_some_and(|given| given == ending))
         .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
@@ -38,18 +68,36 @@ fn files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
 /// Every key of a language with the arguments its text names.
 fn written(surface_name: &str, language: &str) -> BTreeMap<String, Arguments> {
     let mut keys = BTreeMap::new();
-    for (path, text) in files(&surface(surface_name).join("messages").join(language), "ftl") {
+    for (path, text) in files(
+        &surface(surface_name).join("messages").join(language),
+        "ftl",
+    ) {
         let file = path.file_stem().unwrap().to_str().unwrap();
         let parsed = fluent_syntax::parser::parse(text.as_str());
-        assert!(parsed.is_ok(), "{}: {:?}", path.display(), parsed.err().map(|(_, errors)| errors));
+        assert!(
+            parsed.is_ok(),
+            "{}: {:?}",
+            path.display(),
+            parsed.err().map(|(_, errors)| errors)
+        );
         let mut key = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             if let Some((name, _)) = line.split_once(" =").filter(|_| !line.starts_with(' ')) {
-                assert!(name.starts_with(&format!("{file}-")), "`{name}` stands in {file}.ftl");
-                assert!(keys.insert(name.to_owned(), Arguments::new()).is_none(), "`{name}` stands there twice");
+                assert!(
+                    name.starts_with(&format!("{file}-")),
+                    "`{name}` stands in {file}.ftl"
+                );
+                assert!(
+                    keys.insert(name.to_owned(), Arguments::new()).is_none(),
+                    "`{name}` stands there twice"
+                );
                 key = Some(name.to_owned());
             }
-            let named = line.split('$').skip(1).map(identifier).filter(|name| !name.is_empty());
+            let named = line
+                .split('$')
+                .skip(1)
+                .map(identifier)
+                .filter(|name| !name.is_empty());
             // `${ $cost }` is an amount of dollars.
             if let Some(arguments) = key.as_ref().and_then(|key| keys.get_mut(key)) {
                 arguments.extend(named);
@@ -60,14 +108,19 @@ fn written(surface_name: &str, language: &str) -> BTreeMap<String, Arguments> {
 }
 
 fn identifier(text: &str) -> String {
-    text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
+    text.chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .collect()
 }
 
 /// Every use of a message in the code, with the arguments it is given.
 fn used(surface_name: &str) -> Vec<(String, Arguments)> {
     let mut uses = Vec::new();
     for (_, text) in files(&surface(surface_name).join("src"), "rs") {
-        let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let code: String = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect();
         let calls = code.split("text!(").skip(1).map(str::trim_start);
         for call in calls.filter_map(|call| call.strip_prefix('"')) {
             let (key, rest) = call.split_once('"').unwrap();
@@ -95,14 +148,21 @@ fn arguments(call: &str) -> Arguments {
             c => parts.last_mut().unwrap().push(c),
         }
     }
-    parts.iter().map(|part| identifier(part.trim_start())).filter(|name| !name.is_empty()).collect()
+    parts
+        .iter()
+        .map(|part| identifier(part.trim_start()))
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 #[test]
 fn every_message_is_there_and_used_with_its_arguments() {
     for name in SURFACES {
         let (written, used) = (written(name, "en"), used(name));
-        assert!(used.len() >= written.len() && !used.is_empty(), "{name}: the uses were not found");
+        assert!(
+            used.len() >= written.len() && !used.is_empty(),
+            "{name}: the uses were not found"
+        );
         for (key, arguments) in &used {
             assert_eq!(
                 written.get(key),
@@ -121,9 +181,16 @@ fn every_message_is_there_in_chinese_with_the_same_arguments() {
     for name in SURFACES {
         let (english, chinese) = (written(name, "en"), written(name, "zh-CN"));
         for (key, arguments) in &english {
-            assert_eq!(chinese.get(key), Some(arguments), "{name}: `{key}` in Chinese, and in English");
+            assert_eq!(
+                chinese.get(key),
+                Some(arguments),
+                "{name}: `{key}` in Chinese, and in English"
+            );
         }
-        let idle: Vec<_> = chinese.keys().filter(|key| !english.contains_key(*key)).collect();
+        let idle: Vec<_> = chinese
+            .keys()
+            .filter(|key| !english.contains_key(*key))
+            .collect();
         assert!(idle.is_empty(), "{name}: only in Chinese {idle:?}");
     }
 }
@@ -132,7 +199,11 @@ fn every_message_is_there_in_chinese_with_the_same_arguments() {
 fn every_chinese_message_is_chinese() {
     for name in SURFACES {
         for (_, text) in files(&surface(name).join("messages/zh-CN"), "ftl") {
-            let entries = text.split("\n\n").skip(1).flat_map(str::lines).filter(|line| !line.starts_with('#'));
+            let entries = text
+                .split("\n\n")
+                .skip(1)
+                .flat_map(str::lines)
+                .filter(|line| !line.starts_with('#'));
             let mut messages: Vec<(&str, String)> = Vec::new();
             for line in entries {
                 match line.split_once(" =").filter(|_| !line.starts_with(' ')) {
@@ -142,7 +213,11 @@ fn every_chinese_message_is_chinese() {
             }
             for (key, said) in messages {
                 let is_chinese = said.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
-                assert_eq!(is_chinese, !SAME_IN_CHINESE.contains(&key), "`{key}`: {said}");
+                assert_eq!(
+                    is_chinese,
+                    !SAME_IN_CHINESE.contains(&key),
+                    "`{key}`: {said}"
+                );
             }
         }
     }
@@ -150,27 +225,56 @@ fn every_chinese_message_is_chinese() {
 
 /// A number before one of these is 1 at times.
 const COUNTED: [&str; 16] = [
-    "lines", "files", "messages", "requests", "conversations", "edits", "tools", "models", "pages", "rules", "rows",
-    "backups", "characters", "resources", "prompts", "passages",
+    "lines",
+    "files",
+    "messages",
+    "requests",
+    "conversations",
+    "edits",
+    "tools",
+    "models",
+    "pages",
+    "rules",
+    "rows",
+    "backups",
+    "characters",
+    "resources",
+    "prompts",
+    "passages",
 ];
 
 #[test]
 fn what_is_counted_has_a_plural() {
     // Limits, parts of a whole, tokens by layer, and what is shown from two on.
     const NEVER_ONE: [&str; 5] = [
-        "catalogue-skill-too-large", "changes-would-keep", "replay-left-out-all", "context-test-prefix-parts",
+        "catalogue-skill-too-large",
+        "changes-would-keep",
+        "replay-left-out-all",
+        "context-test-prefix-parts",
         "approval-always-many",
     ];
     for name in SURFACES {
         for (_, text) in files(&surface(name).join("messages/en"), "ftl") {
-            for line in text.lines().filter(|line| !line.trim_start().starts_with("*[other]")) {
-                let counted = line.split("{ $").skip(1).filter_map(|rest| rest.split_once(" } "));
+            for line in text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("*[other]"))
+            {
+                let counted = line
+                    .split("{ $")
+                    .skip(1)
+                    .filter_map(|rest| rest.split_once(" } "));
                 let wrong = counted.filter(|(_, after)| {
-                    let word: String = after.chars().take_while(char::is_ascii_alphabetic).collect();
+                    let word: String = after
+                        .chars()
+                        .take_while(char::is_ascii_alphabetic)
+                        .collect();
                     COUNTED.contains(&word.as_str())
                 });
                 let key = line.split(" =").next().unwrap();
-                assert!(wrong.count() == 0 || NEVER_ONE.contains(&key), "{name}: {line}");
+                assert!(
+                    wrong.count() == 0 || NEVER_ONE.contains(&key),
+                    "{name}: {line}"
+                );
             }
         }
     }
@@ -182,7 +286,10 @@ fn every_file_of_messages_is_read() {
         let list = fs::read_to_string(surface(name).join(list)).unwrap();
         for (path, _) in files(&surface(name).join("messages/en"), "ftl") {
             let stem = path.file_stem().unwrap().to_str().unwrap();
-            assert!(list.contains(&format!("\"{stem}\"")), "{name} does not read {stem}.ftl");
+            assert!(
+                list.contains(&format!("\"{stem}\"")),
+                "{name} does not read {stem}.ftl"
+            );
         }
     }
 }
@@ -191,5 +298,8 @@ fn every_file_of_messages_is_read() {
 fn arguments_are_found_in_code() {
     let names = |call| arguments(call).into_iter().collect::<Vec<_>>();
     assert_eq!(names(r#"), "x")"#), Vec::<String>::new());
-    assert_eq!(names(r#", id, file = path.join("a, (b"), n = f(1, 2))"#), ["file", "id", "n"]);
+    assert_eq!(
+        names(r#", id, file = path.join("a, (b"), n = f(1, 2))"#),
+        ["file", "id", "n"]
+    );
 }

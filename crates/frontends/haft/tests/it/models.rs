@@ -1,4 +1,5 @@
-//! Models: what is built in, what the commands say of it, who is asked when one cannot answer, and what it all costs.
+//! Models: what is built in, what the commands say of it, who is asked when one cannot answer, and
+//! what it all costs.
 
 use base64::Engine as _;
 use haft_testkit::{Reply, Script, ScriptedServer, Seen, SeenPart, When};
@@ -12,16 +13,29 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 fn of_type(events: &[Value], kind: &str) -> Vec<Value> {
-    events.iter().filter(|event| event["type"] == kind).cloned().collect()
+    events
+        .iter()
+        .filter(|event| event["type"] == kind)
+        .cloned()
+        .collect()
 }
 
 #[test]
 fn built_in_models_are_listed_where_there_is_a_key() {
     let rig = rig([Reply::text("Hello.")]);
     let names = |arguments: &[&str], keys: &[(&str, &str)]| -> Vec<String> {
-        let output = rig.command(arguments).envs(keys.iter().copied()).output().unwrap();
+        let output = rig
+            .command(arguments)
+            .envs(keys.iter().copied())
+            .output()
+            .unwrap();
         let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
-        listed.as_array().unwrap().iter().map(|model| model["name"].as_str().unwrap().to_owned()).collect()
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|model| model["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let own = format!("mock/{MODEL}");
     assert_eq!(names(&["models", "list", "--json"], &[]), [own.as_str()]);
@@ -33,28 +47,69 @@ fn built_in_models_are_listed_where_there_is_a_key() {
 #[test]
 fn a_built_in_model_without_its_key_fails_only_when_it_is_used() {
     let rig = rig([Reply::text("Hello.")]);
-    assert_eq!(rig.task(&["hi"]).code(), 0, "no key of the others is asked for");
+    assert_eq!(
+        rig.task(&["hi"]).code(),
+        0,
+        "no key of the others is asked for"
+    );
     let ran = rig.run(&["run", "-m", "anthropic/claude-opus-5", "hi"]);
     assert_eq!(ran.code(), 2);
-    assert!(ran.stderr().contains("no key for provider `anthropic`: the environment variable `ANTHROPIC_API_KEY`"));
+    assert!(
+        ran.stderr().contains(
+            "no key for provider `anthropic`: the environment variable `ANTHROPIC_API_KEY`"
+        )
+    );
 }
 
 #[test]
 fn show_says_where_each_value_comes_from() {
     let rig = rig([Reply::text("Hello.")]);
     let set = "models.\"anthropic/claude-opus-5\".price.input=4.5";
-    let shown = rig.run(&["models", "show", "anthropic/claude-opus-5", "--json", "--set", set]).json();
-    let value = |key: &str| shown["values"][format!("models.\"anthropic/claude-opus-5\".{key}")].clone();
-    assert_eq!(value("price.input"), json!({"value": 4.5, "origin": "flag --set"}));
-    assert_eq!(value("price.output"), json!({"value": 25.0, "origin": "built-in"}));
-    assert_eq!(value("tool_protocol"), json!({"value": "native", "origin": "default"}));
+    let shown = rig
+        .run(&[
+            "models",
+            "show",
+            "anthropic/claude-opus-5",
+            "--json",
+            "--set",
+            set,
+        ])
+        .json();
+    let value =
+        |key: &str| shown["values"][format!("models.\"anthropic/claude-opus-5\".{key}")].clone();
+    assert_eq!(
+        value("price.input"),
+        json!({"value": 4.5, "origin": "flag --set"})
+    );
+    assert_eq!(
+        value("price.output"),
+        json!({"value": 25.0, "origin": "built-in"})
+    );
+    assert_eq!(
+        value("tool_protocol"),
+        json!({"value": "native", "origin": "default"})
+    );
     assert_eq!(shown["key"], "no");
-    assert!(shown["built_in"]["model"]["source"].as_str().unwrap().starts_with("https://"));
-    let text = rig.run(&["models", "show", "anthropic/claude-opus-5"]).stdout();
-    assert!(text.contains("as of 2026-") && text.contains("# built-in"), "{text}");
+    assert!(
+        shown["built_in"]["model"]["source"]
+            .as_str()
+            .unwrap()
+            .starts_with("https://")
+    );
+    let text = rig
+        .run(&["models", "show", "anthropic/claude-opus-5"])
+        .stdout();
+    assert!(
+        text.contains("as of 2026-") && text.contains("# built-in"),
+        "{text}"
+    );
     let unknown = rig.run(&["models", "show", "antropic/claude"]);
     assert_eq!(unknown.code(), 2);
-    assert!(unknown.stderr().contains("did you mean `anthropic`"), "{}", unknown.stderr());
+    assert!(
+        unknown.stderr().contains("did you mean `anthropic`"),
+        "{}",
+        unknown.stderr()
+    );
 }
 
 #[test]
@@ -62,7 +117,16 @@ fn an_added_model_can_be_asked_at_once() {
     let rig = rig([Reply::text("Hello.")]);
     rig.configure("# nothing yet\n");
     let base_url = rig.server.base_url(Api::OpenaiChat);
-    let added = rig.run(&["models", "add", "local/m", "--api", "openai-chat", "--base-url", &base_url, "--main"]);
+    let added = rig.run(&[
+        "models",
+        "add",
+        "local/m",
+        "--api",
+        "openai-chat",
+        "--base-url",
+        &base_url,
+        "--main",
+    ]);
     assert_eq!(added.code(), 0, "{}", added.stderr());
     let text = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     assert!(text.contains("# nothing yet"), "{text}");
@@ -70,32 +134,69 @@ fn an_added_model_can_be_asked_at_once() {
     let again = rig.run(&["models", "add", "local/m"]);
     assert_eq!(again.code(), 2);
     assert!(again.stderr().contains("already"), "{}", again.stderr());
-    assert_eq!(std::fs::read_to_string(rig.home().join("config.toml")).unwrap(), text, "nothing was written");
+    assert_eq!(
+        std::fs::read_to_string(rig.home().join("config.toml")).unwrap(),
+        text,
+        "nothing was written"
+    );
 }
 
 #[test]
 fn test_reports_what_came_of_one_tiny_request() {
-    let usage = Usage { input: 30, output: 2, ..Usage::default() };
+    let usage = Usage {
+        input: 30,
+        output: 2,
+        ..Usage::default()
+    };
     let rig = rig([Reply::text("OK").with_usage(usage)]);
     let tested = rig.run(&["models", "test", "--json"]);
     let told = tested.json();
     assert_eq!((tested.code(), &told["ok"]), (0, &json!(true)), "{told}");
-    assert_eq!((&told["replies"][0]["text"], &told["replies"][0]["usage"]["input"]), (&json!("OK"), &json!(30)));
+    assert_eq!(
+        (
+            &told["replies"][0]["text"],
+            &told["replies"][0]["usage"]["input"]
+        ),
+        (&json!("OK"), &json!(30))
+    );
     assert!(told["replies"][0]["cost"]["total"].as_f64().unwrap() > 0.0);
     assert_eq!(rig.server.generations().len(), 1);
-    assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+    assert!(
+        rig.server.refusals().is_empty(),
+        "{:?}",
+        rig.server.refusals()
+    );
 }
 
 #[test]
 fn test_tries_the_cache_when_it_is_told_to() {
-    let cold = Reply::text("OK").with_usage(Usage { input: 1_500, output: 2, ..Usage::default() });
-    let warm = Reply::text("OK").with_usage(Usage { input: 100, cached_input: 1_400, output: 2, ..Usage::default() });
-    let script = Script::replies([cold.times(1), warm]).unwrap().with_models([MODEL]);
+    let cold = Reply::text("OK").with_usage(Usage {
+        input: 1_500,
+        output: 2,
+        ..Usage::default()
+    });
+    let warm = Reply::text("OK").with_usage(Usage {
+        input: 100,
+        cached_input: 1_400,
+        output: 2,
+        ..Usage::default()
+    });
+    let script = Script::replies([cold.times(1), warm])
+        .unwrap()
+        .with_models([MODEL]);
     let rig = Rig::new(Api::OpenaiChat, script);
     let told = rig.run(&["models", "test", "--cache"]).stdout();
-    assert!(told.contains("works: the second request read 1400 tokens"), "{told}");
+    assert!(
+        told.contains("works: the second request read 1400 tokens"),
+        "{told}"
+    );
     assert!(told.contains("list     1 model, this one\n"), "{told}");
-    let bodies: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    let bodies: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
     assert_eq!(bodies.len(), 2);
     assert!(bodies[0].system.len() > 4_000 && bodies[0].system == bodies[1].system);
 }
@@ -106,8 +207,15 @@ fn test_tells_a_wrong_address_from_a_failing_provider() {
     let dead = "providers.mock.base_url=\"http://127.0.0.1:1/v1\"";
     let ran = rig.run(&["models", "test", "--set", dead]);
     assert_eq!(ran.code(), 2, "{}", ran.stdout());
-    assert!(ran.stdout().contains("failed") && ran.stdout().contains("127.0.0.1:1"), "{}", ran.stdout());
-    let failing = Rig::new(Api::OpenaiChat, Script::replies([Reply::error(503, "Overloaded.")]).unwrap());
+    assert!(
+        ran.stdout().contains("failed") && ran.stdout().contains("127.0.0.1:1"),
+        "{}",
+        ran.stdout()
+    );
+    let failing = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::error(503, "Overloaded.")]).unwrap(),
+    );
     assert_eq!(failing.run(&["models", "test"]).code(), 1);
 }
 
@@ -120,34 +228,75 @@ fn reasoning_goes_back_to_a_model_that_wants_it() {
     ];
     let sent_back = |capabilities: &str| {
         let rig = rig(script.clone());
-        let ran = rig.task(&["look", "--set", &format!("models.\"mock/{MODEL}\".capabilities={capabilities}")]);
+        let ran = rig.task(&[
+            "look",
+            "--set",
+            &format!("models.\"mock/{MODEL}\".capabilities={capabilities}"),
+        ]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         let bodies = rig.server.generations();
         let body: Value = serde_json::from_slice(&bodies[1].body).unwrap();
         let messages = body["messages"].as_array().unwrap();
-        messages.iter().find(|message| message["role"] == "assistant").unwrap().get("reasoning_content").cloned()
+        messages
+            .iter()
+            .find(|message| message["role"] == "assistant")
+            .unwrap()
+            .get("reasoning_content")
+            .cloned()
     };
-    assert_eq!(sent_back("{ reasoning_back = true }"), Some(json!("Look first.")));
+    assert_eq!(
+        sent_back("{ reasoning_back = true }"),
+        Some(json!("Look first."))
+    );
     assert_eq!(sent_back("{}"), None);
 }
 
 #[test]
 fn every_role_is_played_by_someone() {
     let rig = rig([Reply::text("Hello.")]);
-    let shown = rig.run(&["models", "roles", "--json", "--set", "model_roles.title=[\"mock/small\", \"mock/other\"]"]);
+    let shown = rig.run(&[
+        "models",
+        "roles",
+        "--json",
+        "--set",
+        "model_roles.title=[\"mock/small\", \"mock/other\"]",
+    ]);
     let roles = shown.json();
     assert_eq!(roles.as_array().unwrap().len(), 13);
-    let of = |name: &str| roles.as_array().unwrap().iter().find(|role| role["role"] == name).unwrap().clone();
+    let of = |name: &str| {
+        roles
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|role| role["role"] == name)
+            .unwrap()
+            .clone()
+    };
     assert_eq!(
         of("title"),
         json!({"role": "title", "models": ["mock/small", "mock/other"], "set": true, "asked": false, "for": "nothing in this build"})
     );
     let vision = of("vision");
-    assert_eq!((&vision["models"], &vision["set"]), (&json!([format!("mock/{MODEL}")]), &json!(false)));
-    assert!(vision["asked"] == true && vision["for"].as_str().unwrap().contains("images"), "{vision}");
-    let unknown = rig.run(&["models", "roles", "--set", "model_roles.title=\"mok/small\""]);
+    assert_eq!(
+        (&vision["models"], &vision["set"]),
+        (&json!([format!("mock/{MODEL}")]), &json!(false))
+    );
+    assert!(
+        vision["asked"] == true && vision["for"].as_str().unwrap().contains("images"),
+        "{vision}"
+    );
+    let unknown = rig.run(&[
+        "models",
+        "roles",
+        "--set",
+        "model_roles.title=\"mok/small\"",
+    ]);
     assert_eq!(unknown.code(), 2);
-    assert!(unknown.stderr().contains("did you mean `mock`"), "{}", unknown.stderr());
+    assert!(
+        unknown.stderr().contains("did you mean `mock`"),
+        "{}",
+        unknown.stderr()
+    );
 }
 
 #[test]
@@ -170,30 +319,53 @@ fn a_key_can_lie_in_the_keyring() {
     let keyring = rig.home().join("bin");
     std::fs::create_dir(&keyring).unwrap();
     let program = keyring.join("secret-tool");
-    // What the real program prints for an entry that is there, and how it fails for one that is not.
+    // What the real program prints for an entry that is there, and how it fails for one that is
+    // not.
     let script = "#!/bin/sh\n[ \"$*\" = 'lookup service haft account mock' ] || exit 1\nprintf sk-from-keyring\n";
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let run = |entry: &str, path: &str| {
         let keys = format!("providers.mock.api_key_keyring=\"{entry}\"");
-        let arguments = ["run", "hi", "--set", "providers.mock.api_key_env=\"\"", "--set", &keys];
+        let arguments = [
+            "run",
+            "hi",
+            "--set",
+            "providers.mock.api_key_env=\"\"",
+            "--set",
+            &keys,
+        ];
         rig.command(&arguments).env("PATH", path).output().unwrap()
     };
     let found = run("haft/mock", &format!("{}:/usr/bin:/bin", keyring.display()));
-    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
-    let header = rig.server.generations()[0].header("authorization").map(str::to_owned);
+    assert!(
+        found.status.success(),
+        "{}",
+        String::from_utf8_lossy(&found.stderr)
+    );
+    let header = rig.server.generations()[0]
+        .header("authorization")
+        .map(str::to_owned);
     assert_eq!(header.as_deref(), Some("Bearer sk-from-keyring"));
-    let missing = run("haft/other", &format!("{}:/usr/bin:/bin", keyring.display()));
+    let missing = run(
+        "haft/other",
+        &format!("{}:/usr/bin:/bin", keyring.display()),
+    );
     let told = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert_eq!(missing.status.code(), Some(2));
-    assert!(told.contains("store it with `secret-tool store --label=haft service haft account other`"), "{told}");
+    assert!(
+        told.contains("store it with `secret-tool store --label=haft service haft account other`"),
+        "{told}"
+    );
     let told = String::from_utf8_lossy(&run("haft/mock", "/nonexistent").stderr).into_owned();
     assert!(told.contains("needs the program `secret-tool`"), "{told}");
 }
 
 /// A configuration with a main model that is overloaded and another one, each on its own server.
 fn chain(rig: &Rig, second: &ScriptedServer, roles: &str) {
-    let (one, two) = (rig.server.base_url(Api::OpenaiChat), second.base_url(Api::Anthropic));
+    let (one, two) = (
+        rig.server.base_url(Api::OpenaiChat),
+        second.base_url(Api::Anthropic),
+    );
     rig.configure(&format!(
         "[model_roles]\n{roles}\n\
          [providers.one]\napi = \"openai-chat\"\nbase_url = \"{one}\"\n\
@@ -208,35 +380,76 @@ fn chain(rig: &Rig, second: &ScriptedServer, roles: &str) {
 fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
     let rig = Rig::new(
         Api::OpenaiChat,
-        Script::turns([Reply::call("list_files", json!({"path": "."})), Reply::error(529, "Overloaded.")]).unwrap(),
+        Script::turns([
+            Reply::call("list_files", json!({"path": "."})),
+            Reply::error(529, "Overloaded."),
+        ])
+        .unwrap(),
     );
-    let usage = Usage { input: 1_000_000, ..Usage::default() };
-    let second = ScriptedServer::builder(Script::replies([Reply::text("From the second.").with_usage(usage)]).unwrap())
-        .start_in_thread()
-        .unwrap();
-    chain(&rig, &second, "main = [\"one/m\", \"nobody-home/m\", \"two/m\"]");
+    let usage = Usage {
+        input: 1_000_000,
+        ..Usage::default()
+    };
+    let second = ScriptedServer::builder(
+        Script::replies([Reply::text("From the second.").with_usage(usage)]).unwrap(),
+    )
+    .start_in_thread()
+    .unwrap();
+    chain(
+        &rig,
+        &second,
+        "main = [\"one/m\", \"nobody-home/m\", \"two/m\"]",
+    );
     let broken = rig.task(&["look"]);
-    assert_eq!(broken.code(), 2, "a name that leads nowhere is told before anything is sent");
-    chain(&rig, &second, "main = [\"one/m\", \"mistral/mistral-medium-3.5\", \"two/m\"]");
+    assert_eq!(
+        broken.code(),
+        2,
+        "a name that leads nowhere is told before anything is sent"
+    );
+    chain(
+        &rig,
+        &second,
+        "main = [\"one/m\", \"mistral/mistral-medium-3.5\", \"two/m\"]",
+    );
     let ran = rig.task(&["look"]);
     let events = ran.events();
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("From the second.")), "{}", ran.stdout());
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("From the second.")),
+        "{}",
+        ran.stdout()
+    );
     assert!(second.refusals().is_empty(), "{:?}", second.refusals());
-    let switched: Vec<_> =
-        of_type(&events, "notice").into_iter().filter(|error| error["code"] == "model_switched").collect();
+    let switched: Vec<_> = of_type(&events, "notice")
+        .into_iter()
+        .filter(|error| error["code"] == "model_switched")
+        .collect();
     assert_eq!(switched.len(), 1);
     let words = switched[0]["message"].as_str().unwrap();
-    assert!(words.starts_with("`one/m` cannot answer now") && words.ends_with("asking `two/m`"), "{words}");
-    let told: Vec<_> = of_type(&events, "error").iter().map(|error| error["message"].to_string()).collect();
     assert!(
-        told.iter().any(|message| message.contains("MISTRAL_API_KEY")),
+        words.starts_with("`one/m` cannot answer now") && words.ends_with("asking `two/m`"),
+        "{words}"
+    );
+    let told: Vec<_> = of_type(&events, "error")
+        .iter()
+        .map(|error| error["message"].to_string())
+        .collect();
+    assert!(
+        told.iter()
+            .any(|message| message.contains("MISTRAL_API_KEY")),
         "the one without a key is told of: {told:?}"
     );
     let breaks = of_type(&events, "prefix_break");
-    assert!(breaks.iter().any(|one| one["cause"] == "model_switched"), "{breaks:?}");
+    assert!(
+        breaks.iter().any(|one| one["cause"] == "model_switched"),
+        "{breaks:?}"
+    );
     let last = of_type(&events, "usage").pop().unwrap();
     assert_eq!(last["model"], "two/m");
-    assert!((last["cost"]["total"].as_f64().unwrap() - 2.0).abs() < 0.01, "at its own price: {last}");
+    assert!(
+        (last["cost"]["total"].as_f64().unwrap() - 2.0).abs() < 0.01,
+        "at its own price: {last}"
+    );
     let exported = rig.export();
     let makers: Vec<_> = exported["messages"]
         .as_array()
@@ -244,13 +457,21 @@ fn an_overloaded_model_is_replaced_by_the_next_of_its_chain() {
         .iter()
         .map(|message| message["llm_metadata"]["model_name"].clone())
         .collect();
-    assert_eq!(makers.iter().filter_map(Value::as_str).collect::<Vec<_>>(), ["one/m", "two/m"]);
+    assert_eq!(
+        makers.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
+        ["one/m", "two/m"]
+    );
 }
 
 #[test]
 fn a_refusal_is_not_an_overload() {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::error(400, "Overloaded.")]).unwrap());
-    let second = ScriptedServer::builder(Script::replies([Reply::text("No.")]).unwrap()).start_in_thread().unwrap();
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::error(400, "Overloaded.")]).unwrap(),
+    );
+    let second = ScriptedServer::builder(Script::replies([Reply::text("No.")]).unwrap())
+        .start_in_thread()
+        .unwrap();
     chain(&rig, &second, "main = [\"one/m\", \"two/m\"]");
     let ran = rig.task(&["look"]);
     assert_eq!(ran.result()["outcome"], "failed");
@@ -259,7 +480,11 @@ fn a_refusal_is_not_an_overload() {
 
 #[test]
 fn summaries_are_written_by_the_model_of_that_role() {
-    let full = Usage { input: 190_000, output: 10, ..Usage::default() };
+    let full = Usage {
+        input: 190_000,
+        output: 10,
+        ..Usage::default()
+    };
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([
@@ -270,10 +495,20 @@ fn summaries_are_written_by_the_model_of_that_role() {
         ])
         .unwrap(),
     );
-    let summary = Reply::summary("The user counted.").with_usage(Usage { input: 1_000_000, ..Usage::default() });
-    let second = ScriptedServer::builder(Script::replies([summary]).unwrap()).start_in_thread().unwrap();
+    let summary = Reply::summary("The user counted.").with_usage(Usage {
+        input: 1_000_000,
+        ..Usage::default()
+    });
+    let second = ScriptedServer::builder(Script::replies([summary]).unwrap())
+        .start_in_thread()
+        .unwrap();
     chain(&rig, &second, "main = \"one/m\"\nsummary = [\"two/m\"]");
-    let keep = ["--set", "context.keep_rounds=1", "--set", "context.compact_frees=0.000001"];
+    let keep = [
+        "--set",
+        "context.keep_rounds=1",
+        "--set",
+        "context.compact_frees=0.000001",
+    ];
     for task in ["one", "two", "three"] {
         assert_eq!(rig.task(&[&["-c", task], &keep[..]].concat()).code(), 0);
     }
@@ -281,42 +516,91 @@ fn summaries_are_written_by_the_model_of_that_role() {
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
     assert_eq!(second.generations().len(), 1, "{}", ran.stdout());
     let usages = of_type(&ran.events(), "usage");
-    assert_eq!((&usages[0]["model"], &usages[1]["model"]), (&json!("two/m"), &json!("one/m")));
+    assert_eq!(
+        (&usages[0]["model"], &usages[1]["model"]),
+        (&json!("two/m"), &json!("one/m"))
+    );
     assert!((usages[0]["cost"]["total"].as_f64().unwrap() - 2.0).abs() < 0.01);
-    assert_eq!(rig.server.generations().len(), 4, "the main model was asked for answers alone");
+    assert_eq!(
+        rig.server.generations().len(),
+        4,
+        "the main model was asked for answers alone"
+    );
 }
 
 #[test]
 fn the_budget_stops_before_the_next_request_whatever_led_to_it() {
-    let dear = |reply: Reply| reply.with_usage(Usage { input: 1_000_000, ..Usage::default() });
-    let todo = Reply::call("todo_write", json!({"todos": [{"content": "a", "status": "pending"}]}));
-    let nudged = [todo, dear(Reply::text("I think I am done.")), Reply::text("Never asked for.")];
-    let called = [dear(Reply::call("list_files", json!({"path": "."}))), Reply::text("Never asked for.")];
+    let dear = |reply: Reply| {
+        reply.with_usage(Usage {
+            input: 1_000_000,
+            ..Usage::default()
+        })
+    };
+    let todo = Reply::call(
+        "todo_write",
+        json!({"todos": [{"content": "a", "status": "pending"}]}),
+    );
+    let nudged = [
+        todo,
+        dear(Reply::text("I think I am done.")),
+        Reply::text("Never asked for."),
+    ];
+    let called = [
+        dear(Reply::call("list_files", json!({"path": "."}))),
+        Reply::text("Never asked for."),
+    ];
     for (replies, expected) in [(nudged.to_vec(), 2), (called.to_vec(), 1)] {
         let rig = rig(replies);
         let ran = rig.task(&["--max-budget-usd", "2.5", "do it"]);
-        assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("max_budget")), "{}", ran.stdout());
+        assert_eq!(
+            (ran.code(), ran.result()["code"].clone()),
+            (4, json!("max_budget")),
+            "{}",
+            ran.stdout()
+        );
         assert_eq!(rig.server.generations().len(), expected);
     }
 }
 
 #[test]
 fn cost_is_shown_per_request_and_class() {
-    let first = Usage { input: 100_000, cache_write: 200_000, output: 1_000, ..Usage::default() };
-    let second = Usage { input: 1_000, cached_input: 300_000, output: 2_000, ..Usage::default() };
+    let first = Usage {
+        input: 100_000,
+        cache_write: 200_000,
+        output: 1_000,
+        ..Usage::default()
+    };
+    let second = Usage {
+        input: 1_000,
+        cached_input: 300_000,
+        output: 2_000,
+        ..Usage::default()
+    };
     let call = Reply::call("list_files", json!({"path": "."}));
-    let rig = rig([call.with_usage(first), Reply::text("Done.").with_usage(second)]);
+    let rig = rig([
+        call.with_usage(first),
+        Reply::text("Done.").with_usage(second),
+    ]);
     rig.task(&["look"]);
-    let shown = rig.run(&["conversations", "show", "--cost", "--json"]).json();
+    let shown = rig
+        .run(&["conversations", "show", "--cost", "--json"])
+        .json();
     assert_eq!(shown["requests"].as_array().unwrap().len(), 2);
     assert_eq!(shown["requests"][0]["usage"]["cache_write"], 200_000);
     let money = |value: &Value| value.as_f64().unwrap();
     assert!((money(&shown["requests"][0]["cost"]["cache_write"]) - 0.75).abs() < 1e-9);
     assert!((money(&shown["requests"][1]["cost"]["cached_input"]) - 0.09).abs() < 1e-9);
     let total = 0.3 + 0.75 + 0.015 + 0.003 + 0.09 + 0.03;
-    assert!((money(&shown["total"]["cost"]["total"]) - total).abs() < 1e-9, "{}", shown["total"]);
+    assert!(
+        (money(&shown["total"]["cost"]["total"]) - total).abs() < 1e-9,
+        "{}",
+        shown["total"]
+    );
     let table = rig.run(&["conversations", "show", "--cost"]).stdout();
-    assert!(table.contains("0.7500") && table.contains(&format!("{total:.4}")), "{table}");
+    assert!(
+        table.contains("0.7500") && table.contains(&format!("{total:.4}")),
+        "{table}"
+    );
 }
 
 #[test]
@@ -325,10 +609,29 @@ fn tokens_of_files_are_counted() {
     rig.write("a.txt", "hello world");
     rig.write("b.txt", "one two three four");
     let counted = rig.run(&["count", "a.txt", "b.txt", "--json"]).json();
-    assert_eq!((&counted["files"][0]["tokens"], &counted["total"]), (&json!(2), &json!(6)));
-    let scaled = rig.run(&["count", "a.txt", "b.txt", "-m", "anthropic/claude-opus-5", "--json"]).json();
-    assert_eq!((&scaled["files"][0]["tokens"], &scaled["total"]), (&json!(3), &json!(9)));
-    assert!(rig.run(&["count", "a.txt", "b.txt"]).stdout().ends_with("total\n"));
+    assert_eq!(
+        (&counted["files"][0]["tokens"], &counted["total"]),
+        (&json!(2), &json!(6))
+    );
+    let scaled = rig
+        .run(&[
+            "count",
+            "a.txt",
+            "b.txt",
+            "-m",
+            "anthropic/claude-opus-5",
+            "--json",
+        ])
+        .json();
+    assert_eq!(
+        (&scaled["files"][0]["tokens"], &scaled["total"]),
+        (&json!(3), &json!(9))
+    );
+    assert!(
+        rig.run(&["count", "a.txt", "b.txt"])
+            .stdout()
+            .ends_with("total\n")
+    );
     let missing = rig.run(&["count", "nothing.txt"]);
     assert_eq!(missing.code(), 2);
     assert!(missing.stderr().contains("`nothing.txt`"));
@@ -344,7 +647,12 @@ fn standard_input_is_counted_too() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(b"hello world").unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"hello world")
+        .unwrap();
     let counted: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
     assert_eq!(counted["total"], 2);
 }
@@ -358,15 +666,30 @@ fn the_estimate_follows_what_replies_are_billed() {
         Reply::text("Again."),
     ]);
     let events = rig.task(&["look"]).events();
-    let tokens: Vec<_> = of_type(&events, "window").iter().map(|window| window["tokens"].as_u64().unwrap()).collect();
-    let billed: Vec<_> =
-        of_type(&events, "usage").iter().map(|usage| usage["usage"]["input"].as_u64().unwrap()).collect();
+    let tokens: Vec<_> = of_type(&events, "window")
+        .iter()
+        .map(|window| window["tokens"].as_u64().unwrap())
+        .collect();
+    let billed: Vec<_> = of_type(&events, "usage")
+        .iter()
+        .map(|usage| usage["usage"]["input"].as_u64().unwrap())
+        .collect();
     let off = |index: usize| (tokens[index] as f64 / billed[index] as f64 - 1.0).abs();
-    assert!(off(2) < off(0) * 0.6, "estimates {tokens:?}, billed {billed:?}");
+    assert!(
+        off(2) < off(0) * 0.6,
+        "estimates {tokens:?}, billed {billed:?}"
+    );
     let later = rig.task(&["-c", "again"]).events();
-    let (told, paid) = (of_type(&later, "window")[0].clone(), of_type(&later, "usage")[0].clone());
-    let off_later = (told["tokens"].as_f64().unwrap() / paid["usage"]["input"].as_f64().unwrap() - 1.0).abs();
-    assert!(off_later <= off(2) + 0.02, "it is remembered with the conversation: {off_later}");
+    let (told, paid) = (
+        of_type(&later, "window")[0].clone(),
+        of_type(&later, "usage")[0].clone(),
+    );
+    let off_later =
+        (told["tokens"].as_f64().unwrap() / paid["usage"]["input"].as_f64().unwrap() - 1.0).abs();
+    assert!(
+        off_later <= off(2) + 0.02,
+        "it is remembered with the conversation: {off_later}"
+    );
 }
 
 #[test]
@@ -374,22 +697,39 @@ fn the_readme_declares_a_model_in_ten_lines_that_work() {
     let readme = include_str!("../../../../../README.md");
     let (_, rest) = readme.split_once("```toml\n").unwrap();
     let (block, _) = rest.split_once("```").unwrap();
-    assert!(block.lines().filter(|line| !line.trim().is_empty()).count() <= 10, "{block}");
+    assert!(
+        block.lines().filter(|line| !line.trim().is_empty()).count() <= 10,
+        "{block}"
+    );
     let rig = rig([Reply::text("Hello.")]);
     let base_url = rig.server.base_url(Api::OpenaiChat);
     let declared = block.lines().map(|line| {
-        if line.starts_with("base_url") { format!("base_url = \"{base_url}\"\n") } else { format!("{line}\n") }
+        if line.starts_with("base_url") {
+            format!("base_url = \"{base_url}\"\n")
+        } else {
+            format!("{line}\n")
+        }
     });
     rig.configure(&declared.collect::<String>());
     let ran = rig.run(&["run", "hi"]);
-    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Hello.\n"), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.stdout().as_str()),
+        (0, "Hello.\n"),
+        "{}",
+        ran.stderr()
+    );
 }
 
 #[test]
 fn the_page_of_built_in_models_is_up_to_date() {
-    let page = rig([Reply::text("Hello.")]).run(&["models", "list", "--markdown"]).stdout();
+    let page = rig([Reply::text("Hello.")])
+        .run(&["models", "list", "--markdown"])
+        .stdout();
     let committed = include_str!("../../../../../docs/models.md");
-    assert!(page == committed, "run `cargo run -p haft -- models list --markdown > docs/models.md`");
+    assert!(
+        page == committed,
+        "run `cargo run -p haft -- models list --markdown > docs/models.md`"
+    );
 }
 
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==";
@@ -404,12 +744,19 @@ fn blind(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
              capabilities = {{ images = {images} }}\nprice = {{ input = 1.0, output = 1.0 }}\n"
         )
     };
-    let models = [model("main", false), model("eyes", true), model("spare", true)].concat();
+    let models = [
+        model("main", false),
+        model("eyes", true),
+        model("spare", true),
+    ]
+    .concat();
     rig.configure(&format!(
         "model = \"mock/main\"\n{more}[retry]\nattempts = 1\nbase_delay_ms = 10\n\
          [providers.mock]\napi = \"openai-chat\"\nbase_url = \"{base_url}\"\n{models}"
     ));
-    let bytes = base64::engine::general_purpose::STANDARD.decode(PIXEL).unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(PIXEL)
+        .unwrap();
     for name in ["shot.png", "same.png"] {
         rig.write(name, &bytes);
     }
@@ -417,7 +764,11 @@ fn blind(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
 }
 
 fn of_model(model: &str, results: usize, reply: Reply) -> Reply {
-    reply.when(When { model: Some(model.into()), tool_results: Some(results), ..When::default() })
+    reply.when(When {
+        model: Some(model.into()),
+        tool_results: Some(results),
+        ..When::default()
+    })
 }
 
 fn look_at(name: &str) -> Reply {
@@ -426,19 +777,30 @@ fn look_at(name: &str) -> Reply {
 
 fn asked_of(rig: &Rig, model: &str) -> Vec<Seen> {
     let all = rig.server.generations();
-    all.iter().map(|request| request.seen().unwrap()).filter(|seen| seen.model == model).collect()
+    all.iter()
+        .map(|request| request.seen().unwrap())
+        .filter(|seen| seen.model == model)
+        .collect()
 }
 
 #[test]
 fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
-    let usage = Usage { input: 1_000_000, ..Usage::default() };
+    let usage = Usage {
+        input: 1_000_000,
+        ..Usage::default()
+    };
     let rig = blind(
         [
             of_model("main", 0, look_at("shot.png")),
             of_model("main", 1, look_at("same.png")),
             of_model("main", 2, Reply::text("A red button.")),
             of_model("main", 3, Reply::text("Still red.")),
-            of_model("eyes", 0, Reply::text("A button that says OK.").with_usage(usage)).times(1),
+            of_model(
+                "eyes",
+                0,
+                Reply::text("A button that says OK.").with_usage(usage),
+            )
+            .times(1),
         ],
         "[model_roles]\nvision = \"mock/eyes\"\n",
     );
@@ -448,20 +810,43 @@ fn a_picture_is_described_once_for_a_main_model_that_takes_none() {
     assert_eq!(eyes.len(), 1, "the same picture is not described again");
     let pictures = |seen: &Seen| {
         let parts = seen.messages.iter().flat_map(|message| &message.parts);
-        parts.filter(|part| matches!(part, SeenPart::Image { .. })).count()
+        parts
+            .filter(|part| matches!(part, SeenPart::Image { .. }))
+            .count()
     };
     assert_eq!((pictures(&eyes[0]), eyes[0].tools.len()), (1, 0));
     let last = asked_of(&rig, "main").pop().unwrap();
-    assert_eq!((pictures(&last), format!("{last}").matches("A button that says OK.").count()), (0, 2));
-    assert!(ran.result()["cost"]["total"].as_f64().unwrap() > 1.0, "what it cost is counted");
-    let paid = ran.events().into_iter().find(|event| event["type"] == "usage" && event["model"] == "mock/eyes");
+    assert_eq!(
+        (
+            pictures(&last),
+            format!("{last}").matches("A button that says OK.").count()
+        ),
+        (0, 2)
+    );
+    assert!(
+        ran.result()["cost"]["total"].as_f64().unwrap() > 1.0,
+        "what it cost is counted"
+    );
+    let paid = ran
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "usage" && event["model"] == "mock/eyes");
     assert!(paid.is_some());
     // Neither in a later process.
-    let script = [of_model("main", 2, look_at("shot.png")), of_model("main", 3, Reply::text("Still red."))];
+    let script = [
+        of_model("main", 2, look_at("shot.png")),
+        of_model("main", 3, Reply::text("Still red.")),
+    ];
     let rig = blind_again(rig, script);
     assert_eq!(rig.task(&["-c", "look again"]).code(), 0);
     assert!(asked_of(&rig, "eyes").is_empty());
-    assert!(asked_of(&rig, "main").pop().unwrap().to_string().contains("A button that says OK."));
+    assert!(
+        asked_of(&rig, "main")
+            .pop()
+            .unwrap()
+            .to_string()
+            .contains("A button that says OK.")
+    );
 }
 
 /// The same home and project with another script behind the same configuration.
@@ -475,29 +860,72 @@ fn blind_again(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
 
 #[test]
 fn without_a_model_that_describes_it_a_picture_is_not_dropped_silently() {
-    let say = || [of_model("main", 0, look_at("shot.png")), of_model("main", 1, Reply::text("I cannot see it."))];
+    let say = || {
+        [
+            of_model("main", 0, look_at("shot.png")),
+            of_model("main", 1, Reply::text("I cannot see it.")),
+        ]
+    };
     let told = |ran: &Ran, code: &str| -> Vec<Value> {
-        ran.events().into_iter().filter(|event| event["code"] == code).collect()
+        ran.events()
+            .into_iter()
+            .filter(|event| event["code"] == code)
+            .collect()
     };
     let rig = blind(say(), "");
     let ran = rig.task(&["look"]);
     let notices = told(&ran, "image_left_out");
-    assert_eq!((ran.code(), notices.len(), &notices[0]["type"]), (0, 1, &json!("notice")), "{}", ran.stdout());
-    assert!(notices[0]["message"].as_str().unwrap().contains("`mock/main` takes none"));
-    assert!(asked_of(&rig, "main").pop().unwrap().last_contains("picture left out"));
+    assert_eq!(
+        (ran.code(), notices.len(), &notices[0]["type"]),
+        (0, 1, &json!("notice")),
+        "{}",
+        ran.stdout()
+    );
+    assert!(
+        notices[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("`mock/main` takes none")
+    );
+    assert!(
+        asked_of(&rig, "main")
+            .pop()
+            .unwrap()
+            .last_contains("picture left out")
+    );
     // One that cannot is an error, and the next in line is asked.
-    let failing = Reply::error(529, "overloaded").when(When { model: Some("eyes".into()), ..When::default() });
+    let failing = Reply::error(529, "overloaded").when(When {
+        model: Some("eyes".into()),
+        ..When::default()
+    });
     let both = "[model_roles]\nvision = [\"mock/eyes\", \"mock/spare\"]\n";
     let spare = of_model("spare", 0, Reply::text("A button."));
     let rig = blind(say().into_iter().chain([failing.clone(), spare]), both);
     let ran = rig.task(&["look"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(asked_of(&rig, "main").pop().unwrap().to_string().contains("A button."));
-    let rig = blind(say().into_iter().chain([failing]), "[model_roles]\nvision = \"mock/eyes\"\n");
+    assert!(
+        asked_of(&rig, "main")
+            .pop()
+            .unwrap()
+            .to_string()
+            .contains("A button.")
+    );
+    let rig = blind(
+        say().into_iter().chain([failing]),
+        "[model_roles]\nvision = \"mock/eyes\"\n",
+    );
     let ran = rig.task(&["look"]);
-    assert_eq!((ran.code(), told(&ran, "vision").len()), (0, 1), "{}", ran.stdout());
+    assert_eq!(
+        (ran.code(), told(&ran, "vision").len()),
+        (0, 1),
+        "{}",
+        ran.stdout()
+    );
     // A model that takes pictures gets them.
-    let script = [of_model("eyes", 0, look_at("shot.png")), of_model("eyes", 1, Reply::text("A button."))];
+    let script = [
+        of_model("eyes", 0, look_at("shot.png")),
+        of_model("eyes", 1, Reply::text("A button.")),
+    ];
     let rig = blind(script, "[model_roles]\nvision = \"mock/spare\"\n");
     assert_eq!(rig.task(&["-m", "mock/eyes", "look"]).code(), 0);
     assert!(asked_of(&rig, "spare").is_empty() && asked_of(&rig, "eyes").len() == 2);
@@ -515,7 +943,8 @@ fn a_description_is_within_the_limit_of_money() {
     );
     let file = rig.home().join("config.toml");
     let config = std::fs::read_to_string(&file).unwrap();
-    let priced = |usd: &str| format!("images = true }}\nprice = {{ input = {usd}, output = {usd} }}");
+    let priced =
+        |usd: &str| format!("images = true }}\nprice = {{ input = {usd}, output = {usd} }}");
     let dear = config.replace(&priced("1.0"), &priced("9000.0"));
     assert_ne!(config, dear);
     rig.configure(&dear);

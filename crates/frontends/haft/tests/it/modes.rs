@@ -15,37 +15,78 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 fn tools(body: &[u8]) -> Vec<String> {
     let body: Value = serde_json::from_slice(body).unwrap();
     let names = body["tools"].as_array().unwrap().iter();
-    names.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    names
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn a_plan_waits_for_the_users_word_and_is_then_carried_out() {
-    let plan = Reply::call("plan_mode_respond", json!({"response": "1. Write a.txt.", "options": ["go", "stop"]}));
+    let plan = Reply::call(
+        "plan_mode_respond",
+        json!({"response": "1. Write a.txt.", "options": ["go", "stop"]}),
+    );
     let write = || Reply::call("write_to_file", json!({"path": "a.txt", "content": "x\n"}));
     let rig = rig([write(), plan, write(), Reply::text("Done.")]);
-    let planned = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "plan", "make a.txt"]);
+    let planned = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "plan",
+        "make a.txt",
+    ]);
     assert_eq!(planned.code(), 3, "{}", planned.stderr());
     let result = planned.result();
-    assert_eq!((&result["code"], &result["text"]), (&json!("plan"), &json!("1. Write a.txt.")));
-    let event = planned.events().into_iter().find(|event| event["type"] == "plan").unwrap();
-    assert_eq!((&event["response"], &event["options"]), (&json!("1. Write a.txt."), &json!(["go", "stop"])));
-    assert!(!rig.project().join("a.txt").exists(), "nothing changes in plan mode");
+    assert_eq!(
+        (&result["code"], &result["text"]),
+        (&json!("plan"), &json!("1. Write a.txt."))
+    );
+    let event = planned
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "plan")
+        .unwrap();
+    assert_eq!(
+        (&event["response"], &event["options"]),
+        (&json!("1. Write a.txt."), &json!(["go", "stop"]))
+    );
+    assert!(
+        !rig.project().join("a.txt").exists(),
+        "nothing changes in plan mode"
+    );
 
     let done = rig.run(&["run", "-c", "--permission-mode", "accept-edits", "go"]);
-    assert_eq!((done.code(), done.stdout().as_str()), (0, "Done.\n"), "{}", done.stderr());
+    assert_eq!(
+        (done.code(), done.stdout().as_str()),
+        (0, "Done.\n"),
+        "{}",
+        done.stderr()
+    );
     assert!(rig.project().join("a.txt").exists());
     let requests = rig.server.generations();
     let told = requests[2].seen().unwrap();
-    assert!(told.last_contains("The user answered: go\n\nPlan mode is over"), "{:?}", told.messages.last());
+    assert!(
+        told.last_contains("The user answered: go\n\nPlan mode is over"),
+        "{:?}",
+        told.messages.last()
+    );
     assert!(tools(&requests[0].body).contains(&"plan_mode_respond".to_owned()));
-    assert!(!tools(&requests[2].body).contains(&"plan_mode_respond".to_owned()), "outside plan mode it costs nothing");
+    assert!(
+        !tools(&requests[2].body).contains(&"plan_mode_respond".to_owned()),
+        "outside plan mode it costs nothing"
+    );
 }
 
 #[test]
 fn a_plan_can_be_changed_without_leaving_plan_mode() {
     let plan = |text: &str| Reply::call("plan_mode_respond", json!({ "response": text }));
     let rig = rig([plan("One."), plan("Two.")]);
-    assert_eq!(rig.run(&["run", "--permission-mode", "plan", "plan it"]).code(), 3);
+    assert_eq!(
+        rig.run(&["run", "--permission-mode", "plan", "plan it"])
+            .code(),
+        3
+    );
     let again = rig.run(&["run", "-c", "--permission-mode", "plan", "shorter"]);
     assert_eq!((again.code(), again.stdout().as_str()), (3, "Two.\n"));
     let told = rig.server.generations()[1].seen().unwrap();
@@ -58,38 +99,91 @@ fn a_goal_ends_only_when_it_is_reported_as_reached() {
     let done = Reply::call("attempt_completion", json!({"result": "All of it holds."}));
     let words = || Reply::text("I think that is enough.");
     // Between the nudges it works, so there may be any number of them.
-    let rig = rig([words(), look(), words(), look(), words(), look(), words(), look(), done]);
-    let ran = rig.task(&["--goal", "--max-turns", "20", "--max-budget-usd", "5", "make it hold"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("All of it holds.")), "{}", ran.stderr());
+    let rig = rig([
+        words(),
+        look(),
+        words(),
+        look(),
+        words(),
+        look(),
+        words(),
+        look(),
+        done,
+    ]);
+    let ran = rig.task(&[
+        "--goal",
+        "--max-turns",
+        "20",
+        "--max-budget-usd",
+        "5",
+        "make it hold",
+    ]);
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("All of it holds.")),
+        "{}",
+        ran.stderr()
+    );
     let first = rig.server.generations()[0].seen().unwrap();
     assert!(first.last_contains("make it hold\n\n(This is a goal:"));
     let nudged = rig.server.generations()[1].seen().unwrap();
     assert!(nudged.last_contains("not reported as reached"));
-    assert!(nudged.last_contains("Used so far: 1 of 20 replies, $0.0"), "{:?}", nudged.messages.last());
-    let rounds = ran.events().into_iter().filter(|event| event["type"] == "window").map(|event| event["round"].clone());
-    assert!(rounds.into_iter().all(|round| round == 1), "it is all one round");
+    assert!(
+        nudged.last_contains("Used so far: 1 of 20 replies, $0.0"),
+        "{:?}",
+        nudged.messages.last()
+    );
+    let rounds = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "window")
+        .map(|event| event["round"].clone());
+    assert!(
+        rounds.into_iter().all(|round| round == 1),
+        "it is all one round"
+    );
 }
 
 #[test]
 fn a_goal_is_given_up_when_its_budget_is_or_the_model_does_nothing() {
-    let costly = || Reply::text("Hm.").with_usage(Usage { input: 1_000_000, ..Usage::default() });
+    let costly = || {
+        Reply::text("Hm.").with_usage(Usage {
+            input: 1_000_000,
+            ..Usage::default()
+        })
+    };
     let rig_ = rig([costly(), costly(), costly()]);
     let ran = rig_.task(&["--goal", "--max-budget-usd", "5", "reach it"]);
-    assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("max_budget")));
+    assert_eq!(
+        (ran.code(), ran.result()["code"].clone()),
+        (4, json!("max_budget"))
+    );
     assert_eq!(rig_.server.generations().len(), 2);
 
-    let idle = rig([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), Reply::text("Four.")]);
+    let idle = rig([
+        Reply::text("One."),
+        Reply::text("Two."),
+        Reply::text("Three."),
+        Reply::text("Four."),
+    ]);
     let ran = idle.task(&["--goal", "--max-turns", "50", "reach it"]);
-    assert_eq!((ran.code(), ran.result()["code"].clone()), (3, json!("goal_not_reached")));
+    assert_eq!(
+        (ran.code(), ran.result()["code"].clone()),
+        (3, json!("goal_not_reached"))
+    );
     assert_eq!(idle.server.generations().len(), 4);
 }
 
 #[test]
 fn a_goal_without_a_limit_or_in_plan_mode_is_refused() {
     let rig = rig([]);
-    for (flags, said) in
-        [(vec![], "--max-budget-usd"), (vec!["--max-turns", "3", "--permission-mode", "plan"], "plan mode")]
-    {
+    for (flags, said) in [
+        (vec![], "--max-budget-usd"),
+        (
+            vec!["--max-turns", "3", "--permission-mode", "plan"],
+            "plan mode",
+        ),
+    ] {
         let ran = rig.run(&[&["run", "--goal"], flags.as_slice(), &["x"]].concat());
         assert_eq!(ran.code(), 2);
         assert!(ran.stderr().contains(said), "{}", ran.stderr());
@@ -97,9 +191,25 @@ fn a_goal_without_a_limit_or_in_plan_mode_is_refused() {
 }
 
 fn git(rig: &Rig, arguments: &[&str]) {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"];
-    let status = Command::new("git").args(identity).args(arguments).current_dir(rig.project()).output().unwrap();
-    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
+    let identity = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.com",
+        "-c",
+        "init.defaultBranch=main",
+    ];
+    let status = Command::new("git")
+        .args(identity)
+        .args(arguments)
+        .current_dir(rig.project())
+        .output()
+        .unwrap();
+    assert!(
+        status.status.success(),
+        "{}",
+        String::from_utf8_lossy(&status.stderr)
+    );
 }
 
 /// A repository with one commit on `main`, one more on a branch, and work that is not committed.
@@ -119,24 +229,45 @@ fn repository(replies: impl IntoIterator<Item = Reply>) -> Rig {
 
 #[test]
 fn a_review_reads_the_change_and_can_do_nothing_else() {
-    let write = Reply::call("write_to_file", json!({"path": "a.txt", "content": "worse\n"}));
+    let write = Reply::call(
+        "write_to_file",
+        json!({"path": "a.txt", "content": "worse\n"}),
+    );
     let rig = repository([write, Reply::text("The change is correct.")]);
     let refused = rig.run(&["review"]);
     assert_eq!(refused.code(), 2, "not before trust");
-    assert!(refused.stderr().contains("haft trust"), "{}", refused.stderr());
+    assert!(
+        refused.stderr().contains("haft trust"),
+        "{}",
+        refused.stderr()
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
 
     let ran = rig.run(&["review", "the numbers"]);
-    assert!(ran.stdout().ends_with("The change is correct.\n"), "{}", ran.stderr());
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "three\n");
+    assert!(
+        ran.stdout().ends_with("The change is correct.\n"),
+        "{}",
+        ran.stderr()
+    );
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
+        "three\n"
+    );
     let requests = rig.server.generations();
     let asked = requests[0].seen().unwrap();
-    for part in ["-two\n+three", "New files that git does not know yet; read them:\nnew.txt", "above all: the numbers"]
-    {
+    for part in [
+        "-two\n+three",
+        "New files that git does not know yet; read them:\nnew.txt",
+        "above all: the numbers",
+    ] {
         assert!(asked.last_contains(part), "{part}");
     }
     assert!(!asked.last_contains("-one"), "only what is not committed");
-    assert!(tools(&requests[0].body).iter().all(|tool| tool != "execute_command" && tool != "write_to_file"));
+    assert!(
+        tools(&requests[0].body)
+            .iter()
+            .all(|tool| tool != "execute_command" && tool != "write_to_file")
+    );
 }
 
 #[test]
@@ -145,11 +276,19 @@ fn a_review_of_a_branch_or_a_commit() {
     assert_eq!(rig.run(&["trust"]).code(), 0);
     assert_eq!(rig.run(&["review", "--base", "main"]).code(), 0);
     assert_eq!(rig.run(&["review", "--commit", "HEAD"]).code(), 0);
-    let seen: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    let seen: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
     assert!(seen[0].last_contains("-one\n+three"));
     assert!(seen[1].last_contains("-one\n+two") && seen[1].last_contains("second"));
 
-    for (of, said) in [("--base=nowhere", "nowhere"), ("--commit=--output=x", "--output=x")] {
+    for (of, said) in [
+        ("--base=nowhere", "nowhere"),
+        ("--commit=--output=x", "--output=x"),
+    ] {
         let ran = rig.run(&["review", of]);
         assert_eq!(ran.code(), 2, "{}", ran.stderr());
         assert!(ran.stderr().contains(said), "{}", ran.stderr());
@@ -160,27 +299,57 @@ fn a_review_of_a_branch_or_a_commit() {
 
 #[test]
 fn a_chat_has_no_tools_and_a_model_of_its_own() {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.").times(3)]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Hello.").times(3)]).unwrap(),
+    );
     let role = "model_roles.chat=\"mock/talker\"";
     let ran = rig.run(&["chat", "--output-format", "json", "--set", role, "hello"]);
-    assert_eq!((ran.code(), ran.json()["text"].clone()), (0, json!("Hello.")), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.json()["text"].clone()),
+        (0, json!("Hello.")),
+        "{}",
+        ran.stderr()
+    );
     let asked = rig.server.generations()[0].seen().unwrap();
     assert_eq!((asked.model.as_str(), asked.tools.len()), ("talker", 0));
     // What a flag says goes before the role; without one the main model answers.
     rig.run(&["chat", "-m", "mock/other", "--set", role, "hello"]);
     rig.run(&["chat", "hello"]);
-    let models: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap().model).collect();
+    let models: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap().model)
+        .collect();
     assert_eq!(models[1], "other");
     assert_ne!(models[2], "talker");
 }
 
 #[test]
 fn a_role_that_nothing_asks_is_told_of() {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text("Hello.").times(2)]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Hello.").times(2)]).unwrap(),
+    );
     let ran = rig.task(&["--set", "model_roles.designer=\"mock/eyes\"", "hello"]);
-    let told: Vec<_> = ran.events().into_iter().filter(|event| event["code"] == "model_role").collect();
+    let told: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["code"] == "model_role")
+        .collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0]["type"] == "notice" && told[0]["message"].as_str().unwrap().contains("model_roles.designer"));
+    assert!(
+        told[0]["type"] == "notice"
+            && told[0]["message"]
+                .as_str()
+                .unwrap()
+                .contains("model_roles.designer")
+    );
     let ran = rig.task(&["--set", "model_roles.summary=\"mock/sums\"", "hello"]);
-    assert!(ran.events().iter().all(|event| event["code"] != "model_role"));
+    assert!(
+        ran.events()
+            .iter()
+            .all(|event| event["code"] != "model_role")
+    );
 }

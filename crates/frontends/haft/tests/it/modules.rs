@@ -1,4 +1,5 @@
-//! Module documents: the tools are there where a project has one, and a read names it once, also after a restart.
+//! Module documents: the tools are there where a project has one, and a read names it once, also
+//! after a restart.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -7,7 +8,8 @@ use serde_json::json;
 use crate::rig::Rig;
 
 fn offers(rig: &Rig, request: usize) -> bool {
-    String::from_utf8_lossy(&rig.server.requests()[request].body).contains("\"name\":\"ac_mod_read\"")
+    String::from_utf8_lossy(&rig.server.requests()[request].body)
+        .contains("\"name\":\"ac_mod_read\"")
 }
 
 fn read(path: &str) -> Reply {
@@ -16,7 +18,10 @@ fn read(path: &str) -> Reply {
 
 #[test]
 fn the_tools_are_there_where_a_module_is_described() {
-    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Done.").times(4)]).unwrap());
+    let rig = Rig::untrusted(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Done.").times(4)]).unwrap(),
+    );
     std::fs::create_dir_all(rig.project().join("src/pay")).unwrap();
     let ran = |arguments: &[&str]| assert_eq!(rig.task(arguments).code(), 0);
     rig.run(&["trust"]);
@@ -25,16 +30,28 @@ fn the_tools_are_there_where_a_module_is_described() {
     ran(&["hi"]);
     ran(&["--allowed-tools", "minimal", "hi"]);
     let listed = rig.run(&["tools", "list", "--json"]).json();
-    let tool = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "ac_mod_write").unwrap();
+    let tool = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tool| tool["name"] == "ac_mod_write")
+        .unwrap();
     assert_eq!(tool["offered"], true);
     rig.run(&["trust", "--revoke"]);
     ran(&["hi"]);
-    assert_eq!([0, 1, 2, 3].map(|request| offers(&rig, request)), [false, true, false, false]);
+    assert_eq!(
+        [0, 1, 2, 3].map(|request| offers(&rig, request)),
+        [false, true, false, false]
+    );
 }
 
 #[test]
 fn a_module_is_named_once_in_a_conversation() {
-    let replies = [read("src/pay/a.rs"), read("src/pay/b.rs"), Reply::text("Done.")];
+    let replies = [
+        read("src/pay/a.rs"),
+        read("src/pay/b.rs"),
+        Reply::text("Done."),
+    ];
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     std::fs::create_dir_all(rig.project().join("src/pay")).unwrap();
     for name in ["a.rs", "b.rs", "c.rs"] {
@@ -42,11 +59,23 @@ fn a_module_is_named_once_in_a_conversation() {
     }
     rig.write("src/pay/.ac.mod.md", "Takes money.\n");
     let texts = |ran: &crate::rig::Ran| {
-        let events = ran.events().into_iter().filter(|event| event["type"] == "tool_result");
-        events.map(|event| event["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let events = ran
+            .events()
+            .into_iter()
+            .filter(|event| event["type"] == "tool_result");
+        events
+            .map(|event| event["text"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let named = "1\tx\n[It belongs to the module `src/pay`, which `src/pay/.ac.mod.md` describes.]";
     assert_eq!(texts(&rig.task(&["look"])), [named, "1\tx"]);
-    let rig = rig.with_script(Script::replies([read("src/pay/c.rs"), Reply::text("Done.")]).unwrap(), Api::OpenaiChat);
-    assert_eq!(texts(&rig.task(&["-c", "look on"])), ["1\tx"], "another process knows it too");
+    let rig = rig.with_script(
+        Script::replies([read("src/pay/c.rs"), Reply::text("Done.")]).unwrap(),
+        Api::OpenaiChat,
+    );
+    assert_eq!(
+        texts(&rig.task(&["-c", "look on"])),
+        ["1\tx"],
+        "another process knows it too"
+    );
 }

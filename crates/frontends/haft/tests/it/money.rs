@@ -1,4 +1,5 @@
-//! A limit of money from the outside: what is sent, what it costs, and what is said where a price is missing.
+//! A limit of money from the outside: what is sent, what it costs, and what is said where a price
+//! is missing.
 
 use haft_testkit::{Reply, Script, When};
 use haft_types::{Api, Usage};
@@ -6,12 +7,18 @@ use serde_json::{Value, json};
 
 use crate::rig::{Ran, Rig};
 
-/// The output limit of every model here: too small to be cut further, so that a reply can use all that was reserved.
+/// The output limit of every model here: too small to be cut further, so that a reply can use all
+/// that was reserved.
 const OUTPUT: u64 = 1_000;
 
 /// What a reply uses at most: all its output, and more input than was counted.
 fn worst() -> Usage {
-    Usage { input: 5_000, cache_write: 6_000, output: OUTPUT, ..Usage::default() }
+    Usage {
+        input: 5_000,
+        cache_write: 6_000,
+        output: OUTPUT,
+        ..Usage::default()
+    }
 }
 
 /// Models by name, with their price of a million tokens; none for those without.
@@ -26,7 +33,9 @@ fn configure(rig: &Rig, models: &[(&str, Option<f64>)], more: &str) {
                 price * 5.0
             )
         });
-        format!("[models.\"mock/{name}\"]\ncontext_window = 200000\nmax_output_tokens = {OUTPUT}\n{price}")
+        format!(
+            "[models.\"mock/{name}\"]\ncontext_window = 200000\nmax_output_tokens = {OUTPUT}\n{price}"
+        )
     };
     let models: String = models.iter().map(model).collect();
     rig.configure(&format!(
@@ -35,40 +44,69 @@ fn configure(rig: &Rig, models: &[(&str, Option<f64>)], more: &str) {
 }
 
 fn says(model: &str, results: usize, reply: Reply) -> Reply {
-    reply.when(When { model: Some(model.into()), tool_results: Some(results), ..When::default() })
+    reply.when(When {
+        model: Some(model.into()),
+        tool_results: Some(results),
+        ..When::default()
+    })
 }
 
 fn look(model: &str, results: usize) -> Reply {
-    says(model, results, Reply::call("list_files", json!({"path": format!("{results}")})).with_usage(worst()))
+    says(
+        model,
+        results,
+        Reply::call("list_files", json!({"path": format!("{results}")})).with_usage(worst()),
+    )
 }
 
 fn agent(rig: &Rig, name: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
-    let text = format!("---\nname: {name}\ndescription: Looks closely\nmodel: mock/{name}\n---\nYou look.\n");
+    let text = format!(
+        "---\nname: {name}\ndescription: Looks closely\nmodel: mock/{name}\n---\nYou look.\n"
+    );
     rig.write(&format!(".haft/agents/{name}.md"), text);
 }
 
 fn start(agents: &[&str]) -> Reply {
-    let entries: String = agents.iter().map(|name| format!("  - name: {name}\n    task: Look.\n")).collect();
-    Reply::call("run_named_subagents", json!({"subagents": format!("mode: parallel\nsubagents:\n{entries}")}))
+    let entries: String = agents
+        .iter()
+        .map(|name| format!("  - name: {name}\n    task: Look.\n"))
+        .collect();
+    Reply::call(
+        "run_named_subagents",
+        json!({"subagents": format!("mode: parallel\nsubagents:\n{entries}")}),
+    )
 }
 
 /// What all requests cost, by the usage the events tell and the configured prices.
 fn spent(ran: &Ran, prices: &[(&str, Option<f64>)]) -> f64 {
     let cost = |event: &Value| {
         let model = event["model"].as_str().unwrap().trim_start_matches("mock/");
-        let price = prices.iter().find(|(name, _)| *name == model).and_then(|(_, price)| *price).unwrap_or(0.0);
+        let price = prices
+            .iter()
+            .find(|(name, _)| *name == model)
+            .and_then(|(_, price)| *price)
+            .unwrap_or(0.0);
         let tokens = |class: &str| event["usage"][class].as_u64().unwrap() as f64;
-        (tokens("input") + tokens("cached_input") / 10.0 + tokens("cache_write") * 1.25 + tokens("output") * 5.0)
+        (tokens("input")
+            + tokens("cached_input") / 10.0
+            + tokens("cache_write") * 1.25
+            + tokens("output") * 5.0)
             * price
             / 1e6
     };
-    ran.events().iter().filter(|event| event["type"] == "usage").map(cost).sum()
+    ran.events()
+        .iter()
+        .filter(|event| event["type"] == "usage")
+        .map(cost)
+        .sum()
 }
 
 /// Numbers that look random and are the same every time.
 fn draw(seed: &mut u64, most: u64) -> u64 {
-    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *seed = seed
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
     (*seed >> 33) % most
 }
 
@@ -84,15 +122,25 @@ fn a_run_never_costs_more_than_its_limit() {
             ("backup", Some(1.0 + draw(&mut seed, 8) as f64)),
             ("gamma", None),
         ];
-        // The main model is out of order now and then; the first fallback has no price, the second one has.
+        // The main model is out of order now and then; the first fallback has no price, the second
+        // one has.
         let mut replies = vec![];
         if draw(&mut seed, 2) == 0 {
             replies.push(
-                Reply::error(529, "overloaded").when(When { model: Some("main".into()), ..When::default() }).times(2),
+                Reply::error(529, "overloaded")
+                    .when(When {
+                        model: Some("main".into()),
+                        ..When::default()
+                    })
+                    .times(2),
             );
         }
         for model in ["main", "backup", "gamma"] {
-            replies.push(says(model, 0, start(&["alpha", "beta", "gamma"]).with_usage(worst())));
+            replies.push(says(
+                model,
+                0,
+                start(&["alpha", "beta", "gamma"]).with_usage(worst()),
+            ));
             replies.extend((1..4).map(|turn| look(model, turn)));
             replies.push(says(model, 4, Reply::text("Done.").with_usage(worst())));
         }
@@ -101,7 +149,11 @@ fn a_run_never_costs_more_than_its_limit() {
             replies.push(says(model, 6, Reply::text("Seen.").with_usage(worst())));
         }
         let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
-        configure(&rig, &prices, "[model_roles]\ncode = [\"mock/main\", \"mock/gamma\", \"mock/backup\"]\n");
+        configure(
+            &rig,
+            &prices,
+            "[model_roles]\ncode = [\"mock/main\", \"mock/gamma\", \"mock/backup\"]\n",
+        );
         for name in ["alpha", "beta", "gamma"] {
             agent(&rig, name);
         }
@@ -109,12 +161,26 @@ fn a_run_never_costs_more_than_its_limit() {
         let limit = 0.05 + draw(&mut seed, 150) as f64 / 100.0;
         let ran = rig.task(&["--max-budget-usd", &limit.to_string(), "look around"]);
         let total = spent(&ran, &prices);
-        assert!(total <= limit + 1e-9, "case {case}: ${total} at a limit of ${limit}\n{}", ran.stderr());
+        assert!(
+            total <= limit + 1e-9,
+            "case {case}: ${total} at a limit of ${limit}\n{}",
+            ran.stderr()
+        );
         let told = ran.result()["cost"]["total"].as_f64().unwrap_or(0.0);
-        assert!((told - total).abs() < 1e-6, "case {case}: told ${told}, spent ${total}");
+        assert!(
+            (told - total).abs() < 1e-6,
+            "case {case}: told ${told}, spent ${total}"
+        );
         let asked = |request: &haft_testkit::Recorded| request.seen().unwrap().model == "gamma";
-        assert!(!rig.server.generations().iter().any(asked), "case {case}: a model without a price was asked");
-        assert!([0, 4].contains(&ran.code()), "case {case}: {}", ran.stderr());
+        assert!(
+            !rig.server.generations().iter().any(asked),
+            "case {case}: a model without a price was asked"
+        );
+        assert!(
+            [0, 4].contains(&ran.code()),
+            "case {case}: {}",
+            ran.stderr()
+        );
         exhausted += u32::from(ran.code() == 4);
     }
     assert!(exhausted > 0, "no limit was ever reached");
@@ -122,18 +188,40 @@ fn a_run_never_costs_more_than_its_limit() {
 
 #[test]
 fn without_a_price_a_limit_of_money_is_refused_before_anything_is_sent() {
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Hello.")]).unwrap(),
+    );
     configure(&rig, &[("main", None)], "");
     for limit in ["0.0001", "100"] {
         let ran = rig.task(&["--max-budget-usd", limit, "hello"]);
         assert_eq!(ran.code(), 2, "{}", ran.stdout());
-        assert!(ran.stderr().contains("`mock/main` has no price"), "{}", ran.stderr());
-        assert!(ran.stderr().contains("--max-total-tokens"), "{}", ran.stderr());
+        assert!(
+            ran.stderr().contains("`mock/main` has no price"),
+            "{}",
+            ran.stderr()
+        );
+        assert!(
+            ran.stderr().contains("--max-total-tokens"),
+            "{}",
+            ran.stderr()
+        );
     }
     assert!(rig.server.generations().is_empty());
     // A limit of tokens holds in its place.
-    let ran = rig.task(&["--max-budget-usd", "1", "--max-total-tokens", "100000", "hello"]);
-    assert_eq!((ran.code(), ran.result()["cost"].clone()), (0, Value::Null), "{}", ran.stderr());
+    let ran = rig.task(&[
+        "--max-budget-usd",
+        "1",
+        "--max-total-tokens",
+        "100000",
+        "hello",
+    ]);
+    assert_eq!(
+        (ran.code(), ran.result()["cost"].clone()),
+        (0, Value::Null),
+        "{}",
+        ran.stderr()
+    );
 }
 
 #[test]
@@ -152,19 +240,39 @@ fn a_sub_agent_without_a_price_does_not_start_under_a_limit() {
     let ran = rig.task(&["--max-budget-usd", "5", "look"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let events = ran.events();
-    let told = events.iter().find(|event| event["type"] == "tool_result").unwrap();
-    assert!(told["text"].as_str().unwrap().contains("`mock/gamma` has no price"), "{told}");
-    assert_eq!(ran.result()["cost"].get("incomplete"), None, "{}", ran.result());
+    let told = events
+        .iter()
+        .find(|event| event["type"] == "tool_result")
+        .unwrap();
+    assert!(
+        told["text"]
+            .as_str()
+            .unwrap()
+            .contains("`mock/gamma` has no price"),
+        "{told}"
+    );
+    assert_eq!(
+        ran.result()["cost"].get("incomplete"),
+        None,
+        "{}",
+        ran.result()
+    );
     // Without a limit it works, and what it cost is said to be missing.
     let rig = rig.with_script(Script::replies(replies()).unwrap(), Api::Anthropic);
     configure(&rig, &[("main", Some(3.0)), ("gamma", None)], "");
     let cost = rig.task(&["look"]).result()["cost"].clone();
-    assert!(cost["incomplete"] == true && cost["total"].as_f64().unwrap() > 0.0, "{cost}");
+    assert!(
+        cost["incomplete"] == true && cost["total"].as_f64().unwrap() > 0.0,
+        "{cost}"
+    );
 }
 
 #[test]
 fn a_small_limit_shortens_replies_before_it_ends_the_run() {
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Hello.")]).unwrap(),
+    );
     let base_url = rig.server.base_url(Api::Anthropic);
     rig.configure(&format!(
         "model = \"mock/main\"\n[providers.mock]\napi = \"anthropic\"\nbase_url = \"{base_url}\"\n[models.\"mock/main\"]\nmax_output_tokens = 64000\n\
@@ -177,7 +285,12 @@ fn a_small_limit_shortens_replies_before_it_ends_the_run() {
     let most = body["max_tokens"].as_u64().unwrap();
     assert!((1_024..20_000).contains(&most), "{most}");
     let ran = rig.task(&["--max-budget-usd", "0.005", "hello"]);
-    assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("max_budget")), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.result()["code"].clone()),
+        (4, json!("max_budget")),
+        "{}",
+        ran.stderr()
+    );
     assert_eq!(rig.server.generations().len(), 1, "nothing was sent");
 }
 
@@ -185,9 +298,18 @@ fn a_small_limit_shortens_replies_before_it_ends_the_run() {
 fn a_goal_takes_a_limit_of_tokens() {
     let rig = Rig::new(
         Api::Anthropic,
-        Script::replies([Reply::call("attempt_completion", json!({"result": "Reached."}))]).unwrap(),
+        Script::replies([Reply::call(
+            "attempt_completion",
+            json!({"result": "Reached."}),
+        )])
+        .unwrap(),
     );
     configure(&rig, &[("main", Some(3.0))], "");
     let ran = rig.task(&["--goal", "--max-total-tokens", "1000000", "reach it"]);
-    assert_eq!((ran.code(), ran.result()["outcome"].clone()), (0, json!("completed")), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.result()["outcome"].clone()),
+        (0, json!("completed")),
+        "{}",
+        ran.stderr()
+    );
 }

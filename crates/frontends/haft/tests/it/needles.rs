@@ -1,5 +1,5 @@
-//! Two hundred facts in a long session that was compressed, pruned and archived twice: each is brought back by an id that stands
-//! in the last request.
+//! Two hundred facts in a long session that was compressed, pruned and archived twice: each is
+//! brought back by an id that stands in the last request.
 
 use haft_testkit::{Reply, Script, ScriptCall, When};
 use haft_types::Api;
@@ -13,42 +13,96 @@ const READS: usize = 7;
 const FACTS: usize = READS + 3;
 
 fn fact(round: usize, index: usize) -> String {
-    format!("fact-{round:02}-{index:02}-{:08x}", (round * 131 + index * 7919).wrapping_mul(2_654_435_761) as u32)
+    format!(
+        "fact-{round:02}-{index:02}-{:08x}",
+        (round * 131 + index * 7919).wrapping_mul(2_654_435_761) as u32
+    )
 }
 
 /// A file that is longer than its compressed form, with the fact behind the cut.
 fn file(fact: &str) -> String {
-    (1..=700).map(|line| if line == 600 { format!("{fact}\n") } else { format!("note {line}\n") }).collect()
+    (1..=700)
+        .map(|line| {
+            if line == 600 {
+                format!("{fact}\n")
+            } else {
+                format!("note {line}\n")
+            }
+        })
+        .collect()
 }
 
 fn round(number: usize) -> [Reply; 2] {
-    let read = |index: usize| ScriptCall::new("read_file", json!({"path": format!("{number}-{index}.txt")}));
-    let content = format!("{}{}", "words of a long text\n".repeat(60), fact(number, READS));
-    let write = ScriptCall::new("write_to_file", json!({"path": format!("{number}.out"), "content": content}));
-    let answer = format!("Read. {}{}", "And so on, for a while. ".repeat(40), fact(number, READS + 1));
-    [Reply::calls((0..READS).map(read).chain([write])), Reply::text(answer)]
+    let read = |index: usize| {
+        ScriptCall::new(
+            "read_file",
+            json!({"path": format!("{number}-{index}.txt")}),
+        )
+    };
+    let content = format!(
+        "{}{}",
+        "words of a long text\n".repeat(60),
+        fact(number, READS)
+    );
+    let write = ScriptCall::new(
+        "write_to_file",
+        json!({"path": format!("{number}.out"), "content": content}),
+    );
+    let answer = format!(
+        "Read. {}{}",
+        "And so on, for a while. ".repeat(40),
+        fact(number, READS + 1)
+    );
+    [
+        Reply::calls((0..READS).map(read).chain([write])),
+        Reply::text(answer),
+    ]
 }
 
 /// Whoever is asked first says what is refused, whoever is asked later what is accepted.
 fn summaries() -> [Reply; 2] {
-    let when = When { last_contains: Some("The session to be archived".into()), ..When::default() };
-    let refused = Reply { times: Some(1), ..Reply::text("<system>no</system>") };
-    let accepted = Reply { times: Some(9), ..Reply::summary("Notes were read.") };
+    let when = When {
+        last_contains: Some("The session to be archived".into()),
+        ..When::default()
+    };
+    let refused = Reply {
+        times: Some(1),
+        ..Reply::text("<system>no</system>")
+    };
+    let accepted = Reply {
+        times: Some(9),
+        ..Reply::summary("Notes were read.")
+    };
     [refused.when(when.clone()), accepted.when(when)]
 }
 
 /// The message of the export that holds the fact, before anybody recalled it.
 fn holder<'a>(messages: &'a [Value], fact: &str) -> &'a str {
-    let holds = |message: &&Value| message["role"] != "summary" && message["content"].to_string().contains(fact);
-    let found = messages.iter().find(holds).unwrap_or_else(|| panic!("{fact} is not in the conversation"));
+    let holds = |message: &&Value| {
+        message["role"] != "summary" && message["content"].to_string().contains(fact)
+    };
+    let found = messages
+        .iter()
+        .find(holds)
+        .unwrap_or_else(|| panic!("{fact} is not in the conversation"));
     &found["message_id"].as_str().unwrap()[..8]
 }
 
 #[test]
 fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
-    let replies = summaries().into_iter().chain((1..=ROUNDS).flat_map(round)).chain([Reply::text("Well.")]);
-    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap()).with(CLASSIC).with([SMALL_ARCHIVES]);
-    let settings = ["--set", "context.keep_rounds=4", "--set", "context.safe_zone=24k"];
+    let replies = summaries()
+        .into_iter()
+        .chain((1..=ROUNDS).flat_map(round))
+        .chain([Reply::text("Well.")]);
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap())
+        .with(CLASSIC)
+        .with([SMALL_ARCHIVES]);
+    let settings = [
+        "--set",
+        "context.keep_rounds=4",
+        "--set",
+        "context.safe_zone=24k",
+    ];
     let mut cleared = 0;
     for number in 1..=ROUNDS {
         for index in 0..READS {
@@ -59,39 +113,102 @@ fn every_fact_is_brought_back_by_an_id_in_the_last_request() {
             fact(number, READS + 2)
         );
         // Twice everything but the newest rounds is archived.
-        let archive = if number == 9 || number == 17 { "context.compact_at=0.0001" } else { "context.compact_at=1" };
+        let archive = if number == 9 || number == 17 {
+            "context.compact_at=0.0001"
+        } else {
+            "context.compact_at=1"
+        };
         let mut arguments = [&settings[..], &["--set", archive]].concat();
         arguments.extend((number > 1).then_some("-c"));
         arguments.push(&words);
         let ran = rig.task(&arguments);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
-        cleared += ran.events().iter().filter(|event| event["type"] == "pruning" && event["step"] == "cleared").count();
+        cleared += ran
+            .events()
+            .iter()
+            .filter(|event| event["type"] == "pruning" && event["step"] == "cleared")
+            .count();
     }
-    assert_eq!(rig.task(&[&settings[..], &["--set", "context.compact_at=1", "-c", "and now?"]].concat()).code(), 0);
-    let sent = rig.server.generations().last().unwrap().seen().unwrap().to_string();
+    assert_eq!(
+        rig.task(
+            &[
+                &settings[..],
+                &["--set", "context.compact_at=1", "-c", "and now?"]
+            ]
+            .concat()
+        )
+        .code(),
+        0
+    );
+    let sent = rig
+        .server
+        .generations()
+        .last()
+        .unwrap()
+        .seen()
+        .unwrap()
+        .to_string();
     let messages = rig.export()["messages"].as_array().unwrap().clone();
-    let archives = messages.iter().filter(|message| message["role"] == "summary").count();
-    assert!(archives >= 2 && cleared > 0, "{archives} archives, cleared {cleared} times");
-    assert!(sent.contains("[Cleared: result of") && sent.contains("more characters are cleared"), "{sent}");
+    let archives = messages
+        .iter()
+        .filter(|message| message["role"] == "summary")
+        .count();
+    assert!(
+        archives >= 2 && cleared > 0,
+        "{archives} archives, cleared {cleared} times"
+    );
+    assert!(
+        sent.contains("[Cleared: result of") && sent.contains("more characters are cleared"),
+        "{sent}"
+    );
 
-    let facts = (1..=ROUNDS).flat_map(|round| (0..FACTS).map(move |index| fact(round, index))).collect::<Vec<_>>();
+    let facts = (1..=ROUNDS)
+        .flat_map(|round| (0..FACTS).map(move |index| fact(round, index)))
+        .collect::<Vec<_>>();
     let hidden: Vec<_> = facts.iter().filter(|fact| !sent.contains(*fact)).collect();
-    assert!(facts.len() == 200 && hidden.len() > 150, "only {} of {} are hidden", hidden.len(), facts.len());
+    assert!(
+        facts.len() == 200 && hidden.len() > 150,
+        "only {} of {} are hidden",
+        hidden.len(),
+        facts.len()
+    );
     let ids: Vec<_> = facts.iter().map(|fact| holder(&messages, fact)).collect();
     for (fact, id) in facts.iter().zip(&ids) {
-        assert!(sent.contains(id) || sent.contains(fact), "{fact}: {id} has no receipt in {sent}");
+        assert!(
+            sent.contains(id) || sent.contains(fact),
+            "{fact}: {id} has no receipt in {sent}"
+        );
     }
 
     // The model recalls all of them, ten at a time.
-    let recall = |ids: &[&str]| Reply::calls(ids.iter().map(|id| ScriptCall::new("recall", json!({"message_id": id}))));
-    let replies = ids.chunks(10).map(recall).chain([Reply::text("All there.")]);
+    let recall = |ids: &[&str]| {
+        Reply::calls(
+            ids.iter()
+                .map(|id| ScriptCall::new("recall", json!({"message_id": id}))),
+        )
+    };
+    let replies = ids
+        .chunks(10)
+        .map(recall)
+        .chain([Reply::text("All there.")]);
     let rig = rig.with_script(Script::replies(replies).unwrap(), Api::Anthropic);
-    let ran = rig.task(&["--set", "context.compact_at=1", "-c", "bring everything back"]);
+    let ran = rig.task(&[
+        "--set",
+        "context.compact_at=1",
+        "-c",
+        "bring everything back",
+    ]);
     assert_eq!(ran.result()["text"], "All there.", "{}", ran.stderr());
     let recalled = rig.export()["messages"].as_array().unwrap()[messages.len()..].to_vec();
-    let results: Vec<_> = recalled.iter().filter(|message| message["role"] == "tool").collect();
+    let results: Vec<_> = recalled
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .collect();
     assert_eq!(results.len(), facts.len());
     for ((fact, id), result) in facts.iter().zip(&ids).zip(results) {
-        assert!(result["content"].to_string().contains(fact), "{id} does not bring back {fact}: {result}");
+        assert!(
+            result["content"].to_string().contains(fact),
+            "{id} does not bring back {fact}: {result}"
+        );
     }
 }

@@ -43,9 +43,18 @@ impl FreshUser {
     fn command(&self, arguments: &[&str]) -> Command {
         let user = self.top.path().join("user");
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &format!("umask {}; exec \"$0\" \"$@\"", self.umask)]).arg(haft()).args(arguments);
-        command.current_dir(self.project()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", &user).env("EDITOR", "true").stdin(Stdio::null());
+        command
+            .args(["-c", &format!("umask {}; exec \"$0\" \"$@\"", self.umask)])
+            .arg(haft())
+            .args(arguments);
+        command
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .env("HOME", &user)
+            .env("EDITOR", "true")
+            .stdin(Stdio::null());
         match self.layout {
             Layout::HaftHome => command.env("HAFT_HOME", user.join("home/of haft")),
             Layout::Xdg => command.env("XDG_CACHE_HOME", user.join("caches")),
@@ -75,7 +84,12 @@ impl FreshUser {
                 loose.push(format!("{mode:04o} {}", path.display()));
             }
         });
-        assert!(loose.is_empty(), "{:?}, umask {}, after {arguments:?}: {loose:#?}", self.layout, self.umask);
+        assert!(
+            loose.is_empty(),
+            "{:?}, umask {}, after {arguments:?}: {loose:#?}",
+            self.layout,
+            self.umask
+        );
     }
 
     /// The mode of a path below one of haft's own folders.
@@ -94,7 +108,9 @@ fn visit(folder: &Path, see: &mut dyn FnMut(&Path, u32)) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         // A file that another process removed meanwhile has no mode.
-        let Ok(metadata) = path.symlink_metadata() else { continue };
+        let Ok(metadata) = path.symlink_metadata() else {
+            continue;
+        };
         if !metadata.is_symlink() {
             see(&path, metadata.mode() & 0o7777);
         }
@@ -107,8 +123,12 @@ fn visit(folder: &Path, see: &mut dyn FnMut(&Path, u32)) {
 /// The names in the list of commands of a help page.
 fn listed(help: &str) -> Vec<String> {
     let (commands, _) = help.split_once("\nOptions:").unwrap_or((help, ""));
-    let commands = commands.split_once("Commands:").map_or(commands, |(_, commands)| commands);
-    let lines = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let commands = commands
+        .split_once("Commands:")
+        .map_or(commands, |(_, commands)| commands);
+    let lines = commands
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = lines.filter_map(|line| line.split_whitespace().next());
     names
         .filter(|name| *name != "help" && name.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
@@ -119,26 +139,43 @@ fn listed(help: &str) -> Vec<String> {
 /// Every command that does something itself, from the pages of `--help`.
 fn all_commands() -> Vec<Vec<String>> {
     let help = |words: &[String]| {
-        let output = Command::new(haft()).args(words).arg("--help").env_clear().output().unwrap();
+        let output = Command::new(haft())
+            .args(words)
+            .arg("--help")
+            .env_clear()
+            .output()
+            .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let mut open: Vec<Vec<String>> = listed(&help(&[])).into_iter().map(|name| vec![name]).collect();
+    let mut open: Vec<Vec<String>> = listed(&help(&[]))
+        .into_iter()
+        .map(|name| vec![name])
+        .collect();
     assert!(open.len() > 30, "{open:?}");
     let mut all = Vec::new();
     while let Some(words) = open.pop() {
         let page = help(&words);
-        let below = if page.contains("\nCommands:") { listed(&page) } else { Vec::new() };
+        let below = if page.contains("\nCommands:") {
+            listed(&page)
+        } else {
+            Vec::new()
+        };
         if below.is_empty() {
             all.push(words);
         } else {
-            open.extend(below.into_iter().map(|name| [words.clone(), vec![name]].concat()));
+            open.extend(
+                below
+                    .into_iter()
+                    .map(|name| [words.clone(), vec![name]].concat()),
+            );
         }
     }
     all.sort();
     all
 }
 
-/// Arguments that let a command do something on a fresh home; a command that is not listed gets none.
+/// Arguments that let a command do something on a fresh home; a command that is not listed gets
+/// none.
 const ARGUMENTS: [(&str, &[&str]); 31] = [
     ("agents add", &["helper", "agent.md", "--user"]),
     ("chat", &["hello", "--model", "none/none"]),
@@ -174,7 +211,10 @@ const ARGUMENTS: [(&str, &[&str]); 31] = [
 ];
 
 fn arguments_of(command: &str) -> &'static [&'static str] {
-    ARGUMENTS.iter().find(|(name, _)| *name == command).map_or(&[], |(_, arguments)| arguments)
+    ARGUMENTS
+        .iter()
+        .find(|(name, _)| *name == command)
+        .map_or(&[], |(_, arguments)| arguments)
 }
 
 /// Commands that run until they are ended, and print a line once they serve.
@@ -187,11 +227,24 @@ fn write_sources(project: &Path) {
         fs::write(project.join(name), text).unwrap();
     };
     write("text.md", "---\nalwaysApply: true\n---\nUse tabs.\n");
-    write("agent.md", "---\nname: helper\ndescription: Looks closely\n---\nYou look closely.\n");
-    write("skill/SKILL.md", "---\nname: skill\ndescription: Shows how\n---\nDo it.\n");
+    write(
+        "agent.md",
+        "---\nname: helper\ndescription: Looks closely\n---\nYou look closely.\n",
+    );
+    write(
+        "skill/SKILL.md",
+        "---\nname: skill\ndescription: Shows how\n---\nDo it.\n",
+    );
     write("skill/scripts/do.sh", "#!/bin/sh\ntrue\n");
-    fs::set_permissions(project.join("skill/scripts/do.sh"), fs::Permissions::from_mode(0o755)).unwrap();
-    write("tool.sh", "#!/bin/sh\n# description: does nothing\n# usage: tool.sh\ntrue\n");
+    fs::set_permissions(
+        project.join("skill/scripts/do.sh"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
+    write(
+        "tool.sh",
+        "#!/bin/sh\n# description: does nothing\n# usage: tool.sh\ntrue\n",
+    );
     write("flow.yaml", "steps:\n  - id: one\n    prompt: Say hello.\n");
 }
 
@@ -216,7 +269,9 @@ fn own_files_are_private_after_every_command_on_a_fresh_home() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while let Some(((layout, umask), words)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(((layout, umask), words)) =
+                    cases.get(next.fetch_add(1, Ordering::Relaxed))
+                {
                     run_alone(&FreshUser::new(*layout, umask), words);
                 }
             });
@@ -227,10 +282,20 @@ fn own_files_are_private_after_every_command_on_a_fresh_home() {
 fn run_alone(user: &FreshUser, words: &[String]) {
     write_sources(&user.project());
     let name = words.join(" ");
-    let all: Vec<&str> = words.iter().map(String::as_str).chain(arguments_of(&name).iter().copied()).collect();
+    let all: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .chain(arguments_of(&name).iter().copied())
+        .collect();
     if SERVING.contains(&name.as_str()) {
         let mut command = user.command(&all);
-        end_once_it_serves(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+        end_once_it_serves(
+            command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
         user.check(&all);
     } else {
         user.run(&all);
@@ -239,14 +304,29 @@ fn run_alone(user: &FreshUser, words: &[String]) {
 
 /// A model that writes a file, runs a command with a long output, starts a sub-agent, and answers.
 fn model() -> ScriptedServer {
-    let when = |results| When { tool_results: Some(results), ..When::default() };
+    let when = |results| When {
+        tool_results: Some(results),
+        ..When::default()
+    };
     let command = "seq 1 100000";
     let replies = [
-        Reply::call("write_to_file", json!({"path": "made.txt", "content": "made\n"})).when(when(0)).times(2),
-        Reply::call("execute_command", json!({"command": command, "requires_approval": false})).when(when(1)).times(2),
+        Reply::call(
+            "write_to_file",
+            json!({"path": "made.txt", "content": "made\n"}),
+        )
+        .when(when(0))
+        .times(2),
+        Reply::call(
+            "execute_command",
+            json!({"command": command, "requires_approval": false}),
+        )
+        .when(when(1))
+        .times(2),
         Reply::text("Done.").times(20),
     ];
-    ScriptedServer::builder(Script::replies(replies).unwrap()).start_in_thread().unwrap()
+    ScriptedServer::builder(Script::replies(replies).unwrap())
+        .start_in_thread()
+        .unwrap()
 }
 
 fn configuration(server: &ScriptedServer) -> String {
@@ -260,23 +340,44 @@ fn configuration(server: &ScriptedServer) -> String {
 /// A git repository with the documentation of a library.
 fn library(folder: &Path) {
     fs::create_dir_all(folder.join("github.com/pallets/flask")).unwrap();
-    fs::write(folder.join("github.com/pallets/flask/quick.md"), "Flask in brief.\n").unwrap();
-    for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"]] {
+    fs::write(
+        folder.join("github.com/pallets/flask/quick.md"),
+        "Flask in brief.\n",
+    )
+    .unwrap();
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "."],
+        &["commit", "-qm", "one"],
+    ] {
         let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
-        let ran = Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output().unwrap();
+        let ran = Command::new("git")
+            .arg("-C")
+            .arg(folder)
+            .args(identity)
+            .args(arguments)
+            .output()
+            .unwrap();
         assert!(ran.status.success(), "{ran:?}");
     }
 }
 
 #[test]
 fn own_files_are_private_when_everything_is_used() {
-    for (layout, umask) in [(Layout::HaftHome, "000"), (Layout::Xdg, "022"), (Layout::Xdg, "000")] {
+    for (layout, umask) in [
+        (Layout::HaftHome, "000"),
+        (Layout::Xdg, "022"),
+        (Layout::Xdg, "000"),
+    ] {
         let (server, user) = (model(), FreshUser::new(layout, umask));
         write_sources(&user.project());
         let source = user.top.path().join("config.toml");
         fs::write(&source, configuration(&server)).unwrap();
         let mut edit = user.command(&["config", "edit"]);
-        let edited = edit.env("EDITOR", format!("cp '{}'", source.display())).output().unwrap();
+        let edited = edit
+            .env("EDITOR", format!("cp '{}'", source.display()))
+            .output()
+            .unwrap();
         assert!(edited.status.success(), "{edited:?}");
         user.check(&["config", "edit"]);
 
@@ -328,7 +429,11 @@ fn own_files_are_private_when_everything_is_used() {
             ("tools/tool.sh", 0o700),
             ("scripts/do.sh", 0o700),
         ] {
-            let path = if matches!(layout, Layout::Xdg) { path.trim_start_matches("state/") } else { path };
+            let path = if matches!(layout, Layout::Xdg) {
+                path.trim_start_matches("state/")
+            } else {
+                path
+            };
             assert_eq!(user.mode(path), mode, "{path}");
         }
         assert_eq!(
@@ -350,8 +455,20 @@ fn own_folders_of_older_versions_are_tightened_and_the_configuration_folder_is_n
     fs::write(home.join("config.toml"), configuration(&server)).unwrap();
     fs::set_permissions(home.join("config.toml"), fs::Permissions::from_mode(0o640)).unwrap();
     let mode = |path: &str| home.join(path).metadata().unwrap().permissions().mode() & 0o777;
-    assert!(user.command(&["run", "--permission-mode", "yolo", "hello"]).output().unwrap().status.success());
+    assert!(
+        user.command(&["run", "--permission-mode", "yolo", "hello"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     assert_eq!(["data", "state", "cache"].map(mode), [0o700; 3]);
-    assert!(user.command(&["config", "set", "retry.attempts", "3"]).output().unwrap().status.success());
+    assert!(
+        user.command(&["config", "set", "retry.attempts", "3"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     assert_eq!((mode(""), mode("config.toml")), (0o755, 0o640));
 }

@@ -13,31 +13,53 @@ use tempfile::TempDir;
 
 use crate::rig::{Ran, Rig};
 
-/// A trusted project whose user has the server `s` with this entry, and whose model writes `planted` and then calls the server.
+/// A trusted project whose user has the server `s` with this entry, and whose model writes
+/// `planted` and then calls the server.
 fn rig_with_server(entry: &str, planted: &[(&str, &str)]) -> Rig {
     let writes = planted
         .iter()
-        .map(|(path, content)| Reply::call("write_to_file", json!({"path": path, "content": content})))
+        .map(|(path, content)| {
+            Reply::call("write_to_file", json!({"path": path, "content": content}))
+        })
         .collect::<Vec<_>>();
     let arguments = json!({"server_name": "s", "tool_name": "show", "arguments": {}});
-    let replies = writes.into_iter().chain([Reply::call("use_mcp_tool", arguments), Reply::text("Done.")]);
+    let replies = writes
+        .into_iter()
+        .chain([Reply::call("use_mcp_tool", arguments), Reply::text("Done.")]);
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&format!("{config}[permissions]\nallow = [\"mcp__s\"]\n[mcp_servers.s]\n{entry}"));
+    rig.configure(&format!(
+        "{config}[permissions]\nallow = [\"mcp__s\"]\n[mcp_servers.s]\n{entry}"
+    ));
     rig
 }
 
 fn run_with_path(rig: &Rig, folders: &[&Path]) -> Ran {
-    let path: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
-    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "accept-edits", "use the server"];
+    let path: Vec<_> = folders
+        .iter()
+        .map(|folder| folder.display().to_string())
+        .collect();
+    let arguments = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "accept-edits",
+        "use the server",
+    ];
     let mut command = rig.command(&arguments);
-    command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", path.join(":")));
+    command.env(
+        "PATH",
+        format!("{}:/usr/local/bin:/usr/bin:/bin", path.join(":")),
+    );
     Ran(command.output().unwrap())
 }
 
 fn last_result(ran: &Ran) -> Value {
     let mut events = ran.events().into_iter().rev();
-    events.find(|event| event["type"] == "tool_result").unwrap_or_else(|| panic!("{} {}", ran.stdout(), ran.stderr()))
+    events
+        .find(|event| event["type"] == "tool_result")
+        .unwrap_or_else(|| panic!("{} {}", ran.stdout(), ran.stderr()))
 }
 
 fn make_program(path: &Path, text: &str) {
@@ -52,16 +74,27 @@ fn own_server_is_not_looked_up_in_the_project() {
     let mark = outside.path().join("planted");
     let rig = rig_with_server("command = \"mytool\"\n", &[]);
     let venv = rig.project().join(".venv/bin");
-    make_program(&venv.join("mytool"), &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()));
+    make_program(
+        &venv.join("mytool"),
+        &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()),
+    );
     let ran = run_with_path(&rig, &[&venv]);
     let refused = last_result(&ran);
     assert_eq!(refused["status"], "error", "{refused}");
-    assert!(refused["text"].to_string().contains("no program `mytool` in `PATH` outside the project"), "{refused}");
+    assert!(
+        refused["text"]
+            .to_string()
+            .contains("no program `mytool` in `PATH` outside the project"),
+        "{refused}"
+    );
     assert!(!mark.exists());
 
     let rig = rig_with_server("command = \"mytool\"\n", &[]);
     let venv = rig.project().join(".venv/bin");
-    make_program(&venv.join("mytool"), &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()));
+    make_program(
+        &venv.join("mytool"),
+        &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()),
+    );
     make_program(&outside.path().join("bin/mytool"), SHELL_MCP_SERVER);
     let ran = run_with_path(&rig, &[&venv, &outside.path().join("bin")]);
     assert_eq!(last_result(&ran)["status"], "success", "{}", ran.stdout());
@@ -83,31 +116,58 @@ fn own_server_does_not_start_in_the_project() {
     let rig = rig_with_server(&entry, &[("notes.txt", "x\n")]);
     rig.write(".npmrc", "script-shell=./evil.sh\n");
     let ran = run_with_path(&rig, &[]);
-    assert_eq!(last_result(&ran)["status"], "success", "{} {}", ran.stdout(), ran.stderr());
+    assert_eq!(
+        last_result(&ran)["status"],
+        "success",
+        "{} {}",
+        ran.stdout(),
+        ran.stderr()
+    );
     assert!(!outside.path().join("planted").exists());
     let cwd = fs::read_to_string(at("cwd")).unwrap();
-    assert_eq!(Path::new(cwd.trim()), rig.home().canonicalize().unwrap().join("cache/mcp/s"));
+    assert_eq!(
+        Path::new(cwd.trim()),
+        rig.home().canonicalize().unwrap().join("cache/mcp/s")
+    );
     let mode = fs::metadata(cwd.trim()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
 
 #[test]
 fn own_python_module_imports_nothing_that_the_model_wrote() {
-    if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
+    if !Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
         eprintln!("skipped: there is no python3");
         return;
     }
     let outside = TempDir::new().unwrap();
     let at = |name: &str| outside.path().join(name).display().to_string();
     fs::write(at("server.sh"), SHELL_MCP_SERVER).unwrap();
-    fs::write(at("weather.py"), format!("import ast, os\nos.execv('/bin/sh', ['sh', '{}'])\n", at("server.sh")))
-        .unwrap();
-    let entry =
-        format!("command = \"python3\"\nargs = [\"-m\", \"weather\"]\nenv = {{ PYTHONPATH = \"{}\" }}\n", at(""));
+    fs::write(
+        at("weather.py"),
+        format!(
+            "import ast, os\nos.execv('/bin/sh', ['sh', '{}'])\n",
+            at("server.sh")
+        ),
+    )
+    .unwrap();
+    let entry = format!(
+        "command = \"python3\"\nargs = [\"-m\", \"weather\"]\nenv = {{ PYTHONPATH = \"{}\" }}\n",
+        at("")
+    );
     let planted = format!("open('{}', 'w')\n", at("planted"));
     let rig = rig_with_server(&entry, &[("ast.py", &planted)]);
     let ran = run_with_path(&rig, &[]);
-    assert_eq!(last_result(&ran)["status"], "success", "{} {}", ran.stdout(), ran.stderr());
+    assert_eq!(
+        last_result(&ran)["status"],
+        "success",
+        "{} {}",
+        ran.stdout(),
+        ran.stderr()
+    );
     assert!(rig.project().join("ast.py").exists());
     assert!(!outside.path().join("planted").exists());
 }

@@ -1,8 +1,10 @@
-//! The pages: the book lists each of them, their links lead somewhere, and what their shell samples show is run.
+//! The pages: the book lists each of them, their links lead somewhere, and what their shell samples
+//! show is run.
 //!
-//! A block that begins with ```` ```sh ```` or ```` ```console ```` is run in a project with a conversation and a model that answers everything.
-//! What follows on that line says otherwise: `not-run: REASON`, or `exit N` for another exit code. A block with `file: PATH`
-//! is written into the project first.
+//! A block that begins with ```` ```sh ```` or ```` ```console ```` is run in a project with a
+//! conversation and a model that answers everything. What follows on that line says otherwise:
+//! `not-run: REASON`, or `exit N` for another exit code. A block with `file: PATH` is written into
+//! the project first.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,8 +20,20 @@ use crate::rig::{Rig, haft};
 use crate::translations::{Outline, root};
 
 /// Languages a block may be in; one without a language could be anything.
-const LANGUAGES: [&str; 12] =
-    ["sh", "console", "toml", "json", "yaml", "markdown", "rust", "rust,ignore", "text", "make", "lua", "elisp"];
+const LANGUAGES: [&str; 12] = [
+    "sh",
+    "console",
+    "toml",
+    "json",
+    "yaml",
+    "markdown",
+    "rust",
+    "rust,ignore",
+    "text",
+    "make",
+    "lua",
+    "elisp",
+];
 
 /// What the model says while samples are run.
 const ANSWERS: &str = "
@@ -44,8 +58,11 @@ fn is_page(path: &Path) -> bool {
 }
 
 fn listed(folder: &Path) -> Vec<PathBuf> {
-    let mut pages: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| is_page(path)).collect();
+    let mut pages: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| is_page(path))
+        .collect();
     pages.sort();
     pages
 }
@@ -64,9 +81,16 @@ fn samples(page: &Path) -> Vec<Sample> {
         let ticks = line.bytes().take_while(|byte| *byte == b'`').count();
         if fence.is_empty() && ticks >= 3 {
             fence = ["```", "````"][usize::from(ticks > 3)];
-            let (language, mark) = line[ticks..].split_once(' ').unwrap_or((&line[ticks..], ""));
+            let (language, mark) = line[ticks..]
+                .split_once(' ')
+                .unwrap_or((&line[ticks..], ""));
             let place = format!("{}:{}", page.display(), at + 1);
-            samples.push(Sample { place, language: language.into(), mark: mark.into(), text: String::new() });
+            samples.push(Sample {
+                place,
+                language: language.into(),
+                mark: mark.into(),
+                text: String::new(),
+            });
         } else if !fence.is_empty() && line == fence {
             fence = "";
         } else if !fence.is_empty() {
@@ -75,7 +99,11 @@ fn samples(page: &Path) -> Vec<Sample> {
             sample.text.push('\n');
         }
     }
-    assert!(fence.is_empty(), "{}: a block is not closed", page.display());
+    assert!(
+        fence.is_empty(),
+        "{}: a block is not closed",
+        page.display()
+    );
     samples
 }
 
@@ -84,20 +112,26 @@ impl Sample {
     fn script(&self) -> Option<String> {
         let typed = match self.language.as_str() {
             "sh" => self.text.clone(),
-            "console" => {
-                self.text.lines().filter_map(|line| line.strip_prefix("$ ")).map(|line| format!("{line}\n")).collect()
-            }
+            "console" => self
+                .text
+                .lines()
+                .filter_map(|line| line.strip_prefix("$ "))
+                .map(|line| format!("{line}\n"))
+                .collect(),
             _ => return None,
         };
         (!self.mark.starts_with("not-run")).then_some(typed)
     }
 
     fn expected_exit(&self) -> i32 {
-        self.mark.strip_prefix("exit ").map_or(0, |code| code.parse().unwrap())
+        self.mark
+            .strip_prefix("exit ")
+            .map_or(0, |code| code.parse().unwrap())
     }
 }
 
-/// A project with a git history, changes that are not committed, and a conversation that changed files.
+/// A project with a git history, changes that are not committed, and a conversation that changed
+/// files.
 struct Desk {
     rig: Rig,
     bin: tempfile::TempDir,
@@ -110,18 +144,38 @@ impl Desk {
     fn new() -> Self {
         let (rig, _) = twelve(Api::Anthropic);
         let export = rig.export();
-        let conversation = export["id"].as_str().or(export["conversation_id"].as_str()).unwrap().to_owned();
+        let conversation = export["id"]
+            .as_str()
+            .or(export["conversation_id"].as_str())
+            .unwrap()
+            .to_owned();
         let messages = export["messages"].as_array().unwrap();
         let id = |role: &str| {
             let message = messages.iter().find(|message| message["role"] == role);
             let message = message.unwrap_or_else(|| panic!("no message of {role}"));
-            message["id"].as_str().or(message["message_id"].as_str()).unwrap()[..8].to_owned()
+            message["id"]
+                .as_str()
+                .or(message["message_id"].as_str())
+                .unwrap()[..8]
+                .to_owned()
         };
-        let ids = vec![("25b80285", conversation.clone()), ("d5d3bc96", id("tool")), ("7c9e21f0", id("user"))];
-        let rig = rig.with_script(Script::from_yaml("answers", ANSWERS).unwrap(), Api::Anthropic);
+        let ids = vec![
+            ("25b80285", conversation.clone()),
+            ("d5d3bc96", id("tool")),
+            ("7c9e21f0", id("user")),
+        ];
+        let rig = rig.with_script(
+            Script::from_yaml("answers", ANSWERS).unwrap(),
+            Api::Anthropic,
+        );
         let bin = tempfile::tempdir().unwrap();
         symlink(haft(), bin.path().join("haft")).unwrap();
-        let desk = Self { rig, bin, conversation, ids };
+        let desk = Self {
+            rig,
+            bin,
+            conversation,
+            ids,
+        };
         let (code, said) = desk.run(
             "git init -q -b main && git config user.email a@example.com && git config user.name A
              mkdir -p src tests ~/src/library/docs && echo '# Retries' > ~/src/library/docs/retries.md
@@ -140,17 +194,32 @@ impl Desk {
         let plain = self.rig.command(&[]);
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("timeout");
-        command.args(["120", "bash", "-eo", "pipefail", "-c", script]).current_dir(self.rig.project()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+            .args(["120", "bash", "-eo", "pipefail", "-c", script])
+            .current_dir(self.rig.project())
+            .env_clear();
+        command.envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         command.env("PATH", format!("{}:{path}", self.bin.path().display()));
         let output = command.stdin(std::process::Stdio::null()).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
-        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
+        (
+            output.status.code().unwrap_or(-1),
+            String::from_utf8_lossy(&said).into_owned(),
+        )
     }
 
     /// The script with the ids that are there.
     fn fit(&self, script: &str) -> String {
-        let known = self.ids.iter().fold(script.to_owned(), |script, (shown, real)| script.replace(shown, real));
+        let known = self
+            .ids
+            .iter()
+            .fold(script.to_owned(), |script, (shown, real)| {
+                script.replace(shown, real)
+            });
         known.replace(" ID", &format!(" {}", self.conversation))
     }
 }
@@ -170,10 +239,19 @@ fn tried(page: &Path) -> Vec<String> {
     assert_eq!(desk.run("haft trust").0, 0);
     let failed = samples.iter().filter_map(|sample| {
         let script = desk.fit(&sample.script()?);
-        assert_eq!(desk.run(&format!("haft conversations use {}", desk.conversation)).0, 0);
+        assert_eq!(
+            desk.run(&format!("haft conversations use {}", desk.conversation))
+                .0,
+            0
+        );
         let (code, said) = desk.run(&script);
         let expected = sample.expected_exit();
-        (code != expected).then(|| format!("{}: exit {code}, not {expected}\n{script}---\n{said}", sample.place))
+        (code != expected).then(|| {
+            format!(
+                "{}: exit {code}, not {expected}\n{script}---\n{said}",
+                sample.place
+            )
+        })
     });
     failed.collect()
 }
@@ -185,11 +263,21 @@ fn what_the_pages_show_runs() {
         let chunks: Vec<_> = (0..4).map(|n| pages.iter().skip(n).step_by(4)).collect();
         let workers: Vec<_> = chunks
             .into_iter()
-            .map(|chunk| scope.spawn(move || chunk.flat_map(|page| tried(page)).collect::<Vec<_>>()))
+            .map(|chunk| {
+                scope.spawn(move || chunk.flat_map(|page| tried(page)).collect::<Vec<_>>())
+            })
             .collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap())
+            .collect()
     });
-    assert!(failed.is_empty(), "{} samples:\n{}", failed.len(), failed.join("\n\n"));
+    assert!(
+        failed.is_empty(),
+        "{} samples:\n{}",
+        failed.len(),
+        failed.join("\n\n")
+    );
 }
 
 #[test]
@@ -197,9 +285,15 @@ fn blocks_say_what_they_are() {
     let mut run = 0;
     for sample in pages().iter().flat_map(|page| samples(page)) {
         let place = &sample.place;
-        assert!(LANGUAGES.contains(&sample.language.as_str()), "{place}: `{}` is no language", sample.language);
+        assert!(
+            LANGUAGES.contains(&sample.language.as_str()),
+            "{place}: `{}` is no language",
+            sample.language
+        );
         let mark = sample.mark.as_str();
-        let reason = ["not-run: ", "not-config: ", "file: ", "exit "].iter().find_map(|begin| mark.strip_prefix(begin));
+        let reason = ["not-run: ", "not-config: ", "file: ", "exit "]
+            .iter()
+            .find_map(|begin| mark.strip_prefix(begin));
         assert!(
             mark.is_empty() || reason.is_some_and(|reason| !reason.is_empty()),
             "{place}: `{mark}` is not understood"
@@ -216,15 +310,29 @@ fn blocks_say_what_they_are() {
 #[test]
 fn links_and_pictures_lead_somewhere() {
     let mut pages = pages();
-    pages.extend(["ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"].map(|page| root().join(page)));
+    pages.extend(
+        ["ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"].map(|page| root().join(page)),
+    );
     let mut wrong = Vec::new();
     for page in pages {
         let outline = Outline::of(&page);
         for link in outline.links() {
-            let (path, heading) = link.split_once('#').map_or((link, None), |(path, heading)| (path, Some(heading)));
-            let target = if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
-            let known =
-                || heading.is_none_or(|heading| Outline::of(&target).anchors.iter().any(|known| known == heading));
+            let (path, heading) = link
+                .split_once('#')
+                .map_or((link, None), |(path, heading)| (path, Some(heading)));
+            let target = if path.is_empty() {
+                page.clone()
+            } else {
+                page.parent().unwrap().join(path)
+            };
+            let known = || {
+                heading.is_none_or(|heading| {
+                    Outline::of(&target)
+                        .anchors
+                        .iter()
+                        .any(|known| known == heading)
+                })
+            };
             if !target.exists() || is_page(&target) && !known() {
                 wrong.push(format!("{}: {link}", page.display()));
             }
@@ -241,7 +349,10 @@ fn the_book_lists_every_page_once() {
     assert_eq!(once.len(), listed_pages.len(), "a page is listed twice");
     for page in listed(&root().join("docs")) {
         let name = page.file_name().unwrap().to_str().unwrap();
-        assert!(name == "SUMMARY.md" || once.contains(name), "docs/SUMMARY.md does not list {name}");
+        assert!(
+            name == "SUMMARY.md" || once.contains(name),
+            "docs/SUMMARY.md does not list {name}"
+        );
     }
 }
 
@@ -253,7 +364,11 @@ fn pages_that_the_program_names_can_be_opened() {
     for crate_name in ["haft", "tui"] {
         for language in ["en", "zh-CN"] {
             let folder = root().join(format!("crates/frontends/{crate_name}/messages/{language}"));
-            said.extend(fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+            said.extend(
+                fs::read_dir(folder)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         }
     }
     let mut named = 0;
@@ -261,11 +376,24 @@ fn pages_that_the_program_names_can_be_opened() {
         let text = fs::read_to_string(&file).unwrap();
         for (at, _) in text.match_indices("docs/") {
             let rest = &text[at..];
-            let Some(end) = rest.find(".md").filter(|end| !rest[..*end].contains(char::is_whitespace)) else {
+            let Some(end) = rest
+                .find(".md")
+                .filter(|end| !rest[..*end].contains(char::is_whitespace))
+            else {
                 continue;
             };
-            assert!(text[..at].ends_with(address), "{}: {}", file.display(), &rest[..end + 3]);
-            assert!(root().join(&rest[..end + 3]).is_file(), "{}: {}", file.display(), &rest[..end + 3]);
+            assert!(
+                text[..at].ends_with(address),
+                "{}: {}",
+                file.display(),
+                &rest[..end + 3]
+            );
+            assert!(
+                root().join(&rest[..end + 3]).is_file(),
+                "{}: {}",
+                file.display(),
+                &rest[..end + 3]
+            );
             named += 1;
         }
     }

@@ -1,4 +1,5 @@
-//! Permission rules in the real binary: configuration, `haft permissions`, runs, and a person at a terminal.
+//! Permission rules in the real binary: configuration, `haft permissions`, runs, and a person at a
+//! terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -20,7 +21,10 @@ fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
 }
 
 fn run_command(line: &str) -> Reply {
-    Reply::call("execute_command", json!({ "command": line, "requires_approval": false }))
+    Reply::call(
+        "execute_command",
+        json!({ "command": line, "requires_approval": false }),
+    )
 }
 
 fn explain(rig: &Rig, arguments: &[&str]) -> Value {
@@ -38,11 +42,21 @@ fn explain_tells_decision_rule_and_parts() {
         "allow = [\"execute_command(git status:*)\", \"write_to_file(src/**)\"]\ndeny = [\"execute_command(rm:*)\"]",
     );
     let told = explain(&rig, &["git status -s"]);
-    assert_eq!((&told["decision"], &told["rule"]), (&json!("allow"), &json!("execute_command(git status:*)")));
+    assert_eq!(
+        (&told["decision"], &told["rule"]),
+        (&json!("allow"), &json!("execute_command(git status:*)"))
+    );
     let told = explain(&rig, &["git status && sudo rm x"]);
-    assert_eq!((&told["decision"], &told["rule"]), (&json!("deny"), &json!("execute_command(rm:*)")));
-    let parts: Vec<_> =
-        told["parts"].as_array().unwrap().iter().map(|part| (&part["command"], &part["decision"])).collect();
+    assert_eq!(
+        (&told["decision"], &told["rule"]),
+        (&json!("deny"), &json!("execute_command(rm:*)"))
+    );
+    let parts: Vec<_> = told["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| (&part["command"], &part["decision"]))
+        .collect();
     assert_eq!(
         parts,
         [
@@ -52,12 +66,18 @@ fn explain_tells_decision_rule_and_parts() {
         ]
     );
     let told = explain(&rig, &["echo $((x))"]);
-    assert_eq!((&told["decision"], &told["rule"]), (&json!("ask"), &Value::Null));
+    assert_eq!(
+        (&told["decision"], &told["rule"]),
+        (&json!("ask"), &Value::Null)
+    );
     let write = |path: &str| {
         let arguments = json!({ "path": path, "content": "x" }).to_string();
         explain(&rig, &["--tool", "Write", "--args", &arguments])["decision"].clone()
     };
-    assert_eq!([write("src/a"), write("b"), write("src/.git/x")], [json!("allow"), json!("ask"), json!("ask")]);
+    assert_eq!(
+        [write("src/a"), write("b"), write("src/.git/x")],
+        [json!("allow"), json!("ask"), json!("ask")]
+    );
     let told = explain(&rig, &["--permission-mode", "plan", "git status"]);
     assert_eq!(told["decision"], "deny");
     let words = rig.run(&["permissions", "explain", "make check"]).stdout();
@@ -71,7 +91,10 @@ fn explain_tells_decision_rule_and_parts() {
 fn explain_says_what_the_tool_would_refuse() {
     let rig = rig([Reply::text("never")], "mode = \"yolo\"");
     for (tool, arguments) in [
-        ("execute_command", json!({ "command": ["rm", "-rf", "/"], "requires_approval": false })),
+        (
+            "execute_command",
+            json!({ "command": ["rm", "-rf", "/"], "requires_approval": false }),
+        ),
         ("execute_command", json!({ "requires_approval": false })),
         ("Bash", json!({ "command": 1 })),
         ("read_file", json!({ "path": { "a": 1 } })),
@@ -80,20 +103,47 @@ fn explain_says_what_the_tool_would_refuse() {
         let told = explain(&rig, &["--tool", tool, "--args", &arguments.to_string()]);
         assert_eq!(told["decision"], "invalid", "{tool} {arguments}: {told}");
     }
-    let words = rig.run(&["permissions", "explain", "--tool", "read_file", "--args", "{\"path\": 1}"]).stdout();
-    assert!(words.starts_with("invalid: `read_file` would refuse these arguments: "), "{words}");
+    let words = rig
+        .run(&[
+            "permissions",
+            "explain",
+            "--tool",
+            "read_file",
+            "--args",
+            "{\"path\": 1}",
+        ])
+        .stdout();
+    assert!(
+        words.starts_with("invalid: `read_file` would refuse these arguments: "),
+        "{words}"
+    );
     let arguments = json!({ "command": "ls", "requires_approval": false }).to_string();
-    assert_eq!(explain(&rig, &["--tool", "execute_command", "--args", &arguments])["decision"], "allow");
-    assert_eq!(explain(&rig, &["--tool", "Read", "--args", "{\"file_path\": \"a\"}"])["decision"], "allow");
+    assert_eq!(
+        explain(&rig, &["--tool", "execute_command", "--args", &arguments])["decision"],
+        "allow"
+    );
+    assert_eq!(
+        explain(
+            &rig,
+            &["--tool", "Read", "--args", "{\"file_path\": \"a\"}"]
+        )["decision"],
+        "allow"
+    );
 }
 
 #[test]
 fn add_and_list_go_through_the_file() {
-    let rig = rig([Reply::text("never")], "# mine\nallow = [\"execute_command(ls:*)\"] # reading");
+    let rig = rig(
+        [Reply::text("never")],
+        "# mine\nallow = [\"execute_command(ls:*)\"] # reading",
+    );
     let added = rig.run(&["permissions", "add", "--deny", "execute_command(rm:*)"]);
     assert_eq!(added.code(), 0, "{}", added.stderr());
     let mut listed = rig.run(&["permissions", "list", "--json"]).json();
-    listed["rules"].as_array_mut().unwrap().retain(|rule| rule["source"] != "built-in");
+    listed["rules"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|rule| rule["source"] != "built-in");
     assert_eq!(
         listed,
         json!({ "mode": "ask", "rules": [
@@ -108,7 +158,11 @@ fn add_and_list_go_through_the_file() {
     );
     let refused = rig.run(&["permissions", "add", "execute_command(a; b)"]);
     assert_eq!(refused.code(), 2);
-    assert!(refused.stderr().contains("execute_command(a; b)"), "{}", refused.stderr());
+    assert!(
+        refused.stderr().contains("execute_command(a; b)"),
+        "{}",
+        refused.stderr()
+    );
 }
 
 #[test]
@@ -120,7 +174,8 @@ fn a_rule_that_fails_its_examples_is_a_configuration_error() {
     let ran = rig.run(&["run", "x"]);
     assert_eq!(ran.code(), 2);
     assert!(
-        ran.stderr().contains("`execute_command(git log:*)` must match its example `git log > f`"),
+        ran.stderr()
+            .contains("`execute_command(git log:*)` must match its example `git log > f`"),
         "{}",
         ran.stderr()
     );
@@ -131,7 +186,10 @@ fn rules_decide_in_a_run_without_a_person() {
     let section = "allow = [\"execute_command(touch:*)\", \"write_to_file(*.txt)\"]\ndeny = [\"execute_command(touch forbidden:*)\"]";
     let calls = [
         run_command("touch made"),
-        Reply::call("write_to_file", json!({ "path": "written.txt", "content": "x" })),
+        Reply::call(
+            "write_to_file",
+            json!({ "path": "written.txt", "content": "x" }),
+        ),
         run_command("touch forbidden"),
         Reply::text("That one I may not."),
     ];
@@ -139,14 +197,24 @@ fn rules_decide_in_a_run_without_a_person() {
     let ran = rig.run(&["run", "do it"]);
     assert_eq!(ran.code(), 3, "{}", ran.stderr());
     let exists = |name: &str| rig.project().join(name).exists();
-    assert_eq!([exists("made"), exists("written.txt"), exists("forbidden")], [true, true, false]);
+    assert_eq!(
+        [exists("made"), exists("written.txt"), exists("forbidden")],
+        [true, true, false]
+    );
     let told = rig.server.generations()[3].seen().unwrap();
-    assert!(told.last_contains("the rule `execute_command(touch forbidden:*)` denies `touch forbidden`"));
+    assert!(
+        told.last_contains(
+            "the rule `execute_command(touch forbidden:*)` denies `touch forbidden`"
+        )
+    );
 }
 
 #[test]
 fn deny_holds_even_where_nothing_is_asked() {
-    let rig = rig([run_command("env touch forbidden"), Reply::text("No.")], "deny = [\"execute_command(touch:*)\"]");
+    let rig = rig(
+        [run_command("env touch forbidden"), Reply::text("No.")],
+        "deny = [\"execute_command(touch:*)\"]",
+    );
     assert_eq!(rig.task(&["do it"]).code(), 3);
     assert!(!rig.project().join("forbidden").exists());
 }
@@ -155,18 +223,32 @@ fn deny_holds_even_where_nothing_is_asked() {
 fn asking_needs_a_terminal() {
     let rig = rig([Reply::text("never asked")], "");
     let mut command = Command::new("setsid");
-    command.args(["--wait"]).arg(haft()).args(["run", "--ask", "x"]).stdin(Stdio::null());
-    let Some(ran) = in_rig(&rig, command) else { return };
+    command
+        .args(["--wait"])
+        .arg(haft())
+        .args(["run", "--ask", "x"])
+        .stdin(Stdio::null());
+    let Some(ran) = in_rig(&rig, command) else {
+        return;
+    };
     assert_eq!(ran.code(), 2, "{}", ran.stderr());
-    assert!(ran.stderr().contains("`--ask` needs a terminal"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("`--ask` needs a terminal"),
+        "{}",
+        ran.stderr()
+    );
 }
 
-/// Runs a command in the rig's home and project; none, with a line that says so, where it is not installed.
+/// Runs a command in the rig's home and project; none, with a line that says so, where it is not
+/// installed.
 #[expect(clippy::print_stdout, reason = "a test says why it skips")]
 fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
     let told = rig.command(&[]);
     command.current_dir(rig.project()).env_clear();
-    command.envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.envs(
+        told.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     match command.output() {
         Ok(output) => Some(Ran(output)),
         Err(error) => {
@@ -176,18 +258,31 @@ fn in_rig(rig: &Rig, mut command: Command) -> Option<Ran> {
     }
 }
 
-/// Runs haft at a terminal of its own on which something is typed before there is a question, and each of the answers once a prompt
-/// waits for it; gives back what was shown there.
-pub(crate) fn at_terminal(rig: &Rig, arguments: &[&str], ahead: &str, answers: &[&str]) -> Option<(Ran, String)> {
+/// Runs haft at a terminal of its own on which something is typed before there is a question, and
+/// each of the answers once a prompt waits for it; gives back what was shown there.
+pub(crate) fn at_terminal(
+    rig: &Rig,
+    arguments: &[&str],
+    ahead: &str,
+    answers: &[&str],
+) -> Option<(Ran, String)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap();
-    let terminal = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let terminal = File::options()
+        .read(true)
+        .write(true)
+        .open(name.to_str().unwrap())
+        .unwrap();
     let mut master = File::from(master);
     master.write_all(ahead.as_bytes()).unwrap();
     let mut command = Command::new("setsid");
-    command.args(["--ctty", "--wait"]).arg(haft()).args(arguments).stdin(terminal);
+    command
+        .args(["--ctty", "--wait"])
+        .arg(haft())
+        .args(arguments)
+        .stdin(terminal);
     let answers: Vec<_> = answers.iter().map(|answer| format!("{answer}\n")).collect();
     let typist = std::thread::spawn(move || {
         let (mut shown, mut answers, mut piece) = (String::new(), answers.into_iter(), [0; 4096]);
@@ -213,7 +308,9 @@ fn asked(rig: &Rig, ahead: &str, answer: &str) -> Option<(Ran, String)> {
 #[test]
 fn nothing_typed_ahead_answers_a_question() {
     let rig = rig([run_command("touch made"), Reply::text("Done.")], "");
-    let Some((ran, shown)) = asked(&rig, "y\nyes\na\n", "n") else { return };
+    let Some((ran, shown)) = asked(&rig, "y\nyes\na\n", "n") else {
+        return;
+    };
     assert!(!rig.project().join("made").exists(), "{shown}");
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
 }
@@ -221,30 +318,55 @@ fn nothing_typed_ahead_answers_a_question() {
 #[test]
 fn a_person_says_yes_once() {
     let rig = rig([run_command("touch made"), Reply::text("Done.")], "");
-    let Some((ran, shown)) = asked(&rig, "", "y") else { return };
+    let Some((ran, shown)) = asked(&rig, "", "y") else {
+        return;
+    };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(rig.project().join("made").exists());
-    assert!(shown.contains("execute_command needs your permission: no rule allows `touch made`"), "{shown}");
+    assert!(
+        shown.contains("execute_command needs your permission: no rule allows `touch made`"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn a_person_says_always_and_the_rule_is_in_the_file() {
-    let calls = [run_command("touch made"), run_command("touch made"), Reply::text("Done.")];
+    let calls = [
+        run_command("touch made"),
+        run_command("touch made"),
+        Reply::text("Done."),
+    ];
     let rig = rig(calls, "mode = \"ask\" # my rules");
-    let Some((ran, shown)) = asked(&rig, "", "a") else { return };
+    let Some((ran, shown)) = asked(&rig, "", "a") else {
+        return;
+    };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert_eq!(shown.matches("needs your permission").count(), 1, "the second call is not asked: {shown}");
+    assert_eq!(
+        shown.matches("needs your permission").count(),
+        1,
+        "the second call is not asked: {shown}"
+    );
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    assert!(config.contains("# my rules\nallow = [\"execute_command(touch made)\"]"), "{config}");
+    assert!(
+        config.contains("# my rules\nallow = [\"execute_command(touch made)\"]"),
+        "{config}"
+    );
 }
 
 #[test]
 fn a_person_says_no_with_words_for_the_model() {
     let rig = rig([run_command("touch made"), Reply::text("Then not.")], "");
-    let Some((ran, _)) = asked(&rig, "", "call it built") else { return };
+    let Some((ran, _)) = asked(&rig, "", "call it built") else {
+        return;
+    };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!rig.project().join("made").exists());
-    assert!(rig.server.generations()[1].seen().unwrap().last_contains("They said: call it built"));
+    assert!(
+        rig.server.generations()[1]
+            .seen()
+            .unwrap()
+            .last_contains("They said: call it built")
+    );
 }
 
 #[test]
@@ -253,9 +375,19 @@ fn a_file_outside_is_read_only_when_a_person_agrees() {
     let rig = rig([read(), Reply::text("Read.")], "");
     let refused = rig.run(&["run", "read it"]);
     assert_eq!(refused.code(), 0, "{}", refused.stderr());
-    assert!(rig.server.generations()[1].seen().unwrap().last_contains("outside the project"));
-    let rig = rig.with_script(Script::replies([read(), Reply::text("Read.")]).unwrap(), Api::OpenaiChat);
-    let Some((ran, shown)) = asked(&rig, "", "y") else { return };
+    assert!(
+        rig.server.generations()[1]
+            .seen()
+            .unwrap()
+            .last_contains("outside the project")
+    );
+    let rig = rig.with_script(
+        Script::replies([read(), Reply::text("Read.")]).unwrap(),
+        Api::OpenaiChat,
+    );
+    let Some((ran, shown)) = asked(&rig, "", "y") else {
+        return;
+    };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(shown.contains("/etc/hostname"), "{shown}");
     let seen = rig.server.generations();
@@ -269,30 +401,70 @@ fn notebook() -> String {
     .to_string()
 }
 
-/// Extraction writes a file as every other tool does that edits: protected files and rules hold, and an ordinary file is written.
+/// Extraction writes a file as every other tool does that edits: protected files and rules hold,
+/// and an ordinary file is written.
 #[test]
 fn extraction_writes_nothing_that_editing_could_not() {
-    let extract = |output: &str| Reply::call("extract_to_text", json!({ "path": "a.ipynb", "output": output }));
+    let extract = |output: &str| {
+        Reply::call(
+            "extract_to_text",
+            json!({ "path": "a.ipynb", "output": output }),
+        )
+    };
     for mode in ["accept-edits", "auto"] {
-        for output in
-            [".git/config", ".envrc", ".haft/config.toml", ".github/workflows/a.yml", "open/config", "secrets/a"]
-        {
-            let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([extract(output), Reply::text("done")]).unwrap());
+        for output in [
+            ".git/config",
+            ".envrc",
+            ".haft/config.toml",
+            ".github/workflows/a.yml",
+            "open/config",
+            "secrets/a",
+        ] {
+            let rig = Rig::untrusted(
+                Api::OpenaiChat,
+                Script::replies([extract(output), Reply::text("done")]).unwrap(),
+            );
             let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-            rig.configure(&format!("{config}\n[permissions]\ndeny = [\"write_to_file(secrets/**)\"]\n"));
+            rig.configure(&format!(
+                "{config}\n[permissions]\ndeny = [\"write_to_file(secrets/**)\"]\n"
+            ));
             std::fs::create_dir_all(rig.project().join(".git")).unwrap();
             std::os::unix::fs::symlink(".git", rig.project().join("open")).unwrap();
             rig.write("a.ipynb", notebook());
-            let ran = rig.run(&["run", "--permission-mode", mode, "--output-format", "stream-json", "go"]);
-            let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
-            assert_eq!(results[0]["error"]["code"], "permission_denied", "{mode} {output}: {}", ran.stdout());
+            let ran = rig.run(&[
+                "run",
+                "--permission-mode",
+                mode,
+                "--output-format",
+                "stream-json",
+                "go",
+            ]);
+            let results: Vec<_> = ran
+                .events()
+                .into_iter()
+                .filter(|event| event["type"] == "tool_result")
+                .collect();
+            assert_eq!(
+                results[0]["error"]["code"],
+                "permission_denied",
+                "{mode} {output}: {}",
+                ran.stdout()
+            );
             assert!(!rig.project().join(output).exists(), "{mode} {output}");
         }
-        let rig = rig([extract("notes/a.txt"), Reply::text("done")], "deny = [\"write_to_file(secrets/**)\"]");
+        let rig = rig(
+            [extract("notes/a.txt"), Reply::text("done")],
+            "deny = [\"write_to_file(secrets/**)\"]",
+        );
         rig.write("a.ipynb", notebook());
         let ran = rig.run(&["run", "--permission-mode", mode, "go"]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
-        assert!(std::fs::read_to_string(rig.project().join("notes/a.txt")).unwrap().contains("fsmonitor"), "{mode}");
+        assert!(
+            std::fs::read_to_string(rig.project().join("notes/a.txt"))
+                .unwrap()
+                .contains("fsmonitor"),
+            "{mode}"
+        );
     }
 }
 
@@ -300,14 +472,23 @@ fn extraction_writes_nothing_that_editing_could_not() {
 #[test]
 fn what_may_not_be_read_is_read_by_no_tool() {
     let calls = [
-        ("extract_to_text", json!({ "path": "private/a.ipynb", "output": "out.txt" })),
+        (
+            "extract_to_text",
+            json!({ "path": "private/a.ipynb", "output": "out.txt" }),
+        ),
         ("search_files", json!({ "path": ".", "regex": "fsmonitor" })),
-        ("useful_info_add", json!({ "path": "private/b.txt", "start_line": 1, "end_line": 2, "description": "it" })),
+        (
+            "useful_info_add",
+            json!({ "path": "private/b.txt", "start_line": 1, "end_line": 2, "description": "it" }),
+        ),
         ("list_files", json!({ "path": ".", "recursive": true })),
     ];
     for (tool, arguments) in calls {
         let replies = [Reply::call(tool, arguments), Reply::text("done")];
-        let rig = rig(replies, "mode = \"yolo\"\ndeny = [\"read_file(private/**)\"]");
+        let rig = rig(
+            replies,
+            "mode = \"yolo\"\ndeny = [\"read_file(private/**)\"]",
+        );
         std::fs::create_dir(rig.project().join("private")).unwrap();
         rig.write("private/a.ipynb", notebook());
         rig.write("private/b.txt", "fsmonitor = b\n");
@@ -319,7 +500,10 @@ fn what_may_not_be_read_is_read_by_no_tool() {
             .iter()
             .map(|request| String::from_utf8_lossy(&request.body).into_owned())
             .collect::<String>();
-        assert!(!sent.contains("fsmonitor = ./evil") && !sent.contains("fsmonitor = b"), "{tool}: {sent}");
+        assert!(
+            !sent.contains("fsmonitor = ./evil") && !sent.contains("fsmonitor = b"),
+            "{tool}: {sent}"
+        );
         assert!(!rig.project().join("out.txt").exists());
     }
 }

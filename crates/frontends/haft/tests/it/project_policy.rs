@@ -27,48 +27,100 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 fn line(command: &str) -> Reply {
-    Reply::call("execute_command", json!({ "command": command, "requires_approval": false }))
+    Reply::call(
+        "execute_command",
+        json!({ "command": command, "requires_approval": false }),
+    )
 }
 
 fn results(ran: &Ran) -> Vec<Value> {
-    ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect()
+    ran.events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect()
 }
 
 fn warnings(ran: &Ran) -> Vec<String> {
-    let told = ran.events().into_iter().filter(|event| event["code"] == "project_policy");
-    told.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
+    let told = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["code"] == "project_policy");
+    told.map(|event| event["message"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn a_project_denies_and_asks_once_it_is_trusted() {
-    let replies = || [line("touch made"), line("echo fine > other"), Reply::text("Done.")];
+    let replies = || {
+        [
+            line("touch made"),
+            line("echo fine > other"),
+            Reply::text("Done."),
+        ]
+    };
     let rig = rig(replies().into_iter().chain(replies()));
     rig.write(".haft/config.toml", OWN);
     let before = rig.task(&["go"]);
-    assert!(rig.project().join("made").exists(), "nothing of it counts before");
+    assert!(
+        rig.project().join("made").exists(),
+        "nothing of it counts before"
+    );
     assert!(warnings(&before).is_empty());
     fs::remove_file(rig.project().join("made")).unwrap();
     rig.run(&["trust"]);
     let ran = rig.task(&["go"]);
     assert!(!rig.project().join("made").exists(), "even in `yolo`");
     let results = results(&ran);
-    assert_eq!((&results[0]["status"], &results[1]["status"]), (&json!("error"), &json!("success")), "{results:?}");
+    assert_eq!(
+        (&results[0]["status"], &results[1]["status"]),
+        (&json!("error"), &json!("success")),
+        "{results:?}"
+    );
     let told = warnings(&ran);
-    for (key, line) in
-        [("permissions.allow", 5), ("permissions.mode", 6), ("sandbox.writable", 9), ("providers.mock", 10)]
-    {
+    for (key, line) in [
+        ("permissions.allow", 5),
+        ("permissions.mode", 6),
+        ("sandbox.writable", 9),
+        ("providers.mock", 10),
+    ] {
         let place = format!(".haft/config.toml, line {line}: `{key}`");
-        assert!(told.iter().any(|text| text.contains(&place)), "{key}: {told:?}");
+        assert!(
+            told.iter().any(|text| text.contains(&place)),
+            "{key}: {told:?}"
+        );
     }
     assert_eq!(told.len(), 4, "{told:?}");
     let listed = rig.run(&["permissions", "list", "--json"]).json();
     let of_project = |rule: &&Value| rule["source"] == "project";
-    assert_eq!(listed["rules"].as_array().unwrap().iter().filter(of_project).count(), 3, "{listed}");
-    let explained = rig.run(&["permissions", "explain", "touch x", "--permission-mode", "yolo"]).stdout();
+    assert_eq!(
+        listed["rules"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(of_project)
+            .count(),
+        3,
+        "{listed}"
+    );
+    let explained = rig
+        .run(&[
+            "permissions",
+            "explain",
+            "touch x",
+            "--permission-mode",
+            "yolo",
+        ])
+        .stdout();
     assert!(explained.contains("deny"), "{explained}");
     let shown = rig.run(&["trust", "--show"]).stdout();
-    assert!(shown.contains("deny execute_command(touch:*) (.haft/config.toml, line 3)"), "{shown}");
-    assert!(shown.contains("hide private (.haft/config.toml, line 8)"), "{shown}");
+    assert!(
+        shown.contains("deny execute_command(touch:*) (.haft/config.toml, line 3)"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("hide private (.haft/config.toml, line 8)"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -80,8 +132,19 @@ fn what_a_project_hides_cannot_be_read_in_the_sandbox() {
     rig.write(".haft/config.toml", OWN);
     rig.write("private/key", "hush");
     rig.run(&["trust"]);
-    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"]);
-    assert!(!results(&ran)[0].to_string().contains("hush"), "{}", ran.stdout());
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "go",
+    ]);
+    assert!(
+        !results(&ran)[0].to_string().contains("hush"),
+        "{}",
+        ran.stdout()
+    );
 }
 
 #[test]
@@ -103,36 +166,95 @@ fn settings_of_claude_code_deny_and_ask_and_never_allow() {
     rig.write(".claude/settings.json", settings);
     rig.write(".env", "KEY=hush");
     rig.run(&["trust"]);
-    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "accept-edits", "go"]);
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "accept-edits",
+        "go",
+    ]);
     let results = results(&ran);
-    assert!(results.iter().take(2).all(|result| result["status"] == "error"), "{results:?}");
+    assert!(
+        results
+            .iter()
+            .take(2)
+            .all(|result| result["status"] == "error"),
+        "{results:?}"
+    );
     assert!(!results[0].to_string().contains("hush"));
-    assert!(!rig.project().join("made").exists(), "its allow rule does not count");
+    assert!(
+        !rig.project().join("made").exists(),
+        "its allow rule does not count"
+    );
     let told = warnings(&ran);
     assert!(
-        told.iter().any(|text| text.contains("`env` (line 2)") && text.contains("`permissions.allow` (line 4)")),
+        told.iter()
+            .any(|text| text.contains("`env` (line 2)")
+                && text.contains("`permissions.allow` (line 4)")),
         "{told:?}"
     );
 }
 
-/// A project that is used with another agent has rules that haft cannot say: they hold for at least as much.
+/// A project that is used with another agent has rules that haft cannot say: they hold for at least
+/// as much.
 #[test]
 fn rules_of_claude_code_that_haft_cannot_say_are_widened() {
-    let rig = rig([line("rm -rf build"), line("rm one"), line("seq 3 >made && ls"), Reply::text("Done.")]);
+    let rig = rig([
+        line("rm -rf build"),
+        line("rm one"),
+        line("seq 3 >made && ls"),
+        Reply::text("Done."),
+    ]);
     let deny = [
-        "Read(~/.ssh/**)", "Task(Explore)", "Skill(deploy)", "SlashCommand(/release:*)", "NotebookEdit(src/**)",
-        "Bash(rm -rf /*)", "Bash(seq 3 > $HOME && ls)", "KillShell",
+        "Read(~/.ssh/**)",
+        "Task(Explore)",
+        "Skill(deploy)",
+        "SlashCommand(/release:*)",
+        "NotebookEdit(src/**)",
+        "Bash(rm -rf /*)",
+        "Bash(seq 3 > $HOME && ls)",
+        "KillShell",
     ];
-    rig.write(".claude/settings.json", json!({"permissions": {"deny": deny}}).to_string());
+    rig.write(
+        ".claude/settings.json",
+        json!({"permissions": {"deny": deny}}).to_string(),
+    );
     rig.write("one", "");
     rig.run(&["trust"]);
-    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "go"]);
-    assert_eq!(ran.code(), 3, "a refused call, not a refused run: {}{}", ran.stdout(), ran.stderr());
-    let ended: Vec<_> = results(&ran).iter().map(|result| result["status"].clone()).collect();
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        "go",
+    ]);
+    assert_eq!(
+        ran.code(),
+        3,
+        "a refused call, not a refused run: {}{}",
+        ran.stdout(),
+        ran.stderr()
+    );
+    let ended: Vec<_> = results(&ran)
+        .iter()
+        .map(|result| result["status"].clone())
+        .collect();
     assert_eq!(ended, ["error", "success", "error"], "{}", ran.stdout());
     let told = warnings(&ran).join("\n");
-    for wider in ["`Bash(rm -rf:*)`", "`Bash(seq 3:*)`", "`Task`", "`Skill`", "`NotebookEdit`", "`SlashCommand`"] {
-        assert!(told.contains(&format!("taken as {wider}")), "{wider} in {told}");
+    for wider in [
+        "`Bash(rm -rf:*)`",
+        "`Bash(seq 3:*)`",
+        "`Task`",
+        "`Skill`",
+        "`NotebookEdit`",
+        "`SlashCommand`",
+    ] {
+        assert!(
+            told.contains(&format!("taken as {wider}")),
+            "{wider} in {told}"
+        );
     }
     assert!(!told.contains("~/.ssh"), "{told}");
 }
@@ -140,37 +262,109 @@ fn rules_of_claude_code_that_haft_cannot_say_are_widened() {
 /// What may forbid something and cannot be read forbids everything: nobody knows what it was to be.
 #[test]
 fn a_prohibition_that_cannot_be_read_stops_the_run() {
-    let long = format!("# {}\n[permissions]\ndeny = [\"read_file\"]\n", "x".repeat(300 * 1024));
+    let long = format!(
+        "# {}\n[permissions]\ndeny = [\"read_file\"]\n",
+        "x".repeat(300 * 1024)
+    );
     for (file, text, named) in [
-        (".claude/settings.json", r#"{"permissions": {"deny": ["Bash(("]}}"#, "Bash(("),
-        (".claude/settings.json", r#"{"permissions": {"deny": "Read(.env)"}}"#, "not a list"),
-        (".claude/settings.json", r#"{"permissions": {"deny": ["Read(.env)", 7]}}"#, "not a list"),
-        (".claude/settings.json", r#"{"permissions": ["Read(.env)"]}"#, "holds no keys"),
-        (".claude/settings.json", r#"{"permissions": {"deny": ["Read(.env)"]}"#, "cannot be read"),
-        (".claude/settings.local.json", "// note\n{}", "cannot be read"),
-        (".haft/config.toml", "[permissions]\ndeny = [\"execute_command((\"]\n", "execute_command(("),
-        (".haft/config.toml", "[permissions]\ndeny = [\"web_crawl(example.com)\"]\n", "names no host"),
-        (".haft/config.toml", "[permissions]\ndeny = \"read_file\"\n", "not a list"),
-        (".haft/config.toml", "[permissions]\nask = [[\"read_file\"]]\n", "not a list"),
-        (".haft/config.toml", "[permissions\ndeny = [\"read_file\"]\n", "cannot be read"),
-        (".haft/config.toml", "permissions = \"deny\"\n", "holds no keys"),
-        (".haft/config.toml", "[sandbox]\nhidden = \"private\"\n", "not a list"),
-        (".haft/config.toml", "[tools]\noffer = \"read_file\"\n", "not a list"),
+        (
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["Bash(("]}}"#,
+            "Bash((",
+        ),
+        (
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": "Read(.env)"}}"#,
+            "not a list",
+        ),
+        (
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["Read(.env)", 7]}}"#,
+            "not a list",
+        ),
+        (
+            ".claude/settings.json",
+            r#"{"permissions": ["Read(.env)"]}"#,
+            "holds no keys",
+        ),
+        (
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["Read(.env)"]}"#,
+            "cannot be read",
+        ),
+        (
+            ".claude/settings.local.json",
+            "// note\n{}",
+            "cannot be read",
+        ),
+        (
+            ".haft/config.toml",
+            "[permissions]\ndeny = [\"execute_command((\"]\n",
+            "execute_command((",
+        ),
+        (
+            ".haft/config.toml",
+            "[permissions]\ndeny = [\"web_crawl(example.com)\"]\n",
+            "names no host",
+        ),
+        (
+            ".haft/config.toml",
+            "[permissions]\ndeny = \"read_file\"\n",
+            "not a list",
+        ),
+        (
+            ".haft/config.toml",
+            "[permissions]\nask = [[\"read_file\"]]\n",
+            "not a list",
+        ),
+        (
+            ".haft/config.toml",
+            "[permissions\ndeny = [\"read_file\"]\n",
+            "cannot be read",
+        ),
+        (
+            ".haft/config.toml",
+            "permissions = \"deny\"\n",
+            "holds no keys",
+        ),
+        (
+            ".haft/config.toml",
+            "[sandbox]\nhidden = \"private\"\n",
+            "not a list",
+        ),
+        (
+            ".haft/config.toml",
+            "[tools]\noffer = \"read_file\"\n",
+            "not a list",
+        ),
         (".haft/config.toml", long.as_str(), "larger"),
     ] {
         for mode in ["ask", "yolo"] {
             let rig = rig([line("touch made"), Reply::text("Done.").times(3)]);
             rig.write(file, text);
             let before = rig.run(&["run", "--permission-mode", mode, "go"]);
-            assert_ne!(before.code(), 2, "nothing of it counts before it is trusted: {}", before.stderr());
+            assert_ne!(
+                before.code(),
+                2,
+                "nothing of it counts before it is trusted: {}",
+                before.stderr()
+            );
             let _ = fs::remove_file(rig.project().join("made"));
             rig.run(&["trust"]);
             let ran = rig.run(&["run", "--permission-mode", mode, "go"]);
             assert_eq!(ran.code(), 2, "{file} {text:.80} {mode}: {}", ran.stdout());
             let told = ran.stderr();
-            assert!(told.contains(named) && told.contains(file), "{file} {text:.80}: {told}");
+            assert!(
+                told.contains(named) && told.contains(file),
+                "{file} {text:.80}: {told}"
+            );
             assert!(!rig.project().join("made").exists(), "{text:.80}");
-            assert!(rig.run(&["trust", "--show"]).stdout().contains("Would stop haft from starting"), "{text:.80}");
+            assert!(
+                rig.run(&["trust", "--show"])
+                    .stdout()
+                    .contains("Would stop haft from starting"),
+                "{text:.80}"
+            );
         }
     }
 }
@@ -201,8 +395,7 @@ fn a_file_of_rules_that_is_a_link_out_of_the_project_or_no_text_stops_the_run() 
 #[test]
 fn rules_for_tools_of_other_programs_stop_nothing() {
     let rig = rig([Reply::text("Done.")]);
-    let settings =
-        r#"{"permissions": {"deny": ["KillShell", "mcp__other__x", "Agent"], "allow": ["Bash(("]}, "env": []}"#;
+    let settings = r#"{"permissions": {"deny": ["KillShell", "mcp__other__x", "Agent"], "allow": ["Bash(("]}, "env": []}"#;
     rig.write(".claude/settings.json", settings);
     rig.run(&["trust"]);
     let ran = rig.run(&["run", "go"]);
@@ -216,14 +409,27 @@ fn what_a_project_denies_to_read_is_hidden_from_commands() {
     if !has_namespaces(&rig) {
         return;
     }
-    rig.write(".haft/config.toml", "[permissions]\ndeny = [\"read_file(secret/**)\"]\n");
+    rig.write(
+        ".haft/config.toml",
+        "[permissions]\ndeny = [\"read_file(secret/**)\"]\n",
+    );
     rig.write("secret/key", "hush");
     rig.write("look", "cat sec*/k*; cat open");
     rig.write("open", "visible");
     rig.run(&["trust"]);
-    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"]);
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "go",
+    ]);
     let result = results(&ran)[0].to_string();
-    assert!(!result.contains("hush") && result.contains("visible"), "{result}");
+    assert!(
+        !result.contains("hush") && result.contains("visible"),
+        "{result}"
+    );
 }
 
 #[test]
@@ -241,12 +447,24 @@ fn a_project_narrows_the_tools_and_never_widens_them() {
         names
     };
     let few = offered("[\"read_file\", \"list_files\"]", &[]);
-    assert!(few.contains(&"read_file".to_owned()) && !few.contains(&"execute_command".to_owned()), "{few:?}");
-    let both = offered("[\"read_file\", \"list_files\"]", &["--allowed-tools", "read_file,execute_command"]);
+    assert!(
+        few.contains(&"read_file".to_owned()) && !few.contains(&"execute_command".to_owned()),
+        "{few:?}"
+    );
+    let both = offered(
+        "[\"read_file\", \"list_files\"]",
+        &["--allowed-tools", "read_file,execute_command"],
+    );
     assert!(both.contains(&"read_file".to_owned()), "{both:?}");
     let wide = offered("[\"*\"]", &["--allowed-tools", "read_file"]);
-    assert!(wide.contains(&"read_file".to_owned()) && !wide.contains(&"list_files".to_owned()), "{wide:?}");
-    assert!(!both.contains(&"list_files".to_owned()) && !both.contains(&"execute_command".to_owned()), "{both:?}");
+    assert!(
+        wide.contains(&"read_file".to_owned()) && !wide.contains(&"list_files".to_owned()),
+        "{wide:?}"
+    );
+    assert!(
+        !both.contains(&"list_files".to_owned()) && !both.contains(&"execute_command".to_owned()),
+        "{both:?}"
+    );
 }
 
 #[test]
@@ -269,24 +487,36 @@ fn trust_shows_every_file_that_would_be_obeyed() {
     assert_eq!(
         shown["would_obey"],
         json!([
-            ".haft/rules/all.md", "AGENTS.md", "code_law.md", "docs/deep/more.md", "docs/style.md", "notes.md",
-            "src/CLAUDE.md", "src/inner/AGENTS.md"
+            ".haft/rules/all.md",
+            "AGENTS.md",
+            "code_law.md",
+            "docs/deep/more.md",
+            "docs/style.md",
+            "notes.md",
+            "src/CLAUDE.md",
+            "src/inner/AGENTS.md"
         ])
     );
 }
 
-/// Every way to a session: a run is tried above; what is shown of the next request, and the steps of a workflow.
+/// Every way to a session: a run is tried above; what is shown of the next request, and the steps
+/// of a workflow.
 #[cfg(feature = "workflows")]
 #[test]
 fn a_project_tightens_every_session() {
     let rig = rig([Reply::text("Looked.")]);
     rig.write(".haft/config.toml", "[tools]\noffer = [\"read_file\"]\n");
-    rig.write(".haft/workflows/look.yaml", "steps:\n  - name: look\n    prompt: Look.\n");
+    rig.write(
+        ".haft/workflows/look.yaml",
+        "steps:\n  - name: look\n    prompt: Look.\n",
+    );
     rig.run(&["trust"]);
     let names = |body: &[u8]| -> Vec<String> {
         let body: Value = serde_json::from_slice(body).unwrap();
         let tools = body["tools"].as_array().into_iter().flatten();
-        tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+        tools
+            .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let next = rig.run(&["context", "render", "--input", "hi"]);
     assert_eq!(names(&next.0.stdout), ["read_file"], "{}", next.stderr());

@@ -1,5 +1,6 @@
-//! Everything a first request says, over protocols, modes, views and tool sets, descriptions of tools included: nothing names what is
-//! not there. That no two statements contradict each other is tested where the prompt is made.
+//! Everything a first request says, over protocols, modes, views and tool sets, descriptions of
+//! tools included: nothing names what is not there. That no two statements contradict each other is
+//! tested where the prompt is made.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,11 @@ fn profiles() -> Vec<Profile> {
     let all = ["native", "xml", "react"].into_iter().flat_map(|protocol| {
         ways.iter().map(move |(name, arguments)| {
             let name = format!("{protocol}, {name}");
-            Profile { name, protocol, arguments: arguments.to_vec() }
+            Profile {
+                name,
+                protocol,
+                arguments: arguments.to_vec(),
+            }
         })
     });
     all.collect()
@@ -42,7 +47,10 @@ fn first_request(profile: &Profile) -> (String, BTreeSet<String>) {
         "react" => "Action: Finish[Done.]",
         _ => "Done.",
     };
-    let rig = Rig::new(Api::OpenaiChat, Script::replies([Reply::text(answer), Reply::text(answer)]).unwrap());
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text(answer), Reply::text(answer)]).unwrap(),
+    );
     rig.configure(&format!(
         "model = \"mock/{MODEL}\"\n\
          [providers.mock]\napi = \"openai-chat\"\nbase_url = \"{}\"\n\
@@ -58,19 +66,40 @@ fn first_request(profile: &Profile) -> (String, BTreeSet<String>) {
     }
     let ran = rig.run(&arguments);
     let generations = rig.server.generations();
-    let sent = generations.first().unwrap_or_else(|| panic!("{}: nothing was sent: {}", profile.name, ran.stderr()));
+    let sent = generations
+        .first()
+        .unwrap_or_else(|| panic!("{}: nothing was sent: {}", profile.name, ran.stderr()));
     let body: Value = serde_json::from_slice(&sent.body).unwrap();
     let text = |message: &Value| match &message["content"] {
         Value::String(text) => text.clone(),
-        parts => {
-            parts.as_array().unwrap().iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
-        }
+        parts => parts
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
     };
-    let messages: Vec<_> = body["messages"].as_array().unwrap().iter().map(text).collect();
+    let messages: Vec<_> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(text)
+        .collect();
     let tools = body["tools"].as_array().into_iter().flatten();
-    let names = tools.clone().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect();
+    let names = tools
+        .clone()
+        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
+        .collect();
     let descriptions: Vec<_> = tools.map(|tool| tool["function"].to_string()).collect();
-    (format!("{}\n{}", messages.join("\n"), descriptions.join("\n").replace("\\n", "\n")), names)
+    (
+        format!(
+            "{}\n{}",
+            messages.join("\n"),
+            descriptions.join("\n").replace("\\n", "\n")
+        ),
+        names,
+    )
 }
 
 /// The names that stand in backticks.
@@ -80,21 +109,36 @@ fn quoted(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn what_is_said_names_only_tools_that_can_be_called() {
-    let listed = Rig::new(Api::OpenaiChat, Script::replies([]).unwrap()).run(&["tools", "list", "--json"]).json();
-    let rows = listed.as_array().or_else(|| listed["tools"].as_array()).expect("a list of tools").clone();
-    let known: BTreeSet<String> = rows.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    let listed = Rig::new(Api::OpenaiChat, Script::replies([]).unwrap())
+        .run(&["tools", "list", "--json"])
+        .json();
+    let rows = listed
+        .as_array()
+        .or_else(|| listed["tools"].as_array())
+        .expect("a list of tools")
+        .clone();
+    let known: BTreeSet<String> = rows
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect();
     assert!(known.contains("undo_edit") && known.len() > 30, "{known:?}");
     let mut wrong = Vec::new();
     for profile in profiles() {
         let (text, mut offered) = first_request(&profile);
         if profile.protocol != "native" {
-            offered = known.iter().filter(|name| text.contains(&format!("## {name}\n"))).cloned().collect();
+            offered = known
+                .iter()
+                .filter(|name| text.contains(&format!("## {name}\n")))
+                .cloned()
+                .collect();
         }
         assert!(!offered.is_empty(), "{}: no tool is offered", profile.name);
         // What is deferred can be called, too: it is named where the tool that calls it is.
         let indirect = offered.contains("use_tool");
         let named = quoted(&text);
-        let absent = known.iter().filter(|name| named.contains(name.as_str()) && !offered.contains(*name) && !indirect);
+        let absent = known
+            .iter()
+            .filter(|name| named.contains(name.as_str()) && !offered.contains(*name) && !indirect);
         wrong.extend(absent.map(|name| format!("{}: `{name}`", profile.name)));
     }
     assert!(wrong.is_empty(), "named and not offered: {wrong:#?}");
@@ -103,16 +147,29 @@ fn what_is_said_names_only_tools_that_can_be_called() {
 #[test]
 fn the_shell_that_is_named_is_the_one_that_runs_commands() {
     let (text, _) = first_request(&profiles()[0]);
-    let shell = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| std::path::Path::new(path).exists());
+    let shell = ["/bin/bash", "/usr/bin/bash"]
+        .into_iter()
+        .find(|path| std::path::Path::new(path).exists());
     let line = format!("Shell of commands: {}", shell.unwrap_or("/bin/sh"));
     assert!(text.contains(&line), "{line}: {text}");
 }
 
 #[test]
 fn nobody_is_asked_where_nobody_answers() {
-    for profile in profiles().into_iter().filter(|profile| profile.protocol == "native") {
+    for profile in profiles()
+        .into_iter()
+        .filter(|profile| profile.protocol == "native")
+    {
         let (text, offered) = first_request(&profile);
-        assert!(!offered.contains("ask_followup_question"), "{}: offered", profile.name);
-        assert!(!quoted(&text).contains("ask_followup_question"), "{}: named", profile.name);
+        assert!(
+            !offered.contains("ask_followup_question"),
+            "{}: offered",
+            profile.name
+        );
+        assert!(
+            !quoted(&text).contains("ask_followup_question"),
+            "{}: named",
+            profile.name
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `haft proxy` between haft itself and the scripted model: what reaches the model is what haft sends without it.
+//! `haft proxy` between haft itself and the scripted model: what reaches the model is what haft
+//! sends without it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -26,10 +27,22 @@ impl RunningProxy {
     fn start_with(rig: &Rig, upstream: &str, environment: &[(&str, &str)]) -> Self {
         let mut command = rig.command(&["proxy", "--port", "0", "--upstream", upstream]);
         command.envs(environment.iter().copied());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).unwrap().split(['.', ' ']).collect::<Vec<_>>()[..4].join(".");
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .split("http://")
+            .nth(1)
+            .unwrap()
+            .split(['.', ' '])
+            .collect::<Vec<_>>()[..4]
+            .join(".");
         Self { child, address }
     }
 
@@ -38,7 +51,12 @@ impl RunningProxy {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
         let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         assert!(self.child.wait().unwrap().success(), "{said}");
         said
     }
@@ -68,8 +86,14 @@ fn run_through(rig: &Rig, base_url: &str) -> Ran {
 }
 
 fn recorded(rig: &Rig) -> Vec<Value> {
-    let listed = rig.run(&["conversations", "list", "--namespace", "proxy", "--json"]).json();
-    listed.as_array().or_else(|| listed["conversations"].as_array()).unwrap().clone()
+    let listed = rig
+        .run(&["conversations", "list", "--namespace", "proxy", "--json"])
+        .json();
+    listed
+        .as_array()
+        .or_else(|| listed["conversations"].as_array())
+        .unwrap()
+        .clone()
 }
 
 #[test]
@@ -87,14 +111,31 @@ fn haft_sends_the_same_through_it_on_every_api() {
         let id = all[0]["id"].as_str().unwrap();
         for (index, request) in sent.iter().enumerate() {
             let number = (index + 1).to_string();
-            let body = rig.run(&["context", "show", id, "--raw", "--request", &number]).stdout();
-            assert_eq!(body.as_bytes(), &request.body[..], "{api}, request {number}");
-            let own = rig.run(&["context", "show", "--raw", "--request", &number]).stdout();
+            let body = rig
+                .run(&["context", "show", id, "--raw", "--request", &number])
+                .stdout();
+            assert_eq!(
+                body.as_bytes(),
+                &request.body[..],
+                "{api}, request {number}"
+            );
+            let own = rig
+                .run(&["context", "show", "--raw", "--request", &number])
+                .stdout();
             assert_eq!(body, own, "{api}: as haft logged it itself");
         }
-        assert_eq!(said.lines().filter(|line| line.contains("extends the one before")).count(), 2, "{said}");
+        assert_eq!(
+            said.lines()
+                .filter(|line| line.contains("extends the one before"))
+                .count(),
+            2,
+            "{said}"
+        );
         assert!(said.contains("3 requests, 0 breaks"), "{said}");
-        assert!(said.contains("mock/"), "the provider at the upstream is known: {said}");
+        assert!(
+            said.contains("mock/"),
+            "the provider at the upstream is known: {said}"
+        );
     }
 }
 
@@ -107,26 +148,72 @@ fn recorded_requests_are_shown_compared_and_explained() {
     proxy.stop();
     let id = recorded(&rig)[0]["id"].as_str().unwrap().to_owned();
     let shown = rig.run(&["context", "show", &id, "--json"]).json();
-    let owners: Vec<_> =
-        shown["segments"].as_array().unwrap().iter().map(|one| one["owner"].as_str().unwrap()).collect();
-    assert!(owners.starts_with(&["tools"]) && owners.contains(&"system") && owners.contains(&"tool"), "{owners:?}");
-    let spoken = shown["segments"].as_array().unwrap().iter().find(|one| one["owner"] == "user").unwrap();
-    assert!(!spoken["first_words"].as_str().unwrap().starts_with('{'), "{spoken}");
+    let owners: Vec<_> = shown["segments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["owner"].as_str().unwrap())
+        .collect();
+    assert!(
+        owners.starts_with(&["tools"]) && owners.contains(&"system") && owners.contains(&"tool"),
+        "{owners:?}"
+    );
+    let spoken = shown["segments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["owner"] == "user")
+        .unwrap();
+    assert!(
+        !spoken["first_words"].as_str().unwrap().starts_with('{'),
+        "{spoken}"
+    );
     let difference = rig.run(&["context", "diff", &id]).stdout();
-    assert!(difference.contains("kept") && difference.contains("+ "), "{difference}");
+    assert!(
+        difference.contains("kept") && difference.contains("+ "),
+        "{difference}"
+    );
     let why = rig.run(&["context", "why", &id, "--json"]).json();
-    assert_eq!((&why["requests"], &why["unexplained"]), (&json!(3), &json!(0)));
+    assert_eq!(
+        (&why["requests"], &why["unexplained"]),
+        (&json!(3), &json!(0))
+    );
     let replayed = rig.run(&["context", "replay", &id, "--policy", "none,tail", "--json"]);
     assert_eq!(replayed.code(), 0, "{}", replayed.stderr());
-    assert_eq!(replayed.json()["policies"][0]["requests"], 3, "{}", replayed.stdout());
-    let report = rig.run(&["context", "report", &id, "--request", "2", "--json"]).json();
+    assert_eq!(
+        replayed.json()["policies"][0]["requests"],
+        3,
+        "{}",
+        replayed.stdout()
+    );
+    let report = rig
+        .run(&["context", "report", &id, "--request", "2", "--json"])
+        .json();
     assert!(report["usage"].is_object(), "{report}");
     let all = rig.run(&["conversations", "show", &id, "--json"]).json();
-    let roles: Vec<_> = all["messages"].as_array().unwrap().iter().map(|one| one["role"].as_str().unwrap()).collect();
-    assert_eq!(roles, ["user", "assistant", "tool", "assistant", "tool", "assistant"]);
+    let roles: Vec<_> = all["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "tool",
+            "assistant"
+        ]
+    );
     assert_eq!(all["messages"][2]["content"][0]["name"], "list_files");
     let dialogue = rig.run(&["conversations", "show", &id]).stdout();
-    assert!(dialogue.contains("look around") && dialogue.contains("Done."), "{dialogue}");
+    assert!(
+        dialogue.contains("look around") && dialogue.contains("Done."),
+        "{dialogue}"
+    );
 }
 
 #[test]
@@ -134,12 +221,21 @@ fn a_command_runs_through_it() {
     let rig = Rig::new(Api::OpenaiChat, script());
     let upstream = format!("http://{}", rig.server.address());
     let haft = crate::rig::haft().display().to_string();
-    let inner = format!("'{haft}' run --set providers.mock.base_url=$OPENAI_BASE_URL 'look around'");
+    let inner =
+        format!("'{haft}' run --set providers.mock.base_url=$OPENAI_BASE_URL 'look around'");
     let ran = rig.run(&["proxy", "--upstream", &upstream, "--", "sh", "-c", &inner]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(ran.stdout().contains("Done."), "{}", ran.stdout());
-    assert!(ran.stderr().contains("3 requests, 0 breaks"), "{}", ran.stderr());
-    assert_eq!(rig.run(&["proxy", "--upstream", &upstream, "--", "sh", "-c", "exit 7"]).code(), 1);
+    assert!(
+        ran.stderr().contains("3 requests, 0 breaks"),
+        "{}",
+        ran.stderr()
+    );
+    assert_eq!(
+        rig.run(&["proxy", "--upstream", &upstream, "--", "sh", "-c", "exit 7"])
+            .code(),
+        1
+    );
     assert_eq!(rig.run(&["proxy", "--", "no-such-program-here"]).code(), 2);
     assert_eq!(rig.run(&["proxy", "--upstream", "nowhere"]).code(), 2);
 }
@@ -172,11 +268,16 @@ fn tunnels() -> (String, Arc<Mutex<Vec<String>>>) {
         for mut stream in listener.incoming().flatten() {
             let mut head = Vec::new();
             let mut byte = [0];
-            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
+            while !head.ends_with(b"\r\n\r\n")
+                && stream.read(&mut byte).is_ok_and(|count| count == 1)
+            {
                 head.push(byte[0]);
             }
             let head = String::from_utf8_lossy(&head).into_owned();
-            let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()).map(TcpStream::connect);
+            let target = head
+                .strip_prefix("CONNECT ")
+                .and_then(|rest| rest.split(' ').next())
+                .map(TcpStream::connect);
             heads.lock().unwrap().push(head);
             let Some(Ok(target)) = target else { continue };
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
@@ -202,19 +303,43 @@ fn the_upstream_is_reached_through_the_proxy_of_the_environment() {
     assert!(said.contains("3 requests, 0 breaks"), "{said}");
     let heads = asked.lock().unwrap().clone();
     let wanted = format!("CONNECT {} HTTP/1.1", rig.server.address());
-    assert!(!heads.is_empty() && heads.iter().all(|head| head.starts_with(&wanted)), "{heads:?}");
-    assert!(heads[0].to_lowercase().contains("proxy-authorization: basic "), "{heads:?}");
+    assert!(
+        !heads.is_empty() && heads.iter().all(|head| head.starts_with(&wanted)),
+        "{heads:?}"
+    );
+    assert!(
+        heads[0]
+            .to_lowercase()
+            .contains("proxy-authorization: basic "),
+        "{heads:?}"
+    );
 
     let rig = Rig::new(Api::OpenaiChat, script());
     let upstream = format!("http://{}", rig.server.address());
-    let except = [("HTTP_PROXY", named.as_str()), ("NO_PROXY", "example.org,127.0.0.1")];
+    let except = [
+        ("HTTP_PROXY", named.as_str()),
+        ("NO_PROXY", "example.org,127.0.0.1"),
+    ];
     let proxy = RunningProxy::start_with(&rig, &upstream, &except);
-    assert_eq!(run_through(&rig, &through(&rig, Api::OpenaiChat, &proxy.address)).code(), 0);
+    assert_eq!(
+        run_through(&rig, &through(&rig, Api::OpenaiChat, &proxy.address)).code(),
+        0
+    );
     proxy.stop();
-    assert_eq!(asked.lock().unwrap().len(), heads.len(), "it was not asked again");
+    assert_eq!(
+        asked.lock().unwrap().len(),
+        heads.len(),
+        "it was not asked again"
+    );
 
     let mut command = rig.command(&["proxy", "--port", "0"]);
-    let ended = command.env("HTTPS_PROXY", "socks5://me:word@127.0.0.1:1").output().unwrap();
+    let ended = command
+        .env("HTTPS_PROXY", "socks5://me:word@127.0.0.1:1")
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.code() == Some(2) && said.contains("socks5") && !said.contains("word"), "{said}");
+    assert!(
+        ended.status.code() == Some(2) && said.contains("socks5") && !said.contains("word"),
+        "{said}"
+    );
 }

@@ -19,7 +19,11 @@ fn holders(folder: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(holders(&path));
-        } else if std::fs::read(&path).unwrap().windows(PLANTED.len()).any(|bytes| bytes == PLANTED.as_bytes()) {
+        } else if std::fs::read(&path)
+            .unwrap()
+            .windows(PLANTED.len())
+            .any(|bytes| bytes == PLANTED.as_bytes())
+        {
             found.push(path);
         }
     }
@@ -32,7 +36,10 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 
 /// The newest conversation.
 fn newest(rig: &Rig) -> String {
-    rig.run(&["conversations", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned()
+    rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[track_caller]
@@ -47,8 +54,14 @@ fn what_was_said_is_in_no_file_afterwards() {
     let line = format!("for i in $(seq 1 9000); do echo {PLANTED} $i; done");
     let rig = rig([
         Reply::text("Hello."),
-        Reply::call("execute_command", json!({"command": line, "requires_approval": false})),
-        Reply::call("write_to_file", json!({"path": "a.txt", "content": format!("{PLANTED}\n")})),
+        Reply::call(
+            "execute_command",
+            json!({"command": line, "requires_approval": false}),
+        ),
+        Reply::call(
+            "write_to_file",
+            json!({"path": "a.txt", "content": format!("{PLANTED}\n")}),
+        ),
         Reply::text(format!("It is {PLANTED}.")),
         Reply::text("In the background."),
         Reply::text("At the terminal."),
@@ -68,33 +81,77 @@ fn what_was_said_is_in_no_file_afterwards() {
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
     done(&rig, &["conversations", "backup"]);
-    done(&rig, &["conversations", "new", PLANTED, "--metadata", &format!("parent={id}")]);
-    let message = rig.run(&["conversations", "show", &id, "--json"]).json()["messages"][0]["message_id"].clone();
     done(
         &rig,
-        &["conversations", "revise", message.as_str().unwrap(), &format!("{PLANTED} revised"), "--conversation", &id],
+        &[
+            "conversations",
+            "new",
+            PLANTED,
+            "--metadata",
+            &format!("parent={id}"),
+        ],
+    );
+    let message =
+        rig.run(&["conversations", "show", &id, "--json"]).json()["messages"][0]["message_id"]
+            .clone();
+    done(
+        &rig,
+        &[
+            "conversations",
+            "revise",
+            message.as_str().unwrap(),
+            &format!("{PLANTED} revised"),
+            "--conversation",
+            &id,
+        ],
     );
     assert!(done(&rig, &["conversations", "search", "--all", PLANTED]).contains(PLANTED));
     done(&rig, &["conversations", "backup"]);
     let held = holders(rig.home());
-    for part in ["conversations.db", "backups", "spill", "history", "jobs", "search.db"] {
-        assert!(held.iter().any(|path| path.display().to_string().contains(part)), "{part}: {held:?}");
+    for part in [
+        "conversations.db",
+        "backups",
+        "spill",
+        "history",
+        "jobs",
+        "search.db",
+    ] {
+        assert!(
+            held.iter()
+                .any(|path| path.display().to_string().contains(part)),
+            "{part}: {held:?}"
+        );
     }
 
     let refused = rig.run(&["conversations", "purge", &id]);
-    assert!(refused.code() == 2 && refused.stderr().contains("--force"), "{}", refused.stderr());
+    assert!(
+        refused.code() == 2 && refused.stderr().contains("--force"),
+        "{}",
+        refused.stderr()
+    );
     assert!(!holders(rig.home()).is_empty());
     let purged = rig.run(&["conversations", "purge", &id, "--force", "--json"]);
     assert_eq!(purged.code(), 0, "{}", purged.stderr());
-    assert_eq!(purged.json()["purged"].as_array().unwrap().len(), 2, "with the one of a sub-agent");
+    assert_eq!(
+        purged.json()["purged"].as_array().unwrap().len(),
+        2,
+        "with the one of a sub-agent"
+    );
     assert_eq!(holders(rig.home()), Vec::<PathBuf>::new());
 
     assert_eq!(rig.run(&["conversations", "show", &id]).code(), 2);
     assert!(done(&rig, &["conversations", "show", &other]).contains("something else"));
     assert!(done(&rig, &["conversations", "search", "--all", "something"]).contains("something"));
-    assert_eq!(rig.run(&["conversations", "export", &other]).json()["messages"][1]["content"], "Hello.");
+    assert_eq!(
+        rig.run(&["conversations", "export", &other]).json()["messages"][1]["content"],
+        "Hello."
+    );
     assert_eq!(rig.run(&["doctor"]).code(), 0);
-    assert_eq!(holders(rig.home()), Vec::<PathBuf>::new(), "nothing brings it back");
+    assert_eq!(
+        holders(rig.home()),
+        Vec::<PathBuf>::new(),
+        "nothing brings it back"
+    );
 }
 
 #[test]
@@ -102,9 +159,16 @@ fn the_trash_and_forks_are_purged_too() {
     let rig = rig([Reply::text(PLANTED), Reply::text("Hello.")]);
     rig.task(&["say it"]);
     let id = newest(&rig);
-    let fork = rig.run(&["conversations", "fork", &id, "--json"]).json()["id"].as_str().unwrap().to_owned();
+    let fork = rig.run(&["conversations", "fork", &id, "--json"]).json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let refused = rig.run(&["conversations", "purge", &id, "--force"]);
-    assert!(refused.code() == 2 && refused.stderr().contains(&fork), "{}", refused.stderr());
+    assert!(
+        refused.code() == 2 && refused.stderr().contains(&fork),
+        "{}",
+        refused.stderr()
+    );
     done(&rig, &["conversations", "delete", &id]);
     done(&rig, &["conversations", "purge", &id, "--forks", "--force"]);
     assert_eq!(holders(rig.home()), Vec::<PathBuf>::new());
@@ -116,7 +180,10 @@ fn a_fork_alone_leaves_what_it_shares() {
     let rig = rig([Reply::text("Kept."), Reply::text(PLANTED)]);
     rig.task(&["say it"]);
     let id = newest(&rig);
-    let fork = rig.run(&["conversations", "fork", &id, "--json"]).json()["id"].as_str().unwrap().to_owned();
+    let fork = rig.run(&["conversations", "fork", &id, "--json"]).json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     rig.task(&["-r", &fork, "and more"]);
     assert!(!holders(rig.home()).is_empty());
     done(&rig, &["conversations", "purge", &fork, "--force"]);
@@ -138,7 +205,11 @@ fn it_is_asked_twice() {
             terminal.press(&format!("{}\r", answers[1]));
         }
         let purged = answers[1] == &id[..8];
-        assert_eq!(terminal.ended().0, if purged { 0 } else { 2 }, "{answers:?}");
+        assert_eq!(
+            terminal.ended().0,
+            if purged { 0 } else { 2 },
+            "{answers:?}"
+        );
         assert_eq!(holders(rig.home()).is_empty(), purged, "{answers:?}");
     }
 }
@@ -147,16 +218,36 @@ fn it_is_asked_twice() {
 fn a_message_is_revised_and_what_is_sent_follows() {
     let rig = rig([Reply::text("Hello."), Reply::text("Again.")]);
     rig.task(&["say hello"]);
-    let message = rig.export()["messages"][0]["message_id"].as_str().unwrap().to_owned();
-    let revised =
-        rig.run(&["conversations", "revise", &message[..8], "say goodbye", "--metadata", "why=test", "--json"]);
+    let message = rig.export()["messages"][0]["message_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let revised = rig.run(&[
+        "conversations",
+        "revise",
+        &message[..8],
+        "say goodbye",
+        "--metadata",
+        "why=test",
+        "--json",
+    ]);
     assert_eq!(revised.code(), 0, "{}", revised.stderr());
     assert_eq!(revised.json()["message"]["message_id"], json!(message));
     let export = rig.export();
     assert_eq!(export["messages"][0]["content"], "say goodbye");
     rig.task(&["-c", "and now?"]);
     let sent = rig.server.generations()[1].seen().unwrap();
-    assert!(format!("{sent:?}").contains("say goodbye") && !format!("{sent:?}").contains("say hello"));
-    assert_eq!(rig.run(&["conversations", "revise", &message[..8]]).code(), 2, "nothing to change");
-    assert_eq!(rig.run(&["conversations", "revise", "ffffffff", "x"]).code(), 2);
+    assert!(
+        format!("{sent:?}").contains("say goodbye") && !format!("{sent:?}").contains("say hello")
+    );
+    assert_eq!(
+        rig.run(&["conversations", "revise", &message[..8]]).code(),
+        2,
+        "nothing to change"
+    );
+    assert_eq!(
+        rig.run(&["conversations", "revise", "ffffffff", "x"])
+            .code(),
+        2
+    );
 }

@@ -24,18 +24,32 @@ fn ask(name: &str, query: &str) -> Reply {
 fn documents(rig: &Rig) -> String {
     let folder = rig.home().join("documents");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("zebra.md"), "# Zebras\n\nA zebra is counted by its stripes.\n").unwrap();
+    fs::write(
+        folder.join("zebra.md"),
+        "# Zebras\n\nA zebra is counted by its stripes.\n",
+    )
+    .unwrap();
     fs::write(folder.join("lion.md"), "# Lions\n\nLions sleep.\n").unwrap();
     folder.display().to_string()
 }
 
 /// A run in which nothing is allowed that would be asked.
 fn asking(rig: &Rig, task: &str) -> Ran {
-    rig.run(&["run", "--permission-mode", "ask", "--output-format", "stream-json", task])
+    rig.run(&[
+        "run",
+        "--permission-mode",
+        "ask",
+        "--output-format",
+        "stream-json",
+        task,
+    ])
 }
 
 fn result(ran: &Ran) -> Value {
-    ran.events().into_iter().find(|event| event["type"] == "tool_result").expect("a tool was called")
+    ran.events()
+        .into_iter()
+        .find(|event| event["type"] == "tool_result")
+        .expect("a tool was called")
 }
 
 #[test]
@@ -47,21 +61,39 @@ fn a_collection_is_added_listed_asked_and_removed() {
     assert!(added.stdout().contains("2 with text"), "{}", added.stdout());
     let listed = rig.run(&["rag", "list", "--json"]).json();
     assert_eq!(
-        (&listed[0]["name"], &listed[0]["files"], &listed[0]["folders"][0]),
+        (
+            &listed[0]["name"],
+            &listed[0]["files"],
+            &listed[0]["folders"][0]
+        ),
         (&json!("zoo"), &json!(2), &json!(folder))
     );
     assert!(rig.run(&["rag"]).stdout().contains("Animals."));
 
-    let found = rig.run(&["rag", "query", "zoo", "how are stripes counted?", "--json"]).json();
-    assert_eq!(found["passages"][0]["path"], json!(format!("{folder}/zebra.md")));
-    assert_eq!((&found["passages"][0]["start_line"], &found["passages"][0]["end_line"]), (&json!(1), &json!(3)));
+    let found = rig
+        .run(&["rag", "query", "zoo", "how are stripes counted?", "--json"])
+        .json();
+    assert_eq!(
+        found["passages"][0]["path"],
+        json!(format!("{folder}/zebra.md"))
+    );
+    assert_eq!(
+        (
+            &found["passages"][0]["start_line"],
+            &found["passages"][0]["end_line"]
+        ),
+        (&json!(1), &json!(3))
+    );
     let shown = rig.run(&["rag", "query", "zoo", "stripes"]).stdout();
     assert!(shown.contains("zebra.md:1-3\n# Zebras"), "{shown}");
 
     for (arguments, why) in [
         (vec!["rag", "add", "zoo", &folder], "already"),
         (vec!["rag", "add", "a/b", &folder], "letters, digits"),
-        (vec!["rag", "add", "none", "/nowhere/at/all"], "No such file"),
+        (
+            vec!["rag", "add", "none", "/nowhere/at/all"],
+            "No such file",
+        ),
         (vec!["rag", "add", "none", "--url", "ftp://h"], "http://"),
         (vec!["rag", "query", "nobody", "?"], "there are `zoo`"),
         (vec!["rag", "query", "zoo", " "], "empty"),
@@ -69,26 +101,63 @@ fn a_collection_is_added_listed_asked_and_removed() {
     ] {
         let ran = rig.run(&arguments);
         assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stdout());
-        assert!(ran.stderr().contains(why), "{arguments:?}: {}", ran.stderr());
+        assert!(
+            ran.stderr().contains(why),
+            "{arguments:?}: {}",
+            ran.stderr()
+        );
     }
     assert_eq!(rig.run(&["rag", "remove", "zoo"]).code(), 0);
     assert_eq!(rig.run(&["rag", "list", "--json"]).json(), json!([]));
-    assert_eq!(fs::read_dir(rig.home().join("data/rag")).unwrap().count(), 0, "its index is gone");
+    assert_eq!(
+        fs::read_dir(rig.home().join("data/rag")).unwrap().count(),
+        0,
+        "its index is gone"
+    );
 }
 
 #[test]
 fn the_model_is_told_of_collections_and_asks_one_without_asking_the_user() {
-    let rig = rig([ask("zoo", "zebra stripes"), ask("zo", "x"), Reply::text("Done.")]);
-    rig.run(&["rag", "add", "zoo", &documents(&rig), "--description", "Animals."]);
+    let rig = rig([
+        ask("zoo", "zebra stripes"),
+        ask("zo", "x"),
+        Reply::text("Done."),
+    ]);
+    rig.run(&[
+        "rag",
+        "add",
+        "zoo",
+        &documents(&rig),
+        "--description",
+        "Animals.",
+    ]);
     let ran = asking(&rig, "how many?");
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let text = result(&ran)["text"].as_str().unwrap().to_owned();
     assert!(text.contains("zebra.md:1-3\n```\n# Zebras"), "{text}");
-    let last = ran.events().into_iter().rfind(|event| event["type"] == "tool_result").unwrap();
-    assert!(last["text"].as_str().unwrap().contains("there is no collection `zo`; there are `zoo`"), "{last}");
+    let last = ran
+        .events()
+        .into_iter()
+        .rfind(|event| event["type"] == "tool_result")
+        .unwrap();
+    assert!(
+        last["text"]
+            .as_str()
+            .unwrap()
+            .contains("there is no collection `zo`; there are `zoo`"),
+        "{last}"
+    );
     let request = rig.server.generations()[0].seen().unwrap();
-    assert!(request.tools.iter().any(|tool| tool.name == "use_rag_tool"), "the tool is offered");
-    assert_eq!(request.section("RAG_COLLECTIONS"), Some("- `zoo`: Animals."), "{}", request.system);
+    assert!(
+        request.tools.iter().any(|tool| tool.name == "use_rag_tool"),
+        "the tool is offered"
+    );
+    assert_eq!(
+        request.section("RAG_COLLECTIONS"),
+        Some("- `zoo`: Animals."),
+        "{}",
+        request.system
+    );
 }
 
 #[test]
@@ -96,13 +165,34 @@ fn without_collections_there_is_no_tool_and_a_wrong_section_is_told() {
     let rig = rig([Reply::text("Done.").times(2)]);
     rig.task(&["hello"]);
     let file = rig.home().join("config.toml");
-    fs::write(&file, format!("{}[rag.broken]\nfolders = [\"docs\"]\n", fs::read_to_string(&file).unwrap())).unwrap();
+    fs::write(
+        &file,
+        format!(
+            "{}[rag.broken]\nfolders = [\"docs\"]\n",
+            fs::read_to_string(&file).unwrap()
+        ),
+    )
+    .unwrap();
     let ran = rig.task(&["hello"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let told = ran.events().into_iter().find(|event| event["type"] == "error").expect("a notice");
-    assert!(told["message"].as_str().unwrap().contains("[rag.broken]"), "{told}");
+    let told = ran
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "error")
+        .expect("a notice");
+    assert!(
+        told["message"].as_str().unwrap().contains("[rag.broken]"),
+        "{told}"
+    );
     for request in rig.server.generations() {
-        assert!(request.seen().unwrap().tools.iter().all(|tool| tool.name != "use_rag_tool"));
+        assert!(
+            request
+                .seen()
+                .unwrap()
+                .tools
+                .iter()
+                .all(|tool| tool.name != "use_rag_tool")
+        );
     }
 }
 
@@ -110,19 +200,41 @@ fn without_collections_there_is_no_tool_and_a_wrong_section_is_told() {
 fn a_server_is_asked_only_with_permission() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", server.local_addr().unwrap());
-    let rig = rig([ask("far", "stripes"), Reply::text("Done."), ask("far", "stripes"), Reply::text("Done.")]);
-    let added = rig.run(&["rag", "add", "far", "--url", &url, "--description", "Far away."]);
+    let rig = rig([
+        ask("far", "stripes"),
+        Reply::text("Done."),
+        ask("far", "stripes"),
+        Reply::text("Done."),
+    ]);
+    let added = rig.run(&[
+        "rag",
+        "add",
+        "far",
+        "--url",
+        &url,
+        "--description",
+        "Far away.",
+    ]);
     assert_eq!(added.code(), 0, "{}", added.stderr());
     let refused = result(&asking(&rig, "ask it"));
     let told = refused["text"].as_str().unwrap();
-    assert!(told.contains("haft permissions add \"use_rag_tool(domain:127.0.0.1)\""), "{told}");
+    assert!(
+        told.contains("haft permissions add \"use_rag_tool(domain:127.0.0.1)\""),
+        "{told}"
+    );
 
     let answering = std::thread::spawn(move || {
         let (mut stream, _) = server.accept().unwrap();
         let mut piece = [0; 8192];
         let _ = stream.read(&mut piece).unwrap();
-        let body = r#"{"choices":[{"message":{"content":"Forty\u001b[2J."}}],"citations":["stripes.md"]}"#;
-        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let body =
+            r#"{"choices":[{"message":{"content":"Forty\u001b[2J."}}],"citations":["stripes.md"]}"#;
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
     });
     rig.run(&["permissions", "add", "use_rag_tool(domain:127.0.0.1)"]);
     let answered = result(&asking(&rig, "ask it"));
@@ -136,11 +248,32 @@ fn what_is_served_is_a_collection_again() {
     rig.run(&["rag", "add", "zoo", &documents(&rig)]);
     let refused = rig.run(&["rag", "serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code(), 2, "{}", refused.stdout());
-    let mut server = rig.command(&["rag", "serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = rig
+        .command(&["rag", "serve", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let url = lines.next().unwrap().unwrap().strip_prefix("Serving zoo at ").unwrap().to_owned();
-    let token = lines.next().unwrap().unwrap().strip_prefix("Token: ").unwrap().to_owned();
-    let address = url.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap().to_owned();
+    let url = lines
+        .next()
+        .unwrap()
+        .unwrap()
+        .strip_prefix("Serving zoo at ")
+        .unwrap()
+        .to_owned();
+    let token = lines
+        .next()
+        .unwrap()
+        .unwrap()
+        .strip_prefix("Token: ")
+        .unwrap()
+        .to_owned();
+    let address = url
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/v1")
+        .unwrap()
+        .to_owned();
 
     let say = |method: &str, path: &str, headers: &str, body: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
@@ -158,31 +291,65 @@ fn what_is_served_is_a_collection_again() {
     let body = r#"{"model":"zoo","messages":[{"role":"user","content":"stripes of a zebra"}]}"#;
     for (headers, status) in [
         (format!("host: {address}\r\n"), "401"),
-        (format!("host: {address}\r\nauthorization: Bearer wrong\r\n"), "401"),
-        (format!("host: evil.example\r\nauthorization: Bearer {token}\r\n"), "403"),
+        (
+            format!("host: {address}\r\nauthorization: Bearer wrong\r\n"),
+            "401",
+        ),
+        (
+            format!("host: evil.example\r\nauthorization: Bearer {token}\r\n"),
+            "403",
+        ),
         (format!("{known}origin: https://evil.example\r\n"), "403"),
     ] {
         let reply = say("POST", "/v1/chat/completions", &headers, body);
-        assert!(reply.starts_with(&format!("HTTP/1.1 {status}")), "{headers}: {reply}");
+        assert!(
+            reply.starts_with(&format!("HTTP/1.1 {status}")),
+            "{headers}: {reply}"
+        );
         assert!(!reply.contains("stripes"), "{reply}");
     }
     let models = say("GET", "/v1/models", &known, "");
     assert!(models.contains(r#""id":"zoo""#), "{models}");
     let whole = say("POST", "/v1/chat/completions", &known, body);
-    assert!(whole.contains("counted by its stripes") && whole.contains("zebra.md:1-3\"]"), "{whole}");
-    let stream = say("POST", "/v1/chat/completions", &known, &body.replace("}]}", "}],\"stream\":true}"));
-    assert!(stream.contains("text/event-stream") && stream.ends_with("data: [DONE]\n\n"), "{stream}");
+    assert!(
+        whole.contains("counted by its stripes") && whole.contains("zebra.md:1-3\"]"),
+        "{whole}"
+    );
+    let stream = say(
+        "POST",
+        "/v1/chat/completions",
+        &known,
+        &body.replace("}]}", "}],\"stream\":true}"),
+    );
+    assert!(
+        stream.contains("text/event-stream") && stream.ends_with("data: [DONE]\n\n"),
+        "{stream}"
+    );
     assert!(say("POST", "/v1/chat/completions", &known, "{").starts_with("HTTP/1.1 400"));
     assert!(say("GET", "/elsewhere", &known, "").starts_with("HTTP/1.1 404"));
 
     // And haft asks it like any other.
     let file = rig.home().join("config.toml");
     let section = format!("[rag.again]\nurl = \"{url}\"\napi_key_env = \"ZOO_TOKEN\"\n");
-    fs::write(&file, format!("{}{section}", fs::read_to_string(&file).unwrap())).unwrap();
-    let run = ["run", "--permission-mode", "yolo", "--output-format", "stream-json", "ask it"];
+    fs::write(
+        &file,
+        format!("{}{section}", fs::read_to_string(&file).unwrap()),
+    )
+    .unwrap();
+    let run = [
+        "run",
+        "--permission-mode",
+        "yolo",
+        "--output-format",
+        "stream-json",
+        "ask it",
+    ];
     let ran = rig.command(&run).env("ZOO_TOKEN", &token).output().unwrap();
     let told = String::from_utf8(ran.stdout).unwrap();
-    assert!(told.contains("counted by its stripes") && told.contains("Sources:"), "{told}");
+    assert!(
+        told.contains("counted by its stripes") && told.contains("Sources:"),
+        "{told}"
+    );
     assert!(!told.contains(&token));
     server.kill().unwrap();
     server.wait().unwrap();
@@ -193,10 +360,21 @@ fn a_kill_at_any_moment_leaves_an_index_that_answers() {
     let rig = rig([Reply::text("Done.")]);
     let folder = documents(&rig);
     for part in 0..300 {
-        fs::write(format!("{folder}/{part}.md"), format!("# Part {part}\n\nanimal{part} lives here.\n")).unwrap();
+        fs::write(
+            format!("{folder}/{part}.md"),
+            format!("# Part {part}\n\nanimal{part} lives here.\n"),
+        )
+        .unwrap();
     }
     let file = rig.home().join("config.toml");
-    fs::write(&file, format!("{}[rag.zoo]\nfolders = [\"{folder}\"]\n", fs::read_to_string(&file).unwrap())).unwrap();
+    fs::write(
+        &file,
+        format!(
+            "{}[rag.zoo]\nfolders = [\"{folder}\"]\n",
+            fs::read_to_string(&file).unwrap()
+        ),
+    )
+    .unwrap();
     for wait in [5, 20, 40, 80, 160] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_haft"))
             .args(["rag", "query", "zoo", "animal299"])
@@ -212,7 +390,10 @@ fn a_kill_at_any_moment_leaves_an_index_that_answers() {
     }
     let found = rig.run(&["rag", "query", "zoo", "animal299", "--json"]);
     assert_eq!(found.code(), 0, "{}", found.stderr());
-    assert_eq!(found.json()["passages"][0]["path"], json!(format!("{folder}/299.md")));
+    assert_eq!(
+        found.json()["passages"][0]["path"],
+        json!(format!("{folder}/299.md"))
+    );
     assert_eq!(rig.run(&["rag", "list", "--json"]).json()[0]["files"], 302);
 }
 
@@ -221,27 +402,53 @@ fn a_kill_at_any_moment_leaves_an_index_that_answers() {
 fn lists_stand_behind_the_tools_in_their_order() {
     for protocol in ["native", "xml"] {
         let rig = rig([Reply::text("Done.").times(9)]);
-        rig.run(&["rag", "add", "zoo", &documents(&rig), "--description", "Animals."]);
+        rig.run(&[
+            "rag",
+            "add",
+            "zoo",
+            &documents(&rig),
+            "--description",
+            "Animals.",
+        ]);
         rig.run(&["mcp", "add", "--no-test", "web", "--", "true"]);
-        rig.write(".haft/agents/keeper.md", "---\nname: keeper\ndescription: Feeds animals.\n---\nYou feed animals.\n");
+        rig.write(
+            ".haft/agents/keeper.md",
+            "---\nname: keeper\ndescription: Feeds animals.\n---\nYou feed animals.\n",
+        );
         rig.run(&["trust"]);
         let protocol = format!("models.\"mock/gemini-3-scripted\".tool_protocol=\"{protocol}\"");
         rig.task(&["--set", &protocol, "hello"]);
         let system = rig.server.generations()[0].seen().unwrap().system;
-        let headings =
-            ["TOOL USE\n", "# MCP_SERVER_LIST\n", "# RAG_COLLECTIONS\n", "# Named agents\n", "CAPABILITIES\n"];
-        let places: Vec<_> = headings.iter().map(|heading| system.find(heading)).collect();
-        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in\n{system}");
+        let headings = [
+            "TOOL USE\n",
+            "# MCP_SERVER_LIST\n",
+            "# RAG_COLLECTIONS\n",
+            "# Named agents\n",
+            "CAPABILITIES\n",
+        ];
+        let places: Vec<_> = headings
+            .iter()
+            .map(|heading| system.find(heading))
+            .collect();
+        assert!(
+            places.iter().all(Option::is_some) && places.is_sorted(),
+            "{places:?} in\n{system}"
+        );
     }
 }
 
-/// A server of vectors: one part for each of these meanings a text has a word of. It counts the texts it is sent.
+/// A server of vectors: one part for each of these meanings a text has a word of. It counts the
+/// texts it is sent.
 struct VectorServer {
     address: SocketAddr,
     texts: Arc<Mutex<Vec<String>>>,
 }
 
-const MEANINGS: [&[&str]; 3] = [&["car", "automobile", "vehicle"], &["fruit", "apple"], &["river"]];
+const MEANINGS: [&[&str]; 3] = [
+    &["car", "automobile", "vehicle"],
+    &["fruit", "apple"],
+    &["river"],
+];
 
 impl VectorServer {
     fn start() -> Self {
@@ -277,10 +484,15 @@ impl VectorServer {
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["model"], "tiny");
         let texts: Vec<String> = serde_json::from_value(body["input"].clone()).unwrap();
-        let part = |text: &str, words: &[&str]| words.iter().filter(|word| text.contains(*word)).count() as f64 + 0.01;
+        let part = |text: &str, words: &[&str]| {
+            words.iter().filter(|word| text.contains(*word)).count() as f64 + 0.01
+        };
         let vector = |text: &String| MEANINGS.map(|words| part(&text.to_lowercase(), words));
-        let data: Vec<_> =
-            texts.iter().enumerate().map(|(index, text)| json!({"index": index, "embedding": vector(text)})).collect();
+        let data: Vec<_> = texts
+            .iter()
+            .enumerate()
+            .map(|(index, text)| json!({"index": index, "embedding": vector(text)}))
+            .collect();
         kept.lock().unwrap().extend(texts);
         let reply = json!({"object": "list", "data": data, "model": "tiny", "usage": {"prompt_tokens": 1_000}});
         let reply = reply.to_string();
@@ -317,8 +529,21 @@ fn hybrid(address: SocketAddr) -> Rig {
 
 fn found(ran: &Ran) -> Vec<String> {
     let json = ran.json();
-    let name = |passage: &Value| passage["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
-    json["passages"].as_array().unwrap().iter().map(name).collect()
+    let name = |passage: &Value| {
+        passage["path"]
+            .as_str()
+            .unwrap()
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    json["passages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(name)
+        .collect()
 }
 
 #[test]
@@ -333,24 +558,54 @@ fn a_collection_with_an_embedding_model_is_asked_by_meaning_too() {
     assert_eq!(server.take().len(), 4, "three passages and the question");
     ask("fruit");
     assert_eq!(server.take(), ["fruit"], "a vector is made once");
-    assert_eq!(found(&ask("river south"))[0], "map.md", "words count as before");
+    assert_eq!(
+        found(&ask("river south"))[0],
+        "map.md",
+        "words count as before"
+    );
     server.take();
     rig.write("docs/map.md", "# Map\n\nThe vehicle crosses the river.\n");
     let sent = ask("automobile").json();
     assert!(sent["notes"].as_array().unwrap().is_empty(), "{sent}");
-    assert_eq!(server.take().len(), 2, "the passage that changed, and the question");
+    assert_eq!(
+        server.take().len(),
+        2,
+        "the passage that changed, and the question"
+    );
 }
 
 #[test]
 fn without_its_embedding_model_a_collection_is_asked_by_words_and_says_so() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let rig = hybrid(closed);
     let ran = rig.run(&["rag", "query", "docs", "automobile", "--json"]);
-    assert_eq!((ran.code(), found(&ran)), (0, vec!["garage.md".to_owned()]), "{}", ran.stderr());
-    assert!(ran.json()["notes"][0].as_str().unwrap().contains("found by words alone"), "{}", ran.stdout());
+    assert_eq!(
+        (ran.code(), found(&ran)),
+        (0, vec!["garage.md".to_owned()]),
+        "{}",
+        ran.stderr()
+    );
+    assert!(
+        ran.json()["notes"][0]
+            .as_str()
+            .unwrap()
+            .contains("found by words alone"),
+        "{}",
+        ran.stdout()
+    );
     // A provider that has none is named when the session begins, and the collection still answers.
-    let ran =
-        rig.run(&["rag", "query", "docs", "automobile", "--json", "--set", "providers.vectors.api=\"anthropic\""]);
+    let ran = rig.run(&[
+        "rag",
+        "query",
+        "docs",
+        "automobile",
+        "--json",
+        "--set",
+        "providers.vectors.api=\"anthropic\"",
+    ]);
     assert_eq!(found(&ran), ["garage.md"]);
 }
 
@@ -358,24 +613,53 @@ fn without_its_embedding_model_a_collection_is_asked_by_words_and_says_so() {
 #[test]
 fn what_vectors_cost_is_counted_where_their_model_has_a_price() {
     let server = VectorServer::start();
-    for (price, more) in [("", 0.0), ("price = { input = 250.0, output = 0.0 }\n", 0.5)] {
+    for (price, more) in [
+        ("", 0.0),
+        ("price = { input = 250.0, output = 0.0 }\n", 0.5),
+    ] {
         let rig = hybrid(server.address);
-        let call = Reply::call("use_rag_tool", json!({"server_name": "docs", "query": "automobile"}));
+        let call = Reply::call(
+            "use_rag_tool",
+            json!({"server_name": "docs", "query": "automobile"}),
+        );
         let old = fs::read_to_string(rig.home().join("config.toml")).unwrap();
         let before = rig.server.base_url(Api::Anthropic);
-        let rig = rig.with_script(Script::turns([call, Reply::text("Parked.")]).unwrap(), Api::Anthropic);
+        let rig = rig.with_script(
+            Script::turns([call, Reply::text("Parked.")]).unwrap(),
+            Api::Anthropic,
+        );
         let model = format!("[models.\"vectors/tiny\"]\n{price}");
-        rig.configure(&format!("{}{model}", old.replace(&before, &rig.server.base_url(Api::Anthropic))));
+        rig.configure(&format!(
+            "{}{model}",
+            old.replace(&before, &rig.server.base_url(Api::Anthropic))
+        ));
         let ran = rig.task(&["where is it?"]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         let of = |event: &Value| event["type"] == "usage" && event["model"] == "vectors/tiny";
         let vectors: Vec<_> = ran.events().into_iter().filter(of).collect();
-        assert_eq!(vectors.len(), if price.is_empty() { 0 } else { 2 }, "{}", ran.stdout());
-        let costs = ran.events().into_iter().filter(|event| event["type"] == "usage");
-        let sum: f64 = costs.map(|event| event["cost"]["total"].as_f64().unwrap()).sum();
-        let told = ran.events().into_iter().find(|event| event["type"] == "result").unwrap();
+        assert_eq!(
+            vectors.len(),
+            if price.is_empty() { 0 } else { 2 },
+            "{}",
+            ran.stdout()
+        );
+        let costs = ran
+            .events()
+            .into_iter()
+            .filter(|event| event["type"] == "usage");
+        let sum: f64 = costs
+            .map(|event| event["cost"]["total"].as_f64().unwrap())
+            .sum();
+        let told = ran
+            .events()
+            .into_iter()
+            .find(|event| event["type"] == "result")
+            .unwrap();
         let total = told["cost"]["total"].as_f64().unwrap();
-        assert!((total - sum).abs() < 1e-9 && (0.0..0.1).contains(&(total - more)), "{told}");
+        assert!(
+            (total - sum).abs() < 1e-9 && (0.0..0.1).contains(&(total - more)),
+            "{told}"
+        );
         assert_ne!(told["cost"]["incomplete"], json!(true), "{told}");
     }
 }
@@ -384,13 +668,23 @@ fn what_vectors_cost_is_counted_where_their_model_has_a_price() {
 fn under_a_limit_of_money_no_vectors_are_asked_for() {
     let server = VectorServer::start();
     let rig = hybrid(server.address);
-    let call = Reply::call("use_rag_tool", json!({"server_name": "docs", "query": "automobile"}));
+    let call = Reply::call(
+        "use_rag_tool",
+        json!({"server_name": "docs", "query": "automobile"}),
+    );
     let old = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let before = rig.server.base_url(Api::Anthropic);
-    let rig = rig.with_script(Script::turns([call, Reply::text("Parked.")]).unwrap(), Api::Anthropic);
+    let rig = rig.with_script(
+        Script::turns([call, Reply::text("Parked.")]).unwrap(),
+        Api::Anthropic,
+    );
     rig.configure(&old.replace(&before, &rig.server.base_url(Api::Anthropic)));
     let ran = rig.task(&["--max-budget-usd", "5", "where is it?"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(server.take().is_empty());
-    assert!(ran.stdout().contains("garage.md") && ran.stdout().contains("limit of money"), "{}", ran.stdout());
+    assert!(
+        ran.stdout().contains("garage.md") && ran.stdout().contains("limit of money"),
+        "{}",
+        ran.stdout()
+    );
 }

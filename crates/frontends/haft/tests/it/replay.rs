@@ -19,12 +19,16 @@ fn replay(rig: &Rig, arguments: &[&str]) -> Value {
 
 /// A rig that asks nobody.
 fn quiet() -> Rig {
-    Rig::new(Api::OpenaiChat, Script::turns([Reply::text("Hello.")]).unwrap())
+    Rig::new(
+        Api::OpenaiChat,
+        Script::turns([Reply::text("Hello.")]).unwrap(),
+    )
 }
 
 /// Chat messages of so many steps, each reading a file.
 fn chat(steps: usize) -> Value {
-    let mut messages = vec![json!({"role": "user", "content": "Read them. You must never touch Cargo.lock."})];
+    let mut messages =
+        vec![json!({"role": "user", "content": "Read them. You must never touch Cargo.lock."})];
     for step in 0..steps {
         let function = json!({"name": "read_file", "arguments": format!("{{\"path\":\"file{}.rs\"}}", step % 5)});
         let calls = json!([{"id": format!("c{step}"), "type": "function", "function": function}]);
@@ -43,13 +47,20 @@ fn the_recorded_policy_gives_the_bodies_that_were_sent() {
         let told = replay(&rig, &["--policy", "default,none,recorded"]);
         let policies = told["policies"].as_array().unwrap();
         assert_eq!(policies[0]["same_bytes"], 12, "{api}");
-        assert_ne!(policies[1]["same_bytes"], 12, "{api}: reminders make a difference");
+        assert_ne!(
+            policies[1]["same_bytes"], 12,
+            "{api}: reminders make a difference"
+        );
         assert_eq!(policies[2]["requests"], 12, "{api}");
         // What the bodies say is what was received, not only what was logged.
         let folder = rig.project().join("bodies");
-        replay(&rig, &["--policy", "default", "--bodies", folder.to_str().unwrap()]);
+        replay(
+            &rig,
+            &["--policy", "default", "--bodies", folder.to_str().unwrap()],
+        );
         for (index, sent) in rig.server.generations().iter().enumerate() {
-            let body = std::fs::read(folder.join(format!("default/{:04}.json", index + 1))).unwrap();
+            let body =
+                std::fs::read(folder.join(format!("default/{:04}.json", index + 1))).unwrap();
             assert!(body == sent.body, "{api}, request {}", index + 1);
         }
     }
@@ -77,13 +88,27 @@ fn a_file_is_replayed_the_same_way_twice_and_drawn() {
     assert_eq!(told, replay(&rig, &arguments));
     assert_eq!(told["conversations"], 2);
     let policies = told["policies"].as_array().unwrap();
-    let of = |index: usize, key: &str| policies[index][key].as_f64().unwrap_or_else(|| panic!("{key}"));
+    let of = |index: usize, key: &str| {
+        policies[index][key]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{key}"))
+    };
     assert_eq!(policies[0]["requests"], 19);
-    assert!(of(0, "cost") < of(2, "cost") && of(2, "cost") < of(1, "cost"), "{policies:#?}");
+    assert!(
+        of(0, "cost") < of(2, "cost") && of(2, "cost") < of(1, "cost"),
+        "{policies:#?}"
+    );
     assert!(of(3, "peak") < of(2, "peak"));
     assert_eq!(policies[2]["regret"], 0);
-    assert_ne!(policies[3]["regret"], 0, "files are read again that were cleared");
-    assert_eq!(policies[3]["must_keep"], json!({"kept": 2, "all": 2}), "what the user said is never cleared");
+    assert_ne!(
+        policies[3]["regret"], 0,
+        "files are read again that were cleared"
+    );
+    assert_eq!(
+        policies[3]["must_keep"],
+        json!({"kept": 2, "all": 2}),
+        "what the user said is never cleared"
+    );
 
     for name in ["plot.svg", "plot.html"] {
         let mut all = vec!["context", "replay", "--plot", name];
@@ -91,9 +116,16 @@ fn a_file_is_replayed_the_same_way_twice_and_drawn() {
         let ran = rig.run(&all);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         let table = String::from_utf8(ran.0.stdout).unwrap();
-        assert!(table.contains("POLICY") && table.contains("cache-aware+prune:4k:0.5:1"), "{table}");
+        assert!(
+            table.contains("POLICY") && table.contains("cache-aware+prune:4k:0.5:1"),
+            "{table}"
+        );
         let drawn = std::fs::read_to_string(rig.project().join(name)).unwrap();
-        assert!(drawn.contains("<svg") && drawn.contains("cost of the input so far") && !drawn.contains("<script"));
+        assert!(
+            drawn.contains("<svg")
+                && drawn.contains("cost of the input so far")
+                && !drawn.contains("<script")
+        );
         assert_eq!(drawn.contains("<table"), name.ends_with("html"));
     }
 }
@@ -106,38 +138,76 @@ fn a_folder_of_another_agent_is_read_and_what_is_broken_in_it_is_told() {
         let time = "2026-01-01T10:00:00Z";
         json!({"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s", "timestamp": time, "message": message})
     };
-    let usage =
-        json!({"input_tokens": 3, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 7, "output_tokens": 5});
+    let usage = json!({"input_tokens": 3, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 7, "output_tokens": 5});
     let said = json!({"id": "m1", "role": "assistant", "model": "claude", "content": [{"type": "text", "text": "Hi."}], "usage": usage});
     let session = format!(
         "{}\n{}\n",
-        line("a", Value::Null, "user", json!({"role": "user", "content": "Hello"})),
+        line(
+            "a",
+            Value::Null,
+            "user",
+            json!({"role": "user", "content": "Hello"})
+        ),
         line("b", json!("a"), "assistant", said),
     );
     rig.write("logs/deeper/session.jsonl", session);
     rig.write("logs/broken.jsonl", "{\"messages\": [");
     rig.write("logs/notes.txt", "not looked at");
-    let ran = rig.run(&["context", "replay", "--import", "logs", "--policy", "default,recorded", "--json"]);
+    let ran = rig.run(&[
+        "context",
+        "replay",
+        "--import",
+        "logs",
+        "--policy",
+        "default,recorded",
+        "--json",
+    ]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(ran.stderr().contains("skipped `logs/broken.jsonl`"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("skipped `logs/broken.jsonl`"),
+        "{}",
+        ran.stderr()
+    );
     let told: Value = serde_json::from_slice(&ran.0.stdout).unwrap();
     assert_eq!(told["conversations"], 1);
-    assert_eq!(told["policies"][1]["usage"], json!({"input": 3, "cached_input": 90, "cache_write": 7}));
+    assert_eq!(
+        told["policies"][1]["usage"],
+        json!({"input": 3, "cached_input": 90, "cache_write": 7})
+    );
 }
 
 #[test]
 fn a_conversation_of_openhands_is_one_and_its_events_are_no_files_of_their_own() {
     let rig = quiet();
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../extensions/imports/fixtures/openhands-sdk/input");
-    rig.write("oh/1/base_state.json", std::fs::read(format!("{fixture}/base_state.json")).unwrap());
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../extensions/imports/fixtures/openhands-sdk/input"
+    );
+    rig.write(
+        "oh/1/base_state.json",
+        std::fs::read(format!("{fixture}/base_state.json")).unwrap(),
+    );
     for event in std::fs::read_dir(format!("{fixture}/events")).unwrap() {
         let event = event.unwrap();
-        rig.write(&format!("oh/1/events/{}", event.file_name().display()), std::fs::read(event.path()).unwrap());
+        rig.write(
+            &format!("oh/1/events/{}", event.file_name().display()),
+            std::fs::read(event.path()).unwrap(),
+        );
     }
-    let ran = rig.run(&["context", "replay", "--import", "oh", "--policy", "default", "--json"]);
-    assert_eq!((ran.code(), ran.stderr().contains("skipped")), (0, false), "{}", ran.stderr());
+    let ran = rig.run(&[
+        "context", "replay", "--import", "oh", "--policy", "default", "--json",
+    ]);
+    assert_eq!(
+        (ran.code(), ran.stderr().contains("skipped")),
+        (0, false),
+        "{}",
+        ran.stderr()
+    );
     let told: Value = serde_json::from_slice(&ran.0.stdout).unwrap();
-    assert_eq!((&told["conversations"], &told["policies"][0]["requests"]), (&json!(1), &json!(3)));
+    assert_eq!(
+        (&told["conversations"], &told["policies"][0]["requests"]),
+        (&json!(1), &json!(3))
+    );
 }
 
 #[test]
@@ -146,7 +216,10 @@ fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
     rig.write("empty.jsonl", "");
     rig.write("broken.jsonl", "{\"messages\": [");
     rig.write("bytes.jsonl", b"\xff\xfe\x00");
-    rig.write("silent.json", r#"{"messages": [{"role": "user", "content": "Anybody?"}]}"#);
+    rig.write(
+        "silent.json",
+        r#"{"messages": [{"role": "user", "content": "Anybody?"}]}"#,
+    );
     std::fs::create_dir(rig.project().join("nothing")).unwrap();
     for (arguments, problem) in [
         (vec!["--from-file", "empty.jsonl"], "it is empty"),
@@ -156,17 +229,33 @@ fn what_cannot_be_replayed_is_a_mistake_with_a_name() {
         (vec!["--from-file", "missing.json"], "missing.json"),
         (vec!["--import", "nothing"], "no conversation in `nothing`"),
         (vec!["--import", "missing"], "cannot read the folder"),
-        (vec!["--from-file", "silent.json", "--policy", "middle"], "`middle` is not a policy"),
-        (vec!["--from-file", "silent.json", "--rule", "lru"], "`lru` is not a cache rule"),
-        (vec!["--from-file", "silent.json", "--prices", "cheap"], "0.1/1.25"),
-        (vec!["--from-file", "silent.json", "--plot", "plot.png"], ".svg or .html"),
+        (
+            vec!["--from-file", "silent.json", "--policy", "middle"],
+            "`middle` is not a policy",
+        ),
+        (
+            vec!["--from-file", "silent.json", "--rule", "lru"],
+            "`lru` is not a cache rule",
+        ),
+        (
+            vec!["--from-file", "silent.json", "--prices", "cheap"],
+            "0.1/1.25",
+        ),
+        (
+            vec!["--from-file", "silent.json", "--plot", "plot.png"],
+            ".svg or .html",
+        ),
         (vec![], "conversation"),
     ] {
         let mut all = vec!["context", "replay"];
         all.extend(&arguments);
         let ran = rig.run(&all);
         assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
-        assert!(ran.stderr().contains(problem), "{arguments:?}: {}", ran.stderr());
+        assert!(
+            ran.stderr().contains(problem),
+            "{arguments:?}: {}",
+            ran.stderr()
+        );
     }
 }
 
@@ -182,9 +271,22 @@ fn without_a_model_the_assumption_has_a_name() {
     let rig = without_model();
     rig.write("chat.json", chat(6).to_string());
     let told = replay(&rig, &["--from-file", "chat.json", "--policy", "default"]);
-    assert_eq!((&told["model"], &told["model_source"]), (&json!("assumed/model"), &json!("assumed")));
-    assert_eq!((&told["context_window"], &told["tokenizer_factor"]), (&json!(200_000), &json!(1.0)));
-    let ran = rig.run(&["context", "replay", "--from-file", "chat.json", "--policy", "default"]);
+    assert_eq!(
+        (&told["model"], &told["model_source"]),
+        (&json!("assumed/model"), &json!("assumed"))
+    );
+    assert_eq!(
+        (&told["context_window"], &told["tokenizer_factor"]),
+        (&json!(200_000), &json!(1.0))
+    );
+    let ran = rig.run(&[
+        "context",
+        "replay",
+        "--from-file",
+        "chat.json",
+        "--policy",
+        "default",
+    ]);
     let table = String::from_utf8(ran.0.stdout).unwrap();
     let line = "model assumed/model, because none is declared or recorded; `--model` names one: window 200,000";
     assert!(table.contains(line), "{table}");
@@ -192,7 +294,17 @@ fn without_a_model_the_assumption_has_a_name() {
     // The same figures where a model is configured and the assumed one is asked for.
     let rig = quiet();
     rig.write("chat.json", chat(6).to_string());
-    let asked = replay(&rig, &["--from-file", "chat.json", "--policy", "default", "--model", "assumed"]);
+    let asked = replay(
+        &rig,
+        &[
+            "--from-file",
+            "chat.json",
+            "--policy",
+            "default",
+            "--model",
+            "assumed",
+        ],
+    );
     assert_eq!(asked, told);
 }
 
@@ -201,26 +313,46 @@ fn the_recorded_model_is_taken_where_the_catalogue_lists_it() {
     let rig = without_model();
     let session = |model: &str| {
         let line = |kind: &str, payload: Value| {
-            json!({"timestamp": "2025-10-01T10:00:00Z", "type": kind, "payload": payload}).to_string()
+            json!({"timestamp": "2025-10-01T10:00:00Z", "type": kind, "payload": payload})
+                .to_string()
         };
         let said = |role: &str, text: &str| {
-            let kind = if role == "user" { "input_text" } else { "output_text" };
-            line("response_item", json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]}))
+            let kind = if role == "user" {
+                "input_text"
+            } else {
+                "output_text"
+            };
+            line(
+                "response_item",
+                json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]}),
+            )
         };
         [
-            line("session_meta", json!({"id": "s", "model_provider": "openai"})),
+            line(
+                "session_meta",
+                json!({"id": "s", "model_provider": "openai"}),
+            ),
             line("turn_context", json!({"model": model})),
             said("user", "Hello"),
             said("assistant", "Hi."),
         ]
         .join("\n")
     };
-    let listed = haft_model::BuiltIn::get().models().find(|name| name.starts_with("openai/")).unwrap();
+    let listed = haft_model::BuiltIn::get()
+        .models()
+        .find(|name| name.starts_with("openai/"))
+        .unwrap();
     rig.write("known.jsonl", session(listed.trim_start_matches("openai/")));
     let told = replay(&rig, &["--from-file", "known.jsonl", "--policy", "default"]);
-    assert_eq!((&told["model"], &told["model_source"]), (&json!(listed), &json!("recorded")));
+    assert_eq!(
+        (&told["model"], &told["model_source"]),
+        (&json!(listed), &json!("recorded"))
+    );
     rig.write("unknown.jsonl", session("nobody-knows-it"));
-    let told = replay(&rig, &["--from-file", "unknown.jsonl", "--policy", "default"]);
+    let told = replay(
+        &rig,
+        &["--from-file", "unknown.jsonl", "--policy", "default"],
+    );
     assert_eq!(told["model_source"], "assumed");
 }
 
@@ -228,19 +360,54 @@ fn the_recorded_model_is_taken_where_the_catalogue_lists_it() {
 fn what_was_recorded_is_compared_with_the_same_conversations_only() {
     let rig = without_model();
     let line = |id: &str, usage: Value| {
-        let messages = json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]);
-        json!({"id": id, "source": "s", "licence": "MIT", "messages": messages, "usage": usage}).to_string()
+        let messages =
+            json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]);
+        json!({"id": id, "source": "s", "licence": "MIT", "messages": messages, "usage": usage})
+            .to_string()
     };
     let counted = json!([{"at": 1, "input": 10, "read": 0, "write": 5}]);
-    rig.write("all.jsonl", format!("{}\n{}\n", line("one", counted), line("two", json!([]))));
-    let ran = rig.run(&["context", "replay", "--json", "--from-file", "all.jsonl", "--policy", "recorded,default"]);
+    rig.write(
+        "all.jsonl",
+        format!("{}\n{}\n", line("one", counted), line("two", json!([]))),
+    );
+    let ran = rig.run(&[
+        "context",
+        "replay",
+        "--json",
+        "--from-file",
+        "all.jsonl",
+        "--policy",
+        "recorded,default",
+    ]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(ran.stderr().contains("1 of 2 conversations are left out of every row"), "{}", ran.stderr());
+    assert!(
+        ran.stderr()
+            .contains("1 of 2 conversations are left out of every row"),
+        "{}",
+        ran.stderr()
+    );
     let told: Value = serde_json::from_slice(&ran.0.stdout).unwrap();
     assert_eq!(told["conversations"], 1);
-    assert_eq!((&told["policies"][0]["requests"], &told["policies"][1]["requests"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (
+            &told["policies"][0]["requests"],
+            &told["policies"][1]["requests"]
+        ),
+        (&json!(1), &json!(1))
+    );
     rig.write("none.jsonl", line("two", json!([])));
-    let ran = rig.run(&["context", "replay", "--from-file", "none.jsonl", "--policy", "recorded"]);
+    let ran = rig.run(&[
+        "context",
+        "replay",
+        "--from-file",
+        "none.jsonl",
+        "--policy",
+        "recorded",
+    ]);
     assert_eq!(ran.code(), 2, "{}", ran.stderr());
-    assert!(ran.stderr().contains("needs the provider's counts"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("needs the provider's counts"),
+        "{}",
+        ran.stderr()
+    );
 }

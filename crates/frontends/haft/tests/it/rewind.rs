@@ -8,7 +8,9 @@ use crate::rig::Rig;
 
 /// Two rounds: the first writes `a.txt`, the second changes it and writes `b.txt`.
 fn worked() -> (Rig, Vec<Value>) {
-    let write = |path: &str, content: &str| Reply::call("write_to_file", json!({"path": path, "content": content}));
+    let write = |path: &str, content: &str| {
+        Reply::call("write_to_file", json!({"path": path, "content": content}))
+    };
     let replies = [
         write("a.txt", "one\n"),
         Reply::text("Written."),
@@ -35,44 +37,114 @@ fn content(rig: &Rig, name: &str) -> Option<String> {
 #[test]
 fn words_are_taken_back_with_all_that_came_of_them() {
     let (rig, messages) = worked();
-    let second = messages.iter().position(|message| message["content"] == "change it").unwrap();
-    let rewound = rig.run(&["rewind", id(&messages[second]), "--files", "--json"]).json();
-    assert_eq!((&rewound["words"], &rewound["messages"]), (&json!("change it"), &json!(second)));
-    assert_eq!((content(&rig, "a.txt").as_deref(), content(&rig, "b.txt")), (Some("one\n"), None));
+    let second = messages
+        .iter()
+        .position(|message| message["content"] == "change it")
+        .unwrap();
+    let rewound = rig
+        .run(&["rewind", id(&messages[second]), "--files", "--json"])
+        .json();
+    assert_eq!(
+        (&rewound["words"], &rewound["messages"]),
+        (&json!("change it"), &json!(second))
+    );
+    assert_eq!(
+        (content(&rig, "a.txt").as_deref(), content(&rig, "b.txt")),
+        (Some("one\n"), None)
+    );
 
-    assert_eq!(rig.task(&["-c", "do it otherwise"]).result()["text"], "Another way.");
+    assert_eq!(
+        rig.task(&["-c", "do it otherwise"]).result()["text"],
+        "Another way."
+    );
     let requests = rig.server.generations();
-    let [.., before, after] = requests.as_slice() else { panic!("{}", requests.len()) };
+    let [.., before, after] = requests.as_slice() else {
+        panic!("{}", requests.len())
+    };
     let (before, after) = (before.seen().unwrap(), after.seen().unwrap());
-    assert_eq!(after.messages[..second], before.messages[..second], "what stays is sent as it was");
+    assert_eq!(
+        after.messages[..second],
+        before.messages[..second],
+        "what stays is sent as it was"
+    );
     assert_eq!(after.messages.len(), second + 1);
     assert!(after.last_contains("do it otherwise"));
 
-    let kept = rig.run(&["conversations", "export", rewound["conversation_id"].as_str().unwrap()]).json();
-    assert_eq!(kept["messages"].as_array().unwrap(), &messages, "the conversation as it was is still there");
+    let kept = rig
+        .run(&[
+            "conversations",
+            "export",
+            rewound["conversation_id"].as_str().unwrap(),
+        ])
+        .json();
+    assert_eq!(
+        kept["messages"].as_array().unwrap(),
+        &messages,
+        "the conversation as it was is still there"
+    );
 }
 
 #[test]
 fn a_reply_stays_with_the_results_of_its_calls() {
     let (rig, messages) = worked();
-    let call = messages.iter().position(|message| message["content"][0]["name"] == "write_to_file").unwrap();
+    let call = messages
+        .iter()
+        .position(|message| message["content"][0]["name"] == "write_to_file")
+        .unwrap();
     let rewound = rig.run(&["rewind", id(&messages[call]), "--json"]).json();
-    assert_eq!((&rewound["messages"], &rewound["words"]), (&json!(call + 2), &Value::Null));
-    assert_eq!(content(&rig, "b.txt").as_deref(), Some("new\n"), "files stay without `--files`");
-    assert_eq!(rig.task(&["-c"]).result()["text"], "Another way.", "the turn goes on from there");
+    assert_eq!(
+        (&rewound["messages"], &rewound["words"]),
+        (&json!(call + 2), &Value::Null)
+    );
+    assert_eq!(
+        content(&rig, "b.txt").as_deref(),
+        Some("new\n"),
+        "files stay without `--files`"
+    );
+    assert_eq!(
+        rig.task(&["-c"]).result()["text"],
+        "Another way.",
+        "the turn goes on from there"
+    );
 }
 
 #[test]
 fn back_to_the_very_beginning() {
     let (rig, messages) = worked();
-    let dry = rig.run(&["rewind", id(&messages[0]), "--files", "--dry-run", "--json"]).json();
-    assert_eq!((&dry["rewound_to"], &dry["messages"]), (&Value::Null, &json!(0)));
-    assert_eq!(content(&rig, "b.txt").as_deref(), Some("new\n"), "nothing was done");
+    let dry = rig
+        .run(&["rewind", id(&messages[0]), "--files", "--dry-run", "--json"])
+        .json();
+    assert_eq!(
+        (&dry["rewound_to"], &dry["messages"]),
+        (&Value::Null, &json!(0))
+    );
+    assert_eq!(
+        content(&rig, "b.txt").as_deref(),
+        Some("new\n"),
+        "nothing was done"
+    );
     let rewound = rig.run(&["rewind", id(&messages[0]), "--files"]);
-    assert!(rewound.stdout().ends_with("Your message was:\nwrite it\n"), "{}", rewound.stdout());
-    assert_eq!((content(&rig, "a.txt"), content(&rig, "b.txt")), (None, None));
+    assert!(
+        rewound.stdout().ends_with("Your message was:\nwrite it\n"),
+        "{}",
+        rewound.stdout()
+    );
+    assert_eq!(
+        (content(&rig, "a.txt"), content(&rig, "b.txt")),
+        (None, None)
+    );
     assert_eq!(rig.task(&["-c", "again"]).result()["text"], "Another way.");
-    assert_eq!(rig.server.generations().last().unwrap().seen().unwrap().messages.len(), 1);
+    assert_eq!(
+        rig.server
+            .generations()
+            .last()
+            .unwrap()
+            .seen()
+            .unwrap()
+            .messages
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -82,7 +154,10 @@ fn what_others_changed_since_is_left_and_named() {
     let rewound = rig.run(&["rewind", id(&messages[0]), "--files"]);
     assert_eq!(rewound.code(), 3, "{}", rewound.stderr());
     assert!(rewound.stdout().contains("a.txt:"), "{}", rewound.stdout());
-    assert_eq!((content(&rig, "a.txt").as_deref(), content(&rig, "b.txt")), (Some("mine\n"), None));
+    assert_eq!(
+        (content(&rig, "a.txt").as_deref(), content(&rig, "b.txt")),
+        (Some("mine\n"), None)
+    );
 }
 
 #[test]
@@ -90,5 +165,9 @@ fn a_message_that_is_not_there_is_named() {
     let (rig, _) = worked();
     let ran = rig.run(&["rewind", "ffffffff"]);
     assert_eq!(ran.code(), 2);
-    assert!(ran.stderr().contains("no message `ffffffff`"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("no message `ffffffff`"),
+        "{}",
+        ran.stderr()
+    );
 }

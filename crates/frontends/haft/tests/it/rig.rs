@@ -16,8 +16,11 @@ pub(crate) const HAFT_BINARY: &str = "HAFT_TEST_BINARY";
 
 /// The binary under test.
 pub(crate) fn haft() -> &'static Path {
-    static BINARY: LazyLock<PathBuf> =
-        LazyLock::new(|| std::env::var_os(HAFT_BINARY).unwrap_or_else(|| env!("CARGO_BIN_EXE_haft").into()).into());
+    static BINARY: LazyLock<PathBuf> = LazyLock::new(|| {
+        std::env::var_os(HAFT_BINARY)
+            .unwrap_or_else(|| env!("CARGO_BIN_EXE_haft").into())
+            .into()
+    });
     &BINARY
 }
 
@@ -29,7 +32,10 @@ pub(crate) const NOBODY: u32 = 65534;
 
 /// Whether system calls can be watched here.
 pub(crate) fn has_strace() -> bool {
-    let there = Command::new("strace").args(["-o", "/dev/null", "true"]).stderr(Stdio::null()).status();
+    let there = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .stderr(Stdio::null())
+        .status();
     there.is_ok_and(|status| status.success())
 }
 
@@ -50,8 +56,10 @@ pub(crate) struct Rig {
 }
 
 /// Where reminders stood and when results were compressed before the cache decided it.
-pub(crate) const CLASSIC: [(&str, &str); 2] =
-    [("HAFT_CONTEXT__REMINDERS", "after-tool-result:3"), ("HAFT_CONTEXT__COMPRESS", "round-end")];
+pub(crate) const CLASSIC: [(&str, &str); 2] = [
+    ("HAFT_CONTEXT__REMINDERS", "after-tool-result:3"),
+    ("HAFT_CONTEXT__COMPRESS", "round-end"),
+];
 
 /// An archive is made however little it frees.
 pub(crate) const SMALL_ARCHIVES: (&str, &str) = ("HAFT_CONTEXT__COMPACT_FREES", "0.000001");
@@ -77,7 +85,10 @@ impl Rig {
     }
 
     /// The same with these settings in every run.
-    pub(crate) fn with(mut self, settings: impl IntoIterator<Item = (&'static str, &'static str)>) -> Self {
+    pub(crate) fn with(
+        mut self,
+        settings: impl IntoIterator<Item = (&'static str, &'static str)>,
+    ) -> Self {
         self.settings.extend(settings);
         self
     }
@@ -90,7 +101,12 @@ impl Rig {
     /// The same home and project with another model behind them.
     pub(crate) fn with_script(self, script: Script, api: Api) -> Self {
         let server = ScriptedServer::builder(script).start_in_thread().unwrap();
-        let rig = Self { server, home: self.home, project: self.project, settings: self.settings };
+        let rig = Self {
+            server,
+            home: self.home,
+            project: self.project,
+            settings: self.settings,
+        };
         rig.configure(&rig.configuration(api));
         rig
     }
@@ -138,8 +154,8 @@ impl Rig {
         command
     }
 
-    /// The same run by somebody who is not root, to whom home and project are given. The folder holds a copy of the binary: the
-    /// build may lie where only root can enter.
+    /// The same run by somebody who is not root, to whom home and project are given. The folder
+    /// holds a copy of the binary: the build may lie where only root can enter.
     pub(crate) fn command_as_nobody(&self, arguments: &[&str]) -> (TempDir, Command) {
         let shared = tempfile::tempdir().unwrap();
         std::fs::set_permissions(shared.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -153,7 +169,10 @@ impl Rig {
             .args(arguments)
             .current_dir(self.project.path())
             .env_clear()
-            .envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .envs(
+                told.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
             .stdin(Stdio::null())
             .uid(NOBODY)
             .gid(NOBODY);
@@ -164,9 +183,17 @@ impl Rig {
     pub(crate) fn command_under_strace(&self, options: &[&str], arguments: &[&str]) -> Command {
         let plain = self.command(arguments);
         let mut command = Command::new("strace");
-        command.args(["-f", "-qq"]).args(options).arg(haft()).args(arguments);
+        command
+            .args(["-f", "-qq"])
+            .args(options)
+            .arg(haft())
+            .args(arguments);
         command.current_dir(self.project.path()).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         command.stdin(Stdio::null());
         command
     }
@@ -177,7 +204,13 @@ impl Rig {
 
     /// `haft run` with events, allowed to do everything.
     pub(crate) fn task(&self, arguments: &[&str]) -> Ran {
-        let mut all = vec!["run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+        let mut all = vec![
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            "yolo",
+        ];
         all.extend(arguments);
         self.run(&all)
     }
@@ -212,13 +245,18 @@ impl Ran {
     }
 
     pub(crate) fn events(&self) -> Vec<Value> {
-        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let parse = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        };
         self.stdout().lines().map(parse).collect()
     }
 
     /// The last event, which must be the result.
     pub(crate) fn result(&self) -> Value {
-        let last = self.events().pop().unwrap_or_else(|| panic!("no events; stderr: {}", self.stderr()));
+        let last = self
+            .events()
+            .pop()
+            .unwrap_or_else(|| panic!("no events; stderr: {}", self.stderr()));
         assert_eq!(last["type"], "result", "{last}");
         last
     }

@@ -1,4 +1,5 @@
-//! Commands beside the calls: announced once, shown while they run, and gone with haft however it ends.
+//! Commands beside the calls: announced once, shown while they run, and gone with haft however it
+//! ends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -34,28 +35,47 @@ fn wait_for(id: &str) -> Reply {
 
 /// The requests as the model understood them.
 fn seen(rig: &Rig) -> Vec<Seen> {
-    rig.server.generations().iter().map(|request| request.seen().unwrap()).collect()
+    rig.server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect()
 }
 
 /// The notices in a request.
 fn notices(request: &Seen) -> Vec<String> {
     let texts = request.texts(SeenRole::User);
-    texts.into_iter().filter(|text| text.contains(NOTICE)).map(str::to_owned).collect()
+    texts
+        .into_iter()
+        .filter(|text| text.contains(NOTICE))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The phases of a task's events.
 fn phases(ran: &Ran) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let events = ran.events().into_iter().filter(|event| event["type"] == "background_task");
-    events.map(|event| (text(&event["id"]), text(&event["phase"]))).collect()
+    let events = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "background_task");
+    events
+        .map(|event| (text(&event["id"]), text(&event["phase"])))
+        .collect()
 }
 
 #[test]
 fn an_end_is_announced_once_after_the_newest_block() {
     let rig = rig([
         Reply::calls([
-            ScriptCall::new("background_task", json!({"action": "start", "command": "echo one"})),
-            ScriptCall::new("background_task", json!({"action": "start", "command": "echo two >&2; exit 4"})),
+            ScriptCall::new(
+                "background_task",
+                json!({"action": "start", "command": "echo one"}),
+            ),
+            ScriptCall::new(
+                "background_task",
+                json!({"action": "start", "command": "echo two >&2; exit 4"}),
+            ),
         ]),
         wait_for("t1"),
         wait_for("t2"),
@@ -68,41 +88,86 @@ fn an_end_is_announced_once_after_the_newest_block() {
     rig.task(&["-c", "and now?"]);
     let requests = seen(&rig);
     // Whenever it was: once, and from then on it stays where it is.
-    let told: Vec<_> = requests.iter().map(|request| notices(request).concat()).collect();
+    let told: Vec<_> = requests
+        .iter()
+        .map(|request| notices(request).concat())
+        .collect();
     let last = told.last().unwrap();
     assert!(told[0].is_empty());
-    assert_eq!(last.matches("- t1 (`echo one`) finished: exit code 0").count(), 1, "{last}");
-    assert_eq!(last.matches("- t2 (`echo two >&2; exit 4`) failed: exit code 4").count(), 1, "{last}");
-    assert!(last.contains("\n    two\n"), "the end of its output: {last}");
+    assert_eq!(
+        last.matches("- t1 (`echo one`) finished: exit code 0")
+            .count(),
+        1,
+        "{last}"
+    );
+    assert_eq!(
+        last.matches("- t2 (`echo two >&2; exit 4`) failed: exit code 4")
+            .count(),
+        1,
+        "{last}"
+    );
+    assert!(
+        last.contains("\n    two\n"),
+        "the end of its output: {last}"
+    );
     // The second round compresses the results of the first.
     for (before, after) in requests.iter().zip(&requests[1..5]) {
-        assert_eq!(after.messages[..before.messages.len()], before.messages, "only appended");
+        assert_eq!(
+            after.messages[..before.messages.len()],
+            before.messages,
+            "only appended"
+        );
     }
-    let first = requests.iter().find(|request| !notices(request).is_empty()).unwrap();
-    let [.., block, notice] = &first.messages[..] else { panic!("{first:?}") };
+    let first = requests
+        .iter()
+        .find(|request| !notices(request).is_empty())
+        .unwrap();
+    let [.., block, notice] = &first.messages[..] else {
+        panic!("{first:?}")
+    };
     assert_eq!((block.role, notice.role), (SeenRole::Tool, SeenRole::User));
     let mut phases = phases(&ran);
     phases.sort();
     let phase = |id: &str, phase: &str| (id.to_owned(), phase.to_owned());
     assert_eq!(
         phases,
-        [phase("t1", "finished"), phase("t1", "started"), phase("t2", "failed"), phase("t2", "started")]
+        [
+            phase("t1", "finished"),
+            phase("t1", "started"),
+            phase("t2", "failed"),
+            phase("t2", "started")
+        ]
     );
     assert_eq!(rig.server.refusals(), [], "every request is well formed");
-    let rounds: Vec<_> = ran.events().iter().filter_map(|event| event["round"].as_u64()).collect();
-    assert!(rounds.iter().all(|round| *round == 1), "a notice opens no round");
+    let rounds: Vec<_> = ran
+        .events()
+        .iter()
+        .filter_map(|event| event["round"].as_u64())
+        .collect();
+    assert!(
+        rounds.iter().all(|round| *round == 1),
+        "a notice opens no round"
+    );
 }
 
 #[test]
 fn many_ends_are_announced_in_messages_of_at_most_64() {
-    let started = |_| ScriptCall::new("background_task", json!({"action": "start", "command": "true"}));
+    let started = |_| {
+        ScriptCall::new(
+            "background_task",
+            json!({"action": "start", "command": "true"}),
+        )
+    };
     // Sixteen run at once: each batch waits for the one before.
     let mut replies = Vec::new();
     for batch in 0..5 {
         replies.push(Reply::calls((0..14).map(started)));
         let waits = (1..=14).map(|number| {
             let id = format!("t{}", batch * 14 + number);
-            ScriptCall::new("background_task", json!({"action": "monitor", "task_id": id, "timeout": 600}))
+            ScriptCall::new(
+                "background_task",
+                json!({"action": "monitor", "task_id": id, "timeout": 600}),
+            )
         });
         replies.push(Reply::calls(waits));
     }
@@ -112,9 +177,16 @@ fn many_ends_are_announced_in_messages_of_at_most_64() {
     let last = seen(&rig).pop().unwrap();
     let mut announced = Vec::new();
     for notice in notices(&last) {
-        let lines: Vec<_> = notice.lines().filter(|line| line.starts_with("- t")).collect();
+        let lines: Vec<_> = notice
+            .lines()
+            .filter(|line| line.starts_with("- t"))
+            .collect();
         assert!(lines.len() <= 64);
-        announced.extend(lines.iter().map(|line| line[3..].split(' ').next().unwrap().parse::<u32>().unwrap()));
+        announced.extend(
+            lines
+                .iter()
+                .map(|line| line[3..].split(' ').next().unwrap().parse::<u32>().unwrap()),
+        );
     }
     announced.sort_unstable();
     assert_eq!(announced, (1..=70).collect::<Vec<_>>(), "each once");
@@ -122,11 +194,16 @@ fn many_ends_are_announced_in_messages_of_at_most_64() {
 
 #[test]
 fn what_still_runs_at_the_end_is_ended_told_and_announced_later() {
-    let rig = rig([start("echo up; sleep 1000"), Reply::text("It runs."), Reply::text("It does not.")]);
+    let rig = rig([
+        start("echo up; sleep 1000"),
+        Reply::text("It runs."),
+        Reply::text("It does not."),
+    ]);
     let ran = rig.run(&["run", "--permission-mode", "yolo", "start it"]);
     assert_eq!((ran.code(), ran.stdout().as_str()), (0, "It runs.\n"));
     assert!(
-        ran.stderr().contains("haft: background task t1 (`echo up; sleep 1000`) was killed after"),
+        ran.stderr()
+            .contains("haft: background task t1 (`echo up; sleep 1000`) was killed after"),
         "{}",
         ran.stderr()
     );
@@ -135,15 +212,25 @@ fn what_still_runs_at_the_end_is_ended_told_and_announced_later() {
     let last = seen(&rig).pop().unwrap();
     let told = notices(&last);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("t1") && told[0].contains("still ran when the run was over"), "{told:?}");
+    assert!(
+        told[0].contains("t1") && told[0].contains("still ran when the run was over"),
+        "{told:?}"
+    );
 }
 
 #[test]
 fn a_session_lives_from_call_to_call_and_ends_with_the_run() {
-    let say =
-        |input: &str| Reply::call("session_interactive", json!({"session_id": "s1", "input": input, "timeout": 120}));
+    let say = |input: &str| {
+        Reply::call(
+            "session_interactive",
+            json!({"session_id": "s1", "input": input, "timeout": 120}),
+        )
+    };
     let rig = rig([
-        Reply::call("session_start", json!({"command": "bash --norc", "timeout": 120})),
+        Reply::call(
+            "session_start",
+            json!({"command": "bash --norc", "timeout": 120}),
+        ),
         say("x=41"),
         say("echo $((x + 1))"),
         Reply::text("42."),
@@ -151,18 +238,41 @@ fn a_session_lives_from_call_to_call_and_ends_with_the_run() {
         Reply::text("No."),
     ]);
     let ran = rig.task(&["count"]);
-    let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
-    assert!(results[2]["text"].as_str().unwrap().contains("\n42\n"), "{}", results[2]);
+    let results: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect();
+    assert!(
+        results[2]["text"].as_str().unwrap().contains("\n42\n"),
+        "{}",
+        results[2]
+    );
     assert_eq!(of_project(&rig.project()), [0; 0]);
     let again = rig.task(&["-c", "go on"]).events();
-    let result = again.iter().find(|event| event["type"] == "tool_result").unwrap();
+    let result = again
+        .iter()
+        .find(|event| event["type"] == "tool_result")
+        .unwrap();
     assert_eq!(result["error"]["code"], "not_found", "{result}");
 }
 
-/// Runs a task whose command waits for the file `go`, and makes the file once something of the command was shown.
+/// Runs a task whose command waits for the file `go`, and makes the file once something of the
+/// command was shown.
 fn events_of_shown_command(rig: &Rig, prompt: &str) -> Vec<Value> {
-    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "yolo", prompt];
-    let mut child = rig.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let arguments = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        prompt,
+    ];
+    let mut child = rig
+        .command(&arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut events: Vec<Value> = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         events.push(serde_json::from_str(&line.unwrap()).unwrap());
@@ -178,20 +288,26 @@ fn events_of_shown_command(rig: &Rig, prompt: &str) -> Vec<Value> {
 fn what_a_long_command_does_is_shown_to_programs_and_not_in_text() {
     let line = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo over";
     let rig = rig([
-        Reply::call("execute_command", json!({"command": line, "requires_approval": false, "timeout": 3600})),
+        Reply::call(
+            "execute_command",
+            json!({"command": line, "requires_approval": false, "timeout": 3600}),
+        ),
         Reply::text("Done."),
     ]);
     let events = events_of_shown_command(&rig, "wait");
     let at = |kind: &str| events.iter().position(|event| event["type"] == kind);
     let progress = at("tool_progress").unwrap();
     assert!(progress < at("tool_result").unwrap());
-    assert_eq!((&events[progress]["name"], &events[progress]["text"]), (&json!("execute_command"), &json!("begun\n")));
+    assert_eq!(
+        (&events[progress]["name"], &events[progress]["text"]),
+        (&json!("execute_command"), &json!("begun\n"))
+    );
     let seen = seen(&rig).pop().unwrap();
     assert_eq!(seen.messages.len(), 3, "no part of the conversation");
 }
 
-/// Starts a process that has lost its parent, has a session of its own and ignores polite signals, and one that keeps
-/// starting others; both exist once the file `ready` does.
+/// Starts a process that has lost its parent, has a session of its own and ignores polite signals,
+/// and one that keeps starting others; both exist once the file `ready` does.
 const DAEMONS: &str = r#"trap "" TERM HUP INT
 (setsid sh -c 'trap "" TERM HUP INT; touch daemon; while :; do sleep 1; done' &)
 (setsid sh -c 'trap "" TERM; touch forker; while :; do sleep 0.02; (setsid sleep 1000 &); done' &)
@@ -199,7 +315,8 @@ while [ ! -e daemon ] || [ ! -e forker ]; do sleep 0.01; done
 touch ready
 "#;
 
-/// The three ways to run a command, each with its daemons in a folder of its own; the last one never ends.
+/// The three ways to run a command, each with its daemons in a folder of its own; the last one
+/// never ends.
 fn three_ways() -> [Reply; 4] {
     [
         task(json!({"action": "start", "cwd": "task", "command": format!("{DAEMONS}sleep 1000")})),
@@ -220,8 +337,10 @@ fn of_project(folder: &Path) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let runs_there = |pid: &i32| {
-        let alive = fs::read_to_string(format!("/proc/{pid}/stat"))
-            .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.starts_with(" Z")));
+        let alive = fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+            stat.rsplit_once(')')
+                .is_some_and(|(_, rest)| !rest.starts_with(" Z"))
+        });
         alive && fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
     };
     pids.filter(runs_there).collect()
@@ -230,7 +349,10 @@ fn of_project(folder: &Path) -> Vec<i32> {
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < Duration::from_mins(2), "waited in vain: {what}");
+        assert!(
+            started.elapsed() < Duration::from_mins(2),
+            "waited in vain: {what}"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -256,21 +378,37 @@ fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
     for folder in ["task", "session", "plain"] {
         fs::create_dir(rig.project().join(folder)).unwrap();
     }
-    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", mode, "run them"];
+    let arguments = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        mode,
+        "run them",
+    ];
     let (_copy, mut command) = if nobody {
         let (copy, command) = rig.command_as_nobody(&arguments);
         (Some(copy), command)
     } else {
         (None, rig.command(&arguments))
     };
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let ready = |folder: &str| rig.project().join(folder).join("ready").exists();
     wait_until("daemons", || {
         assert_eq!(child.try_wait().unwrap(), None, "haft ended too early");
-        ["task", "session", "plain"].iter().all(|folder| ready(folder))
+        ["task", "session", "plain"]
+            .iter()
+            .all(|folder| ready(folder))
     });
     for folder in ["task", "session", "plain"] {
-        assert!(of_project(&rig.project().join(folder)).len() > 2, "{folder}");
+        assert!(
+            of_project(&rig.project().join(folder)).len() > 2,
+            "{folder}"
+        );
     }
     kill_process(Pid::from_child(&child), signal).unwrap();
     let status = child.wait().unwrap();
@@ -287,10 +425,21 @@ fn everything_ends(signal: Signal, mode: &str, nobody: bool) {
         let last = seen(&rig).pop().unwrap();
         let told = notices(&last);
         assert_eq!(told.len(), 1);
-        assert!(told[0].contains("- t1 (") && told[0].contains("was lost"), "{told:?}");
-        assert_eq!(last.messages.last().unwrap().role, SeenRole::User, "after the block");
+        assert!(
+            told[0].contains("- t1 (") && told[0].contains("was lost"),
+            "{told:?}"
+        );
+        assert_eq!(
+            last.messages.last().unwrap().role,
+            SeenRole::User,
+            "after the block"
+        );
         rig.task(&["-c", "and now?"]);
-        assert_eq!(notices(&seen(&rig).pop().unwrap()).len(), 1, "announced once");
+        assert_eq!(
+            notices(&seen(&rig).pop().unwrap()).len(),
+            1,
+            "announced once"
+        );
     }
 }
 
@@ -302,7 +451,10 @@ fn secrets_are_masked_in_what_is_shown_and_announced() {
     let rig = rig([
         start(&line),
         wait_for("t1"),
-        Reply::call("execute_command", json!({"command": slow, "requires_approval": false, "timeout": 3600})),
+        Reply::call(
+            "execute_command",
+            json!({"command": slow, "requires_approval": false, "timeout": 3600}),
+        ),
         Reply::text("Done."),
     ]);
     let shown = events_of_shown_command(&rig, "go");

@@ -1,4 +1,5 @@
-//! The sandbox in the real binary: what runs without asking is held in, and nothing is silently weaker.
+//! The sandbox in the real binary: what runs without asking is held in, and nothing is silently
+//! weaker.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -15,11 +16,21 @@ fn rig(replies: impl IntoIterator<Item = Reply>, section: &str) -> Rig {
 }
 
 fn line(command: &str) -> Reply {
-    Reply::call("execute_command", json!({ "command": command, "requires_approval": false }))
+    Reply::call(
+        "execute_command",
+        json!({ "command": command, "requires_approval": false }),
+    )
 }
 
 fn auto(rig: &Rig) -> Ran {
-    rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"])
+    rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "go",
+    ])
 }
 
 /// What the first event says of the sandbox.
@@ -29,12 +40,20 @@ fn told(ran: &Ran) -> Value {
 
 fn results(ran: &Ran) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let events = ran.events().into_iter().filter(|event| event["type"] == "tool_result");
-    events.map(|event| (text(&event["status"]), text(&event["text"]))).collect()
+    let events = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result");
+    events
+        .map(|event| (text(&event["status"]), text(&event["text"])))
+        .collect()
 }
 
 /// Whether the best sandbox can be had here.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever runs the tests should know what was not tested"
+)]
 pub(crate) fn has_namespaces(rig: &Rig) -> bool {
     let status = rig.run(&["sandbox", "status", "--json"]).json();
     if status["layer"] != "namespace" {
@@ -45,7 +64,9 @@ pub(crate) fn has_namespaces(rig: &Rig) -> bool {
 
 fn names(rig: &Rig) -> Vec<String> {
     let entries = std::fs::read_dir(rig.project()).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -54,9 +75,14 @@ fn names(rig: &Rig) -> Vec<String> {
 fn auto_runs_commands_inside_without_asking() {
     let home = "cat \"$HOME/config.toml\"";
     let rig = rig(
-        [line("echo x > made; echo y > /tmp/kept"), line("cat /tmp/kept"), line("echo x > .git/config"), line(home)]
-            .into_iter()
-            .chain([line("echo x > .mcp.json"), Reply::text("Done.")]),
+        [
+            line("echo x > made; echo y > /tmp/kept"),
+            line("cat /tmp/kept"),
+            line("echo x > .git/config"),
+            line(home),
+        ]
+        .into_iter()
+        .chain([line("echo x > .mcp.json"), Reply::text("Done.")]),
         "",
     );
     if !has_namespaces(&rig) {
@@ -66,21 +92,45 @@ fn auto_runs_commands_inside_without_asking() {
     assert_eq!(told(&ran), json!({"layer": "namespace", "reasons": []}));
     let results = results(&ran);
     assert_eq!(
-        results.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(),
+        results
+            .iter()
+            .map(|(status, _)| status.as_str())
+            .collect::<Vec<_>>(),
         ["success", "success", "error", "error", "error"]
     );
-    assert!(results[1].1.contains("\ny"), "its /tmp is kept from one command to the next: {}", results[1].1);
-    assert!(results[2].1.contains("Read-only file system"), "{}", results[2].1);
-    assert_eq!(names(&rig), [".git", "made"], "nothing is left of the covers");
-    let left = std::fs::read_dir(rig.home().join("cache/tmp")).unwrap().count();
+    assert!(
+        results[1].1.contains("\ny"),
+        "its /tmp is kept from one command to the next: {}",
+        results[1].1
+    );
+    assert!(
+        results[2].1.contains("Read-only file system"),
+        "{}",
+        results[2].1
+    );
+    assert_eq!(
+        names(&rig),
+        [".git", "made"],
+        "nothing is left of the covers"
+    );
+    let left = std::fs::read_dir(rig.home().join("cache/tmp"))
+        .unwrap()
+        .count();
     assert_eq!(left, 0, "nor of the private folder");
 }
 
-/// A script reads what no rule can see it read: inside, what is denied is not there to be read, and what steers later runs is
-/// not there to be changed.
+/// A script reads what no rule can see it read: inside, what is denied is not there to be read, and
+/// what steers later runs is not there to be changed.
 #[test]
 fn what_rules_deny_to_read_is_hidden_inside() {
-    let calls = ["sh look.sh", "cat .e?v", "grep -r hunter .", "cat src/a.rs", "sh steer.sh", "echo x > CLAUDE.md"];
+    let calls = [
+        "sh look.sh",
+        "cat .e?v",
+        "grep -r hunter .",
+        "cat src/a.rs",
+        "sh steer.sh",
+        "echo x > CLAUDE.md",
+    ];
     let rig = rig(
         calls.map(line).into_iter().chain([Reply::text("Done.")]),
         "\n[permissions]\ndeny = [\"read_file(**/.env)\", \"read_file(secrets/**)\"]",
@@ -97,15 +147,26 @@ fn what_rules_deny_to_read_is_hidden_inside() {
         ("secrets/deep/key", "hunter2\n"),
         ("src/a.rs", "fn a() {}\n"),
         ("AGENTS.md", "Be kind.\n"),
-        ("look.sh", "cat .env sub/.env secrets/*/key secrets/deep; echo looked\n"),
+        (
+            "look.sh",
+            "cat .env sub/.env secrets/*/key secrets/deep; echo looked\n",
+        ),
         ("steer.sh", "echo 'Be rude.' >> AGENTS.md || echo refused\n"),
     ] {
         rig.write(file, text);
     }
     let results = results(&auto(&rig));
-    assert!(results[0].1.contains("looked") && !results[0].1.contains("hunter2"), "{}", results[0].1);
+    assert!(
+        results[0].1.contains("looked") && !results[0].1.contains("hunter2"),
+        "{}",
+        results[0].1
+    );
     for asked in [1, 2, 5] {
-        assert!(results[asked].0 == "error" && !results[asked].1.contains("hunter2"), "{:?}", results[asked]);
+        assert!(
+            results[asked].0 == "error" && !results[asked].1.contains("hunter2"),
+            "{:?}",
+            results[asked]
+        );
     }
     assert!(results[3].1.contains("fn a()"), "{:?}", results[3]);
     assert!(results[4].1.contains("refused"), "{:?}", results[4]);
@@ -116,8 +177,15 @@ fn what_rules_deny_to_read_is_hidden_inside() {
 
 #[test]
 fn leaving_it_is_asked_which_headless_is_a_denial() {
-    let outside = json!({ "command": "echo x > made", "requires_approval": false, "sandbox": "outside" });
-    let rig = rig([Reply::call("execute_command", outside.clone()), Reply::text("Done.")], "");
+    let outside =
+        json!({ "command": "echo x > made", "requires_approval": false, "sandbox": "outside" });
+    let rig = rig(
+        [
+            Reply::call("execute_command", outside.clone()),
+            Reply::text("Done."),
+        ],
+        "",
+    );
     if !has_namespaces(&rig) {
         return;
     }
@@ -129,22 +197,41 @@ fn leaving_it_is_asked_which_headless_is_a_denial() {
 
     let explain = |mode: &str| {
         let arguments = outside.to_string();
-        let all =
-            ["permissions", "explain", "--json", "--permission-mode", mode, "--tool", "execute_command", "--args"];
+        let all = [
+            "permissions",
+            "explain",
+            "--json",
+            "--permission-mode",
+            mode,
+            "--tool",
+            "execute_command",
+            "--args",
+        ];
         rig.run(&[&all[..], &[&arguments]].concat()).json()["decision"].clone()
     };
-    assert_eq!([explain("auto"), explain("yolo")], [json!("ask"), json!("allow")]);
+    assert_eq!(
+        [explain("auto"), explain("yolo")],
+        [json!("ask"), json!("allow")]
+    );
 }
 
 #[test]
 fn with_landlock_alone_what_writes_is_asked() {
-    let rig = rig([line("ls"), line("echo x > made"), Reply::text("Done.")], "mode = \"landlock\"");
+    let rig = rig(
+        [line("ls"), line("echo x > made"), Reply::text("Done.")],
+        "mode = \"landlock\"",
+    );
     let status = rig.run(&["sandbox", "status", "--json"]).json();
     if status["layer"] != "landlock" {
         return eprintln!("skipped: {}", status["reasons"]);
     }
     let ran = auto(&rig);
-    assert!(told(&ran)["reasons"][0].as_str().unwrap().contains("commands that write are asked"));
+    assert!(
+        told(&ran)["reasons"][0]
+            .as_str()
+            .unwrap()
+            .contains("commands that write are asked")
+    );
     assert_eq!(results(&ran)[0].0, "success", "{:?}", results(&ran));
     assert_eq!(results(&ran)[1].0, "error", "{:?}", results(&ran));
     assert_eq!(names(&rig), [".git"]);
@@ -155,10 +242,20 @@ fn without_a_sandbox_every_command_is_asked_and_it_is_said() {
     let rig = rig([line("ls"), Reply::text("Done.")], "mode = \"off\"");
     let ran = auto(&rig);
     assert_eq!(told(&ran)["layer"], "none");
-    assert!(told(&ran)["reasons"][0].as_str().unwrap().contains("switched off"));
+    assert!(
+        told(&ran)["reasons"][0]
+            .as_str()
+            .unwrap()
+            .contains("switched off")
+    );
     assert_eq!(results(&ran)[0].0, "error", "{:?}", results(&ran));
     let text = rig.run(&["run", "--permission-mode", "auto", "again"]);
-    assert!(text.stderr().contains("sandbox: commands run without a sandbox"), "{}", text.stderr());
+    assert!(
+        text.stderr()
+            .contains("sandbox: commands run without a sandbox"),
+        "{}",
+        text.stderr()
+    );
 }
 
 #[test]
@@ -175,30 +272,71 @@ fn every_attempt_to_leave_is_refused() {
     if !has_namespaces(&rig) {
         return;
     }
-    let elsewhere = if rustix::process::getuid().is_root() { "/var/lib" } else { env!("CARGO_TARGET_TMPDIR") };
-    let elsewhere = tempfile::Builder::new().prefix("haft-test-").tempdir_in(elsewhere).unwrap();
+    let elsewhere = if rustix::process::getuid().is_root() {
+        "/var/lib"
+    } else {
+        env!("CARGO_TARGET_TMPDIR")
+    };
+    let elsewhere = tempfile::Builder::new()
+        .prefix("haft-test-")
+        .tempdir_in(elsewhere)
+        .unwrap();
     // The attempts are made outside `/tmp` wherever haft's own folders are.
     for own in [elsewhere.path(), rig.home()] {
         let mut command = rig.command(&["sandbox", "test", "--json"]);
-        let ran = Ran(command.env("HAFT_HOME", own).env("HOME", elsewhere.path()).output().unwrap());
+        let ran = Ran(command
+            .env("HAFT_HOME", own)
+            .env("HOME", elsewhere.path())
+            .output()
+            .unwrap());
         assert!(matches!(ran.code(), 0 | 1), "{}", ran.stderr());
         let layers = ran.json()["layers"].clone();
-        assert_eq!(ran.code(), 0, "{} {} {}", layers[0]["open"], layers[0]["closed"], layers[0]["noticed"]);
-        assert!(layers[0]["refused"].as_u64().unwrap() >= 100, "{}", layers[0]["refused"]);
+        assert_eq!(
+            ran.code(),
+            0,
+            "{} {} {}",
+            layers[0]["open"],
+            layers[0]["closed"],
+            layers[0]["noticed"]
+        );
+        assert!(
+            layers[0]["refused"].as_u64().unwrap() >= 100,
+            "{}",
+            layers[0]["refused"]
+        );
         assert_eq!(layers[1]["layer"], "landlock");
         // What Landlock cannot do is said apart, and is not much.
         if layers[1]["unavailable"].is_null() {
-            assert_eq!((&layers[1]["open"], &layers[1]["closed"]), (&json!([]), &json!([])));
+            assert_eq!(
+                (&layers[1]["open"], &layers[1]["closed"]),
+                (&json!([]), &json!([]))
+            );
             let limits = layers[1]["limits"].as_array().unwrap();
-            assert!(limits.iter().all(|attempt| attempt["name"] != "read a secret"), "{limits:?}");
-            assert!(limits.iter().any(|attempt| attempt["group"] == "protected"), "{limits:?}");
+            assert!(
+                limits
+                    .iter()
+                    .all(|attempt| attempt["name"] != "read a secret"),
+                "{limits:?}"
+            );
+            assert!(
+                limits.iter().any(|attempt| attempt["group"] == "protected"),
+                "{limits:?}"
+            );
         }
         assert_eq!(layers[0]["limits"], json!([]));
     }
-    let left = [elsewhere.path().to_owned(), elsewhere.path().join("cache")].into_iter().flat_map(|folder| {
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap())
-    });
-    assert_eq!(left.filter(|name| name.contains("sandbox-test")).count(), 0, "nothing is left behind");
+    let left = [elsewhere.path().to_owned(), elsewhere.path().join("cache")]
+        .into_iter()
+        .flat_map(|folder| {
+            std::fs::read_dir(folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        });
+    assert_eq!(
+        left.filter(|name| name.contains("sandbox-test")).count(),
+        0,
+        "nothing is left behind"
+    );
 }
 
 #[test]
@@ -224,24 +362,51 @@ fn keys_of_other_agents_and_tools_are_hidden() {
         ".config/Code - Insiders/User/globalStorage/state.vscdb",
     ];
     let reading = places.map(|place| format!("cat ~/'{place}'")).join("; ");
-    let rig = rig([line(&format!("{reading}; cat ~/.profile-notes")), Reply::text("Done.")], "");
+    let rig = rig(
+        [
+            line(&format!("{reading}; cat ~/.profile-notes")),
+            Reply::text("Done."),
+        ],
+        "",
+    );
     if !has_namespaces(&rig) {
         return;
     }
     // Not haft's own folder, of which nothing can be read in any case, and not in `/tmp`.
-    let home = if rustix::process::getuid().is_root() { "/var/lib" } else { env!("CARGO_TARGET_TMPDIR") };
-    let home = tempfile::Builder::new().prefix("haft-test-").tempdir_in(home).unwrap();
+    let home = if rustix::process::getuid().is_root() {
+        "/var/lib"
+    } else {
+        env!("CARGO_TARGET_TMPDIR")
+    };
+    let home = tempfile::Builder::new()
+        .prefix("haft-test-")
+        .tempdir_in(home)
+        .unwrap();
     for place in places.iter().chain(&[".profile-notes"]) {
         let path = home.path().join(place);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, format!("planted in {place}\n")).unwrap();
     }
-    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "auto", "go"];
-    let ran = Ran(rig.command(&arguments).env("HOME", home.path()).output().unwrap());
+    let arguments = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "go",
+    ];
+    let ran = Ran(rig
+        .command(&arguments)
+        .env("HOME", home.path())
+        .output()
+        .unwrap());
     let (_, text) = &results(&ran)[0];
     assert!(text.contains("planted in .profile-notes"), "{text}");
     for place in places {
-        assert!(!text.contains(&format!("planted in {place}")), "{place}: {text}");
+        assert!(
+            !text.contains(&format!("planted in {place}")),
+            "{place}: {text}"
+        );
     }
 }
 

@@ -61,16 +61,27 @@ const KINDS: [(&str, usize, &str); 40] = [
 fn planted() -> Vec<String> {
     let mut state = 7_u64;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize
     };
     let mut secrets = Vec::new();
     for _ in 0..5 {
         for (start, length, letters) in KINDS {
             let letters = letters.as_bytes();
-            let mut body: String = (0..length).map(|_| letters[next() % letters.len()] as char).collect();
+            let mut body: String = (0..length)
+                .map(|_| letters[next() % letters.len()] as char)
+                .collect();
             // Dice rarely give a key without digit and letter; these must not.
-            body.replace_range(0..2, if letters == UPPER.as_bytes() { "A2" } else { "a2" });
+            body.replace_range(
+                0..2,
+                if letters == UPPER.as_bytes() {
+                    "A2"
+                } else {
+                    "a2"
+                },
+            );
             secrets.push(format!("{start}{body}"));
         }
     }
@@ -82,14 +93,16 @@ fn planted() -> Vec<String> {
 fn everything(folder: &Path, into: &mut Vec<u8>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
-        // Undo must give back every byte, so what files were is kept as it was, for the user's eyes only.
+        // Undo must give back every byte, so what files were is kept as it was, for the user's eyes
+        // only.
         if entry.file_name() == "versions" {
             let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, 0o700);
             continue;
         }
         if entry.file_name() == "versions" {
-            // What undo gives back must be the very file: it holds what the project holds, for its owner only.
+            // What undo gives back must be the very file: it holds what the project holds, for its
+            // owner only.
         } else if entry.file_type().unwrap().is_dir() {
             everything(&entry.path(), into);
         } else {
@@ -102,7 +115,8 @@ fn everything(folder: &Path, into: &mut Vec<u8>) {
 fn no_planted_secret_is_kept_or_shown() {
     let secrets = planted();
     let part = |index: usize| &secrets[index * 40..(index + 1) * 40];
-    let (in_environment, in_file, in_argv, in_error, in_model) = (part(0), part(1), part(2), part(3), part(4));
+    let (in_environment, in_file, in_argv, in_error, in_model) =
+        (part(0), part(1), part(2), part(3), part(4));
     let rig = Rig::new(
         Api::OpenaiChat,
         Script::turns([
@@ -124,12 +138,23 @@ fn no_planted_secret_is_kept_or_shown() {
     );
     rig.write("secrets.txt", in_file.join("\n"));
     rig.write("AGENTS.md", format!("Use {} for tests.\n", in_file[0]));
-    let mut command = rig.command(&["run", "--permission-mode", "yolo", "--verbose", &format!("use {}", in_argv[0])]);
+    let mut command = rig.command(&[
+        "run",
+        "--permission-mode",
+        "yolo",
+        "--verbose",
+        &format!("use {}", in_argv[0]),
+    ]);
     for (index, secret) in in_environment.iter().enumerate() {
         command.env(format!("SERVICE_{index}_TOKEN"), secret);
     }
     let ran = command.output().unwrap();
-    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(
+        ran.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
 
     let export = rig.run(&["conversations", "list", "--json"]).json();
     let id = export[0]["id"].as_str().unwrap().to_owned();
@@ -138,13 +163,29 @@ fn no_planted_secret_is_kept_or_shown() {
     let places = [
         ("the files under its home", kept),
         ("stderr", ran.stderr),
-        ("an export", rig.run(&["conversations", "export", &id]).stdout().into_bytes()),
-        ("what is shown", rig.run(&["conversations", "show", &id]).stdout().into_bytes()),
-        ("the last request", rig.server.generations().last().unwrap().body.to_vec()),
+        (
+            "an export",
+            rig.run(&["conversations", "export", &id])
+                .stdout()
+                .into_bytes(),
+        ),
+        (
+            "what is shown",
+            rig.run(&["conversations", "show", &id])
+                .stdout()
+                .into_bytes(),
+        ),
+        (
+            "the last request",
+            rig.server.generations().last().unwrap().body.to_vec(),
+        ),
     ];
     for (place, bytes) in places {
         let text = String::from_utf8_lossy(&bytes);
-        let found: Vec<_> = secrets.iter().filter(|secret| text.contains(secret.as_str())).collect();
+        let found: Vec<_> = secrets
+            .iter()
+            .filter(|secret| text.contains(secret.as_str()))
+            .collect();
         assert!(found.is_empty(), "in {place}: {found:?}");
     }
 }
@@ -168,7 +209,11 @@ fn a_file_with_a_masked_secret_is_not_overwritten_with_the_mask() {
     rig.write(".env", format!("TOKEN={key}\nDEBUG=0\n"));
     let ran = rig.task(&["turn debugging on"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
+    let results: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect();
     assert_eq!(results[1]["error"]["code"], "masked", "{results:?}");
     let now = std::fs::read_to_string(rig.project().join(".env")).unwrap();
     assert_eq!(now, format!("TOKEN={key}\nDEBUG=1\n"));

@@ -27,17 +27,36 @@ pub(crate) struct ServedPage {
 
 impl ServedPage {
     pub(crate) fn start(rig: &Rig) -> Self {
-        let mut child = rig.command(&["serve"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = rig
+            .command(&["serve"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let (address, token) = line.trim().strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
-        Self { address: address.to_owned(), token: token.to_owned(), child }
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let (address, token) = line
+            .trim()
+            .strip_prefix("http://")
+            .unwrap()
+            .split_once("/?token=")
+            .unwrap();
+        Self {
+            address: address.to_owned(),
+            token: token.to_owned(),
+            child,
+        }
     }
 
     pub(crate) fn get(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let host = &self.address;
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\n\r\n"
+        )
+        .unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         String::from_utf8_lossy(&answer).into_owned()
@@ -56,8 +75,15 @@ impl ServedPage {
     /// What a form with these header lines is answered.
     fn post_with(&self, path: &str, headers: &str, form: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let kind = format!("content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n", form.len());
-        write!(stream, "POST {path} HTTP/1.1\r\n{headers}{kind}connection: close\r\n\r\n{form}").unwrap();
+        let kind = format!(
+            "content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n",
+            form.len()
+        );
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\n{headers}{kind}connection: close\r\n\r\n{form}"
+        )
+        .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
@@ -65,7 +91,11 @@ impl ServedPage {
 
     /// The same from a page of the site, with its token.
     fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> String {
-        let headers = format!("host: {0}\r\norigin: http://{0}\r\n{1}", self.address, self.cookie());
+        let headers = format!(
+            "host: {0}\r\norigin: http://{0}\r\n{1}",
+            self.address,
+            self.cookie()
+        );
         let mut form = format!("form_token={}", self.form_token(page));
         for (name, value) in fields {
             let value: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
@@ -76,7 +106,10 @@ impl ServedPage {
 
     fn form_token(&self, page: &str) -> String {
         let html = self.page(page);
-        let after = html.split("name=\"form_token\" value=\"").nth(1).unwrap_or_else(|| panic!("{html}"));
+        let after = html
+            .split("name=\"form_token\" value=\"")
+            .nth(1)
+            .unwrap_or_else(|| panic!("{html}"));
         after.split('"').next().unwrap().to_owned()
     }
 }
@@ -92,19 +125,31 @@ impl Drop for ServedPage {
 #[cfg(target_env = "gnu")]
 #[test]
 fn all_threads_share_two_heaps() {
-    /// glibc reserves so much for a heap beside the first one, at a multiple of it. What is not used of it has no rights.
+    /// glibc reserves so much for a heap beside the first one, at a multiple of it. What is not
+    /// used of it has no rights.
     const RESERVED: u64 = 64 << 20;
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Unused.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Unused.")]).unwrap(),
+    );
     let page = ServedPage::start(&rig);
     page.page("/");
     let is_rest_of_heap = |line: &&str| {
         let fields: Vec<_> = line.split_whitespace().collect();
         let (begin, end) = fields[0].split_once('-').unwrap();
         let [begin, end] = [begin, end].map(|at| u64::from_str_radix(at, 16).unwrap());
-        fields[1] == "---p" && fields.len() == 5 && end.is_multiple_of(RESERVED) && end - begin < RESERVED
+        fields[1] == "---p"
+            && fields.len() == 5
+            && end.is_multiple_of(RESERVED)
+            && end - begin < RESERVED
     };
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", page.child.id())).unwrap();
-    assert!(std::fs::read_dir(format!("/proc/{}/task", page.child.id())).unwrap().count() > 2);
+    assert!(
+        std::fs::read_dir(format!("/proc/{}/task", page.child.id()))
+            .unwrap()
+            .count()
+            > 2
+    );
     assert!(maps.lines().filter(is_rest_of_heap).count() < 2, "{maps}");
 }
 
@@ -113,22 +158,38 @@ const HOSTILE: &str = "</pre><script>alert(1)</script><img src=x onerror=alert(2
 #[test]
 fn every_page_shows_what_was_said_and_runs_none_of_it() {
     let call = ScriptCall::new("list_files", json!({"path": HOSTILE}));
-    let script = Script::replies([Reply::calls([call]), Reply::text(format!("Done. {HOSTILE}"))]).unwrap();
+    let script = Script::replies([
+        Reply::calls([call]),
+        Reply::text(format!("Done. {HOSTILE}")),
+    ])
+    .unwrap();
     let rig = Rig::new(Api::Anthropic, script);
     rig.write("AGENTS.md", format!("Follow this: {HOSTILE}\n"));
-    assert_eq!(rig.run(&["run", &format!("look around {HOSTILE}")]).code(), 0);
+    assert_eq!(
+        rig.run(&["run", &format!("look around {HOSTILE}")]).code(),
+        0
+    );
     let listed = rig.run(&["conversations", "list", "--json"]).json();
     let id = listed[0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(rig.run(&["conversations", "rename", &id, HOSTILE]).code(), 0);
+    assert_eq!(
+        rig.run(&["conversations", "rename", &id, HOSTILE]).code(),
+        0
+    );
 
     let page = ServedPage::start(&rig);
     let first = page.get(&format!("/?token={}", page.token), "");
-    assert!(first.starts_with("HTTP/1.1 303 ") && first.contains("SameSite=Strict"), "{first}");
+    assert!(
+        first.starts_with("HTTP/1.1 303 ") && first.contains("SameSite=Strict"),
+        "{first}"
+    );
     assert!(page.get("/", "").starts_with("HTTP/1.1 401 "));
     let pages = [
         ("/".to_owned(), "From cache"),
         ("/?q=look".to_owned(), "look around"),
-        (format!("/?q={}", "%3Cscript%3Ealert(1)%3C/script%3E"), "Search"),
+        (
+            format!("/?q={}", "%3Cscript%3Ealert(1)%3C/script%3E"),
+            "Search",
+        ),
         (format!("/?from={}", usize::MAX), "Search"),
         (format!("/c/{id}?from={}", usize::MAX), "<h1"),
         (format!("/c/{id}"), "look around"),
@@ -137,9 +198,15 @@ fn every_page_shows_what_was_said_and_runs_none_of_it() {
         ("/run".to_owned(), "New run"),
         (format!("/c/{id}/live"), "Newest messages"),
         (format!("/c/{id}/edit"), "Tick messages"),
-        (format!("/c/{id}/next?input=%3Cscript%3Ealert(1)%3C/script%3E"), "Body as it would be sent"),
+        (
+            format!("/c/{id}/next?input=%3Cscript%3Ealert(1)%3C/script%3E"),
+            "Body as it would be sent",
+        ),
         (format!("/c/{id}/what-if"), "cache-aware"),
-        (format!("/c/{id}/what-if?policies=%3Cscript%3Ealert(1)%3C/script%3E"), "Compare"),
+        (
+            format!("/c/{id}/what-if?policies=%3Cscript%3Ealert(1)%3C/script%3E"),
+            "Compare",
+        ),
         (format!("/c/{id}/r/1"), "Body as it was sent"),
         (format!("/c/{id}/r/2"), "Difference to the request before"),
     ];
@@ -148,38 +215,71 @@ fn every_page_shows_what_was_said_and_runs_none_of_it() {
         assert!(html.starts_with("HTTP/1.1 200 "), "{path}: {html}");
         assert!(html.contains(expected), "{path} lacks {expected}: {html}");
         assert_eq!(html.matches("<script").count(), 1, "{path}: {html}");
-        assert!(!html.contains("<img") && !html.contains("style="), "{path}: {html}");
-        assert!(html.contains("content-security-policy: default-src 'none'"), "{path}");
+        assert!(
+            !html.contains("<img") && !html.contains("style="),
+            "{path}: {html}"
+        );
+        assert!(
+            html.contains("content-security-policy: default-src 'none'"),
+            "{path}"
+        );
     }
-    for missing in ["/c/nobody", &format!("/c/{id}/r/0"), &format!("/c/{id}/r/99"), &format!("/c/{id}/r/x"), "/x"] {
+    for missing in [
+        "/c/nobody",
+        &format!("/c/{id}/r/0"),
+        &format!("/c/{id}/r/99"),
+        &format!("/c/{id}/r/x"),
+        "/x",
+    ] {
         assert!(page.page(missing).starts_with("HTTP/1.1 404 "), "{missing}");
     }
     let css = page.page("/style.css");
-    assert!(css.contains("text/css") && css.contains(".reminders"), "{css}");
+    assert!(
+        css.contains("text/css") && css.contains(".reminders"),
+        "{css}"
+    );
     assert!(page.page("/live.js").contains("EventSource"));
 }
 
 /// A conversation in which two files were read, and its messages.
 fn worked(more: impl IntoIterator<Item = Reply>) -> (Rig, String, Vec<String>) {
     let read = |path: &str| ScriptCall::new("read_file", json!({"path": path}));
-    let replies = [Reply::calls([read("alpha.txt"), read("beta.txt")]), Reply::text("Both are read.")];
-    let rig = Rig::new(Api::Anthropic, Script::replies(replies.into_iter().chain(more)).unwrap());
+    let replies = [
+        Reply::calls([read("alpha.txt"), read("beta.txt")]),
+        Reply::text("Both are read."),
+    ];
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies(replies.into_iter().chain(more)).unwrap(),
+    );
     for name in ["alpha", "beta"] {
         rig.write(&format!("{name}.txt"), format!("{name} line\n").repeat(200));
     }
     assert_eq!(rig.run(&["run", "read alpha and beta"]).code(), 0);
     let export = rig.export();
     let messages = export["messages"].as_array().unwrap();
-    let ids = messages.iter().map(|message| message["message_id"].as_str().unwrap()[..8].to_owned()).collect();
+    let ids = messages
+        .iter()
+        .map(|message| message["message_id"].as_str().unwrap()[..8].to_owned())
+        .collect();
     (rig, export["id"].as_str().unwrap().to_owned(), ids)
 }
 
 /// What the page says will be sent with this prompt.
 fn foreseen(page: &ServedPage, id: &str) -> String {
     let html = page.page(&format!("/c/{id}/next?input=and+now%3F"));
-    let body =
-        html.split("<pre id=\"body\">").nth(1).unwrap_or_else(|| panic!("{html}")).split("</pre>").next().unwrap();
-    let body = body.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
+    let body = html
+        .split("<pre id=\"body\">")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{html}"))
+        .split("</pre>")
+        .next()
+        .unwrap();
+    let body = body
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'");
     body.replace("&amp;", "&")
 }
 
@@ -196,24 +296,58 @@ fn an_edit_is_quoted_kept_and_undone_and_the_next_request_is_the_foreseen_one() 
         ("summarise", "Summarises 3 messages"),
     ] {
         let quote = page.post(&editor, &editor, &[("do", does), ("id", &messages[2])]);
-        assert!(quote.starts_with("HTTP/1.1 200 ") && quote.contains(says), "{does}: {quote}");
-        assert!(quote.contains("The next request would have "), "{does}: {quote}");
-        assert_eq!(foreseen(&page, &id), original, "{does}: a price changes nothing");
+        assert!(
+            quote.starts_with("HTTP/1.1 200 ") && quote.contains(says),
+            "{does}: {quote}"
+        );
+        assert!(
+            quote.contains("The next request would have "),
+            "{does}: {quote}"
+        );
+        assert_eq!(
+            foreseen(&page, &id),
+            original,
+            "{does}: a price changes nothing"
+        );
 
-        let text = if does == "summarise" { "Both files\r\nhave 200 lines." } else { "" };
-        let fields = [("do", "keep"), ("edit", does), ("id", messages[2].as_str()), ("text", text)];
+        let text = if does == "summarise" {
+            "Both files\r\nhave 200 lines."
+        } else {
+            ""
+        };
+        let fields = [
+            ("do", "keep"),
+            ("edit", does),
+            ("id", messages[2].as_str()),
+            ("text", text),
+        ];
         let kept = page.post(&editor, &editor, &fields);
-        assert!(kept.contains(&format!("location: {editor}?done=yes")), "{does}: {kept}");
+        assert!(
+            kept.contains(&format!("location: {editor}?done=yes")),
+            "{does}: {kept}"
+        );
         let edited = foreseen(&page, &id);
         assert_eq!(edited == original, does == "pin", "{does}");
-        assert_eq!(edited.contains("Both files\\nhave 200 lines."), does == "summarise", "{edited}");
+        assert_eq!(
+            edited.contains("Both files\\nhave 200 lines."),
+            does == "summarise",
+            "{edited}"
+        );
         let undone = page.post(&editor, &editor, &[("do", "undo")]);
         assert!(undone.contains("Undoes 1 edit"), "{undone}");
-        assert!(page.post(&editor, &editor, &[("do", "keep"), ("edit", "undo")]).contains("done=yes"));
+        assert!(
+            page.post(&editor, &editor, &[("do", "keep"), ("edit", "undo")])
+                .contains("done=yes")
+        );
         assert_eq!(foreseen(&page, &id), original, "{does}: undone");
     }
     assert!(
-        page.post(&editor, &editor, &[("do", "keep"), ("edit", "drop"), ("id", &messages[2])]).contains("done=yes")
+        page.post(
+            &editor,
+            &editor,
+            &[("do", "keep"), ("edit", "drop"), ("id", &messages[2])]
+        )
+        .contains("done=yes")
     );
     let expected = foreseen(&page, &id);
     assert!(!expected.contains("alpha line"), "{expected}");
@@ -236,22 +370,50 @@ fn forms_of_others_change_nothing_and_no_field_is_run() {
     let own = format!("host: {host}\r\n");
     let origin = format!("origin: http://{host}\r\n");
     for (who, headers, form, status) in [
-        ("no token of the form", format!("{own}{origin}{cookie}"), &form, 403),
+        (
+            "no token of the form",
+            format!("{own}{origin}{cookie}"),
+            &form,
+            403,
+        ),
         ("no origin", format!("{own}{cookie}"), &whole, 403),
-        ("another page", format!("{own}origin: http://evil.example\r\n{cookie}"), &whole, 403),
-        ("another port of this machine", format!("{own}origin: http://127.0.0.1:1\r\n{cookie}"), &whole, 403),
+        (
+            "another page",
+            format!("{own}origin: http://evil.example\r\n{cookie}"),
+            &whole,
+            403,
+        ),
+        (
+            "another port of this machine",
+            format!("{own}origin: http://127.0.0.1:1\r\n{cookie}"),
+            &whole,
+            403,
+        ),
         ("no cookie", format!("{own}{origin}"), &whole, 401),
-        ("another name", format!("host: evil.example\r\norigin: http://evil.example\r\n{cookie}"), &whole, 421),
+        (
+            "another name",
+            format!("host: evil.example\r\norigin: http://evil.example\r\n{cookie}"),
+            &whole,
+            421,
+        ),
     ] {
         let answer = page.post_with(&editor, &headers, form);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{who}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{who}: {answer}"
+        );
     }
     for fields in [
         vec![("do", "drop")],
         vec![("do", "drop"), ("id", HOSTILE)],
         vec![("do", HOSTILE), ("id", &messages[2])],
         vec![("do", "summarise"), ("id", &messages[2]), ("text", HOSTILE)],
-        vec![("do", "keep"), ("edit", HOSTILE), ("id", HOSTILE), ("text", HOSTILE)],
+        vec![
+            ("do", "keep"),
+            ("edit", HOSTILE),
+            ("id", HOSTILE),
+            ("text", HOSTILE),
+        ],
         vec![("do", "undo")],
     ] {
         let answer = page.post(&editor, &editor, &fields);
@@ -259,7 +421,10 @@ fn forms_of_others_change_nothing_and_no_field_is_run() {
         assert_eq!(answer.matches("<script").count(), 1, "{fields:?}: {answer}");
         assert!(!answer.contains("<img"), "{fields:?}: {answer}");
     }
-    assert!(page.post(&editor, "/c/nobody/edit", &[("do", "drop")]).starts_with("HTTP/1.1 404 "));
+    assert!(
+        page.post(&editor, "/c/nobody/edit", &[("do", "drop")])
+            .starts_with("HTTP/1.1 404 ")
+    );
     let listed = rig.run(&["context", "edit", "list", "--json"]).json();
     assert_eq!(listed["edits"], json!([]), "nothing was changed");
 }
@@ -276,14 +441,23 @@ fn what_if_takes_conversations_of_others_too() {
     ]});
     rig.write("chat.json", chat.to_string());
     assert_eq!(rig.run(&["conversations", "import", "chat.json"]).code(), 0);
-    let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let replayed = rig.run(&["context", "replay", &id, "--policy", "none,tail", "--json"]);
     assert_eq!(replayed.code(), 0, "{}", replayed.stderr());
     let page = ServedPage::start(&rig);
     let html = page.page(&format!("/c/{id}/what-if?policies=none,tail%2Bprune:off"));
-    assert!(html.contains("tail+prune:off") && html.contains("<svg"), "{html}");
+    assert!(
+        html.contains("tail+prune:off") && html.contains("<svg"),
+        "{html}"
+    );
     let unknown = page.page(&format!("/c/{id}/what-if?policies=nonsense"));
-    assert!(unknown.contains("role=\"alert\"") && unknown.contains("nonsense"), "{unknown}");
+    assert!(
+        unknown.contains("role=\"alert\"") && unknown.contains("nonsense"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -295,7 +469,10 @@ fn sessions_of_other_agents_are_listed_and_read_and_nothing_else() {
         json!({"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s1", "timestamp": "2026-01-02T03:04:05.000Z",
             "cwd": "/tmp/x", "version": "2.0.0", "message": {"role": kind, "content": [{"type": "text", "text": text}]}})
     };
-    let lines = [line("u1", json!(null), "user", HOSTILE), line("a1", json!("u1"), "assistant", "There you are.")];
+    let lines = [
+        line("u1", json!(null), "user", HOSTILE),
+        line("a1", json!("u1"), "assistant", "There you are."),
+    ];
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(folder.join("s1.jsonl"), &text).unwrap();
     std::fs::write(folder.join("broken.jsonl"), "{not json\n").unwrap();
@@ -303,14 +480,23 @@ fn sessions_of_other_agents_are_listed_and_read_and_nothing_else() {
     let page = ServedPage::start(&rig);
     assert!(page.page("/").contains("href=\"/sessions\""));
     let list = page.page("/sessions");
-    assert!(list.contains("claude-code") && list.contains("s1.jsonl") && !list.contains("<b>"), "{list}");
+    assert!(
+        list.contains("claude-code") && list.contains("s1.jsonl") && !list.contains("<b>"),
+        "{list}"
+    );
     assert!(!list.contains("secret"), "{list}");
     let place = "/sessions/claude-code/-tmp-%3Cb%3Ex/s1%2Ejsonl";
     assert!(list.contains(place), "{list}");
     let html = page.page(place);
-    assert!(html.contains("There you are.") && html.contains("Nothing was stored"), "{html}");
+    assert!(
+        html.contains("There you are.") && html.contains("Nothing was stored"),
+        "{html}"
+    );
     assert_eq!(html.matches("<script").count(), 1, "{html}");
-    assert!(page.page("/sessions/claude-code/-tmp-%3Cb%3Ex/broken.jsonl").contains("role=\"alert\""));
+    assert!(
+        page.page("/sessions/claude-code/-tmp-%3Cb%3Ex/broken.jsonl")
+            .contains("role=\"alert\"")
+    );
     for outside in [
         "/sessions/claude-code/../../secret.jsonl",
         "/sessions/claude-code/%2E%2E/%2E%2E/secret.jsonl",
@@ -320,6 +506,13 @@ fn sessions_of_other_agents_are_listed_and_read_and_nothing_else() {
     ] {
         assert!(page.page(outside).starts_with("HTTP/1.1 404 "), "{outside}");
     }
-    assert_eq!(rig.run(&["conversations", "list", "--json"]).json(), json!([]), "nothing is stored");
-    assert_eq!(std::fs::read_to_string(folder.join("s1.jsonl")).unwrap(), text);
+    assert_eq!(
+        rig.run(&["conversations", "list", "--json"]).json(),
+        json!([]),
+        "nothing is stored"
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.join("s1.jsonl")).unwrap(),
+        text
+    );
 }

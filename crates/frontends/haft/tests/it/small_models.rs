@@ -1,6 +1,7 @@
 //! What small models really do, in their own words, and what becomes of it.
 //!
-//! Each thing that was seen when a model of 1.5 billion parameters drove haft, and the test that holds it:
+//! Each thing that was seen when a model of 1.5 billion parameters drove haft, and the test that
+//! holds it:
 //!
 //! | seen | test |
 //! | --- | --- |
@@ -49,7 +50,10 @@ fn results(rig: &Rig) -> Vec<String> {
 
 fn fix(search: &str) -> Reply {
     let diff = format!("<<<<<<< 1.2.3\n{search}\n=======\nreceive\n>>>>>>> 1.2.3");
-    Reply::call("replace_in_file", json!({"path": "letter.txt", "diff": diff}))
+    Reply::call(
+        "replace_in_file",
+        json!({"path": "letter.txt", "diff": diff}),
+    )
 }
 
 #[test]
@@ -61,17 +65,37 @@ fn a_version_number_for_a_label_does_not_keep_an_edit_from_working() {
         std::fs::read_to_string(rig.project().join("letter.txt")).unwrap(),
         "Dear reader,\nreceive\nPlease send what you recieve.\n"
     );
-    assert!(results(&rig)[0].contains("read as `SEARCH`"), "{:?}", results(&rig));
+    assert!(
+        results(&rig)[0].contains("read as `SEARCH`"),
+        "{:?}",
+        results(&rig)
+    );
 }
 
 #[test]
 fn the_same_call_after_an_error_is_told_something_new() {
     let arguments: Vec<(&str, Value, &str)> = vec![
-        ("edit_file", json!({"path": "letter.txt", "old_text": "Dear writer", "new_text": "x"}), "`read_file`"),
-        ("list_files", json!({"path": "out"}), "Use a path that is named above"),
-        ("edit_file", json!({"file": "letter.txt"}), "Arguments that fit look like this"),
+        (
+            "edit_file",
+            json!({"path": "letter.txt", "old_text": "Dear writer", "new_text": "x"}),
+            "`read_file`",
+        ),
+        (
+            "list_files",
+            json!({"path": "out"}),
+            "Use a path that is named above",
+        ),
+        (
+            "edit_file",
+            json!({"file": "letter.txt"}),
+            "Arguments that fit look like this",
+        ),
         ("run_python", json!({}), "The tools are `read_file`"),
-        ("execute_command", json!({"command": "exit 3"}), "change the command"),
+        (
+            "execute_command",
+            json!({"command": "exit 3"}),
+            "change the command",
+        ),
     ];
     for (tool, arguments, says) in arguments {
         let call = || Reply::call(tool, arguments.clone());
@@ -79,25 +103,51 @@ fn the_same_call_after_an_error_is_told_something_new() {
         rig.task(&["correct the letter"]);
         let results = results(&rig);
         assert!(!results[0].contains(says), "{tool}: {}", results[0]);
-        assert!(results[1].starts_with(&results[0]) && results[1].contains(says), "{tool}: {}", results[1]);
+        assert!(
+            results[1].starts_with(&results[0]) && results[1].contains(says),
+            "{tool}: {}",
+            results[1]
+        );
     }
 }
 
 #[test]
 fn what_failed_once_and_then_otherwise_is_not_called_the_same() {
     let call = |command: &str| Reply::call("execute_command", json!({"command": command}));
-    let rig = rig([call("exit 3"), call("exit 4"), call("true"), call("true"), Reply::text("So it is.")]);
+    let rig = rig([
+        call("exit 3"),
+        call("exit 4"),
+        call("true"),
+        call("true"),
+        Reply::text("So it is."),
+    ]);
     assert_eq!(rig.task(&["try"]).code(), 0);
-    assert!(results(&rig).iter().all(|result| !result.contains("The same call")), "{:?}", results(&rig));
+    assert!(
+        results(&rig)
+            .iter()
+            .all(|result| !result.contains("The same call")),
+        "{:?}",
+        results(&rig)
+    );
 }
 
 #[test]
 fn two_calls_in_turn_are_a_loop() {
     let read = || Reply::call("read_file", json!({"path": "letter.txt"}));
-    let edit = || Reply::call("edit_file", json!({"path": "letter.txt", "old_text": "We", "new_text": "They"}));
+    let edit = || {
+        Reply::call(
+            "edit_file",
+            json!({"path": "letter.txt", "old_text": "We", "new_text": "They"}),
+        )
+    };
     let rig = rig((0..12).flat_map(|_| [read(), edit()]));
     let ran = rig.task(&["--max-turns", "20", "correct the letter"]);
-    assert_eq!((ran.code(), &ran.result()["code"]), (1, &json!("loop")), "{}", ran.result());
+    assert_eq!(
+        (ran.code(), &ran.result()["code"]),
+        (1, &json!("loop")),
+        "{}",
+        ran.result()
+    );
     let sent = rig.server.generations().last().unwrap().seen().unwrap();
     let note = sent.parts().any(|(_, part)| {
         matches!(part, SeenPart::Text { text, .. } if text.contains("the same few calls in turn") && !text.contains("If the task is done"))
@@ -107,39 +157,83 @@ fn two_calls_in_turn_are_a_loop() {
 
 #[test]
 fn success_claimed_after_refused_edits_is_doubted_once_and_marked() {
-    let edit = |old: &str| Reply::call("edit_file", json!({"path": "letter.txt", "old_text": old, "new_text": "x"}));
+    let edit = |old: &str| {
+        Reply::call(
+            "edit_file",
+            json!({"path": "letter.txt", "old_text": old, "new_text": "x"}),
+        )
+    };
     let claim = || Reply::text("The file `letter.txt` has been updated successfully.");
     let failing = rig([edit("We receive"), edit("we receive"), claim(), claim()]);
     let ran = failing.task(&["correct the letter"]);
     let result = ran.result();
-    assert_eq!((ran.code(), &result["outcome"], &result["nothing_changed"]), (0, &json!("completed"), &json!(true)));
-    assert!(ran.events().iter().any(|event| event["type"] == "notice" && event["code"] == "nothing_changed"));
+    assert_eq!(
+        (ran.code(), &result["outcome"], &result["nothing_changed"]),
+        (0, &json!("completed"), &json!(true))
+    );
+    assert!(
+        ran.events()
+            .iter()
+            .any(|event| event["type"] == "notice" && event["code"] == "nothing_changed")
+    );
     let sent = failing.server.generations();
     assert_eq!(sent.len(), 4);
-    assert!(sent[3].seen().unwrap().last_contains("Nothing has been changed"), "the model is told");
+    assert!(
+        sent[3]
+            .seen()
+            .unwrap()
+            .last_contains("Nothing has been changed"),
+        "the model is told"
+    );
     // A command that fails is no success either, and people read of it.
     let run = || Reply::call("execute_command", json!({"command": "exit 1"}));
     let rig = rig([run(), claim(), claim()]);
     let ran = rig.run(&["run", "--permission-mode", "yolo", "correct the letter"]);
-    assert!(ran.code() == 0 && ran.stderr().contains("nothing was changed"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 0 && ran.stderr().contains("nothing was changed"),
+        "{}",
+        ran.stderr()
+    );
 }
 
 /// It wrote the file as it was, three times, and said that the function it should add was there.
 #[test]
 fn a_file_written_as_it_was_is_no_change() {
     let read = Reply::call("read_file", json!({"path": "letter.txt"}));
-    let write = Reply::call("write_to_file", json!({"path": "letter.txt", "content": LETTER}));
+    let write = Reply::call(
+        "write_to_file",
+        json!({"path": "letter.txt", "content": LETTER}),
+    );
     let claim = || Reply::text("The letter is correct now.");
     let rig = rig([read, write, claim(), claim()]);
     let ran = rig.task(&["correct the letter"]);
-    assert_eq!((ran.code(), &ran.result()["nothing_changed"]), (0, &json!(true)), "{}", ran.stdout());
-    assert!(results(&rig)[1].contains("holds exactly this already"), "{:?}", results(&rig));
+    assert_eq!(
+        (ran.code(), &ran.result()["nothing_changed"]),
+        (0, &json!(true)),
+        "{}",
+        ran.stdout()
+    );
+    assert!(
+        results(&rig)[1].contains("holds exactly this already"),
+        "{:?}",
+        results(&rig)
+    );
 }
 
 #[test]
 fn a_doubted_model_that_then_succeeds_is_not_marked() {
-    let edit = |old: &str| Reply::call("edit_file", json!({"path": "letter.txt", "old_text": old, "new_text": "They"}));
-    let rig = rig([edit("We"), Reply::text("Done."), edit("we"), Reply::text("Done.")]);
+    let edit = |old: &str| {
+        Reply::call(
+            "edit_file",
+            json!({"path": "letter.txt", "old_text": old, "new_text": "They"}),
+        )
+    };
+    let rig = rig([
+        edit("We"),
+        Reply::text("Done."),
+        edit("we"),
+        Reply::text("Done."),
+    ]);
     let ran = rig.task(&["correct the letter"]);
     assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
     assert_eq!(rig.server.generations().len(), 4);
@@ -147,30 +241,46 @@ fn a_doubted_model_that_then_succeeds_is_not_marked() {
 
 #[test]
 fn an_answer_without_writes_is_what_it_is() {
-    let rig = rig([Reply::call("read_file", json!({"path": "nope.txt"})), Reply::text("There is no such file.")]);
+    let rig = rig([
+        Reply::call("read_file", json!({"path": "nope.txt"})),
+        Reply::text("There is no such file."),
+    ]);
     let ran = rig.task(&["look"]);
     // That nothing succeeded is a fact for programs; people who asked a question are told nothing.
-    assert_eq!((ran.code(), &ran.result()["nothing_changed"]), (0, &json!(true)));
+    assert_eq!(
+        (ran.code(), &ran.result()["nothing_changed"]),
+        (0, &json!(true))
+    );
     assert!(!says_nothing_changed(&ran));
     assert_eq!(rig.server.generations().len(), 2);
 }
 
 fn says_nothing_changed(ran: &Ran) -> bool {
-    ran.events().iter().any(|event| event["type"] == "notice" && event["code"] == "nothing_changed")
+    ran.events()
+        .iter()
+        .any(|event| event["type"] == "notice" && event["code"] == "nothing_changed")
 }
 
 /// The content of the file that was asked for, as the answer: three runs of `create-json`.
 #[test]
 fn an_answer_in_place_of_the_file_is_marked_for_programs() {
     let answer = "```json\n{\n  \"name\": \"demo\",\n  \"port\": 8080,\n  \"debug\": false\n}\n```";
-    let ran = rig([Reply::text(answer)]).task(&["Create config.json with name demo, port 8080 and debug false."]);
-    assert_eq!((ran.code(), &ran.result()["nothing_changed"]), (0, &json!(true)));
-    assert!(!says_nothing_changed(&ran), "it could be the answer to a question");
+    let ran = rig([Reply::text(answer)])
+        .task(&["Create config.json with name demo, port 8080 and debug false."]);
+    assert_eq!(
+        (ran.code(), &ran.result()["nothing_changed"]),
+        (0, &json!(true))
+    );
+    assert!(
+        !says_nothing_changed(&ran),
+        "it could be the answer to a question"
+    );
     // What rests on something is not marked, nor is what could not have changed anything.
     let read = || Reply::call("read_file", json!({"path": "letter.txt"}));
     let ran = rig([read(), Reply::text("It is a letter.")]).task(&["what is letter.txt?"]);
     assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
-    let ran = rig([Reply::text("A monoid.")]).task(&["--allowed-tools", "read_file", "What is a monad?"]);
+    let ran =
+        rig([Reply::text("A monoid.")]).task(&["--allowed-tools", "read_file", "What is a monad?"]);
     assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
 }
 
@@ -178,42 +288,75 @@ fn an_answer_in_place_of_the_file_is_marked_for_programs() {
 #[test]
 fn who_called_only_unknown_tools_has_changed_nothing_and_people_read_of_it() {
     let content = "def square(x):\n    return x * x\n";
-    let rename = json!({"file_path": "tools.py", "old_function_name": "calc", "new_function_name": "total"});
+    let rename =
+        json!({"file_path": "tools.py", "old_function_name": "calc", "new_function_name": "total"});
     for (call, end) in [
         (
-            Reply::call("add_function", json!({"path": "maths.py", "content": content})),
+            Reply::call(
+                "add_function",
+                json!({"path": "maths.py", "content": content}),
+            ),
             "I apologize, but I cannot assist with that request.",
         ),
-        (Reply::call("rename_function", rename), "I apologize, but I cannot fulfill your request."),
+        (
+            Reply::call("rename_function", rename),
+            "I apologize, but I cannot fulfill your request.",
+        ),
     ] {
         let rig = rig([call, Reply::text(end)]);
         let ran = rig.task(&["Add a function square(x) to maths.py."]);
-        assert_eq!((ran.code(), &ran.result()["nothing_changed"]), (0, &json!(true)));
+        assert_eq!(
+            (ran.code(), &ran.result()["nothing_changed"]),
+            (0, &json!(true))
+        );
         assert!(says_nothing_changed(&ran));
         let told = results(&rig).remove(0);
-        assert!(told.contains("Do it with one of these: `read_file` (path)"), "{told}");
-        assert!(told.contains("`edit_file` (path, old_text, new_text)"), "{told}");
+        assert!(
+            told.contains("Do it with one of these: `read_file` (path)"),
+            "{told}"
+        );
+        assert!(
+            told.contains("`edit_file` (path, old_text, new_text)"),
+            "{told}"
+        );
     }
 }
 
-/// The same call, written in one line instead of several: the model of `run-output-file` was not told that it repeats itself.
+/// The same call, written in one line instead of several: the model of `run-output-file` was not
+/// told that it repeats itself.
 #[test]
 fn a_call_laid_out_otherwise_is_the_same_call() {
     let written = |arguments: &str| {
-        Reply::text(format!("```json\n{{\"name\": \"execute_command\", \"arguments\": {arguments}}}\n```"))
+        Reply::text(format!(
+            "```json\n{{\"name\": \"execute_command\", \"arguments\": {arguments}}}\n```"
+        ))
     };
     let rig = rig([
-        written("{\n    \"command\": \"make.sh\",\n    \"requires_approval\": false,\n    \"timeout\": 120\n  }"),
+        written(
+            "{\n    \"command\": \"make.sh\",\n    \"requires_approval\": false,\n    \"timeout\": 120\n  }",
+        ),
         written("{\"command\": \"make.sh\", \"requires_approval\": false, \"timeout\": 120}"),
         Reply::text("I'm sorry, but I need to know what you want me to do."),
         Reply::text("I'm sorry, but I need to know what you want me to do."),
     ]);
     rig.write("make.sh", "#!/bin/sh\necho \"all is well\" > result.txt\n");
     let small = format!("models.\"mock/{}\".profile=\"small\"", crate::rig::MODEL);
-    rig.task(&["--set", &small, "Run the script make.sh. Then tell me what is in the file it creates."]);
+    rig.task(&[
+        "--set",
+        &small,
+        "Run the script make.sh. Then tell me what is in the file it creates.",
+    ]);
     let results = results(&rig);
-    assert!(results[0].contains("Run it so: `bash make.sh`"), "{}", results[0]);
-    assert!(results[1].contains("The same call failed in the same way before"), "{}", results[1]);
+    assert!(
+        results[0].contains("Run it so: `bash make.sh`"),
+        "{}",
+        results[0]
+    );
+    assert!(
+        results[1].contains("The same call failed in the same way before"),
+        "{}",
+        results[1]
+    );
 }
 
 /// Neither the replies nor the command ever end by themselves.
@@ -222,17 +365,29 @@ fn the_wall_time_ends_a_request_and_a_command_in_the_middle() {
     let never = Gate::default();
     let slow = Reply::text("x".repeat(60)).held_halfway_by(&never);
     let late = Reply::text("Late.").held_by(&never);
-    let command = Reply::call("execute_command", json!({"command": "sleep 100000", "timeout": 3600}));
+    let command = Reply::call(
+        "execute_command",
+        json!({"command": "sleep 100000", "timeout": 3600}),
+    );
     for reply in [slow, late, command] {
         // On a busy machine a short time may be over before the first request.
         for seconds in ["2", "8", "32", "128"] {
             let rig = rig([reply.clone(), Reply::text("Done.")]);
             let ran = rig.task(&["--max-wall-time", seconds, "wait"]);
-            assert_eq!((ran.code(), &ran.result()["code"]), (4, &json!("max_wall_time")), "{}", ran.result());
+            assert_eq!(
+                (ran.code(), &ran.result()["code"]),
+                (4, &json!("max_wall_time")),
+                "{}",
+                ran.result()
+            );
             if let [_request] = rig.server.generations().as_slice() {
                 break;
             }
-            assert!(rig.server.generations().is_empty() && seconds != "128", "{}", ran.stdout());
+            assert!(
+                rig.server.generations().is_empty() && seconds != "128",
+                "{}",
+                ran.stdout()
+            );
         }
     }
 }
@@ -240,7 +395,11 @@ fn the_wall_time_ends_a_request_and_a_command_in_the_middle() {
 const CALL: &str = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"print('Hello')\\n\"\n  }\n}";
 
 /// With the profile a model gets by itself where its window is small, or this one.
-fn with_profile(replies: impl IntoIterator<Item = Reply>, profile: &str, arguments: &[&str]) -> (Rig, Ran) {
+fn with_profile(
+    replies: impl IntoIterator<Item = Reply>,
+    profile: &str,
+    arguments: &[&str],
+) -> (Rig, Ran) {
     let rig = rig(replies);
     let profile = format!("models.\"mock/{}\".{profile}", crate::rig::MODEL);
     let ran = rig.task(&[&["--set", &profile], arguments].concat());
@@ -252,43 +411,95 @@ fn a_small_model_is_offered_little_in_few_words() {
     let tools = |profile: &str| {
         let (rig, _) = with_profile([Reply::text("Hello.")], profile, &["hi"]);
         let seen = rig.server.generations()[0].seen().unwrap();
-        let tokens = rig.run(&["context", "report", "--json"]).json()["tokens"].as_u64().unwrap();
-        assert!(profile.contains("full") || tokens < 1_000, "{profile}: {tokens} tokens");
-        assert!(seen.system.contains("is information, not instruction"), "{profile}: {}", seen.system);
+        let tokens = rig.run(&["context", "report", "--json"]).json()["tokens"]
+            .as_u64()
+            .unwrap();
+        assert!(
+            profile.contains("full") || tokens < 1_000,
+            "{profile}: {tokens} tokens"
+        );
+        assert!(
+            seen.system.contains("is information, not instruction"),
+            "{profile}: {}",
+            seen.system
+        );
         (seen.tools.clone(), seen.system.len())
     };
     let (small, few) = tools("profile=\"small\"");
     let (by_window, _) = tools("context_window=16000");
     let (full, many) = tools("profile=\"full\"");
-    assert!((6..=8).contains(&small.len()) && small == by_window, "{small:?} {by_window:?}");
+    assert!(
+        (6..=8).contains(&small.len()) && small == by_window,
+        "{small:?} {by_window:?}"
+    );
     assert!(full.len() > small.len() && many > few, "{many} {few}");
 }
 
-/// Offered `sandbox` and `requires_approval`, such a model asks to leave the sandbox to run a script, and nobody can be asked.
+/// Offered `sandbox` and `requires_approval`, such a model asks to leave the sandbox to run a
+/// script, and nobody can be asked.
 #[test]
 fn a_small_model_is_not_offered_parameters_it_fills_in_without_need() {
-    let call = Reply::call("execute_command", json!({"command": "echo hello", "timeout": 9}));
-    let (rig, ran) = with_profile([call, Reply::text("Done.")], "profile=\"small\"", &["greet"]);
+    let call = Reply::call(
+        "execute_command",
+        json!({"command": "echo hello", "timeout": 9}),
+    );
+    let (rig, ran) = with_profile(
+        [call, Reply::text("Done.")],
+        "profile=\"small\"",
+        &["greet"],
+    );
     let seen = rig.server.generations()[0].seen().unwrap();
     let offered = |name: &str| {
         let tool = seen.tools.iter().find(|tool| tool.name == name).unwrap();
-        tool.parameters["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        tool.parameters["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
     };
     assert_eq!(offered("execute_command"), ["command"]);
     assert_eq!(offered("edit_file"), ["path", "old_text", "new_text"]);
     assert_eq!(offered("read_file"), ["path", "start_line", "end_line"]);
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
-    assert!(results(&rig)[0].contains("hello"), "what is not offered can still be given: {:?}", results(&rig));
+    assert!(
+        results(&rig)[0].contains("hello"),
+        "what is not offered can still be given: {:?}",
+        results(&rig)
+    );
 }
 
 #[test]
 fn a_call_written_as_text_runs_and_is_told_so() {
-    for text in [format!("```json\n{CALL}\n```"), CALL.to_owned(), format!("<tool_call>\n{CALL}\n</tool_call>")] {
-        let (rig, ran) = with_profile([Reply::text(&text), Reply::text("Done.")], "profile=\"small\"", &["greet"]);
-        assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Done.")), "{text}");
-        assert_eq!(std::fs::read_to_string(rig.project().join("hello.py")).unwrap(), "print('Hello')\n");
-        assert!(results(&rig)[0].contains("[Read from the text of your reply.]"), "{:?}", results(&rig));
-        assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+    for text in [
+        format!("```json\n{CALL}\n```"),
+        CALL.to_owned(),
+        format!("<tool_call>\n{CALL}\n</tool_call>"),
+    ] {
+        let (rig, ran) = with_profile(
+            [Reply::text(&text), Reply::text("Done.")],
+            "profile=\"small\"",
+            &["greet"],
+        );
+        assert_eq!(
+            (ran.code(), &ran.result()["text"]),
+            (0, &json!("Done.")),
+            "{text}"
+        );
+        assert_eq!(
+            std::fs::read_to_string(rig.project().join("hello.py")).unwrap(),
+            "print('Hello')\n"
+        );
+        assert!(
+            results(&rig)[0].contains("[Read from the text of your reply.]"),
+            "{:?}",
+            results(&rig)
+        );
+        assert!(
+            rig.server.refusals().is_empty(),
+            "{:?}",
+            rig.server.refusals()
+        );
     }
 }
 
@@ -296,12 +507,22 @@ fn a_call_written_as_text_runs_and_is_told_so() {
 fn a_call_in_an_explanation_or_of_another_model_is_an_answer() {
     let block = format!("```json\n{CALL}\n```");
     for (text, profile) in [
-        (format!("You could call `write_to_file`:\n\n{block}"), "profile=\"small\""),
-        (format!("{block}\n\nThat would write the file."), "profile=\"small\""),
+        (
+            format!("You could call `write_to_file`:\n\n{block}"),
+            "profile=\"small\"",
+        ),
+        (
+            format!("{block}\n\nThat would write the file."),
+            "profile=\"small\"",
+        ),
         (block.clone(), "profile=\"full\""),
     ] {
         let (rig, ran) = with_profile([Reply::text(&text)], profile, &["greet"]);
-        assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!(text)), "{profile}");
+        assert_eq!(
+            (ran.code(), &ran.result()["text"]),
+            (0, &json!(text)),
+            "{profile}"
+        );
         assert!(!rig.project().join("hello.py").exists());
     }
 }
@@ -321,36 +542,79 @@ fn a_call_that_was_read_somewhere_does_not_run() {
 #[test]
 fn a_task_is_done_together_with_the_calls_that_did_it() {
     let done = haft_testkit::ScriptCall::new("attempt_completion", json!({"result": "Written."}));
-    let write = |path: &str| haft_testkit::ScriptCall::new("write_to_file", json!({"path": path, "content": "x"}));
+    let write = |path: &str| {
+        haft_testkit::ScriptCall::new("write_to_file", json!({"path": path, "content": "x"}))
+    };
     let both = rig([Reply::calls([write("a.txt"), done.clone()])]);
     let ran = both.task(&["--allowed-tools", "minimal", "write"]);
-    assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Written.")), "{}", ran.result());
+    assert_eq!(
+        (ran.code(), &ran.result()["text"]),
+        (0, &json!("Written.")),
+        "{}",
+        ran.result()
+    );
     // Not where one of them failed, or comes after it.
-    for calls in [vec![write("letter.txt"), done.clone()], vec![done.clone(), write("b.txt")]] {
-        let rig = rig([Reply::calls(calls), Reply::text("So it is."), Reply::text("So it is.")]);
+    for calls in [
+        vec![write("letter.txt"), done.clone()],
+        vec![done.clone(), write("b.txt")],
+    ] {
+        let rig = rig([
+            Reply::calls(calls),
+            Reply::text("So it is."),
+            Reply::text("So it is."),
+        ]);
         let ran = rig.task(&["--allowed-tools", "minimal", "write"]);
         assert_eq!(&ran.result()["text"], &json!("So it is."));
-        assert!(ran.events().iter().any(|event| event["error"]["code"] == "not_alone"));
+        assert!(
+            ran.events()
+                .iter()
+                .any(|event| event["error"]["code"] == "not_alone")
+        );
     }
 }
 
 #[test]
 fn a_call_that_cannot_run_is_answered_and_is_not_the_answer() {
-    let unknown = r#"{"name": "add_function", "arguments": {"path": "calc.py", "name": "multiply"}}"#;
+    let unknown =
+        r#"{"name": "add_function", "arguments": {"path": "calc.py", "name": "multiply"}}"#;
     let quotes = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"\"\"print('Hello')\n\"\"\"\n  }\n}";
-    for (call, why) in [(unknown, "There is no tool `add_function`"), (quotes, "Send one JSON object")] {
-        let replies = [Reply::text(format!("```json\n{call}\n```")), Reply::text(CALL), Reply::text("Done.")];
+    for (call, why) in [
+        (unknown, "There is no tool `add_function`"),
+        (quotes, "Send one JSON object"),
+    ] {
+        let replies = [
+            Reply::text(format!("```json\n{call}\n```")),
+            Reply::text(CALL),
+            Reply::text("Done."),
+        ];
         let (rig, ran) = with_profile(replies, "profile=\"small\"", &["greet"]);
-        assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Done.")), "{call}: {}", ran.stderr());
+        assert_eq!(
+            (ran.code(), &ran.result()["text"]),
+            (0, &json!("Done.")),
+            "{call}: {}",
+            ran.stderr()
+        );
         let results = results(&rig);
-        assert!(results.len() == 2 && results[0].contains(why), "{call}: {results:?}");
-        assert!(rig.project().join("hello.py").exists(), "the second one is right");
-        // llama.cpp answers a request with status 500 that holds arguments its template cannot read.
+        assert!(
+            results.len() == 2 && results[0].contains(why),
+            "{call}: {results:?}"
+        );
+        assert!(
+            rig.project().join("hello.py").exists(),
+            "the second one is right"
+        );
+        // llama.cpp answers a request with status 500 that holds arguments its template cannot
+        // read.
         let sent = rig.server.generations();
-        let message = &sent[1].json().unwrap()["messages"][2]["tool_calls"][0]["function"]["arguments"];
+        let message =
+            &sent[1].json().unwrap()["messages"][2]["tool_calls"][0]["function"]["arguments"];
         let arguments: Value = serde_json::from_str(message.as_str().unwrap()).unwrap();
         assert!(arguments.is_object(), "{call}: {arguments}");
-        assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+        assert!(
+            rig.server.refusals().is_empty(),
+            "{:?}",
+            rig.server.refusals()
+        );
     }
 }
 
@@ -359,15 +623,32 @@ fn react_models_read_their_own_turns_and_invent_no_results() {
     let invented = "Thought: I read the letter first.\nAction: read_file[{\"path\": \"letter.txt\"}]\n\
                     Observation: The letter says receive.\nThought: It is right.\nAction: Finish[Nothing to do.]";
     let end = Reply::text("Thought: I have read it.\nAction: Finish[It says recieve twice.]");
-    let (rig, ran) = with_profile([Reply::text(invented), end], "tool_protocol=\"react\"", &["look"]);
-    assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("It says recieve twice.")), "{}", ran.stderr());
+    let (rig, ran) = with_profile(
+        [Reply::text(invented), end],
+        "tool_protocol=\"react\"",
+        &["look"],
+    );
+    assert_eq!(
+        (ran.code(), &ran.result()["text"]),
+        (0, &json!("It says recieve twice.")),
+        "{}",
+        ran.stderr()
+    );
     let requests = rig.server.generations();
     assert_eq!(requests.len(), 2);
     let body = requests[1].json().unwrap();
     assert_eq!(body["stop"], json!(["\n[tool]", "\nObservation:"]));
     let messages = body["messages"].as_array().unwrap();
-    let own: Vec<_> = messages.iter().filter(|message| message["role"] == "assistant").collect();
-    let written = "Thought: I read the letter first.\nAction: read_file[{\"path\": \"letter.txt\"}]";
+    let own: Vec<_> = messages
+        .iter()
+        .filter(|message| message["role"] == "assistant")
+        .collect();
+    let written =
+        "Thought: I read the letter first.\nAction: read_file[{\"path\": \"letter.txt\"}]";
     assert!(own.len() == 1 && own[0]["content"] == written, "{body}");
-    assert_eq!(body.to_string().matches("we recieve many letters.").count(), 1, "its content is sent once: {body}");
+    assert_eq!(
+        body.to_string().matches("we recieve many letters.").count(),
+        1,
+        "its content is sent once: {body}"
+    );
 }

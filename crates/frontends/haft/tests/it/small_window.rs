@@ -7,20 +7,35 @@ use serde_json::{Value, json};
 use crate::rig::{MODEL, Ran, Rig};
 
 fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    events.iter().filter(|event| event["type"] == kind).collect()
+    events
+        .iter()
+        .filter(|event| event["type"] == kind)
+        .collect()
 }
 
 /// Whoever is asked for a summary gives this one.
 fn summary() -> Reply {
-    let when = When { last_contains: Some("The session to be archived".into()), ..When::default() };
-    Reply { times: Some(99), ..Reply::summary("The notes are being read.") }.when(when)
+    let when = When {
+        last_contains: Some("The session to be archived".into()),
+        ..When::default()
+    };
+    Reply {
+        times: Some(99),
+        ..Reply::summary("The notes are being read.")
+    }
+    .when(when)
 }
 
 /// A rig with 200 files of about so many lines.
 fn rig(api: Api, replies: impl IntoIterator<Item = Reply>, lines: usize) -> Rig {
-    let rig = Rig::new(api, Script::replies([summary()].into_iter().chain(replies)).unwrap());
+    let rig = Rig::new(
+        api,
+        Script::replies([summary()].into_iter().chain(replies)).unwrap(),
+    );
     for number in 0..200 {
-        let content: String = (0..lines).map(|line| format!("note {number}.{line} is worth keeping\n")).collect();
+        let content: String = (0..lines)
+            .map(|line| format!("note {number}.{line} is worth keeping\n"))
+            .collect();
         rig.write(&format!("{number}.txt"), content);
     }
     rig
@@ -28,7 +43,10 @@ fn rig(api: Api, replies: impl IntoIterator<Item = Reply>, lines: usize) -> Rig 
 
 /// An answer, however often it is asked for: an open list is reason enough to ask again.
 fn done() -> Reply {
-    Reply { times: Some(9), ..Reply::text("Done.") }
+    Reply {
+        times: Some(9),
+        ..Reply::text("Done.")
+    }
 }
 
 fn read(number: usize) -> Reply {
@@ -44,40 +62,93 @@ fn task(rig: &Rig, window: u32, more: &[&str]) -> Ran {
     ran
 }
 
-/// A hundred and ninety requests in one round, at a window that holds a small part of them: with small results, with larger ones
-/// that must be cleared, and with words that cannot be.
+/// A hundred and ninety requests in one round, at a window that holds a small part of them: with
+/// small results, with larger ones that must be cleared, and with words that cannot be.
 #[test]
 fn one_round_of_190_requests_breaks_fewer_than_12_times() {
     for (lines, words) in [(8, 0), (30, 0), (1, 40)] {
-        let read = |number| Reply { text: Some("I go on with the next one. ".repeat(words)), ..read(number) };
-        let rig = rig(Api::Anthropic, (0..189).map(read).chain([Reply::text("Done.")]), lines);
-        let ran = task(&rig, 24_000, &["read all of them; you must never write to any"]);
+        let read = |number| Reply {
+            text: Some("I go on with the next one. ".repeat(words)),
+            ..read(number)
+        };
+        let rig = rig(
+            Api::Anthropic,
+            (0..189).map(read).chain([Reply::text("Done.")]),
+            lines,
+        );
+        let ran = task(
+            &rig,
+            24_000,
+            &["read all of them; you must never write to any"],
+        );
         let events = ran.events();
-        let causes: Vec<_> = of_type(&events, "prefix_break").iter().map(|one| one["cause"].clone()).collect();
-        assert!(causes.len() < 12, "{lines} lines: {} breaks: {causes:?}", causes.len());
-        let last = rig.server.generations().last().unwrap().seen().unwrap().to_string();
-        assert!(last.contains("you must never write to any"), "{lines} lines: what the user said stays");
+        let causes: Vec<_> = of_type(&events, "prefix_break")
+            .iter()
+            .map(|one| one["cause"].clone())
+            .collect();
+        assert!(
+            causes.len() < 12,
+            "{lines} lines: {} breaks: {causes:?}",
+            causes.len()
+        );
+        let last = rig
+            .server
+            .generations()
+            .last()
+            .unwrap()
+            .seen()
+            .unwrap()
+            .to_string();
+        assert!(
+            last.contains("you must never write to any"),
+            "{lines} lines: what the user said stays"
+        );
     }
 }
 
 /// One long round of 400 messages of small results: no cliff.
 #[test]
 fn a_long_round_fills_the_window_and_keeps_summary_and_list() {
-    let todo = Reply::call("todo_write", json!({"todos": [{"content": "read the notes", "status": "in_progress"}]}));
+    let todo = Reply::call(
+        "todo_write",
+        json!({"todos": [{"content": "read the notes", "status": "in_progress"}]}),
+    );
     let reads = (0..199).map(read);
-    let rig = rig(Api::OpenaiChat, [todo].into_iter().chain(reads).chain([done()]), 3);
+    let rig = rig(
+        Api::OpenaiChat,
+        [todo].into_iter().chain(reads).chain([done()]),
+        3,
+    );
     let ran = task(&rig, 28_000, &["read all of them"]);
     let events = ran.events();
-    let shortened = of_type(&events, "compaction").iter().any(|one| one["phase"] == "finished");
+    let shortened = of_type(&events, "compaction")
+        .iter()
+        .any(|one| one["phase"] == "finished");
     assert!(shortened, "{:?}", of_type(&events, "compaction"));
-    let last = rig.server.generations().last().unwrap().seen().unwrap().to_string();
-    for kept in ["The notes are being read.", "read the notes", "read all of them"] {
+    let last = rig
+        .server
+        .generations()
+        .last()
+        .unwrap()
+        .seen()
+        .unwrap()
+        .to_string();
+    for kept in [
+        "The notes are being read.",
+        "read the notes",
+        "read all of them",
+    ] {
         assert!(last.contains(kept), "`{kept}` is not in {last}");
     }
     // From the first archive on every request fills at least half of what can be used.
-    let first = events.iter().position(|event| event["type"] == "compaction").unwrap();
-    let filled: Vec<_> =
-        of_type(&events[first..], "window").iter().map(|one| one["tokens"].as_u64().unwrap()).collect();
+    let first = events
+        .iter()
+        .position(|event| event["type"] == "compaction")
+        .unwrap();
+    let filled: Vec<_> = of_type(&events[first..], "window")
+        .iter()
+        .map(|one| one["tokens"].as_u64().unwrap())
+        .collect();
     let least = *filled.iter().min().unwrap();
     assert!(least * 2 > 24_000, "{least} of 24,000: {filled:?}");
 }
@@ -85,14 +156,26 @@ fn a_long_round_fills_the_window_and_keeps_summary_and_list() {
 /// Ten rounds fill the window: an archive now and then, not with every input.
 #[test]
 fn ten_rounds_that_fill_the_window_are_archived_once_in_five_inputs_at_most() {
-    let answer = |number: usize| Reply::text(format!("Answer {number}. {}", "And so on, at some length. ".repeat(190)));
+    let answer = |number: usize| {
+        Reply::text(format!(
+            "Answer {number}. {}",
+            "And so on, at some length. ".repeat(190)
+        ))
+    };
     let rig = rig(Api::OpenaiChat, (0..20).map(answer), 1);
     let mut archives = Vec::new();
     for number in 0..20 {
         let input = format!("question {number}");
-        let more = if number == 0 { vec![input.as_str()] } else { vec!["-c", input.as_str()] };
+        let more = if number == 0 {
+            vec![input.as_str()]
+        } else {
+            vec!["-c", input.as_str()]
+        };
         let ran = task(&rig, 28_000, &more);
-        let started = of_type(&ran.events(), "compaction").iter().filter(|one| one["phase"] == "started").count();
+        let started = of_type(&ran.events(), "compaction")
+            .iter()
+            .filter(|one| one["phase"] == "started")
+            .count();
         archives.push(started);
     }
     for five in archives.windows(5) {

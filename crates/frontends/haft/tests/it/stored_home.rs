@@ -1,7 +1,8 @@
-//! A home that an earlier release made is opened, gone on with and rebuilt by this one, byte for byte.
+//! A home that an earlier release made is opened, gone on with and rebuilt by this one, byte for
+//! byte.
 //!
-//! `fixtures/home-0.1` tells what it holds. A failure here means that users lose something when they update: mend the code, not
-//! the fixture.
+//! `fixtures/home-0.1` tells what it holds. A failure here means that users lose something when
+//! they update: mend the code, not the fixture.
 
 mod home;
 mod make;
@@ -23,12 +24,28 @@ use crate::terminal::Terminal;
 
 /// Settings under which some of the conversations were held.
 const SCARCE: [&str; 8] = [
-    "--set", "context.safe_zone=20k", "--set", "context.prune_to=0.6", "--set", "context.prune_keep=1", "--set",
+    "--set",
+    "context.safe_zone=20k",
+    "--set",
+    "context.prune_to=0.6",
+    "--set",
+    "context.prune_keep=1",
+    "--set",
     "context.compress=never",
 ];
-const STEADY_REMINDERS: [&str; 4] = ["--set", "context.reminders=cache-aware", "--set", "context.compress=never"];
+const STEADY_REMINDERS: [&str; 4] = [
+    "--set",
+    "context.reminders=cache-aware",
+    "--set",
+    "context.compress=never",
+];
 const EXECUTING: [&str; 2] = ["--set", "context.view=execute"];
-const CROWDED: [&str; 4] = ["--set", "context.keep_rounds=1", "--set", "context.compact_at=0.0001"];
+const CROWDED: [&str; 4] = [
+    "--set",
+    "context.keep_rounds=1",
+    "--set",
+    "context.compact_at=0.0001",
+];
 const ACTIVE: [&str; 2] = ["--set", "context.active=true"];
 
 fn settings_of(id: &str) -> &'static [&'static str] {
@@ -48,10 +65,13 @@ const EXPECTED: &str = "expected.json.gz";
 
 /// A file of the fixture.
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/home-0.1").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/fixtures/home-0.1")
+        .join(name)
 }
 
-/// The names under which the store keeps documents beside a conversation, and one that has such a document.
+/// The names under which the store keeps documents beside a conversation, and one that has such a
+/// document.
 const DOCUMENTS: [(&str, &str); 16] = [
     ("active_context", "described"),
     ("background_tasks", "background"),
@@ -75,13 +95,24 @@ const DOCUMENTS: [(&str, &str); 16] = [
 fn documents(home: &StoredHome) -> Vec<(&'static str, Value)> {
     let database = home.home().join("data/conversations.db");
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let store = SqliteStore::open(&database, &StoreConfig::default(), Arc::new(FakeClock::default())).unwrap();
+        let store = SqliteStore::open(
+            &database,
+            &StoreConfig::default(),
+            Arc::new(FakeClock::default()),
+        )
+        .unwrap();
         let mut found = Vec::new();
         for (name, id) in DOCUMENTS {
             let value = store.state(&ConversationId::new(id), name).await.unwrap();
-            found.push((name, value.unwrap_or_else(|| panic!("`{id}` has no `{name}`"))));
+            found.push((
+                name,
+                value.unwrap_or_else(|| panic!("`{id}` has no `{name}`")),
+            ));
         }
-        let notes = store.project_state(home.project().to_str().unwrap(), "notes").await.unwrap();
+        let notes = store
+            .project_state(home.project().to_str().unwrap(), "notes")
+            .await
+            .unwrap();
         found.push(("notes", notes.expect("the project has notes")));
         found
     })
@@ -93,130 +124,285 @@ fn script(replies: impl IntoIterator<Item = Reply>) -> Script {
 
 fn seen(server: &ScriptedServer) -> Vec<Seen> {
     assert!(server.refusals().is_empty(), "{:?}", server.refusals());
-    server.generations().iter().map(|request| request.seen().unwrap()).collect()
+    server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect()
 }
 
 /// The messages of the conversation in a body, without those that are made anew by every version.
 fn items(body: &[u8]) -> Vec<Value> {
     let body: Value = serde_json::from_slice(body).unwrap();
-    let list = ["messages", "input", "contents"].iter().find_map(|name| body[name].as_array()).expect("messages");
-    list.iter().filter(|item| item["role"] != "system" && item["role"] != "developer").cloned().collect()
+    let list = ["messages", "input", "contents"]
+        .iter()
+        .find_map(|name| body[name].as_array())
+        .expect("messages");
+    list.iter()
+        .filter(|item| item["role"] != "system" && item["role"] != "developer")
+        .cloned()
+        .collect()
 }
 
 /// The body of a request of the log.
 fn logged(home: &StoredHome, id: &str, number: &str) -> Vec<u8> {
-    home.done(&["context", "render", id, "--request", number]).0.stdout
+    home.done(&["context", "render", id, "--request", number])
+        .0
+        .stdout
 }
 
 #[test]
 fn everything_stored_is_read_as_it_was() {
-    let Some(home) = StoredHome::unpacked() else { return };
+    let Some(home) = StoredHome::unpacked() else {
+        return;
+    };
     documents(&home);
     let differences = Observed::of(&home).differences(&Observed::kept(&fixture(EXPECTED)));
-    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{} differ:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
 }
 
 #[test]
 fn interrupted_turns_go_on_where_they_were() {
-    let Some(home) = StoredHome::unpacked() else { return };
+    let Some(home) = StoredHome::unpacked() else {
+        return;
+    };
     let server = home.serve(script([Reply::text("Gone on.")]));
     let before = items(&logged(&home, "interrupted", "2"));
     let ran = home.task("interrupted", &["-m", RESPONSES]);
     assert_eq!(ran.result()["text"], "Gone on.");
     let told = seen(&server).pop().unwrap();
-    assert!(told.last_contains("uncertain whether it took effect"), "{told}");
-    assert_eq!(items(&server.generations()[0].body)[..before.len()], before, "what was sent stays as it was");
+    assert!(
+        told.last_contains("uncertain whether it took effect"),
+        "{told}"
+    );
+    assert_eq!(
+        items(&server.generations()[0].body)[..before.len()],
+        before,
+        "what was sent stays as it was"
+    );
     assert_eq!(home.read("effects.txt"), "ran\n", "nothing runs twice");
 
     let server = home.serve(script([Reply::text("Two documents.")]));
     let sent = logged(&home, "cut", "2");
-    assert_eq!(home.task("cut", &["-m", CHAT]).result()["text"], "Two documents.");
-    assert_eq!(items(&server.generations()[0].body), items(&sent), "the same question once more");
+    assert_eq!(
+        home.task("cut", &["-m", CHAT]).result()["text"],
+        "Two documents."
+    );
+    assert_eq!(
+        items(&server.generations()[0].body),
+        items(&sent),
+        "the same question once more"
+    );
     seen(&server);
 }
 
 #[test]
 fn what_was_kept_beside_conversations_still_has_its_effect() {
-    let Some(home) = StoredHome::unpacked() else { return };
+    let Some(home) = StoredHome::unpacked() else {
+        return;
+    };
     let before = documents(&home);
     let answers = |home: &StoredHome| home.serve(script([Reply::text("Well.").times(99)]));
     let last = |server: &ScriptedServer| seen(server).pop().unwrap();
     let texts = |seen: &Seen| seen.texts(SeenRole::User).join("\n");
 
-    // The list, the ranges in view, the notes on what was read; the words for a server's tools; the folder's description.
+    // The list, the ranges in view, the notes on what was read; the words for a server's tools; the
+    // folder's description.
     let server = answers(&home);
     let todo = json!({"todos": [{"content": "sleep", "status": "completed"}]});
     // Where the newest result does not show the list.
-    let differently = ["-m", ANTHROPIC, "--set", "context.prune_keep=3", "--set", "context.reminders=tail"];
+    let differently = [
+        "-m",
+        ANTHROPIC,
+        "--set",
+        "context.prune_keep=3",
+        "--set",
+        "context.reminders=tail",
+    ];
     home.task("finished", &[&differently[..], &["and now?"]].concat());
     let told = last(&server);
-    for kept in ["- [x] write them down", "the first stripes", "1 stripe\ntwo stripes", "zebras before lions"] {
+    for kept in [
+        "- [x] write them down",
+        "the first stripes",
+        "1 stripe\ntwo stripes",
+        "zebras before lions",
+    ] {
         assert!(texts(&told).contains(kept), "no {kept:?} in {told}");
     }
-    let of_servers = |seen: &Seen| seen.section("MCP_SERVER_LIST").expect("the servers are listed").to_owned();
-    assert!(of_servers(&told).contains("not known yet"), "{}", of_servers(&told));
+    let of_servers = |seen: &Seen| {
+        seen.section("MCP_SERVER_LIST")
+            .expect("the servers are listed")
+            .to_owned()
+    };
+    assert!(
+        of_servers(&told).contains("not known yet"),
+        "{}",
+        of_servers(&told)
+    );
     home.done(&["run", "-m", ANTHROPIC, "something new"]);
-    assert!(of_servers(&last(&server)).contains("Shows its environment."), "{}", of_servers(&last(&server)));
-    home.task("described", &["-m", CHAT, "--set", "context.active=true", "and now?"]);
-    assert!(last(&server).system.contains("Holds animals."), "what it heard first");
-    assert!(!last(&server).system.contains("Holds plants"), "{}", last(&server).system);
+    assert!(
+        of_servers(&last(&server)).contains("Shows its environment."),
+        "{}",
+        of_servers(&last(&server))
+    );
+    home.task(
+        "described",
+        &["-m", CHAT, "--set", "context.active=true", "and now?"],
+    );
+    assert!(
+        last(&server).system.contains("Holds animals."),
+        "what it heard first"
+    );
+    assert!(
+        !last(&server).system.contains("Holds plants"),
+        "{}",
+        last(&server).system
+    );
     home.task("background", &["-m", CHAT, "and now?"]);
-    assert!(texts(&last(&server)).contains("it still ran when the run was over"), "{}", last(&server));
-    home.task("carried", &[&STEADY_REMINDERS[..], &["-m", CHAT, "and now?"]].concat());
+    assert!(
+        texts(&last(&server)).contains("it still ran when the run was over"),
+        "{}",
+        last(&server)
+    );
+    home.task(
+        "carried",
+        &[&STEADY_REMINDERS[..], &["-m", CHAT, "and now?"]].concat(),
+    );
     home.task("planned", &["-m", RESPONSES, "go"]);
-    assert!(last(&server).to_string().contains("has left plan mode"), "{}", last(&server));
+    assert!(
+        last(&server).to_string().contains("has left plan mode"),
+        "{}",
+        last(&server)
+    );
     home.task("marked", &["-m", CHAT, "and now?"]);
-    assert!(!last(&server).to_string().contains("alpha line 200"), "{}", last(&server));
+    assert!(
+        !last(&server).to_string().contains("alpha line 200"),
+        "{}",
+        last(&server)
+    );
     home.task("edited", &["-m", GEMINI, "and now?"]);
     let told = last(&server).to_string();
-    assert!(told.contains("Gamma has 300 lines.") && told.contains("Masked by the user"), "{told}");
+    assert!(
+        told.contains("Gamma has 300 lines.") && told.contains("Masked by the user"),
+        "{told}"
+    );
 
     // Too many summaries have failed: none is asked for, and what stood in for one still does.
     let asked = seen(&server).len();
-    let words = "Please go on with part 7, and tell me when you are through: there is more to come.";
-    home.task("without-summary", &[&CROWDED[..], &["-m", ANTHROPIC, words]].concat());
-    assert_eq!(seen(&server).len(), asked + 1, "one request, and none for a summary");
-    assert!(texts(&last(&server)).contains("you must never touch Cargo.lock"), "{}", last(&server));
+    let words =
+        "Please go on with part 7, and tell me when you are through: there is more to come.";
+    home.task(
+        "without-summary",
+        &[&CROWDED[..], &["-m", ANTHROPIC, words]].concat(),
+    );
+    assert_eq!(
+        seen(&server).len(),
+        asked + 1,
+        "one request, and none for a summary"
+    );
+    assert!(
+        texts(&last(&server)).contains("you must never touch Cargo.lock"),
+        "{}",
+        last(&server)
+    );
 
     // The sub-agent is known by its conversation.
-    let agents = |all: &[(&str, Value)]| all.iter().find(|(name, _)| *name == "subagents").unwrap().1.clone();
-    let child = agents(&before)[0]["conversation"].as_str().unwrap().to_owned();
+    let agents = |all: &[(&str, Value)]| {
+        all.iter()
+            .find(|(name, _)| *name == "subagents")
+            .unwrap()
+            .1
+            .clone()
+    };
+    let child = agents(&before)[0]["conversation"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let again = json!({"subagents": format!("- {{name: scout, task: Look once more., conversation: {child}}}")});
     let main = |reply: Reply, results| {
-        reply.when(When { model: Some("claude".into()), tool_results: Some(results), ..When::default() })
+        reply.when(When {
+            model: Some("claude".into()),
+            tool_results: Some(results),
+            ..When::default()
+        })
     };
     let server = home.serve(script([
         main(Reply::call("run_named_subagents", again), 1),
         main(Reply::text("It has."), 2),
-        Reply::text("Still zwei.").when(When { model: Some("gpt".into()), ..When::default() }),
+        Reply::text("Still zwei.").when(When {
+            model: Some("gpt".into()),
+            ..When::default()
+        }),
     ]));
     let ran = home.task("parent", &["-m", ANTHROPIC, "have it look again"]);
     assert_eq!(ran.result()["text"], "It has.", "{}", ran.stdout());
-    assert_eq!(agents(&documents(&home)), agents(&before), "no other conversation was begun");
-    assert!(seen(&server).iter().any(|seen| seen.to_string().contains("Still zwei.")), "and its answer came");
+    assert_eq!(
+        agents(&documents(&home)),
+        agents(&before),
+        "no other conversation was begun"
+    );
+    assert!(
+        seen(&server)
+            .iter()
+            .any(|seen| seen.to_string().contains("Still zwei.")),
+        "and its answer came"
+    );
 
     // What changes is kept under the same names.
     let server = home.serve(script([
         Reply::call("todo_write", todo),
-        Reply::call("useful_info_add", json!({"path": "b.txt", "start_line": 1, "end_line": 1, "description": "b"})),
+        Reply::call(
+            "useful_info_add",
+            json!({"path": "b.txt", "start_line": 1, "end_line": 1, "description": "b"}),
+        ),
         Reply::call("note_add", json!({"path": "out", "note": "made"})),
         Reply::text("Changed."),
     ]));
-    home.task("finished", &[&differently[..], &["change everything"]].concat());
+    home.task(
+        "finished",
+        &[&differently[..], &["change everything"]].concat(),
+    );
     seen(&server);
     let after = documents(&home);
-    let changed: Vec<_> = before.iter().zip(&after).filter(|(one, other)| one != other).map(|(one, _)| one.0).collect();
-    for name in ["edited", "plan_told", "policy", "todo", "tokenizer_factors", "useful", "notes"] {
-        assert!(changed.contains(&name), "`{name}` is kept elsewhere now; these changed: {changed:?}");
+    let changed: Vec<_> = before
+        .iter()
+        .zip(&after)
+        .filter(|(one, other)| one != other)
+        .map(|(one, _)| one.0)
+        .collect();
+    for name in [
+        "edited",
+        "plan_told",
+        "policy",
+        "todo",
+        "tokenizer_factors",
+        "useful",
+        "notes",
+    ] {
+        assert!(
+            changed.contains(&name),
+            "`{name}` is kept elsewhere now; these changed: {changed:?}"
+        );
     }
     // One reply moves a factor by little: it began where it had been, not at 1.
-    let factors = &after.iter().find(|(name, _)| *name == "tokenizer_factors").unwrap().1;
+    let factors = &after
+        .iter()
+        .find(|(name, _)| *name == "tokenizer_factors")
+        .unwrap()
+        .1;
     assert!(factors[CHAT].as_f64().unwrap() > 1.15, "{factors}");
 }
 
 #[test]
 fn files_jobs_workflows_typed_words_trash_and_copies_are_of_use() {
-    let Some(home) = StoredHome::unpacked() else { return };
+    let Some(home) = StoredHome::unpacked() else {
+        return;
+    };
     assert_eq!(home.read("b.txt"), "zwei\n");
     home.done(&["undo", "finished"]);
     assert_eq!(home.read("b.txt"), "two\n");
@@ -225,14 +411,37 @@ fn files_jobs_workflows_typed_words_trash_and_copies_are_of_use() {
     assert_eq!(home.read("stripes.txt").lines().next(), Some("one stripe"));
     assert!(!home.project().join("out/new.txt").exists());
 
-    let job = home.done(&["jobs", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
-    assert!(home.done(&["jobs", "show", &job]).stdout().contains("Done in the background."));
-    assert!(home.done(&["jobs", "logs", &job]).stdout().contains("read_file"));
+    let job = home.done(&["jobs", "list", "--json"]).json()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        home.done(&["jobs", "show", &job])
+            .stdout()
+            .contains("Done in the background.")
+    );
+    assert!(
+        home.done(&["jobs", "logs", &job])
+            .stdout()
+            .contains("read_file")
+    );
 
     let server = home.serve(script([Reply::text("Mended.")]));
-    let run = ["workflow", "run", "mend", "--continue", "-m", CHAT, "--permission-mode", "yolo"];
+    let run = [
+        "workflow",
+        "run",
+        "mend",
+        "--continue",
+        "-m",
+        CHAT,
+        "--permission-mode",
+        "yolo",
+    ];
     assert!(home.done(&run).stdout().contains("Mended."));
-    assert!(seen(&server).len() == 1 && seen(&server)[0].last_contains("MEND it: Two mistakes."), "one step was left");
+    assert!(
+        seen(&server).len() == 1 && seen(&server)[0].last_contains("MEND it: Two mistakes."),
+        "one step was left"
+    );
 
     let mut terminal = Terminal::around(&home.command(&[]), (90, 24));
     terminal.until_text("> ");
@@ -241,14 +450,35 @@ fn files_jobs_workflows_typed_words_trash_and_copies_are_of_use() {
     terminal.press("\u{3}\u{4}");
     assert_eq!(terminal.ended().0, 0);
 
-    assert_eq!(home.done(&["trust", "--show", "--json"]).json()["standing"], "trusted");
+    assert_eq!(
+        home.done(&["trust", "--show", "--json"]).json()["standing"],
+        "trusted"
+    );
     home.write(".haft/workflows/mend.yaml", "steps: []\n");
-    assert_eq!(home.done(&["trust", "--show", "--json"]).json()["standing"], "changed");
+    assert_eq!(
+        home.done(&["trust", "--show", "--json"]).json()["standing"],
+        "changed"
+    );
 
     home.done(&["conversations", "restore", "trashed"]);
-    assert!(home.done(&["conversations", "show", "trashed"]).stdout().contains("Nobody needs this."));
+    assert!(
+        home.done(&["conversations", "show", "trashed"])
+            .stdout()
+            .contains("Nobody needs this.")
+    );
     home.done(&["conversations", "delete", "finished"]);
-    home.done(&["conversations", "backup", "restore", "newest", "--set", "store.backups=3"]);
-    assert!(home.done(&["conversations", "show", "finished"]).stdout().contains("By its stripes."));
+    home.done(&[
+        "conversations",
+        "backup",
+        "restore",
+        "newest",
+        "--set",
+        "store.backups=3",
+    ]);
+    assert!(
+        home.done(&["conversations", "show", "finished"])
+            .stdout()
+            .contains("By its stripes.")
+    );
     assert_eq!(home.done(&["doctor", "--json"]).json()["ok"], true);
 }

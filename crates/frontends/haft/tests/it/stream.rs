@@ -1,4 +1,5 @@
-//! What programs read and write: events over a pipe, sessions driven over standard input, and the shape others know.
+//! What programs read and write: events over a pipe, sessions driven over standard input, and the
+//! shape others know.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -21,15 +22,34 @@ pub(crate) struct Driven {
 
 impl Driven {
     fn start(rig: &Rig, arguments: &[&str]) -> Self {
-        let mut all = vec!["run", "--output-format", "stream-json", "--input-format", "stream-json"];
+        let mut all = vec![
+            "run",
+            "--output-format",
+            "stream-json",
+            "--input-format",
+            "stream-json",
+        ];
         all.extend(arguments);
         Self::spawn(rig.command(&all))
     }
 
     pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Self { child, input, output, seen: Vec::new() }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let (input, output) = (
+            child.stdin.take(),
+            BufReader::new(child.stdout.take().unwrap()),
+        );
+        Self {
+            child,
+            input,
+            output,
+            seen: Vec::new(),
+        }
     }
 
     pub(crate) fn say(&mut self, line: &Value) {
@@ -40,7 +60,11 @@ impl Driven {
     pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "the output ended: {:#?}", self.seen);
+            assert!(
+                self.output.read_line(&mut line).unwrap() > 0,
+                "the output ended: {:#?}",
+                self.seen
+            );
             let line: Value = serde_json::from_str(&line).unwrap();
             self.seen.push(line.clone());
             if fits(&line) {
@@ -81,31 +105,65 @@ fn write_a() -> Reply {
 fn the_reference_of_events_is_made_from_the_types() {
     let page = rig([]).run(&["events"]).stdout();
     let committed = include_str!("../../../../../docs/events.md");
-    assert!(page == committed, "run `cargo run -p haft -- events > docs/events.md`");
+    assert!(
+        page == committed,
+        "run `cargo run -p haft -- events > docs/events.md`"
+    );
     let schemas = rig([]).run(&["events", "--json"]).json();
-    assert!(schemas["event"].is_object() && schemas["input"].is_object(), "{schemas}");
+    assert!(
+        schemas["event"].is_object() && schemas["input"].is_object(),
+        "{schemas}"
+    );
 }
 
 #[test]
 fn several_turns_run_in_one_process_and_end_with_the_input() {
-    let usage = || Usage { input: 10, output: 5, ..Usage::default() };
-    let rig = rig([Reply::text("One.").with_usage(usage()), Reply::text("Two.").with_usage(usage())]);
+    let usage = || Usage {
+        input: 10,
+        output: 5,
+        ..Usage::default()
+    };
+    let rig = rig([
+        Reply::text("One.").with_usage(usage()),
+        Reply::text("Two.").with_usage(usage()),
+    ]);
     let mut driven = Driven::start(&rig, &[]);
     driven.say(&user("first"));
     assert_eq!(driven.until_type("result")["text"], "One.");
     driven.say(&user("second"));
     let second = driven.until_type("result");
-    assert_eq!((&second["text"], &second["usage"]["input"], &second["turns"]), (&json!("Two."), &json!(10), &json!(1)));
+    assert_eq!(
+        (&second["text"], &second["usage"]["input"], &second["turns"]),
+        (&json!("Two."), &json!(10), &json!(1))
+    );
     let (code, lines) = driven.end();
     assert_eq!(code, 0);
-    let numbers: Vec<_> = lines.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=lines.len() as u64).collect::<Vec<_>>(), "numbers go on over turns");
-    let resumed: Vec<_> =
-        lines.iter().filter(|line| line["type"] == "conversation").map(|line| &line["resumed"]).collect();
+    let numbers: Vec<_> = lines
+        .iter()
+        .map(|line| line["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(
+        numbers,
+        (1..=lines.len() as u64).collect::<Vec<_>>(),
+        "numbers go on over turns"
+    );
+    let resumed: Vec<_> = lines
+        .iter()
+        .filter(|line| line["type"] == "conversation")
+        .map(|line| &line["resumed"])
+        .collect();
     assert_eq!(resumed, [&json!(false), &json!(true)]);
-    let requests: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+    let requests: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
     assert_eq!(requests[1].messages[..1], requests[0].messages[..]);
-    assert_eq!(rig.run(&["conversations", "list", "--json"]).json()[0]["name"], "first");
+    assert_eq!(
+        rig.run(&["conversations", "list", "--json"]).json()[0]["name"],
+        "first"
+    );
 }
 
 #[test]
@@ -114,7 +172,11 @@ fn words_that_come_early_wait_and_the_end_of_input_does_not_cut_them_off() {
     let mut driven = Driven::start(&rig, &["first"]);
     driven.say(&user("second"));
     let (code, lines) = driven.end();
-    let results: Vec<_> = lines.iter().filter(|line| line["type"] == "result").map(|line| &line["text"]).collect();
+    let results: Vec<_> = lines
+        .iter()
+        .filter(|line| line["type"] == "result")
+        .map(|line| &line["text"])
+        .collect();
     assert_eq!((code, results), (0, vec![&json!("One."), &json!("Two.")]));
 }
 
@@ -143,27 +205,49 @@ fn whoever_drives_is_asked_for_permission() {
 fn whoever_drives_fills_in_the_forms_of_servers() {
     let filled = json!({"decision": "accept", "values": {"name": "Ada"}});
     for (answer, wanted) in [
-        (Some(filled), r#"{"action":"accept","content":{"name":"Ada"}}"#),
-        (Some(json!({"decision": "decline"})), r#"{"action":"decline"}"#),
+        (
+            Some(filled),
+            r#"{"action":"accept","content":{"name":"Ada"}}"#,
+        ),
+        (
+            Some(json!({"decision": "decline"})),
+            r#"{"action":"decline"}"#,
+        ),
         (None, r#"{"action":"decline"}"#),
     ] {
         let there = McpServer::start(Revision::Previous).unwrap();
         let ask = json!({"server_name": "web", "tool_name": "ask", "arguments": {}});
         let rig = rig([Reply::call("use_mcp_tool", ask), Reply::text("Done.")]);
         let file = rig.home().join("config.toml");
-        let more = format!("[mcp_servers.web]\nurl = \"{}\"\npermission = \"allow\"\n", there.url());
-        std::fs::write(&file, format!("{}{more}", std::fs::read_to_string(&file).unwrap())).unwrap();
+        let more = format!(
+            "[mcp_servers.web]\nurl = \"{}\"\npermission = \"allow\"\n",
+            there.url()
+        );
+        std::fs::write(
+            &file,
+            format!("{}{more}", std::fs::read_to_string(&file).unwrap()),
+        )
+        .unwrap();
         let mut driven = Driven::start(&rig, &["--ask", "use it"]);
         let form = driven.until_type("form_request");
-        assert_eq!((&form["from"], &form["message"]), (&json!("the MCP server `web`"), &json!("Your name?")));
-        assert_eq!((&form["fields"][0]["name"], &form["fields"][0]["kind"]), (&json!("name"), &json!("text")));
+        assert_eq!(
+            (&form["from"], &form["message"]),
+            (&json!("the MCP server `web`"), &json!("Your name?"))
+        );
+        assert_eq!(
+            (&form["fields"][0]["name"], &form["fields"][0]["kind"]),
+            (&json!("name"), &json!("text"))
+        );
         if let Some(mut answer) = answer {
             answer["type"] = "form".into();
             answer["id"] = form["id"].clone();
             driven.say(&answer);
         }
         let (code, lines) = driven.end();
-        let result = lines.iter().find(|line| line["type"] == "tool_result").unwrap();
+        let result = lines
+            .iter()
+            .find(|line| line["type"] == "tool_result")
+            .unwrap();
         assert_eq!((code, &result["text"]), (0, &json!(wanted)));
     }
 }
@@ -174,27 +258,50 @@ fn whoever_drives_is_asked_before_something_changed_starts() {
     for (decision, runs) in [("allow", true), ("deny", false)] {
         let call = json!({"server_name": "s", "tool_name": "show", "arguments": {}});
         let rig = rig([
-            Reply::call("write_to_file", json!({"path": "server.sh", "content": SHELL_MCP_SERVER})),
+            Reply::call(
+                "write_to_file",
+                json!({"path": "server.sh", "content": SHELL_MCP_SERVER}),
+            ),
             Reply::call("use_mcp_tool", call),
             Reply::text("Done."),
         ]);
         if !has_namespaces(&rig) {
             return;
         }
-        rig.write(".mcp.json", r#"{"mcpServers": {"s": {"command": "sh", "args": ["server.sh"]}}}"#);
+        rig.write(
+            ".mcp.json",
+            r#"{"mcpServers": {"s": {"command": "sh", "args": ["server.sh"]}}}"#,
+        );
         std::fs::create_dir(rig.project().join(".haft")).unwrap();
-        let hook = "[[hooks.stop]]\nhooks = [{ command = \"sh server.sh </dev/null; touch hooked\" }]\n";
+        let hook =
+            "[[hooks.stop]]\nhooks = [{ command = \"sh server.sh </dev/null; touch hooked\" }]\n";
         rig.write(".haft/config.toml", hook);
         rig.run(&["trust"]);
         let file = rig.home().join("config.toml");
         let more = "[permissions]\nallow = [\"mcp__s\", \"write_to_file\"]\n";
-        std::fs::write(&file, format!("{}{more}", std::fs::read_to_string(&file).unwrap())).unwrap();
+        std::fs::write(
+            &file,
+            format!("{}{more}", std::fs::read_to_string(&file).unwrap()),
+        )
+        .unwrap();
         let mut driven = Driven::start(&rig, &["--ask", "go"]);
         for tool in ["mcp__s", "hook"] {
             let asked = driven.until_type("approval_request");
             assert_eq!(asked["tool"], tool, "{asked}");
-            assert!(asked["reason"].as_str().unwrap().contains("`server.sh` changed"), "{asked}");
-            assert!(asked["arguments"]["command"].as_str().unwrap().contains("server.sh"), "{asked}");
+            assert!(
+                asked["reason"]
+                    .as_str()
+                    .unwrap()
+                    .contains("`server.sh` changed"),
+                "{asked}"
+            );
+            assert!(
+                asked["arguments"]["command"]
+                    .as_str()
+                    .unwrap()
+                    .contains("server.sh"),
+                "{asked}"
+            );
             driven.say(&json!({"type": "approval", "id": asked["id"], "decision": decision}));
         }
         driven.until_type("result");
@@ -216,7 +323,10 @@ fn at_the_end_of_the_input_the_answer_is_no() {
 
 #[test]
 fn an_interrupt_ends_the_turn_and_the_next_words_go_on() {
-    let sleep = Reply::call("execute_command", json!({"command": "sleep 60", "requires_approval": false}));
+    let sleep = Reply::call(
+        "execute_command",
+        json!({"command": "sleep 60", "requires_approval": false}),
+    );
     let rig = rig([sleep, Reply::text("As you like.")]);
     let mut driven = Driven::start(&rig, &["--permission-mode", "yolo", "wait a minute"]);
     driven.until(|line| line["type"] == "tool_call" && line["phase"] == "finished");
@@ -224,7 +334,10 @@ fn an_interrupt_ends_the_turn_and_the_next_words_go_on() {
     assert_eq!(driven.until_type("result")["outcome"], "aborted");
     driven.say(&user("never mind"));
     let last = driven.until_type("result");
-    assert_eq!((&last["outcome"], &last["text"]), (&json!("completed"), &json!("As you like.")));
+    assert_eq!(
+        (&last["outcome"], &last["text"]),
+        (&json!("completed"), &json!("As you like."))
+    );
     assert_eq!(driven.end().0, 0);
 }
 
@@ -232,26 +345,51 @@ fn an_interrupt_ends_the_turn_and_the_next_words_go_on() {
 fn a_line_that_makes_no_sense_is_told_and_left_out() {
     let rig = rig([Reply::text("Hello.")]);
     let mut driven = Driven::start(&rig, &[]);
-    for bad in [json!("hi"), json!({"type": "user"}), json!({"type": "approval", "id": "x", "decision": "allow"})] {
+    for bad in [
+        json!("hi"),
+        json!({"type": "user"}),
+        json!({"type": "approval", "id": "x", "decision": "allow"}),
+    ] {
         driven.say(&bad);
-        assert!(driven.until_type("input_error")["message"].as_str().unwrap().contains("left out"));
+        assert!(
+            driven.until_type("input_error")["message"]
+                .as_str()
+                .unwrap()
+                .contains("left out")
+        );
     }
     driven.say(&user("hi"));
     assert_eq!(driven.until_type("result")["text"], "Hello.");
     assert_eq!(driven.end().0, 0);
-    assert_eq!(Driven::start(&rig, &[]).end().0, 2, "without a message there is nothing to do");
+    assert_eq!(
+        Driven::start(&rig, &[]).end().0,
+        2,
+        "without a message there is nothing to do"
+    );
 }
 
 #[test]
 fn tokens_are_a_limit_over_all_turns() {
-    let usage = || Usage { input: 60, output: 10, ..Usage::default() };
+    let usage = || Usage {
+        input: 60,
+        output: 10,
+        ..Usage::default()
+    };
     let look = || Reply::call("list_files", json!({"path": "."})).with_usage(usage());
-    let rig = rig([Reply::text("One.").with_usage(usage()), look(), look(), look()]);
+    let rig = rig([
+        Reply::text("One.").with_usage(usage()),
+        look(),
+        look(),
+        look(),
+    ]);
     let mut driven = Driven::start(&rig, &["--max-total-tokens", "200", "first"]);
     assert_eq!(driven.until_type("result")["outcome"], "completed");
     driven.say(&user("second"));
     let last = driven.until_type("result");
-    assert_eq!((&last["outcome"], &last["code"]), (&json!("exhausted"), &json!("max_tokens")));
+    assert_eq!(
+        (&last["outcome"], &last["code"]),
+        (&json!("exhausted"), &json!("max_tokens"))
+    );
     assert_eq!((driven.end().0, rig.server.generations().len()), (4, 3));
 }
 
@@ -262,11 +400,17 @@ fn claude_user(text: &str) -> Value {
 #[test]
 fn the_shape_of_claude_code_is_spoken_both_ways() {
     let rig = rig([write_a(), Reply::text("Done."), Reply::text("Again.")]);
-    let mut driven = Driven::start(&rig, &["--compat", "claude", "--ask", "--include-partial-messages"]);
+    let mut driven = Driven::start(
+        &rig,
+        &["--compat", "claude", "--ask", "--include-partial-messages"],
+    );
     driven.say(
         &json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize", "hooks": null}}),
     );
-    assert_eq!(driven.until_type("control_response")["response"]["request_id"], "r1");
+    assert_eq!(
+        driven.until_type("control_response")["response"]["request_id"],
+        "r1"
+    );
     driven.say(&claude_user("make a.txt"));
     let asked = driven.until_type("control_request");
     assert_eq!(asked["request"]["subtype"], "can_use_tool");
@@ -285,10 +429,22 @@ fn the_shape_of_claude_code_is_spoken_both_ways() {
     let (code, lines) = driven.end();
     assert_eq!(code, 0);
     let init = lines.iter().find(|line| line["subtype"] == "init").unwrap();
-    assert!(init["tools"].as_array().unwrap().contains(&json!("read_file")), "{init}");
-    for line in lines.iter().filter(|line| !line["type"].as_str().unwrap().starts_with("control_")) {
+    assert!(
+        init["tools"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("read_file")),
+        "{init}"
+    );
+    for line in lines
+        .iter()
+        .filter(|line| !line["type"].as_str().unwrap().starts_with("control_"))
+    {
         let kind = line["type"].as_str().unwrap();
-        assert!(["system", "assistant", "user", "result", "stream_event"].contains(&kind), "{line}");
+        assert!(
+            ["system", "assistant", "user", "result", "stream_event"].contains(&kind),
+            "{line}"
+        );
         assert_eq!(line["session_id"], init["session_id"], "{line}");
     }
 }
@@ -297,13 +453,19 @@ fn the_shape_of_claude_code_is_spoken_both_ways() {
 fn arguments_a_person_changes_cannot_get_around_a_rule() {
     let rig = rig([write_a(), Reply::text("I may not.")]);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&format!("{config}[permissions]\ndeny = [\"write_to_file(secret/**)\"]\n"));
+    rig.configure(&format!(
+        "{config}[permissions]\ndeny = [\"write_to_file(secret/**)\"]\n"
+    ));
     let mut driven = Driven::start(&rig, &["--compat", "claude", "--ask", "make a.txt"]);
     let asked = driven.until_type("control_request");
-    let allow = json!({"behavior": "allow", "updatedInput": {"path": "secret/a.txt", "content": "x"}});
+    let allow =
+        json!({"behavior": "allow", "updatedInput": {"path": "secret/a.txt", "content": "x"}});
     driven.say(&json!({"type": "control_response", "response": {"subtype": "success", "request_id": asked["request_id"], "response": allow}}));
     let result = driven.until_type("result");
-    assert_eq!(result["permission_denials"][0]["tool_name"], "write_to_file", "{result}");
+    assert_eq!(
+        result["permission_denials"][0]["tool_name"], "write_to_file",
+        "{result}"
+    );
     assert!(!rig.project().join("secret").exists());
     driven.end();
 }
@@ -319,7 +481,14 @@ fn approve(asked: &Value) -> Value {
 
 fn results(lines: &[Value]) -> Vec<&str> {
     let results = lines.iter().filter(|line| line["type"] == "result");
-    results.map(|line| line["text"].as_str().or_else(|| line["result"].as_str()).unwrap()).collect()
+    results
+        .map(|line| {
+            line["text"]
+                .as_str()
+                .or_else(|| line["result"].as_str())
+                .unwrap()
+        })
+        .collect()
 }
 
 #[test]
@@ -339,19 +508,48 @@ fn a_message_sent_during_a_turn_joins_it_at_its_next_request() {
     let (code, lines) = driven.end();
     assert_eq!((code, results(&lines)), (0, vec!["Both.", "Third."]));
     let requests = rig.server.generations();
-    let seen: Vec<_> = requests.iter().map(|request| request.seen().unwrap()).collect();
-    assert_eq!((count(&requests[0], "JOINED"), seen[0].messages.len()), (0, 1));
+    let seen: Vec<_> = requests
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
+    assert_eq!(
+        (count(&requests[0], "JOINED"), seen[0].messages.len()),
+        (0, 1)
+    );
     for (before, after) in [(0, 1), (1, 2)] {
         let kept = seen[before].messages.len();
-        assert_eq!(seen[after].messages[..kept], seen[before].messages[..], "a request only appends");
+        assert_eq!(
+            seen[after].messages[..kept],
+            seen[before].messages[..],
+            "a request only appends"
+        );
     }
-    let shape: Vec<_> = seen[1].messages.iter().map(|message| (message.role, message.parts.len())).collect();
-    let roles = [SeenRole::User, SeenRole::Assistant, SeenRole::Tool, SeenRole::User];
-    assert_eq!(shape, roles.into_iter().zip([1, 1, 1, 2]).collect::<Vec<_>>());
-    let joined: Vec<_> = seen[1].messages[3].parts.iter().filter_map(SeenPart::text).collect();
+    let shape: Vec<_> = seen[1]
+        .messages
+        .iter()
+        .map(|message| (message.role, message.parts.len()))
+        .collect();
+    let roles = [
+        SeenRole::User,
+        SeenRole::Assistant,
+        SeenRole::Tool,
+        SeenRole::User,
+    ];
+    assert_eq!(
+        shape,
+        roles.into_iter().zip([1, 1, 1, 2]).collect::<Vec<_>>()
+    );
+    let joined: Vec<_> = seen[1].messages[3]
+        .parts
+        .iter()
+        .filter_map(SeenPart::text)
+        .collect();
     assert_eq!(joined, ["and JOINED-1", "and JOINED-2"]);
     for request in &requests[1..] {
-        assert_eq!((count(request, "JOINED-1"), count(request, "JOINED-2")), (1, 1));
+        assert_eq!(
+            (count(request, "JOINED-1"), count(request, "JOINED-2")),
+            (1, 1)
+        );
     }
 }
 
@@ -368,7 +566,10 @@ fn a_message_that_no_request_of_the_turn_could_hold_begins_the_next() {
     assert_eq!((code, results(&lines)), (0, vec!["One.", "Two.", "Three."]));
     assert!(!lines.iter().any(|line| line["type"] == "input_joined"));
     let requests = rig.server.generations();
-    let held: Vec<_> = requests.iter().map(|request| (count(request, "SECOND"), count(request, "THIRD"))).collect();
+    let held: Vec<_> = requests
+        .iter()
+        .map(|request| (count(request, "SECOND"), count(request, "THIRD")))
+        .collect();
     assert_eq!(held, [(0, 0), (1, 0), (1, 1)]);
 }
 
@@ -385,7 +586,8 @@ fn a_message_that_waits_while_its_turn_is_interrupted_begins_the_next() {
     assert_eq!(count(&rig.server.generations()[1], "never mind"), 1);
 }
 
-/// A message that joined is stored before the request that holds it; one that did not was never taken.
+/// A message that joined is stored before the request that holds it; one that did not was never
+/// taken.
 #[test]
 fn a_message_that_joined_survives_a_kill_once() {
     let write_b = Reply::call("write_to_file", json!({"path": "b.txt", "content": "x"}));
@@ -401,7 +603,14 @@ fn a_message_that_joined_survives_a_kill_once() {
     let done = rig.run(&["run", "-c", "GO-ON", "--output-format", "json"]);
     assert_eq!(done.json()["text"], "Done.");
     let last = rig.server.generations().pop().unwrap();
-    assert_eq!((count(&last, "and JOINED"), count(&last, "and WAITED"), count(&last, "GO-ON")), (1, 0, 1));
+    assert_eq!(
+        (
+            count(&last, "and JOINED"),
+            count(&last, "and WAITED"),
+            count(&last, "GO-ON")
+        ),
+        (1, 0, 1)
+    );
 }
 
 #[test]

@@ -37,31 +37,69 @@ impl Terminal {
         Self::start_with(rig, arguments, size, &[])
     }
 
-    pub(crate) fn start_with(rig: &Rig, arguments: &[&str], size: (u16, u16), environment: &[(&str, &str)]) -> Self {
-        Self::around(rig.command(arguments).envs(environment.iter().copied()), size)
+    pub(crate) fn start_with(
+        rig: &Rig,
+        arguments: &[&str],
+        size: (u16, u16),
+        environment: &[(&str, &str)],
+    ) -> Self {
+        Self::around(
+            rig.command(arguments).envs(environment.iter().copied()),
+            size,
+        )
     }
 
     /// A terminal with this command in it.
     pub(crate) fn around(plain: &Command, (columns, rows): (u16, u16)) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
-        let slave = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let slave = || {
+            File::options()
+                .read(true)
+                .write(true)
+                .open(name.to_str().unwrap())
+                .unwrap()
+        };
+        let size = Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
         tcsetwinsize(&master, size).unwrap();
         // The shell's part: the process leads a session of its own, whose terminal this is.
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(plain.get_program()).args(plain.get_args()).env_clear();
-        command.current_dir(plain.get_current_dir().unwrap()).env("TERM", "xterm-256color").env("EDITOR", "false");
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.stdin(Stdio::from(slave())).stdout(Stdio::from(slave())).stderr(Stdio::from(slave()));
+        command
+            .arg("--ctty")
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .env_clear();
+        command
+            .current_dir(plain.get_current_dir().unwrap())
+            .env("TERM", "xterm-256color")
+            .env("EDITOR", "false");
+        command.envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        command
+            .stdin(Stdio::from(slave()))
+            .stdout(Stdio::from(slave()))
+            .stderr(Stdio::from(slave()));
         let child = command.spawn().unwrap();
         let master = File::from(master);
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 10_000)));
         let written = Arc::<Mutex<Vec<u8>>>::default();
         let screens = Arc::<Mutex<Vec<String>>>::default();
-        let (mut reader, shown, all) = (master.try_clone().unwrap(), Arc::clone(&screen), Arc::clone(&written));
+        let (mut reader, shown, all) = (
+            master.try_clone().unwrap(),
+            Arc::clone(&screen),
+            Arc::clone(&written),
+        );
         let history = Arc::clone(&screens);
         std::thread::spawn(move || {
             let mut bytes = [0; 8_192];
@@ -74,7 +112,14 @@ impl Terminal {
                 history.lock().unwrap().push(screen.screen().contents());
             }
         });
-        Self { child, master, slave: slave(), screen, written, screens }
+        Self {
+            child,
+            master,
+            slave: slave(),
+            screen,
+            written,
+            screens,
+        }
     }
 
     pub(crate) fn screen(&self) -> MutexGuard<'_, vt100::Parser> {
@@ -85,7 +130,8 @@ impl Terminal {
         self.screen().screen().contents()
     }
 
-    /// What the screen has shown so far, in its order; states that lasted shorter than a test looks are there, too.
+    /// What the screen has shown so far, in its order; states that lasted shorter than a test looks
+    /// are there, too.
     pub(crate) fn screens(&self) -> Vec<String> {
         self.screens.lock().unwrap().clone()
     }
@@ -99,7 +145,11 @@ impl Terminal {
         // An Esc that is read together with the next key is that key with Alt.
         let since = Instant::now();
         while keys.ends_with('\u{1b}') && ioctl_fionread(&self.slave).unwrap() > 0 {
-            assert!(since.elapsed() < PATIENCE, "Esc was never read:\n{}", self.text());
+            assert!(
+                since.elapsed() < PATIENCE,
+                "Esc was never read:\n{}",
+                self.text()
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -108,7 +158,11 @@ impl Terminal {
     pub(crate) fn until(&self, what: &str, fits: impl Fn(&vt100::Screen) -> bool) {
         let since = Instant::now();
         while !fits(self.screen().screen()) {
-            assert!(since.elapsed() < PATIENCE, "never saw {what}:\n{}", self.text());
+            assert!(
+                since.elapsed() < PATIENCE,
+                "never saw {what}:\n{}",
+                self.text()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -125,7 +179,10 @@ impl Terminal {
             let (_, columns) = screen.size();
             // Rows in which something else stands before the keys hold no wide characters there.
             let key = |row: String| ["y yes", "y 是"].iter().find_map(|key| row.find(key));
-            let question = screen.rows(0, columns).enumerate().find_map(|(row, text)| Some((row, key(text)?)));
+            let question = screen
+                .rows(0, columns)
+                .enumerate()
+                .find_map(|(row, text)| Some((row, key(text)?)));
             question.is_some_and(|(row, column)| {
                 let cell = screen.cell(row as u16, column as u16);
                 cell.is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5))
@@ -133,7 +190,8 @@ impl Terminal {
         });
     }
 
-    /// Answers a question of the plain interface. A line that comes before the question may be answered is typed again.
+    /// Answers a question of the plain interface. A line that comes before the question may be
+    /// answered is typed again.
     #[track_caller]
     pub(crate) fn answer_plain(&mut self, line: &str) {
         loop {
@@ -142,11 +200,17 @@ impl Terminal {
             let before = self.written.lock().unwrap().len();
             self.press(&format!("{line}\r"));
             let reaction = || {
-                let written = String::from_utf8_lossy(&self.written.lock().unwrap()[before..]).into_owned();
+                let written =
+                    String::from_utf8_lossy(&self.written.lock().unwrap()[before..]).into_owned();
                 // The terminal itself echoes the line.
-                written.split_once(&format!("{line}\r\n")).map(|(_, reaction)| reaction.to_owned()).unwrap_or_default()
+                written
+                    .split_once(&format!("{line}\r\n"))
+                    .map(|(_, reaction)| reaction.to_owned())
+                    .unwrap_or_default()
             };
-            self.until("a reaction to the answer", |_| reaction().contains('\n') || reaction().ends_with(": "));
+            self.until("a reaction to the answer", |_| {
+                reaction().contains('\n') || reaction().ends_with(": ")
+            });
             if !reaction().contains("ignored: this was typed before the question was shown") {
                 return;
             }
@@ -156,7 +220,9 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn until_idle(&self) {
         self.until("the end of the turn", |screen| {
-            !["Esc interrupts", "Esc 中断"].iter().any(|working| screen.contents().contains(working))
+            !["Esc interrupts", "Esc 中断"]
+                .iter()
+                .any(|working| screen.contents().contains(working))
         });
     }
 
@@ -166,7 +232,10 @@ impl Terminal {
 
     /// Whether the terminal is as a shell wants it: it echoes, and gives whole lines.
     pub(crate) fn is_given_back(&self) -> bool {
-        tcgetattr(&self.slave).unwrap().local_modes.contains(LocalModes::ECHO | LocalModes::ICANON)
+        tcgetattr(&self.slave)
+            .unwrap()
+            .local_modes
+            .contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 
     /// Waits for the end; gives the exit code. The terminal must be as it was.
@@ -182,7 +251,9 @@ impl Terminal {
         let code = status.code().unwrap_or(-1);
         assert!(self.is_given_back());
         // What it wrote last may not have been read yet.
-        self.until("a terminal as it was", |screen| !screen.bracketed_paste() && !screen.hide_cursor());
+        self.until("a terminal as it was", |screen| {
+            !screen.bracketed_paste() && !screen.hide_cursor()
+        });
         (code, self.text())
     }
 }
@@ -199,33 +270,52 @@ pub(crate) fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 pub(crate) fn write_a() -> Reply {
-    Reply::call("write_to_file", json!({"path": "a.txt", "content": "one\ntwo\n"}))
+    Reply::call(
+        "write_to_file",
+        json!({"path": "a.txt", "content": "one\ntwo\n"}),
+    )
 }
 
 /// Words that arrive slowly enough to be interrupted.
 pub(crate) fn slow(text: &str) -> Reply {
-    Reply { delta_chars: Some(4), delta_delay_ms: 20, ..Reply::text(text) }
+    Reply {
+        delta_chars: Some(4),
+        delta_delay_ms: 20,
+        ..Reply::text(text)
+    }
 }
 
 #[test]
 fn a_task_with_a_question_from_the_first_key_to_the_end() {
-    let rig = rig([write_a().with_text("I will **write** it."), Reply::text("# Done\n\nIt is `there`.")]);
+    let rig = rig([
+        write_a().with_text("I will **write** it."),
+        Reply::text("# Done\n\nIt is `there`."),
+    ]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
     terminal.press("write a file\r");
     terminal.until_armed();
     let asked = terminal.text();
-    assert!(asked.contains("I will write it.") && asked.contains("+++ a.txt"), "{asked}");
+    assert!(
+        asked.contains("I will write it.") && asked.contains("+++ a.txt"),
+        "{asked}"
+    );
     assert!(asked.contains("+one") && asked.contains("+two"), "{asked}");
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("y");
     terminal.until_text("It is there.");
     terminal.until_idle();
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
+        "one\ntwo\n"
+    );
     terminal.press("\u{4}");
     let (code, left) = terminal.ended();
     assert_eq!(code, 0);
-    assert!(left.contains("> write a file") && left.contains("# Done") && !left.contains("sandbox"), "{left}");
+    assert!(
+        left.contains("> write a file") && left.contains("# Done") && !left.contains("sandbox"),
+        "{left}"
+    );
 }
 
 #[test]
@@ -248,7 +338,10 @@ fn no_means_no_and_the_model_hears_why() {
 
 #[test]
 fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
-    let replies = [slow(&"many words and more of them ".repeat(400)), Reply::text("As you like.")];
+    let replies = [
+        slow(&"many words and more of them ".repeat(400)),
+        Reply::text("As you like."),
+    ];
     // In order: the reply that was interrupted is not given again.
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
@@ -263,13 +356,24 @@ fn esc_interrupts_in_the_middle_and_the_next_words_go_on() {
 
 #[test]
 fn another_size_in_the_middle_of_an_answer() {
-    let text: String = (0..60).map(|number| format!("Paragraph {number} has some words.\n\n")).collect();
+    let text: String = (0..60)
+        .map(|number| format!("Paragraph {number} has some words.\n\n"))
+        .collect();
     let rig = rig([slow(&text)]);
     let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 24));
     terminal.until_text("Paragraph 3");
     for (columns, rows) in [(40, 12), (120, 30), (60, 20)] {
         terminal.screen().screen_mut().set_size(rows, columns);
-        tcsetwinsize(&terminal.master, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        tcsetwinsize(
+            &terminal.master,
+            Winsize {
+                ws_row: rows,
+                ws_col: columns,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )
+        .unwrap();
     }
     terminal.until_text("Paragraph 59");
     terminal.until_idle();
@@ -285,13 +389,17 @@ fn a_paste_of_5000_lines_is_one_word_and_arrives_whole() {
     let rig = rig([Reply::text("Long.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
-    let lines: String = (0..5_000).map(|number| format!("line {number}\r")).collect();
+    let lines: String = (0..5_000)
+        .map(|number| format!("line {number}\r"))
+        .collect();
     terminal.press(&format!("\u{1b}[200~{lines}\u{1b}[201~"));
     terminal.until_text("[pasted 5,000 lines]");
     terminal.press("\r");
     terminal.until_text("Long.");
     let body = rig.server.generations()[0].json().unwrap();
-    assert!(body.to_string().contains("line 0\\nline 1\\n") && body.to_string().contains("line 4999"));
+    assert!(
+        body.to_string().contains("line 0\\nline 1\\n") && body.to_string().contains("line 4999")
+    );
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
 }
@@ -318,20 +426,31 @@ fn what_was_said_stays_when_one_leaves_in_the_middle() {
     terminal.until_text("unfinished words");
     terminal.press("\u{4}");
     let (code, left) = terminal.ended();
-    assert!(code == 0 && left.contains("unfinished words") && !left.contains("Esc interrupts"), "{left}");
+    assert!(
+        code == 0 && left.contains("unfinished words") && !left.contains("Esc interrupts"),
+        "{left}"
+    );
 }
 
 #[test]
 fn hostile_output_stays_where_it_is() {
     let hostile = "before\u{1b}[2J\u{1b}[H\u{1b}]0;owned\u{7}\rafter \u{202e}txt";
-    let call =
-        Reply::call("execute_command", json!({"command": format!("echo '{hostile}'"), "requires_approval": true}));
+    let call = Reply::call(
+        "execute_command",
+        json!({"command": format!("echo '{hostile}'"), "requires_approval": true}),
+    );
     let rig = rig([call.with_text(hostile), Reply::text("fine")]);
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
     terminal.until_armed();
     let shown = terminal.text();
-    assert!(shown.contains("> go") && shown.contains("␛[2J␛[H"), "{shown}");
-    assert!(shown.contains("<U+202E>") && !shown.contains('\u{202e}'), "{shown}");
+    assert!(
+        shown.contains("> go") && shown.contains("␛[2J␛[H"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("<U+202E>") && !shown.contains('\u{202e}'),
+        "{shown}"
+    );
     terminal.press("n");
     terminal.until_text("not allowed");
     terminal.press("\u{4}");
@@ -361,7 +480,9 @@ fn the_shell_gets_the_terminal_while_haft_is_stopped() {
         } else {
             kill_process(terminal.process(), Signal::TSTP).unwrap();
         }
-        let (_, status) = waitpid(Some(terminal.process()), WaitOptions::UNTRACED).unwrap().unwrap();
+        let (_, status) = waitpid(Some(terminal.process()), WaitOptions::UNTRACED)
+            .unwrap()
+            .unwrap();
         assert!(status.stopped() && terminal.is_given_back());
         kill_process(terminal.process(), Signal::CONT).unwrap();
         terminal.until("keys one by one", |_| !terminal.is_given_back());
@@ -407,7 +528,10 @@ fn what_was_said_before_is_gone_on_with() {
 #[test]
 fn a_folder_that_is_not_trusted_is_asked_about_first() {
     for (answer, said) in [("\r", "untrusted"), ("y\r", "trusted")] {
-        let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+        let rig = Rig::untrusted(
+            Api::Anthropic,
+            Script::replies([Reply::text("Hello.")]).unwrap(),
+        );
         rig.write("AGENTS.md", "Always say Moo.");
         std::fs::create_dir(rig.project().join(".claude")).unwrap();
         let hook = json!({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch owned"}]}]}});
@@ -415,13 +539,20 @@ fn a_folder_that_is_not_trusted_is_asked_about_first() {
         let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
         terminal.until_text("Trust the folder?");
         let asked = terminal.text();
-        assert!(asked.contains("AGENTS.md") && asked.contains(".claude/settings.json"), "{asked}");
+        assert!(
+            asked.contains("AGENTS.md") && asked.contains(".claude/settings.json"),
+            "{asked}"
+        );
         assert!(!rig.project().join("owned").exists() && rig.server.requests().is_empty());
         terminal.press(answer);
         terminal.until_text("Hello.");
         terminal.until_idle();
         let body = rig.server.generations()[0].json().unwrap().to_string();
-        assert_eq!(body.contains("Always say Moo."), said == "trusted", "{body}");
+        assert_eq!(
+            body.contains("Always say Moo."),
+            said == "trusted",
+            "{body}"
+        );
         let shown = rig.run(&["trust", "--show", "--json"]).json();
         assert_eq!(shown["standing"], said);
         assert!(said == "trusted" || !rig.project().join("owned").exists());
@@ -434,7 +565,10 @@ fn a_folder_that_is_not_trusted_is_asked_about_first() {
 #[test]
 fn nothing_typed_ahead_trusts_a_folder() {
     for ahead in ["y\r", "y\ry\ryes\r", "yes\n", "yy"] {
-        let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+        let rig = Rig::untrusted(
+            Api::Anthropic,
+            Script::replies([Reply::text("Hello.")]).unwrap(),
+        );
         rig.write("AGENTS.md", "Always say Moo.");
         let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
         terminal.press(ahead);
@@ -442,7 +576,11 @@ fn nothing_typed_ahead_trusts_a_folder() {
         assert!(rig.server.requests().is_empty(), "{ahead:?}");
         terminal.press("\r");
         terminal.until_text("Hello.");
-        assert_eq!(rig.run(&["trust", "--show", "--json"]).json()["standing"], "untrusted", "{ahead:?}");
+        assert_eq!(
+            rig.run(&["trust", "--show", "--json"]).json()["standing"],
+            "untrusted",
+            "{ahead:?}"
+        );
     }
 }
 
@@ -451,8 +589,11 @@ fn the_editor_gets_the_terminal_and_what_was_typed() {
     let rig = rig([Reply::text("Hello.")]);
     let editor = rig.home().join("editor");
     // It reads a line of its own: nobody else may take its keys.
-    std::fs::write(&editor, "echo editing; read line; printf '%s and %s\\n' \"$(cat \"$1\")\" \"$line\" > \"$1\"\n")
-        .unwrap();
+    std::fs::write(
+        &editor,
+        "echo editing; read line; printf '%s and %s\\n' \"$(cat \"$1\")\" \"$line\" > \"$1\"\n",
+    )
+    .unwrap();
     let editor = format!("/bin/sh {}", editor.display());
     let mut terminal = Terminal::start_with(&rig, &[], (80, 24), &[("EDITOR", &editor)]);
     terminal.until_text("> ");
@@ -463,7 +604,13 @@ fn the_editor_gets_the_terminal_and_what_was_typed() {
     terminal.until_text("> typed and added there");
     terminal.press(" and here\r");
     terminal.until_text("Hello.");
-    assert!(rig.server.generations()[0].json().unwrap().to_string().contains("typed and added there and here"));
+    assert!(
+        rig.server.generations()[0]
+            .json()
+            .unwrap()
+            .to_string()
+            .contains("typed and added there and here")
+    );
     terminal.until_idle();
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);

@@ -1,4 +1,5 @@
-//! Approvals at a real terminal: a sentence grants nothing, and what grants more than one call is confirmed.
+//! Approvals at a real terminal: a sentence grants nothing, and what grants more than one call is
+//! confirmed.
 
 use haft_testkit::Reply;
 use serde_json::json;
@@ -9,14 +10,20 @@ use crate::terminal::{Terminal, rig};
 
 fn make() -> Rig {
     let call = json!({"command": "touch made", "requires_approval": false});
-    rig([Reply::call("execute_command", call), Reply::text("So be it.")])
+    rig([
+        Reply::call("execute_command", call),
+        Reply::text("So be it."),
+    ])
 }
 
 /// Asserts that nothing ran, that no rule was saved, and that the model reads `reason`.
 #[track_caller]
 fn assert_refused(rig: &Rig, reason: &str) {
     assert!(!rig.project().join("made").exists());
-    let rules = rig.run(&["permissions", "list", "--json"]).json().to_string();
+    let rules = rig
+        .run(&["permissions", "list", "--json"])
+        .json()
+        .to_string();
     assert!(!rules.contains("touch"), "{rules}");
     let told = rig.server.generations()[1].json().unwrap().to_string();
     assert!(told.contains(&format!("They said: {reason}")), "{told}");
@@ -24,15 +31,20 @@ fn assert_refused(rig: &Rig, reason: &str) {
 
 #[test]
 fn sentence_typed_key_by_key_refuses() {
-    for (sentence, confirmation) in
-        [("actually no", "Always allow this?"), ("sure, but use make", "Allow this until the session ends?")]
-    {
+    for (sentence, confirmation) in [
+        ("actually no", "Always allow this?"),
+        ("sure, but use make", "Allow this until the session ends?"),
+    ] {
         let rig = make();
         let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
         terminal.until_armed();
         terminal.press(&sentence[..1]);
         terminal.until_text(confirmation);
-        assert!(terminal.text().contains("execute_command(touch made)"), "{}", terminal.text());
+        assert!(
+            terminal.text().contains("execute_command(touch made)"),
+            "{}",
+            terminal.text()
+        );
         for end in 2..=sentence.len() {
             terminal.press(&sentence[end - 1..end]);
             terminal.until_text(&format!("> {}", sentence[..end].trim_end()));
@@ -45,7 +57,11 @@ fn sentence_typed_key_by_key_refuses() {
 
 #[test]
 fn text_that_arrives_at_once_is_no_choice() {
-    for text in ["actually no\r", "yes but not here\r", "\u{1b}[200~yes please\u{1b}[201~"] {
+    for text in [
+        "actually no\r",
+        "yes but not here\r",
+        "\u{1b}[200~yes please\u{1b}[201~",
+    ] {
         let rig = make();
         let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
         terminal.until_armed();
@@ -55,7 +71,10 @@ fn text_that_arrives_at_once_is_no_choice() {
             terminal.press("\r");
         }
         terminal.until_text("So be it.");
-        let sentence = text.trim_start_matches("\u{1b}[200~").trim_end_matches("\u{1b}[201~").trim();
+        let sentence = text
+            .trim_start_matches("\u{1b}[200~")
+            .trim_end_matches("\u{1b}[201~")
+            .trim();
         assert_refused(&rig, sentence);
     }
     for text in ["y\r", "a\r", "yy"] {
@@ -69,7 +88,10 @@ fn text_that_arrives_at_once_is_no_choice() {
         terminal.until_text("press a key");
         terminal.press("y");
         terminal.until_text("So be it.");
-        assert!(rig.project().join("made").exists(), "{text:?}: one key still answers");
+        assert!(
+            rig.project().join("made").exists(),
+            "{text:?}: one key still answers"
+        );
     }
 }
 
@@ -82,7 +104,10 @@ fn always_shows_the_rule_and_the_file_and_waits_for_enter() {
     terminal.until_text("Always allow this?");
     let file = rig.home().join("config.toml").display().to_string();
     let shown = terminal.text();
-    assert!(shown.contains("execute_command(touch made)") && shown.contains(&file), "{shown}");
+    assert!(
+        shown.contains("execute_command(touch made)") && shown.contains(&file),
+        "{shown}"
+    );
     terminal.press("\u{1b}");
     terminal.until_text("press a key");
     assert!(!rig.project().join("made").exists());
@@ -91,9 +116,18 @@ fn always_shows_the_rule_and_the_file_and_waits_for_enter() {
     terminal.press("\r");
     terminal.until_text("So be it.");
     let shown = terminal.text();
-    assert!(shown.contains(&format!("always allowed: execute_command(touch made) (saved in {file})")), "{shown}");
+    assert!(
+        shown.contains(&format!(
+            "always allowed: execute_command(touch made) (saved in {file})"
+        )),
+        "{shown}"
+    );
     assert!(rig.project().join("made").exists());
-    assert!(rig.run(&["permissions", "list"]).stdout().contains("execute_command(touch made)"));
+    assert!(
+        rig.run(&["permissions", "list"])
+            .stdout()
+            .contains("execute_command(touch made)")
+    );
 }
 
 #[test]
@@ -106,7 +140,10 @@ fn edited_command_is_the_one_that_is_shown() {
     terminal.press("\u{15}touch other\r");
     terminal.until_text("So be it.");
     let shown = terminal.text();
-    assert!(shown.contains("✓ touch other") && !shown.contains("✓ touch made"), "{shown}");
+    assert!(
+        shown.contains("✓ touch other") && !shown.contains("✓ touch made"),
+        "{shown}"
+    );
     assert!(!shown.contains("than yours"), "{shown}");
     assert!(rig.project().join("other").exists() && !rig.project().join("made").exists());
 }
@@ -133,10 +170,20 @@ fn plain_lines_take_a_sentence_as_a_reason() {
 fn ask_takes_a_sentence_as_a_reason_and_no_pasted_lines() {
     let rig = make();
     let answers = ["y\ny\na", "actually no"];
-    let Some((ran, shown)) = at_terminal(&rig, &["run", "--ask", "go"], "", &answers) else { return };
+    let Some((ran, shown)) = at_terminal(&rig, &["run", "--ask", "go"], "", &answers) else {
+        return;
+    };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let file = rig.home().join("config.toml").display().to_string();
-    assert!(shown.contains(&format!("a = always (saves execute_command(touch made) in {file})")), "{shown}");
-    assert!(shown.contains("Several lines at once answer no question."), "{shown}");
+    assert!(
+        shown.contains(&format!(
+            "a = always (saves execute_command(touch made) in {file})"
+        )),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Several lines at once answer no question."),
+        "{shown}"
+    );
     assert_refused(&rig, "actually no");
 }

@@ -1,5 +1,5 @@
-//! What is chosen and answered at a real terminal: conversations that are open elsewhere, the menu of commands, calls that are
-//! changed before they run.
+//! What is chosen and answered at a real terminal: conversations that are open elsewhere, the menu
+//! of commands, calls that are changed before they run.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -33,16 +33,28 @@ fn occupied(replies: &[&str]) -> (Rig, Terminal) {
 #[test]
 fn a_conversation_that_is_open_elsewhere_is_continued_in_a_copy() {
     let (rig, first) = occupied(&["Begun.", "In the copy."]);
-    let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     for arguments in [&["-c", "go on"][..], &["-r", &id, "go on"]] {
         let mut second = Terminal::start(&rig, arguments, (100, 24));
         second.until_text("This conversation is open in another haft");
         let shown = second.text();
-        assert!(shown.contains("It is open in process ") && shown.contains("just now"), "{shown}");
-        assert_eq!(rig.server.generations().len(), if arguments[0] == "-c" { 1 } else { 2 }, "nothing was sent");
+        assert!(
+            shown.contains("It is open in process ") && shown.contains("just now"),
+            "{shown}"
+        );
+        assert_eq!(
+            rig.server.generations().len(),
+            if arguments[0] == "-c" { 1 } else { 2 },
+            "nothing was sent"
+        );
         second.press("\r");
         second.until_text("Begun.");
-        second.until("the prompt, to be sent", |screen| screen.contents().contains("\n> go on"));
+        second.until("the prompt, to be sent", |screen| {
+            screen.contents().contains("\n> go on")
+        });
         if arguments[0] == "-c" {
             second.press("\r");
             second.until_text("In the copy.");
@@ -92,7 +104,9 @@ fn waiting_for_a_conversation_can_be_stopped() {
     second.press(&format!("{DOWN}\r"));
     second.until_text("waiting until the conversation is closed");
     second.press(ESC);
-    second.until("no wait", |screen| !screen.contents().contains("waiting until"));
+    second.until("no wait", |screen| {
+        !screen.contents().contains("waiting until")
+    });
     second.press("hi\r");
     second.until_text("Anew.");
     leave(second);
@@ -104,7 +118,10 @@ fn a_headless_run_says_at_once_who_has_the_conversation() {
     let (rig, first) = occupied(&["Begun.", "In the copy."]);
     let refused = rig.run(&["run", "-c", "go on"]);
     let said = refused.stderr();
-    assert!(refused.code() != 0 && said.contains("process ") && said.contains("`--fork-session`"), "{said}");
+    assert!(
+        refused.code() != 0 && said.contains("process ") && said.contains("`--fork-session`"),
+        "{said}"
+    );
     assert_eq!(rig.run(&["run", "-c", "--fork-session", "go on"]).code(), 0);
     leave(first);
 }
@@ -116,20 +133,42 @@ fn the_menu_of_commands_is_browsed_to_its_end() {
     terminal.until_text("> ");
     terminal.press("/");
     terminal.until_text("1 of ");
-    let first = terminal.text().lines().find(|line| line.starts_with('▸')).unwrap().to_owned();
+    let first = terminal
+        .text()
+        .lines()
+        .find(|line| line.starts_with('▸'))
+        .unwrap()
+        .to_owned();
     terminal.press(&DOWN.repeat(9));
     terminal.until_text("10 of ");
-    assert_eq!(terminal.text().lines().filter(|line| line.starts_with('▸')).count(), 1, "{}", terminal.text());
+    assert_eq!(
+        terminal
+            .text()
+            .lines()
+            .filter(|line| line.starts_with('▸'))
+            .count(),
+        1,
+        "{}",
+        terminal.text()
+    );
     terminal.press(&UP.repeat(10));
     terminal.until("the last", |screen| {
         let text = screen.contents();
-        let place = text.lines().find(|line| line.contains(" of ")).unwrap_or_default();
-        let numbers: Vec<_> = place.split_whitespace().filter_map(|word| word.parse::<u32>().ok()).collect();
+        let place = text
+            .lines()
+            .find(|line| line.contains(" of "))
+            .unwrap_or_default();
+        let numbers: Vec<_> = place
+            .split_whitespace()
+            .filter_map(|word| word.parse::<u32>().ok())
+            .collect();
         numbers.len() == 2 && numbers[0] == numbers[1]
     });
     terminal.press("\u{1b}[5~\u{1b}[6~");
     terminal.press(DOWN);
-    terminal.until("the first again", |screen| screen.contents().contains(&first));
+    terminal.until("the first again", |screen| {
+        screen.contents().contains(&first)
+    });
     terminal.press("cos");
     terminal.until_text("▸ /cost");
     terminal.press("\r");
@@ -139,14 +178,23 @@ fn the_menu_of_commands_is_browsed_to_its_end() {
 
 #[test]
 fn many_rules_leave_the_command_on_the_screen() {
-    let line = (1..=30).map(|number| format!("npm run step{number}")).collect::<Vec<_>>().join(" && ");
+    let line = (1..=30)
+        .map(|number| format!("npm run step{number}"))
+        .collect::<Vec<_>>()
+        .join(" && ");
     for (columns, rows) in [(80, 24), (120, 30)] {
-        let call = Reply::call("execute_command", json!({"command": line, "requires_approval": false}));
+        let call = Reply::call(
+            "execute_command",
+            json!({"command": line, "requires_approval": false}),
+        );
         let rig = rig([call, Reply::text("As you like.")]);
         let mut terminal = Terminal::start(&rig, &["--", "go"], (columns, rows));
         terminal.until_armed();
         let shown = terminal.text();
-        assert!(shown.contains("npm run step1 &&") && shown.contains("npm run step30"), "{shown}");
+        assert!(
+            shown.contains("npm run step1 &&") && shown.contains("npm run step30"),
+            "{shown}"
+        );
         assert!(!shown.contains("not allowed yet:\n\n"), "{shown}");
         terminal.press("n");
         terminal.until_text("As you like.");
@@ -156,11 +204,18 @@ fn many_rules_leave_the_command_on_the_screen() {
 
 #[test]
 fn nothing_is_said_to_be_not_allowed_where_all_parts_are() {
-    let call = Reply::call("execute_command", json!({"command": "true; true", "requires_approval": true}));
+    let call = Reply::call(
+        "execute_command",
+        json!({"command": "true; true", "requires_approval": true}),
+    );
     let rig = rig([call, Reply::text("As you like.")]);
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 24));
     terminal.until_armed();
-    assert!(!terminal.text().contains("not allowed yet"), "{}", terminal.text());
+    assert!(
+        !terminal.text().contains("not allowed yet"),
+        "{}",
+        terminal.text()
+    );
     terminal.press("n");
     terminal.until_text("As you like.");
     leave(terminal);
@@ -169,9 +224,18 @@ fn nothing_is_said_to_be_not_allowed_where_all_parts_are() {
 #[test]
 fn an_edit_that_does_not_fit_is_refused_before_anybody_is_asked() {
     let calls = [
-        ("edit_file", json!({"path": "a.txt", "old_text": "four", "new_text": "x"})),
-        ("replace_in_file", json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\nfour\n=======\nx\n>>>>>>> REPLACE\n"})),
-        ("multi_edit", json!({"edits": [{"path": "gone.txt", "old_string": "four", "new_string": "x"}]})),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "old_text": "four", "new_text": "x"}),
+        ),
+        (
+            "replace_in_file",
+            json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\nfour\n=======\nx\n>>>>>>> REPLACE\n"}),
+        ),
+        (
+            "multi_edit",
+            json!({"edits": [{"path": "gone.txt", "old_string": "four", "new_string": "x"}]}),
+        ),
     ];
     for (tool, arguments) in calls {
         let rig = rig([
@@ -183,7 +247,10 @@ fn an_edit_that_does_not_fit_is_refused_before_anybody_is_asked() {
         let terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
         terminal.until_text("It does not fit.");
         let shown = terminal.text();
-        assert!(shown.contains(&format!("✗ {tool}")) && !terminal.written().contains("yes, this once"), "{shown}");
+        assert!(
+            shown.contains(&format!("✗ {tool}")) && !terminal.written().contains("yes, this once"),
+            "{shown}"
+        );
         leave(terminal);
     }
 }
@@ -191,9 +258,18 @@ fn an_edit_that_does_not_fit_is_refused_before_anybody_is_asked() {
 #[test]
 fn a_file_is_changed_in_the_editor_before_it_is_written() {
     let calls: [(&str, Value); 4] = [
-        ("write_to_file", json!({"path": "a.txt", "content": "one\n2\nthree\n"})),
-        ("edit_file", json!({"path": "a.txt", "old_text": "two", "new_text": "2"})),
-        ("replace_in_file", json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\n2\n>>>>>>> REPLACE\n"})),
+        (
+            "write_to_file",
+            json!({"path": "a.txt", "content": "one\n2\nthree\n"}),
+        ),
+        (
+            "edit_file",
+            json!({"path": "a.txt", "old_text": "two", "new_text": "2"}),
+        ),
+        (
+            "replace_in_file",
+            json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\n2\n>>>>>>> REPLACE\n"}),
+        ),
         (
             "multi_edit",
             json!({"edits": [{"path": "a.txt", "old_string": "two", "new_string": "3"}, {"path": "a.txt", "old_string": "3", "new_string": "2"}]}),
@@ -207,12 +283,18 @@ fn a_file_is_changed_in_the_editor_before_it_is_written() {
         ]);
         rig.write("a.txt", "one\ntwo\nthree\n");
         let editor = "sed -i -e s/2/zwei/ -e s/one/eins/";
-        let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", editor)]);
+        let mut terminal =
+            Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", editor)]);
         terminal.until_armed();
         terminal.press("e");
         terminal.until_text("Written.");
         let written = std::fs::read_to_string(rig.project().join("a.txt")).unwrap();
-        assert_eq!(written, "eins\nzwei\nthree\n", "{tool}: {}", terminal.text());
+        assert_eq!(
+            written,
+            "eins\nzwei\nthree\n",
+            "{tool}: {}",
+            terminal.text()
+        );
         leave(terminal);
     }
 }
@@ -225,7 +307,10 @@ fn several_files_are_changed_in_the_editor_before_they_are_written() {
     ]});
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** Add File: b.txt\n+new 2\n*** Delete File: \
                  gone.txt\n*** End Patch\n";
-    for (tool, arguments) in [("multi_edit", edits), ("apply_patch", json!({ "patch": patch }))] {
+    for (tool, arguments) in [
+        ("multi_edit", edits),
+        ("apply_patch", json!({ "patch": patch })),
+    ] {
         let rig = rig([
             Reply::call("read_file", json!({"path": "a.txt"})),
             Reply::call(tool, arguments),
@@ -234,14 +319,23 @@ fn several_files_are_changed_in_the_editor_before_they_are_written() {
         rig.write("a.txt", "one\ntwo\nthree\n");
         rig.write("gone.txt", "x\n");
         let editor = "sed -i -e s/2/zwei/ -e s/one/eins/";
-        let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 40), &[("EDITOR", editor)]);
+        let mut terminal =
+            Terminal::start_with(&rig, &["--", "go"], (100, 40), &[("EDITOR", editor)]);
         terminal.until_armed();
         terminal.press("e");
         terminal.until_text("Written.");
         let written = |name| std::fs::read_to_string(rig.project().join(name)).unwrap();
-        assert_eq!(written("a.txt"), "eins\nzwei\nthree\n", "{tool}: {}", terminal.text());
+        assert_eq!(
+            written("a.txt"),
+            "eins\nzwei\nthree\n",
+            "{tool}: {}",
+            terminal.text()
+        );
         assert_eq!(written("b.txt"), "new zwei\n", "{tool}");
-        assert_eq!(rig.project().join("gone.txt").exists(), tool == "multi_edit");
+        assert_eq!(
+            rig.project().join("gone.txt").exists(),
+            tool == "multi_edit"
+        );
         leave(terminal);
     }
 }
@@ -253,7 +347,12 @@ fn an_editor_that_loses_the_names_of_files_writes_nothing() {
         {"path": "b.txt", "old_string": "", "new_string": "two\n"},
     ]});
     let rig = rig([Reply::call("multi_edit", edits), Reply::text("So be it.")]);
-    let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 40), &[("EDITOR", "sed -i /b.txt/d")]);
+    let mut terminal = Terminal::start_with(
+        &rig,
+        &["--", "go"],
+        (100, 40),
+        &[("EDITOR", "sed -i /b.txt/d")],
+    );
     terminal.until_armed();
     terminal.press("e");
     terminal.until_text("nothing was used of the edit");
@@ -267,7 +366,10 @@ fn an_editor_that_loses_the_names_of_files_writes_nothing() {
 #[test]
 fn a_change_that_was_shown_is_not_shown_twice() {
     let rig = rig([
-        Reply::call("write_to_file", json!({"path": "a.txt", "content": "only once\n"})),
+        Reply::call(
+            "write_to_file",
+            json!({"path": "a.txt", "content": "only once\n"}),
+        ),
         Reply::text("Written."),
     ]);
     let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 40));
@@ -289,13 +391,21 @@ fn editor_that_fails_or_changes_nothing_leaves_the_question_open() {
         ("touch", "so nothing was allowed"),
     ] {
         let write = json!({"path": "a.txt", "content": "x\n"});
-        let rig = rig([Reply::call("write_to_file", write), Reply::text("So be it.")]);
-        let mut terminal = Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", editor)]);
+        let rig = rig([
+            Reply::call("write_to_file", write),
+            Reply::text("So be it."),
+        ]);
+        let mut terminal =
+            Terminal::start_with(&rig, &["--", "go"], (100, 30), &[("EDITOR", editor)]);
         terminal.until_armed();
         terminal.press("e");
         terminal.until_text(said);
         terminal.until_armed();
-        assert!(!rig.project().join("a.txt").exists(), "{editor}: {}", terminal.text());
+        assert!(
+            !rig.project().join("a.txt").exists(),
+            "{editor}: {}",
+            terminal.text()
+        );
         terminal.press("n");
         terminal.until_text("So be it.");
         assert!(!rig.project().join("a.txt").exists(), "{editor}");
@@ -320,12 +430,24 @@ fn archiving_that_gains_nothing_says_so() {
 
 #[test]
 fn a_cancelled_call_is_shown_where_it_was_cancelled() {
-    let waits =
-        || Reply::call("execute_command", json!({"command": "touch begun; sleep 300", "requires_approval": false}));
+    let waits = || {
+        Reply::call(
+            "execute_command",
+            json!({"command": "touch begun; sleep 300", "requires_approval": false}),
+        )
+    };
     for both in [false, true] {
-        let reply = if both { Reply { parts: Vec::new(), ..waits() } } else { waits().with_text("I will wait.") };
+        let reply = if both {
+            Reply {
+                parts: Vec::new(),
+                ..waits()
+            }
+        } else {
+            waits().with_text("I will wait.")
+        };
         let rig = in_order([reply, Reply::text("As you like.")]);
-        let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 30));
+        let mut terminal =
+            Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 30));
         terminal.until("the command", |_| rig.project().join("begun").exists());
         terminal.press(ESC);
         terminal.until_idle();
@@ -346,9 +468,13 @@ fn a_question_is_there_however_small_the_terminal_is() {
         let mut terminal = Terminal::start(&rig, &["--", "go"], (columns, rows));
         terminal.until_armed();
         let shown = terminal.text();
-        assert!(shown.contains("Allow this?") && shown.contains(" n no"), "{columns}×{rows}: {shown}");
+        assert!(
+            shown.contains("Allow this?") && shown.contains(" n no"),
+            "{columns}×{rows}: {shown}"
+        );
         terminal.press("n");
-        // The answer may have scrolled away: so small a terminal shows little else than the notice that follows it.
+        // The answer may have scrolled away: so small a terminal shows little else than the notice
+        // that follows it.
         terminal.until("the answer", |_| rig.server.generations().len() > 1);
         terminal.until_idle();
         leave(terminal);
@@ -358,7 +484,11 @@ fn a_question_is_there_however_small_the_terminal_is() {
 #[test]
 fn what_was_undone_is_no_change_any_more() {
     let rig = in_order([crate::terminal::write_a(), Reply::text("Written.")]);
-    let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits", "--", "go"], (80, 40));
+    let mut terminal = Terminal::start(
+        &rig,
+        &["--permission-mode", "accept-edits", "--", "go"],
+        (80, 40),
+    );
     terminal.until_text("Written.");
     terminal.until_idle();
     terminal.press("/diff\r");
@@ -369,13 +499,20 @@ fn what_was_undone_is_no_change_any_more() {
     terminal.until_text("Undid");
     terminal.press("\u{c}/diff\r");
     terminal.until_text("was undone");
-    assert_eq!(terminal.text().matches("+++ b/a.txt").count(), 1, "{}", terminal.text());
+    assert_eq!(
+        terminal.text().matches("+++ b/a.txt").count(),
+        1,
+        "{}",
+        terminal.text()
+    );
     terminal.press("/redo\r");
     terminal.until_text("▸ redo it");
     terminal.press("\r");
     terminal.until("it again", |_| rig.project().join("a.txt").exists());
     terminal.press("/diff\r");
-    terminal.until("the change again", |screen| screen.contents().matches("+++ b/a.txt").count() == 2);
+    terminal.until("the change again", |screen| {
+        screen.contents().matches("+++ b/a.txt").count() == 2
+    });
     leave(terminal);
 }
 
@@ -392,21 +529,37 @@ fn a_resumed_conversation_shows_its_last_rounds_and_how_to_resume_it_again() {
     }
     terminal.press("\u{4}");
     let (_, left) = terminal.ended();
-    let line = left.lines().find(|line| line.contains("resumes this conversation")).unwrap_or_else(|| panic!("{left}"));
-    assert!(line.starts_with("haft -r ") && line.contains("4 requests, $0."), "{line}");
+    let line = left
+        .lines()
+        .find(|line| line.contains("resumes this conversation"))
+        .unwrap_or_else(|| panic!("{left}"));
+    assert!(
+        line.starts_with("haft -r ") && line.contains("4 requests, $0."),
+        "{line}"
+    );
     let id = line.split_whitespace().nth(2).unwrap();
     let terminal = Terminal::start(&rig, &["-r", id], (80, 40));
     terminal.until_text("Four.");
     let shown = terminal.text();
-    assert!(shown.contains("> prompt two") && shown.contains("Three.") && !shown.contains("prompt one\n\n"), "{shown}");
-    assert!(!shown.contains("did not end") && !shown.contains("**"), "{shown}");
+    assert!(
+        shown.contains("> prompt two")
+            && shown.contains("Three.")
+            && !shown.contains("prompt one\n\n"),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains("did not end") && !shown.contains("**"),
+        "{shown}"
+    );
     leave(terminal);
 }
 
 #[test]
 fn a_turn_that_was_cut_off_is_said_to_be() {
-    let waits =
-        Reply::call("execute_command", json!({"command": "touch begun; sleep 300", "requires_approval": false}));
+    let waits = Reply::call(
+        "execute_command",
+        json!({"command": "touch begun; sleep 300", "requires_approval": false}),
+    );
     let rig = in_order([waits, Reply::text("As you like.")]);
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (80, 30));
     terminal.until("the command", |_| rig.project().join("begun").exists());
@@ -425,12 +578,21 @@ fn shift_enter_begins_a_new_line_where_the_terminal_says_so() {
     let rig = rig([Reply::text("Hello.")]);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
-    assert!(terminal.written().contains("\u{1b}[>1u"), "the terminal is asked to");
+    assert!(
+        terminal.written().contains("\u{1b}[>1u"),
+        "the terminal is asked to"
+    );
     terminal.press("one\u{1b}[13;2utwo");
     terminal.until_text("> one\n  two");
     terminal.press("\u{1b}[13u");
     terminal.until_text("Hello.");
-    assert!(rig.server.generations()[0].json().unwrap().to_string().contains("one\\ntwo"));
+    assert!(
+        rig.server.generations()[0]
+            .json()
+            .unwrap()
+            .to_string()
+            .contains("one\\ntwo")
+    );
     terminal.press("\u{1b}[100;5u");
     let (code, _) = terminal.ended();
     assert_eq!(code, 0);

@@ -1,4 +1,5 @@
-//! Commands, lists and modes at a real terminal: real keys, a scripted model, and what is on the screen.
+//! Commands, lists and modes at a real terminal: real keys, a scripted model, and what is on the
+//! screen.
 
 use haft_testkit::test::{McpServer, Revision};
 use haft_testkit::{Reply, Script, ScriptCall};
@@ -51,26 +52,44 @@ fn a_conversation_is_chosen_from_a_list() {
         let mut terminal = Terminal::start(&rig, &["-r"], (columns, 20));
         terminal.until_text("Resume which");
         let shown = terminal.text();
-        let (page, bug) = (shown.find("write the page").unwrap(), shown.find("fix the bug").unwrap());
-        assert!(page < bug && shown.contains("just now, 2"), "the newest first: {shown}");
+        let (page, bug) = (
+            shown.find("write the page").unwrap(),
+            shown.find("fix the bug").unwrap(),
+        );
+        assert!(
+            page < bug && shown.contains("just now, 2"),
+            "the newest first: {shown}"
+        );
         terminal.press("bug");
-        terminal.until("only what fits", |screen| !screen.contents().contains("write the page"));
+        terminal.until("only what fits", |screen| {
+            !screen.contents().contains("write the page")
+        });
         terminal.press("\r");
         terminal.until_text("About bugs.");
         say(&mut terminal, "go on", "And more bugs.");
         let sent = body(&rig, 2).to_string();
-        assert!(sent.contains("fix the bug") && !sent.contains("write the page"), "{sent}");
+        assert!(
+            sent.contains("fix the bug") && !sent.contains("write the page"),
+            "{sent}"
+        );
         terminal.press("/resume\r");
         terminal.until_text("open now");
         terminal.press(ESC);
-        terminal.until("the input again", |screen| !screen.contents().contains("Esc cancels"));
+        terminal.until("the input again", |screen| {
+            !screen.contents().contains("Esc cancels")
+        });
         leave(terminal);
     }
 }
 
 #[test]
 fn esc_esc_goes_back_with_the_files() {
-    let rig = in_order([Reply::text("First."), write_a(), Reply::text("Written."), Reply::text("Otherwise.")]);
+    let rig = in_order([
+        Reply::text("First."),
+        write_a(),
+        Reply::text("Written."),
+        Reply::text("Otherwise."),
+    ]);
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (80, 24));
     terminal.until_text("> ");
     say(&mut terminal, "one", "First.");
@@ -80,7 +99,11 @@ fn esc_esc_goes_back_with_the_files() {
     terminal.until_text("Esc again");
     terminal.press(ESC);
     terminal.until_text("Go back to before which");
-    assert!(terminal.text().contains("▸ write a file"), "{}", terminal.text());
+    assert!(
+        terminal.text().contains("▸ write a file"),
+        "{}",
+        terminal.text()
+    );
     terminal.press("\r");
     terminal.until_text("Back to: write a file");
     terminal.press(DOWN);
@@ -88,16 +111,27 @@ fn esc_esc_goes_back_with_the_files() {
     terminal.press("\r");
     terminal.until_text("Undid");
     terminal.until_text("(rewound)");
-    terminal.until("the words in the input", |screen| screen.contents().contains("\n> write a file\n"));
+    terminal.until("the words in the input", |screen| {
+        screen.contents().contains("\n> write a file\n")
+    });
     assert!(!rig.project().join("a.txt").exists());
     terminal.press(" elsewhere\r");
     terminal.until_text("Otherwise.");
     terminal.until_idle();
     let sent = body(&rig, 3)["messages"].to_string();
-    assert!(sent.contains("write a file elsewhere") && sent.contains("First.") && !sent.contains("Written."), "{sent}");
+    assert!(
+        sent.contains("write a file elsewhere")
+            && sent.contains("First.")
+            && !sent.contains("Written."),
+        "{sent}"
+    );
     leave(terminal);
     let all = rig.run(&["conversations", "list", "--json"]).json();
-    assert_eq!(all.as_array().unwrap().len(), 2, "the conversation as it was stays");
+    assert_eq!(
+        all.as_array().unwrap().len(),
+        2,
+        "the conversation as it was stays"
+    );
 }
 
 #[test]
@@ -112,7 +146,9 @@ fn going_back_may_leave_files_as_they_are() {
     terminal.until_text("▸ messages");
     terminal.press("\r");
     terminal.until_text("(rewound)");
-    terminal.until("the words in the input", |screen| screen.contents().contains("\n> write a file\n"));
+    terminal.until("the words in the input", |screen| {
+        screen.contents().contains("\n> write a file\n")
+    });
     assert!(rig.project().join("a.txt").exists());
     terminal.press("\u{3}");
     leave(terminal);
@@ -121,7 +157,13 @@ fn going_back_may_leave_files_as_they_are() {
 #[test]
 fn shift_tab_changes_what_is_asked_and_the_model_hears_of_plan_mode() {
     let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x\n"}));
-    let replies = [write("a.txt"), Reply::text("One."), write("b.txt"), Reply::text("Two."), Reply::text("Three.")];
+    let replies = [
+        write("a.txt"),
+        Reply::text("One."),
+        write("b.txt"),
+        Reply::text("Two."),
+        Reply::text("Three."),
+    ];
     let rig = in_order(replies);
     let mut terminal = Terminal::start(&rig, &["--set", "context.compress=\"never\""], (90, 24));
     terminal.until_text("> ");
@@ -134,15 +176,26 @@ fn shift_tab_changes_what_is_asked_and_the_model_hears_of_plan_mode() {
     terminal.press(SHIFT_TAB);
     terminal.until_text("plan: the model reads");
     say(&mut terminal, "write b", "Two.");
-    assert!(!rig.project().join("b.txt").exists(), "nothing changes in plan mode");
+    assert!(
+        !rig.project().join("b.txt").exists(),
+        "nothing changes in plan mode"
+    );
     terminal.press(SHIFT_TAB);
     terminal.until_text("ask: asks before");
     say(&mut terminal, "thanks", "Three.");
     let (before, planning, after) = (body(&rig, 1), body(&rig, 2), body(&rig, 4));
-    assert!(planning["messages"].to_string().contains("switched to plan mode"));
+    assert!(
+        planning["messages"]
+            .to_string()
+            .contains("switched to plan mode")
+    );
     assert!(!before["messages"].to_string().contains("plan mode"));
     assert!(after["messages"].to_string().contains("has left plan mode"));
-    assert_eq!((&before["tools"], &before["system"]), (&after["tools"], &after["system"]), "the prefix stays");
+    assert_eq!(
+        (&before["tools"], &before["system"]),
+        (&after["tools"], &after["system"]),
+        "the prefix stays"
+    );
     terminal.press("/context\r");
     terminal.until_text("no prefix break so far");
     leave(terminal);
@@ -162,7 +215,10 @@ fn whoever_resumes_outside_plan_mode_is_told_that_it_is_over() {
     assert_eq!(rig.task(&["-c", "four"]).code(), 0);
     let told = |request: usize| {
         let messages = body(&rig, request)["messages"].to_string();
-        (messages.matches("switched to plan mode").count(), messages.matches("has left plan mode").count())
+        (
+            messages.matches("switched to plan mode").count(),
+            messages.matches("has left plan mode").count(),
+        )
     };
     assert_eq!([0, 1, 2, 3].map(told), [(0, 0), (1, 0), (1, 1), (1, 1)]);
 }
@@ -178,22 +234,38 @@ fn a_mode_changed_in_the_middle_of_a_turn_holds_for_its_next_call() {
     terminal.press("y");
     terminal.until_text("Done.");
     terminal.until_idle();
-    assert!(rig.project().join("b.txt").exists(), "only the first was asked about");
+    assert!(
+        rig.project().join("b.txt").exists(),
+        "only the first was asked about"
+    );
     leave(terminal);
 }
 
 #[test]
 fn a_call_that_waits_behind_another_is_judged_by_the_mode_in_which_it_starts() {
-    for (presses, mode, done) in [(1, "plan: the model reads", false), (3, "accept-edits: edits files", true)] {
+    for (presses, mode, done) in [
+        (1, "plan: the model reads", false),
+        (3, "accept-edits: edits files", true),
+    ] {
         let gate = json!({"command": "touch begun; while [ ! -e go ]; do sleep 0.02; done"});
         let write = json!({"path": "second", "content": "x"});
-        let calls = [ScriptCall::new("execute_command", gate), ScriptCall::new("write_to_file", write)];
-        let rig = in_order([Reply::calls(calls), Reply::text("Done."), Reply::text("Done.")]);
+        let calls = [
+            ScriptCall::new("execute_command", gate),
+            ScriptCall::new("write_to_file", write),
+        ];
+        let rig = in_order([
+            Reply::calls(calls),
+            Reply::text("Done."),
+            Reply::text("Done."),
+        ]);
         if !crate::sandbox::has_namespaces(&rig) {
             return;
         }
-        let mut terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (90, 24));
-        terminal.until("a command that has begun", |_| rig.project().join("begun").exists());
+        let mut terminal =
+            Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (90, 24));
+        terminal.until("a command that has begun", |_| {
+            rig.project().join("begun").exists()
+        });
         (0..presses).for_each(|_| terminal.press(SHIFT_TAB));
         terminal.until_text(mode);
         rig.write("go", "");
@@ -217,8 +289,14 @@ fn another_model_is_asked_and_its_price_is_shown_first() {
     terminal.press("/model other\r");
     terminal.until_text("Use which model?");
     let shown = terminal.text();
-    assert!(shown.contains("▸ mock/other") && shown.contains(" tokens, $0."), "{shown}");
-    assert!(!shown.contains(&format!("mock/{MODEL}  ")), "the filter holds: {shown}");
+    assert!(
+        shown.contains("▸ mock/other") && shown.contains(" tokens, $0."),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains(&format!("mock/{MODEL}  ")),
+        "the filter holds: {shown}"
+    );
     terminal.press("\r");
     terminal.until_text("`mock/other` is used from the next request on");
     say(&mut terminal, "two", "Two.");
@@ -229,7 +307,8 @@ fn another_model_is_asked_and_its_price_is_shown_first() {
     leave(terminal);
 }
 
-/// The picture of the next request counted otherwise than the status line below it, which says what pruning goes by.
+/// The picture of the next request counted otherwise than the status line below it, which says what
+/// pruning goes by.
 #[test]
 fn the_picture_of_the_next_request_counts_as_the_model_does() {
     let rig = in_order([Reply::text("One.")]);
@@ -244,8 +323,15 @@ fn the_picture_of_the_next_request_counts_as_the_model_does() {
     terminal.press("/context\r");
     terminal.until_text("% of the window");
     let shown = terminal.text();
-    let percent = shown.split("% of the window").next().unwrap().rsplit(' ').next().unwrap();
-    // Less than a tenth by haft's own count; three times that, and less again once the reply has corrected the factor.
+    let percent = shown
+        .split("% of the window")
+        .next()
+        .unwrap()
+        .rsplit(' ')
+        .next()
+        .unwrap();
+    // Less than a tenth by haft's own count; three times that, and less again once the reply has
+    // corrected the factor.
     assert!(percent.parse::<u32>().unwrap() >= 15, "{shown}");
     leave(terminal);
 }
@@ -260,7 +346,10 @@ fn older_rounds_are_archived_when_the_user_says_so() {
     terminal.until_text("> ");
     terminal.press("/compact\r");
     terminal.until_text("nothing to archive yet");
-    let story = format!("\u{1b}[200~a long story about {}\u{1b}[201~", "a whale ".repeat(300));
+    let story = format!(
+        "\u{1b}[200~a long story about {}\u{1b}[201~",
+        "a whale ".repeat(300)
+    );
     say(&mut terminal, &story, "One.");
     terminal.until_idle();
     terminal.press("/compact\r");
@@ -271,12 +360,19 @@ fn older_rounds_are_archived_when_the_user_says_so() {
     terminal.press("/compact the name of the whale\r");
     terminal.until_text("2 older rounds are archived");
     terminal.until_text("instead of");
-    assert!(!terminal.text().contains("has 0 tokens"), "{}", terminal.text());
+    assert!(
+        !terminal.text().contains("has 0 tokens"),
+        "{}",
+        terminal.text()
+    );
     terminal.until_idle();
     assert!(body(&rig, 3).to_string().contains("the name of the whale"));
     say(&mut terminal, "four", "Four.");
     let sent = body(&rig, 4).to_string();
-    assert!(sent.contains("Everything about the whale.") && sent.matches("a whale").count() < 20, "{sent}");
+    assert!(
+        sent.contains("Everything about the whale.") && sent.matches("a whale").count() < 20,
+        "{sent}"
+    );
     leave(terminal);
 }
 
@@ -306,7 +402,11 @@ fn archiving_can_be_interrupted_and_leaves_everything_as_it_was() {
 #[test]
 fn words_typed_while_a_turn_runs_join_it() {
     let rig = in_order([until_told(), Reply::text("Understood.")]);
-    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "--", "begin"], (80, 24));
+    let mut terminal = Terminal::start(
+        &rig,
+        &["--permission-mode", "yolo", "--", "begin"],
+        (80, 24),
+    );
     terminal.until_text("while [ ! -e go ]");
     terminal.press("in French please\r");
     terminal.until_text("next: in French please");
@@ -314,24 +414,41 @@ fn words_typed_while_a_turn_runs_join_it() {
     terminal.until_text("Understood.");
     terminal.until_idle();
     let shown = terminal.text();
-    assert!(shown.contains("> in French please") && !shown.contains("next:"), "{shown}");
+    assert!(
+        shown.contains("> in French please") && !shown.contains("next:"),
+        "{shown}"
+    );
     let sent = body(&rig, 1)["messages"].to_string();
-    assert!(sent.contains("while [ ! -e go ]") && sent.contains("in French please"), "{sent}");
+    assert!(
+        sent.contains("while [ ! -e go ]") && sent.contains("in French please"),
+        "{sent}"
+    );
     leave(terminal);
-    let rounds = rig.export()["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "user").count();
+    let rounds = rig.export()["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["role"] == "user")
+        .count();
     assert_eq!(rounds, 2);
 }
 
 #[test]
 fn words_that_wait_come_back_when_the_turn_is_interrupted() {
     let rig = in_order([until_told(), Reply::text("Fine.")]);
-    let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "--", "begin"], (80, 24));
+    let mut terminal = Terminal::start(
+        &rig,
+        &["--permission-mode", "yolo", "--", "begin"],
+        (80, 24),
+    );
     terminal.until_text("while [ ! -e go ]");
     terminal.press("in French please\r");
     terminal.until_text("next: in French please");
     terminal.press(ESC);
     terminal.until_text("Interrupted. Tell haft what to do instead.");
-    terminal.until("the words in the input", |screen| screen.contents().contains("\n> in French please\n"));
+    terminal.until("the words in the input", |screen| {
+        screen.contents().contains("\n> in French please\n")
+    });
     terminal.press(", or Latin\r");
     terminal.until_text("Fine.");
     terminal.until_idle();
@@ -357,7 +474,11 @@ fn what_is_sent_is_edited_and_the_price_comes_first() {
     terminal.until_text("▸ mask it");
     terminal.press("\r");
     terminal.until_text("Mask its content?");
-    assert!(terminal.text().contains("to write again"), "{}", terminal.text());
+    assert!(
+        terminal.text().contains("to write again"),
+        "{}",
+        terminal.text()
+    );
     terminal.press("\r");
     terminal.until_text("1 edit is in force");
     say(&mut terminal, "three", "Three.");
@@ -383,9 +504,22 @@ fn the_model_is_told_what_the_users_shell_said() {
     say(&mut terminal, "how many?", "One.");
     say(&mut terminal, "sure?", "Two.");
     let messages = body(&rig, 0)["messages"].to_string();
-    assert!(messages.contains("$ echo $((6 * 7)) whales") && messages.contains("42 whales\\n"), "{messages}");
-    assert!(messages.contains("(exit code 3)") && messages.len() < 60_000, "{}", messages.len());
-    assert_eq!(body(&rig, 1)["messages"].to_string().matches("42 whales\\n").count(), 1);
+    assert!(
+        messages.contains("$ echo $((6 * 7)) whales") && messages.contains("42 whales\\n"),
+        "{messages}"
+    );
+    assert!(
+        messages.contains("(exit code 3)") && messages.len() < 60_000,
+        "{}",
+        messages.len()
+    );
+    assert_eq!(
+        body(&rig, 1)["messages"]
+            .to_string()
+            .matches("42 whales\\n")
+            .count(),
+        1
+    );
     leave(terminal);
 }
 
@@ -402,7 +536,11 @@ fn changes_are_shown_taken_back_and_brought_back() {
         let (_, columns) = screen.size();
         let rows: Vec<_> = screen.rows(0, columns).collect();
         let at = rows.iter().rposition(|row| row.contains(" +two"));
-        at.is_some_and(|row| screen.cell(row as u16, 2).is_some_and(|cell| cell.fgcolor() != vt100::Color::Default))
+        at.is_some_and(|row| {
+            screen
+                .cell(row as u16, 2)
+                .is_some_and(|cell| cell.fgcolor() != vt100::Color::Default)
+        })
     });
     terminal.press("/undo\r");
     terminal.until_text("Undo the last change?");
@@ -410,7 +548,9 @@ fn changes_are_shown_taken_back_and_brought_back() {
     terminal.press(DOWN);
     terminal.until_text("▸ change nothing");
     terminal.press("\r");
-    terminal.until("the input again", |screen| !screen.contents().contains("Esc cancels"));
+    terminal.until("the input again", |screen| {
+        !screen.contents().contains("Esc cancels")
+    });
     assert!(rig.project().join("a.txt").exists(), "it was left");
     terminal.press("/undo\r");
     terminal.until_text("▸ undo it");
@@ -421,7 +561,10 @@ fn changes_are_shown_taken_back_and_brought_back() {
     terminal.until_text("▸ redo it");
     terminal.press("\r");
     terminal.until_text("Redid");
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
+        "one\ntwo\n"
+    );
     leave(terminal);
 }
 
@@ -436,14 +579,20 @@ fn what_the_model_is_told_of_files() {
     terminal.until_text("Documents and focus files");
     let shown = terminal.text();
     assert!(
-        shown.contains("AGENTS.md") && shown.contains("in every request") && shown.contains("src/main.rs"),
+        shown.contains("AGENTS.md")
+            && shown.contains("in every request")
+            && shown.contains("src/main.rs"),
         "{shown}"
     );
     terminal.press("agents\r");
     terminal.until_text("Always say Moo.");
     terminal.press("/files add b.rs c.rs\r");
     terminal.until_text("Change the focus files?");
-    assert!(terminal.text().contains(" tokens, $0."), "{}", terminal.text());
+    assert!(
+        terminal.text().contains(" tokens, $0."),
+        "{}",
+        terminal.text()
+    );
     terminal.press("\r");
     terminal.until_text("focus: src/main.rs, b.rs, c.rs");
     terminal.press("/files remove src/main.rs\r");
@@ -452,7 +601,10 @@ fn what_the_model_is_told_of_files() {
     terminal.until_text("focus: b.rs, c.rs");
     say(&mut terminal, "again", "Again.");
     let system = body(&rig, 1)["system"].to_string();
-    assert!(system.contains("b.rs") && !system.contains("src/main.rs"), "{system}");
+    assert!(
+        system.contains("b.rs") && !system.contains("src/main.rs"),
+        "{system}"
+    );
     leave(terminal);
 }
 
@@ -460,7 +612,10 @@ fn what_the_model_is_told_of_files() {
 fn with_server(there: &McpServer, replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = in_order(replies);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&format!("{config}[mcp_servers.web]\nurl = \"{}\"\n", there.url()));
+    rig.configure(&format!(
+        "{config}[mcp_servers.web]\nurl = \"{}\"\n",
+        there.url()
+    ));
     rig
 }
 
@@ -471,7 +626,11 @@ fn prompts_and_resources_of_servers_are_offered_and_used() {
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
     say(&mut terminal, "/mcp__web__greet Ada", "One.");
-    assert!(body(&rig, 0)["messages"].to_string().contains("Hello \\\"Ada\\\"."));
+    assert!(
+        body(&rig, 0)["messages"]
+            .to_string()
+            .contains("Hello \\\"Ada\\\".")
+    );
     leave(terminal);
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("> ");
@@ -484,7 +643,11 @@ fn prompts_and_resources_of_servers_are_offered_and_used() {
     terminal.press("\r");
     terminal.until_text("Two.");
     terminal.until_idle();
-    assert!(body(&rig, 1)["messages"].to_string().contains("content of a"));
+    assert!(
+        body(&rig, 1)["messages"]
+            .to_string()
+            .contains("content of a")
+    );
     leave(terminal);
 }
 
@@ -492,26 +655,45 @@ fn prompts_and_resources_of_servers_are_offered_and_used() {
 fn a_form_of_a_server_is_filled_in_at_the_terminal() {
     let there = McpServer::start(Revision::Previous).unwrap();
     let ask = json!({"server_name": "web", "tool_name": "ask", "arguments": {}});
-    let rig = with_server(&there, [Reply::call("use_mcp_tool", ask), Reply::text("Thanks.")]);
+    let rig = with_server(
+        &there,
+        [Reply::call("use_mcp_tool", ask), Reply::text("Thanks.")],
+    );
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "--", "go"], (80, 24));
     terminal.until_text("Your name?");
-    assert!(terminal.text().contains("give no password"), "{}", terminal.text());
+    assert!(
+        terminal.text().contains("give no password"),
+        "{}",
+        terminal.text()
+    );
     terminal.until("a form that can be answered", |screen| {
         let (_, columns) = screen.size();
-        let row = screen.rows(0, columns).position(|row| row.starts_with("1 of 1"));
-        row.is_some_and(|row| screen.cell(row as u16, 2).is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5)))
+        let row = screen
+            .rows(0, columns)
+            .position(|row| row.starts_with("1 of 1"));
+        row.is_some_and(|row| {
+            screen
+                .cell(row as u16, 2)
+                .is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5))
+        })
     });
     terminal.press("Ada\r");
     terminal.until_text("Thanks.");
     terminal.until_idle();
-    assert!(body(&rig, 1)["messages"].to_string().contains("Ada"), "the server heard it");
+    assert!(
+        body(&rig, 1)["messages"].to_string().contains("Ada"),
+        "the server heard it"
+    );
     leave(terminal);
 }
 
 #[test]
 fn hostile_repositories_are_asked_about_and_nothing_of_them_runs() {
     for (name, files) in CASES {
-        let rig = Rig::untrusted(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+        let rig = Rig::untrusted(
+            Api::Anthropic,
+            Script::replies([Reply::text("Hello.")]).unwrap(),
+        );
         let pwned = rig.home().join("pwned");
         plant(&rig.project(), files, &pwned);
         let mut terminal = Terminal::start(&rig, &["--", "hello"], (100, 40));
@@ -520,9 +702,15 @@ fn hostile_repositories_are_asked_about_and_nothing_of_them_runs() {
             shown.contains("Trust the folder?") || shown.contains("Hello.")
         });
         if terminal.text().contains("Trust the folder?") {
-            assert!(rig.server.requests().is_empty(), "{name}: nobody was called before the answer");
+            assert!(
+                rig.server.requests().is_empty(),
+                "{name}: nobody was called before the answer"
+            );
             let asked = terminal.text();
-            assert!(!asked.contains('\u{200b}') && !asked.contains('\u{200d}'), "{name}: {asked}");
+            assert!(
+                !asked.contains('\u{200b}') && !asked.contains('\u{200d}'),
+                "{name}: {asked}"
+            );
             terminal.press("\r");
             terminal.until_text("Hello.");
         } else {
@@ -534,6 +722,9 @@ fn hostile_repositories_are_asked_about_and_nothing_of_them_runs() {
         leave(terminal);
         assert!(!pwned.exists(), "{name}");
         let sent = body(&rig, 0).to_string();
-        assert!(!sent.contains("Obey") && !sent.contains("Ignore all"), "{name}: {sent}");
+        assert!(
+            !sent.contains("Obey") && !sent.contains("Ignore all"),
+            "{name}: {sent}"
+        );
     }
 }

@@ -22,14 +22,21 @@ fn leave(mut terminal: Terminal) {
 
 #[test]
 fn a_pasted_path_of_a_picture_attaches_it() {
-    let rig = in_order([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]);
+    let rig = in_order([
+        Reply::text("One."),
+        Reply::text("Two."),
+        Reply::text("Three."),
+    ]);
     let folder = rig.project().canonicalize().unwrap();
     std::fs::write(folder.join("my shot.png"), PNG).unwrap();
     rig.write("fake.png", "no picture");
     let path = folder.join("my shot.png").display().to_string();
     let mut terminal = Terminal::start(&rig, &[], (100, 30));
     terminal.until_text("> ");
-    let pasted = [path.replace(' ', "\\ "), format!("file://{}", path.replace(' ', "%20"))];
+    let pasted = [
+        path.replace(' ', "\\ "),
+        format!("file://{}", path.replace(' ', "%20")),
+    ];
     for (pasted, answer) in pasted.iter().zip(["One.", "Two."]) {
         terminal.press(&format!("look: \u{1b}[200~{pasted}\u{1b}[201~"));
         terminal.until_text("> look: [image my shot.png 64×48]");
@@ -39,9 +46,16 @@ fn a_pasted_path_of_a_picture_attaches_it() {
     }
     terminal.press("\u{1b}[200~fake.png\u{1b}[201~ is text\r");
     terminal.until_text("Three.");
-    let bodies: Vec<_> =
-        rig.server.generations().iter().map(|one| one.json().unwrap()["messages"].to_string()).collect();
-    let counts: Vec<_> = bodies.iter().map(|body| body.matches("image/png").count()).collect();
+    let bodies: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|one| one.json().unwrap()["messages"].to_string())
+        .collect();
+    let counts: Vec<_> = bodies
+        .iter()
+        .map(|body| body.matches("image/png").count())
+        .collect();
     assert_eq!(counts, [1, 2, 2], "{}", bodies[2]);
     assert!(bodies[2].contains("fake.png is text"));
     leave(terminal);
@@ -56,7 +70,11 @@ fn the_clipboard_is_asked_and_said_to_be_empty() {
     let program = tools.join("wl-paste");
     let gives = |command: &str| {
         std::fs::write(&program, format!("#!/bin/sh\n{command}\n")).unwrap();
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(
+            &program,
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
     };
     gives("exit 1");
     let path = format!("{}:/usr/bin:/bin", tools.display());
@@ -69,13 +87,23 @@ fn the_clipboard_is_asked_and_said_to_be_empty() {
     terminal.until_text("> [image clipboard-1.png 64×48]");
     terminal.press(" what is it?\r");
     terminal.until_text("Seen.");
-    assert!(rig.server.generations()[0].json().unwrap().to_string().contains("image/png"));
+    assert!(
+        rig.server.generations()[0]
+            .json()
+            .unwrap()
+            .to_string()
+            .contains("image/png")
+    );
     leave(terminal);
 }
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
     reply
@@ -90,7 +118,10 @@ fn the_conversation_is_inspected_in_a_browser() {
     terminal.press("/inspect\r");
     terminal.until_text("It ends with haft");
     let shown = terminal.text();
-    let url = shown.lines().find_map(|line| line.trim().strip_prefix("http://")).unwrap_or_else(|| panic!("{shown}"));
+    let url = shown
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("http://"))
+        .unwrap_or_else(|| panic!("{shown}"));
     let (address, path) = url.split_once('/').unwrap();
     assert!(path.starts_with("c/") && path.contains("?token="), "{url}");
     let without = get(address, &format!("/{}", path.split('?').next().unwrap()));
@@ -98,5 +129,8 @@ fn the_conversation_is_inspected_in_a_browser() {
     let logged_in = get(address, &format!("/{path}"));
     assert!(logged_in.starts_with("HTTP/1.1 303"), "{logged_in}");
     leave(terminal);
-    assert!(std::net::TcpStream::connect(address).is_err(), "it ends with haft");
+    assert!(
+        std::net::TcpStream::connect(address).is_err(),
+        "it ends with haft"
+    );
 }

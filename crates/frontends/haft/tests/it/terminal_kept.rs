@@ -21,17 +21,28 @@ fn what_was_sent_is_there_in_the_next_session() {
     terminal.until_text("> ");
     terminal.press("\u{12}first");
     terminal.until_text("the first words with");
-    assert!(!terminal.text().contains("AKIAIOSFODNN7EXAMPLE"), "{}", terminal.text());
+    assert!(
+        !terminal.text().contains("AKIAIOSFODNN7EXAMPLE"),
+        "{}",
+        terminal.text()
+    );
     terminal.press("\u{1b}");
-    terminal.until("the end of the search", |screen| !screen.contents().contains("search: "));
+    terminal.until("the end of the search", |screen| {
+        !screen.contents().contains("search: ")
+    });
     terminal.press("\u{1b}[A");
     terminal.until_text("> /cost");
     terminal.press("\u{3}\u{4}");
     assert_eq!(terminal.ended().0, 0);
     let folder = rig.home().join("state/history");
-    let files = std::fs::read_dir(folder).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
     let kept: String = files.collect();
-    assert!(kept.contains("the first words") && !kept.contains("AKIAIOSFODNN7EXAMPLE"), "{kept}");
+    assert!(
+        kept.contains("the first words") && !kept.contains("AKIAIOSFODNN7EXAMPLE"),
+        "{kept}"
+    );
 }
 
 #[test]
@@ -46,14 +57,20 @@ fn a_panic_gives_the_terminal_back_and_says_so() {
     let (code, left) = terminal.ended();
     assert_eq!(code, 1, "{left}");
     let log = rig.run(&["logs", "--all", "--json"]).stdout();
-    assert!(log.contains("\"message\":\"panic\"") && log.contains("history.rs"), "{log}");
+    assert!(
+        log.contains("\"message\":\"panic\"") && log.contains("history.rs"),
+        "{log}"
+    );
     assert!(!log.contains("this was asked for"), "{log}");
 }
 
 #[test]
 fn keys_of_vi() {
     let rig = rig([Reply::text("Hello.")]);
-    rig.configure(&(std::fs::read_to_string(rig.home().join("config.toml")).unwrap() + "[tui]\nediting = \"vim\"\n"));
+    rig.configure(
+        &(std::fs::read_to_string(rig.home().join("config.toml")).unwrap()
+            + "[tui]\nediting = \"vim\"\n"),
+    );
     let mut terminal = Terminal::start(&rig, &[], (80, 24));
     terminal.until_text("INSERT");
     terminal.press("say somthing");
@@ -62,7 +79,11 @@ fn keys_of_vi() {
     terminal.until_text("NORMAL");
     terminal.press("bcwhello\r");
     terminal.until_text("Hello.");
-    assert!(terminal.text().contains("> say hello"), "{}", terminal.text());
+    assert!(
+        terminal.text().contains("> say hello"),
+        "{}",
+        terminal.text()
+    );
     terminal.until_idle();
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);

@@ -22,29 +22,51 @@ fn a_task_with_a_question_from_the_first_line_to_the_end() {
     terminal.until_text("answer: ");
     let asked = terminal.text();
     for line in [
-        "todo, in progress: Write it", "I will write it.", "call: write_to_file a.txt", "approval: write_to_file",
+        "todo, in progress: Write it",
+        "I will write it.",
+        "call: write_to_file a.txt",
+        "approval: write_to_file",
         "+one",
     ] {
-        assert!(asked.contains(&format!("\n{line}")) || asked.contains(&format!("\n  {line}")), "{line}: {asked}");
+        assert!(
+            asked.contains(&format!("\n{line}")) || asked.contains(&format!("\n  {line}")),
+            "{line}: {asked}"
+        );
     }
     assert!(!rig.project().join("a.txt").exists());
     terminal.answer_plain("perhaps");
     terminal.until("the question again", |screen| {
-        screen.contents().rsplit_once("perhaps").is_some_and(|(_, after)| after.contains("answer: "))
+        screen
+            .contents()
+            .rsplit_once("perhaps")
+            .is_some_and(|(_, after)| after.contains("answer: "))
     });
     terminal.press("y\r");
     terminal.until_text("\nallowed\n");
-    terminal.until("the next prompt", |screen| screen.contents().matches("you: ").count() == 2);
+    terminal.until("the next prompt", |screen| {
+        screen.contents().matches("you: ").count() == 2
+    });
     let done = terminal.text();
-    for line in ["done: write_to_file a.txt", "- It is there.", "quote: quoted"] {
+    for line in [
+        "done: write_to_file a.txt",
+        "- It is there.",
+        "quote: quoted",
+    ] {
         assert!(done.contains(line), "{line}: {done}");
     }
     assert!(!done.contains(['─', '│', '✓', '•']), "{done}");
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
+        "one\ntwo\n"
+    );
     terminal.press("/cost\r");
     terminal.until_text("3 requests:");
     terminal.press("\u{4}");
-    assert!(!terminal.written().contains('\u{1b}'), "nothing is drawn: {:?}", terminal.written());
+    assert!(
+        !terminal.written().contains('\u{1b}'),
+        "nothing is drawn: {:?}",
+        terminal.written()
+    );
     assert_eq!(terminal.ended().0, 0);
 }
 
@@ -66,16 +88,27 @@ fn ctrl_c_interrupts_and_then_leaves() {
 
 #[test]
 fn no_with_words_and_another_command() {
-    let call = |command: &str| Reply::call("execute_command", json!({"command": command, "requires_approval": true}));
+    let call = |command: &str| {
+        Reply::call(
+            "execute_command",
+            json!({"command": command, "requires_approval": true}),
+        )
+    };
     let rig = rig([call("touch one"), call("touch two"), Reply::text("Well.")]);
-    rig.configure(&(std::fs::read_to_string(rig.home().join("config.toml")).unwrap() + "[tui]\nplain = true\n"));
+    rig.configure(
+        &(std::fs::read_to_string(rig.home().join("config.toml")).unwrap()
+            + "[tui]\nplain = true\n"),
+    );
     let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 40));
     terminal.until_text("answer: ");
     terminal.answer_plain("w");
     terminal.until_text("reason for the model: ");
     terminal.press("not that one\r");
     terminal.until("the next question", |screen| {
-        screen.contents().rsplit_once("touch two").is_some_and(|(_, after)| after.contains("answer: "))
+        screen
+            .contents()
+            .rsplit_once("touch two")
+            .is_some_and(|(_, after)| after.contains("answer: "))
     });
     terminal.answer_plain("e");
     terminal.until_text("now: touch two");
@@ -83,7 +116,13 @@ fn no_with_words_and_another_command() {
     terminal.press("touch three\r");
     terminal.until_text("Well.");
     assert!(rig.project().join("three").exists() && !rig.project().join("one").exists());
-    assert!(rig.server.generations()[1].json().unwrap().to_string().contains("not that one"));
+    assert!(
+        rig.server.generations()[1]
+            .json()
+            .unwrap()
+            .to_string()
+            .contains("not that one")
+    );
     terminal.press("/quit\r");
     assert_eq!(terminal.ended().0, 0);
 }

@@ -1,4 +1,5 @@
-//! Results at a real terminal: looked at again and searched, folded and numbered changes, and what reaches a user who looks elsewhere.
+//! Results at a real terminal: looked at again and searched, folded and numbered changes, and what
+//! reaches a user who looks elsewhere.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -17,7 +18,8 @@ fn leave(mut terminal: Terminal) {
     assert_eq!(terminal.ended().0, 0);
 }
 
-/// The viewer is gone. What the user said before stands above it all the while, with the same mark as the input.
+/// The viewer is gone. What the user said before stands above it all the while, with the same mark
+/// as the input.
 fn until_closed(terminal: &Terminal) {
     terminal.until("the input again", |screen| {
         let text = screen.contents();
@@ -34,7 +36,10 @@ fn any_result_is_looked_at_and_searched() {
     ]);
     rig.write("first.txt", "needle in the first\n");
     let second: String = (1..=200).map(|number| format!("row {number}\n")).collect();
-    rig.write("second.txt", second.replace("row 150\n", "row 150 needle\n"));
+    rig.write(
+        "second.txt",
+        second.replace("row 150\n", "row 150 needle\n"),
+    );
     for size in [(80, 24), (40, 12)] {
         let mut terminal = Terminal::start(&rig, &["--", "go"], size);
         terminal.until_text("Read.");
@@ -80,18 +85,33 @@ fn results_from_before_a_resume_are_looked_at() {
 fn a_long_change_is_folded_and_its_lines_are_numbered() {
     let content: String = (1..=90).map(|number| format!("row {number}\n")).collect();
     let edit = json!({"path": "long.txt", "old_text": "old\n", "new_text": content});
-    let calls = [Reply::call("read_file", json!({"path": "long.txt"})), Reply::call("edit_file", edit)];
-    let rig = Rig::new(Api::Anthropic, Script::replies(calls.into_iter().chain([Reply::text("Written.")])).unwrap());
+    let calls = [
+        Reply::call("read_file", json!({"path": "long.txt"})),
+        Reply::call("edit_file", edit),
+    ];
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies(calls.into_iter().chain([Reply::text("Written.")])).unwrap(),
+    );
     rig.write("long.txt", "old\n");
-    let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits", "--", "go"], (80, 100));
+    let mut terminal = Terminal::start(
+        &rig,
+        &["--permission-mode", "accept-edits", "--", "go"],
+        (80, 100),
+    );
     terminal.until_text("Written.");
     terminal.until_idle();
     let shown = terminal.text();
-    assert!(shown.contains(" 1 -old\n") && shown.contains("48 +row 48\n"), "{shown}");
+    assert!(
+        shown.contains(" 1 -old\n") && shown.contains("48 +row 48\n"),
+        "{shown}"
+    );
     terminal.press("\u{c}/diff\r");
     terminal.until("the change, folded", |screen| {
         let text = screen.contents();
-        text.contains("more rows; Ctrl-O shows all") && !text.contains("+row 80") && text.contains("\n48 +row 48\n")
+        text.contains("more rows; Ctrl-O shows all")
+            && !text.contains("+row 80")
+            && text.contains("\n48 +row 48\n")
     });
     terminal.press("\u{f}");
     terminal.until_text("90 +row 90");
@@ -115,8 +135,15 @@ fn a_question_rings_and_notifies_where_that_is_known_and_wanted() {
         terminal.until_idle();
         terminal.press("\u{4}");
         let written = terminal.written();
-        assert_eq!(written.contains("\u{1b}]9;haft: write_to_file needs"), sequences, "{written:?}");
-        assert_eq!(written.contains("\u{1b}]2;haft: a question waits"), sequences);
+        assert_eq!(
+            written.contains("\u{1b}]9;haft: write_to_file needs"),
+            sequences,
+            "{written:?}"
+        );
+        assert_eq!(
+            written.contains("\u{1b}]2;haft: a question waits"),
+            sequences
+        );
         assert_eq!(written.contains('\u{7}'), bell, "{written:?}");
         assert_eq!(terminal.ended().0, 0);
     }
@@ -124,27 +151,39 @@ fn a_question_rings_and_notifies_where_that_is_known_and_wanted() {
 
 #[test]
 fn plain_lines_and_dumb_terminals_hear_nothing_of_it() {
-    for (arguments, environment) in [(&["--plain", "--", "go"][..], &KNOWN[..]), (&["--", "go"], &[("TERM", "dumb")])] {
+    for (arguments, environment) in [
+        (&["--plain", "--", "go"][..], &KNOWN[..]),
+        (&["--", "go"], &[("TERM", "dumb")]),
+    ] {
         let rig = rig([write_a(), Reply::text("So be it.")]);
         let mut terminal = Terminal::start_with(&rig, arguments, (100, 30), environment);
         terminal.until_text("answer:");
         terminal.answer_plain("n");
         terminal.until_text("So be it.");
         let written = terminal.written();
-        assert!(!written.contains('\u{7}') && !written.contains("\u{1b}]"), "{written:?}");
+        assert!(
+            !written.contains('\u{7}') && !written.contains("\u{1b}]"),
+            "{written:?}"
+        );
     }
 }
 
 #[test]
 fn a_path_is_a_link_where_the_terminal_knows_them() {
     for (environment, there) in [(&KNOWN[..], true), (&[], false)] {
-        let rig = rig([Reply::call("read_file", json!({"path": "a b\u{1b}]0;x.txt"})), Reply::text("Read.")]);
+        let rig = rig([
+            Reply::call("read_file", json!({"path": "a b\u{1b}]0;x.txt"})),
+            Reply::text("Read."),
+        ]);
         rig.write("a b\u{1b}]0;x.txt", "words");
         let terminal = Terminal::start_with(&rig, &["--", "go"], (80, 24), environment);
         terminal.until_text("Read.");
         terminal.until_idle();
         let (written, folder) = (terminal.written(), rig.project().canonicalize().unwrap());
-        let link = format!("\u{1b}]8;;file://{}/a%20b%1B%5D0%3Bx.txt\u{1b}\\", folder.display());
+        let link = format!(
+            "\u{1b}]8;;file://{}/a%20b%1B%5D0%3Bx.txt\u{1b}\\",
+            folder.display()
+        );
         assert_eq!(written.contains(&link), there, "{written:?}");
         assert!(!written.contains("\u{1b}]0;"), "{written:?}");
         leave(terminal);

@@ -13,7 +13,12 @@ const SIZE: (u16, u16) = (100, 40);
 
 /// Nothing is configured; the server answers like this.
 fn bare(replies: impl IntoIterator<Item = Reply>) -> Rig {
-    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap().with_models(["big", "small"]));
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies(replies)
+            .unwrap()
+            .with_models(["big", "small"]),
+    );
     rig.configure("");
     rig
 }
@@ -51,7 +56,9 @@ fn a_server_a_key_and_a_model_and_it_works() {
     terminal.press("hi\r");
     terminal.until_text("Hello.");
     terminal.until_idle();
-    assert!(!terminal.written().contains("sk-the-right-one") && terminal.written().contains("****"));
+    assert!(
+        !terminal.written().contains("sk-the-right-one") && terminal.written().contains("****")
+    );
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
     let key = rig.home().join("keys/own");
@@ -67,9 +74,16 @@ fn a_server_a_key_and_a_model_and_it_works() {
     let asked = rig.server.generations();
     assert_eq!(asked.len(), 2);
     for request in asked {
-        assert_eq!(request.header("authorization"), Some("Bearer sk-the-right-one"));
+        assert_eq!(
+            request.header("authorization"),
+            Some("Bearer sk-the-right-one")
+        );
     }
-    assert_eq!(rig.run(&["models", "list"]).code(), 0, "the next start needs no questions");
+    assert_eq!(
+        rig.run(&["models", "list"]).code(),
+        0,
+        "the next start needs no questions"
+    );
 }
 
 #[test]
@@ -81,15 +95,22 @@ fn a_wrong_key_is_asked_for_again() {
     terminal.until_text("Number or name: ");
     terminal.press("big\r");
     terminal.until_text("refused the key (status 401): no such key");
-    terminal.until("the question again", |screen| screen.contents().matches("Key, Enter for none: ").count() == 2);
+    terminal.until("the question again", |screen| {
+        screen.contents().matches("Key, Enter for none: ").count() == 2
+    });
     assert_eq!(configured(&rig), "");
     terminal.press("sk-right\r");
-    terminal.until("the models again", |screen| screen.contents().matches("Number or name: ").count() == 2);
+    terminal.until("the models again", |screen| {
+        screen.contents().matches("Number or name: ").count() == 2
+    });
     terminal.press("1\r");
     terminal.until_text("/help");
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
-    assert_eq!(std::fs::read_to_string(rig.home().join("keys/own")).unwrap(), "sk-right\n");
+    assert_eq!(
+        std::fs::read_to_string(rig.home().join("keys/own")).unwrap(),
+        "sk-right\n"
+    );
 }
 
 #[test]
@@ -99,7 +120,9 @@ fn a_server_nobody_reaches_is_told_and_something_else_can_be_chosen() {
     terminal.until_text("Key, Enter for none: ");
     terminal.press("\r");
     terminal.until_text("cannot reach http://127.0.0.1:1/v1");
-    terminal.until("the first question again", |screen| screen.contents().matches("s or d:").count() == 2);
+    terminal.until("the first question again", |screen| {
+        screen.contents().matches("s or d:").count() == 2
+    });
     terminal.press("\u{1b}");
     assert_eq!(terminal.ended().0, 0);
     assert!(configured(&rig).is_empty() && !rig.home().join("keys").exists());
@@ -110,7 +133,13 @@ fn esc_leaves_everything_as_it_was() {
     for steps in 0..5 {
         let rig = bare([]);
         let address = rig.server.base_url(Api::OpenaiChat);
-        let questions = ["s or d:", "Address", "API, Enter", "Key, Enter", "Number or name"];
+        let questions = [
+            "s or d:",
+            "Address",
+            "API, Enter",
+            "Key, Enter",
+            "Number or name",
+        ];
         let answers = ["s", &address, "", "sk-some-key"];
         let mut terminal = Terminal::start(&rig, &[], SIZE);
         for (question, answer) in questions.iter().zip(answers).take(steps) {
@@ -131,7 +160,12 @@ fn a_provider_haft_knows_needs_only_its_variable() {
     // Its address is ours, so that nobody else is asked.
     let address = rig.server.base_url(Api::OpenaiChat);
     rig.configure(&format!("[providers.mistral]\nbase_url = \"{address}\"\n"));
-    let mut terminal = Terminal::start_with(&rig, &["--", "hi"], SIZE, &[("MISTRAL_API_KEY", "sk-of-the-variable")]);
+    let mut terminal = Terminal::start_with(
+        &rig,
+        &["--", "hi"],
+        SIZE,
+        &[("MISTRAL_API_KEY", "sk-of-the-variable")],
+    );
     terminal.until_text("MISTRAL_API_KEY is set");
     terminal.press("mistral\r");
     terminal.until_text("Number or name: ");
@@ -141,7 +175,10 @@ fn a_provider_haft_knows_needs_only_its_variable() {
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
     let written = configured(&rig);
-    assert!(written.starts_with("model = \"mistral/mistral-medium-3.5\"\n") && !written.contains("key"), "{written}");
+    assert!(
+        written.starts_with("model = \"mistral/mistral-medium-3.5\"\n") && !written.contains("key"),
+        "{written}"
+    );
 }
 
 #[test]
@@ -170,7 +207,9 @@ fn keys_between_two_questions_reach_the_second() {
             screen.contents().matches("There is no choice `99`").count() as u64 == round + 1
         });
     }
-    terminal.until("the last question", |screen| screen.contents().trim_end().ends_with("s or d:"));
+    terminal.until("the last question", |screen| {
+        screen.contents().trim_end().ends_with("s or d:")
+    });
     terminal.press("\u{1b}");
     assert_eq!(terminal.ended().0, 0);
 }
@@ -186,7 +225,9 @@ fn a_choice_there_is_not_is_said() {
         ("s or d:", "nobody", "There is no choice `nobody`"),
     ];
     let asked = |terminal: &Terminal, question: &str| {
-        terminal.until(question, |screen| screen.contents().trim_end().ends_with(question.trim_end()));
+        terminal.until(question, |screen| {
+            screen.contents().trim_end().ends_with(question.trim_end())
+        });
     };
     for (question, answer, said) in wrong {
         asked(&terminal, question);

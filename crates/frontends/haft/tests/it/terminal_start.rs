@@ -1,5 +1,6 @@
-//! What a real terminal shows before anything is typed and beside the conversation: the start screen, the keys, the window, lists
-//! that come to nothing, and what a first start finds on the machine.
+//! What a real terminal shows before anything is typed and beside the conversation: the start
+//! screen, the keys, the window, lists that come to nothing, and what a first start finds on the
+//! machine.
 
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
@@ -24,13 +25,26 @@ fn the_start_screen_says_where_it_is_and_the_input_what_it_is_for() {
         let mut terminal = Terminal::start(&rig, &[], size);
         terminal.until_text("> Describe a task");
         let shown = terminal.text();
-        assert!(shown.replace('\n', " ").contains("permission mode ask") && shown.contains("Hint: "), "{shown}");
-        assert!(shown.replace('\n', " ").contains("on topic") && !shown.contains('\u{1b}'), "{shown}");
+        assert!(
+            shown.replace('\n', " ").contains("permission mode ask") && shown.contains("Hint: "),
+            "{shown}"
+        );
+        assert!(
+            shown.replace('\n', " ").contains("on topic") && !shown.contains('\u{1b}'),
+            "{shown}"
+        );
         terminal.until("the sandbox or that there is none", |screen| {
-            size.0 < 80 || screen.contents().lines().last().is_some_and(|row| row.contains("sandbox"))
+            size.0 < 80
+                || screen
+                    .contents()
+                    .lines()
+                    .last()
+                    .is_some_and(|row| row.contains("sandbox"))
         });
         terminal.press("h");
-        terminal.until("no placeholder", |screen| !screen.contents().contains("Describe a task"));
+        terminal.until("no placeholder", |screen| {
+            !screen.contents().contains("Describe a task")
+        });
         terminal.press("i\r");
         terminal.until_text("Hello.");
         terminal.until_idle();
@@ -54,14 +68,23 @@ fn a_question_mark_shows_the_keys_and_is_typed_before_other_text() {
         terminal.until_text("> ?what");
         terminal.press("\r");
         terminal.until_text("Hello.");
-        assert!(rig.server.generations()[0].json().unwrap().to_string().contains("?what"));
+        assert!(
+            rig.server.generations()[0]
+                .json()
+                .unwrap()
+                .to_string()
+                .contains("?what")
+        );
         leave(terminal);
     }
 }
 
 #[test]
 fn the_window_is_shown_part_by_part() {
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Hello.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Hello.")]).unwrap(),
+    );
     rig.write("AGENTS.md", "Say hello.");
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (100, 40));
     terminal.until_text("Hello.");
@@ -69,10 +92,22 @@ fn the_window_is_shown_part_by_part() {
     terminal.press("/context\r");
     terminal.until_text("no prefix break so far");
     let shown = terminal.text();
-    for part in ["system prompt", "tools", "MCP", "rules and AGENTS.md", "messages", "free", "kept for the reply"] {
+    for part in [
+        "system prompt",
+        "tools",
+        "MCP",
+        "rules and AGENTS.md",
+        "messages",
+        "free",
+        "kept for the reply",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert!(shown.contains("old tool results are pruned") && shown.contains("older rounds are archived"), "{shown}");
+    assert!(
+        shown.contains("old tool results are pruned")
+            && shown.contains("older rounds are archived"),
+        "{shown}"
+    );
     leave(terminal);
 }
 
@@ -83,12 +118,24 @@ fn a_mode_is_chosen_from_a_list() {
     terminal.until_text("> ");
     terminal.press("/mode\r");
     terminal.until_text("ask (current)");
-    assert!(!terminal.text().contains("yolo"), "only those who began with it: {}", terminal.text());
+    assert!(
+        !terminal.text().contains("yolo"),
+        "only those who began with it: {}",
+        terminal.text()
+    );
     terminal.press(&format!("{DOWN}{DOWN}\r"));
     terminal.until("the mode", |screen| {
-        screen.contents().lines().last().is_some_and(|row| row.starts_with("accept-edits"))
+        screen
+            .contents()
+            .lines()
+            .last()
+            .is_some_and(|row| row.starts_with("accept-edits"))
     });
-    assert!(terminal.text().contains("> /mode"), "what was done stays: {}", terminal.text());
+    assert!(
+        terminal.text().contains("> /mode"),
+        "what was done stays: {}",
+        terminal.text()
+    );
     leave(terminal);
 }
 
@@ -98,10 +145,16 @@ fn a_list_that_is_cancelled_leaves_nothing_behind() {
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (140, 24));
     terminal.until_text("Hello.");
     terminal.until_idle();
-    terminal.until("the sandbox", |screen| screen.contents().contains("sandbox"));
+    terminal.until("the sandbox", |screen| {
+        screen.contents().contains("sandbox")
+    });
     let before = terminal.text();
     let screen = |text: &str| {
-        text.lines().map(str::trim_end).filter(|row| !row.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+        text.lines()
+            .map(str::trim_end)
+            .filter(|row| !row.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     for (command, title) in [
         ("/model", "Enter selects"),
@@ -112,18 +165,24 @@ fn a_list_that_is_cancelled_leaves_nothing_behind() {
         terminal.press(&format!("{command}\r"));
         terminal.until_text(title);
         terminal.press(ESC);
-        terminal.until("the screen as it was", |now| screen(&now.contents()) == screen(&before));
+        terminal.until("the screen as it was", |now| {
+            screen(&now.contents()) == screen(&before)
+        });
     }
     leave(terminal);
 }
 
 #[test]
 fn a_first_start_lists_what_runs_and_what_has_a_key_first() {
-    let server = Script::replies([Reply::text("OK"), Reply::text("Hello.")]).unwrap().with_models(["big", "small"]);
+    let server = Script::replies([Reply::text("OK"), Reply::text("Hello.")])
+        .unwrap()
+        .with_models(["big", "small"]);
     let rig = Rig::new(Api::OpenaiChat, server);
     let address = rig.server.base_url(Api::OpenaiChat);
     let dead = "http://127.0.0.1:1/v1";
-    let others = ["lmstudio", "llamacpp"].map(|name| format!("[providers.{name}]\nbase_url = \"{dead}\"\n")).concat();
+    let others = ["lmstudio", "llamacpp"]
+        .map(|name| format!("[providers.{name}]\nbase_url = \"{dead}\"\n"))
+        .concat();
     rig.configure(&format!(
         "[providers.vllm]\nbase_url = \"{address}\"\n[providers.ollama]\nbase_url = \"{dead}\"\n{others}"
     ));
@@ -131,10 +190,21 @@ fn a_first_start_lists_what_runs_and_what_has_a_key_first() {
     let mut terminal = Terminal::start_with(&rig, &["--", "hi"], (100, 40), &key);
     terminal.until_text("s or d:");
     let shown = terminal.text();
-    let row =
-        |text: &str| shown.lines().position(|row| row.contains(text)).unwrap_or_else(|| panic!("{text}: {shown}"));
-    assert!(row("1  vllm") < row("2  mistral") && row("2  mistral") < row("ollama"), "{shown}");
-    assert!(shown.contains(&format!("running at {address}")) && shown.matches("running at").count() == 1, "{shown}");
+    let row = |text: &str| {
+        shown
+            .lines()
+            .position(|row| row.contains(text))
+            .unwrap_or_else(|| panic!("{text}: {shown}"))
+    };
+    assert!(
+        row("1  vllm") < row("2  mistral") && row("2  mistral") < row("ollama"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains(&format!("running at {address}"))
+            && shown.matches("running at").count() == 1,
+        "{shown}"
+    );
     terminal.press("1\r");
     terminal.until_text("Number or name: ");
     terminal.press("small\r");

@@ -1,4 +1,5 @@
-//! Hostile text in every place a terminal shows: what models say, names of files, output of tools, and what is asked.
+//! Hostile text in every place a terminal shows: what models say, names of files, output of tools,
+//! and what is asked.
 
 use haft_testkit::Reply;
 use serde_json::json;
@@ -10,21 +11,34 @@ const SIZE: (u16, u16) = (80, 24);
 /// Text that would paint over other rows if it were written as it is, by what it does.
 fn hostile() -> [(&'static str, String); 6] {
     [
-        ("sequences", "a\u{1b}[2J\u{1b}[H\u{1b}]0;owned\u{7}\u{1b}[1A\u{1b}[2Kb\u{9b}5A\u{1b}[?1049h".to_owned()),
+        (
+            "sequences",
+            "a\u{1b}[2J\u{1b}[H\u{1b}]0;owned\u{7}\u{1b}[1A\u{1b}[2Kb\u{9b}5A\u{1b}[?1049h"
+                .to_owned(),
+        ),
         ("controls", "a\r\u{8}\u{8}\u{b}\u{c}\u{85}b".to_owned()),
-        ("bidi", "a\u{202e}\u{2066}txt.exe\u{2069}\u{202c}b".to_owned()),
-        ("zero-width", "a\u{200b}\u{200d}\u{feff}\u{2060}b".to_owned()),
+        (
+            "bidi",
+            "a\u{202e}\u{2066}txt.exe\u{2069}\u{202c}b".to_owned(),
+        ),
+        (
+            "zero-width",
+            "a\u{200b}\u{200d}\u{feff}\u{2060}b".to_owned(),
+        ),
         ("marks", format!("a{}b", "\u{301}\u{489}".repeat(200))),
         ("a long line", "long ".repeat(200_000)),
     ]
 }
 
-/// Waits until the screen is as it should be: one empty input with the cursor in it, the status below it, nothing below that.
-/// Nothing of the text may have been written as it is.
+/// Waits until the screen is as it should be: one empty input with the cursor in it, the status
+/// below it, nothing below that. Nothing of the text may have been written as it is.
 #[track_caller]
 fn intact(terminal: &Terminal, kind: &str) {
     terminal.until(kind, |screen| {
-        let rows: Vec<_> = screen.rows(0, SIZE.0).map(|row| row.trim_end().to_owned()).collect();
+        let rows: Vec<_> = screen
+            .rows(0, SIZE.0)
+            .map(|row| row.trim_end().to_owned())
+            .collect();
         let inputs: Vec<_> = (0..rows.len()).filter(|row| rows[*row] == ">").collect();
         let [input] = inputs[..] else { return false };
         screen.cursor_position() == (input as u16, 2)
@@ -32,13 +46,26 @@ fn intact(terminal: &Terminal, kind: &str) {
             && rows[input + 2..].iter().all(String::is_empty)
     });
     let (written, shown) = (terminal.written(), terminal.text());
-    for sequence in ["\u{1b}]", "\u{1b}[2J", "\u{1b}[H", "\u{1b}[?1049h", "\u{9b}"] {
-        assert!(!written.contains(sequence), "{kind}: {sequence:?} was written");
+    for sequence in [
+        "\u{1b}]",
+        "\u{1b}[2J",
+        "\u{1b}[H",
+        "\u{1b}[?1049h",
+        "\u{9b}",
+    ] {
+        assert!(
+            !written.contains(sequence),
+            "{kind}: {sequence:?} was written"
+        );
     }
-    let turns =
-        |letter: char| ('\u{202a}'..='\u{202e}').contains(&letter) || ('\u{2066}'..='\u{2069}').contains(&letter);
+    let turns = |letter: char| {
+        ('\u{202a}'..='\u{202e}').contains(&letter) || ('\u{2066}'..='\u{2069}').contains(&letter)
+    };
     assert!(!written.contains(turns), "{kind}: {shown}");
-    let piled = written.split(|letter| !"\u{301}\u{489}".contains(letter)).map(|marks| marks.chars().count()).max();
+    let piled = written
+        .split(|letter| !"\u{301}\u{489}".contains(letter))
+        .map(|marks| marks.chars().count())
+        .max();
     assert!(piled < Some(7), "{kind}: {piled:?} marks on one letter");
 }
 
@@ -59,11 +86,18 @@ fn in_what_the_model_says() {
 #[test]
 fn words_stay_whole_in_a_narrow_terminal() {
     let command = "echo internationalisation && touch documentation/readme-copy.md && touch second-argument.txt";
-    let rig = rig([Reply::call("execute_command", json!({"command": command})), Reply::text("So be it.")]);
+    let rig = rig([
+        Reply::call("execute_command", json!({"command": command})),
+        Reply::text("So be it."),
+    ]);
     let mut terminal = Terminal::start(&rig, &["--", "go"], (40, 60));
     terminal.until_armed();
     let shown = terminal.text();
-    for word in ["internationalisation", "documentation/", "second-argument.txt"] {
+    for word in [
+        "internationalisation",
+        "documentation/",
+        "second-argument.txt",
+    ] {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     terminal.press("n");
@@ -76,7 +110,10 @@ fn words_stay_whole_in_a_narrow_terminal() {
     terminal.press("/context\r");
     terminal.until_text("kept for the reply");
     let shown = terminal.text();
-    assert!(shown.contains("WINDOW: ") && !shown.contains('…'), "{shown}");
+    assert!(
+        shown.contains("WINDOW: ") && !shown.contains('…'),
+        "{shown}"
+    );
     terminal.press("\u{4}");
     assert_eq!(terminal.ended().0, 0);
 }
@@ -84,8 +121,15 @@ fn words_stay_whole_in_a_narrow_terminal() {
 #[test]
 fn in_names_of_files() {
     for (kind, text) in hostile() {
-        let name: String = format!("file-{text}").chars().filter(|letter| !"/\0".contains(*letter)).take(60).collect();
-        let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("The end of it.")]);
+        let name: String = format!("file-{text}")
+            .chars()
+            .filter(|letter| !"/\0".contains(*letter))
+            .take(60)
+            .collect();
+        let rig = rig([
+            Reply::call("list_files", json!({"path": "."})),
+            Reply::text("The end of it."),
+        ]);
         rig.write(&name, "words");
         let mut terminal = Terminal::start(&rig, &["go on"], SIZE);
         terminal.until_text("The end of it.");
@@ -98,10 +142,14 @@ fn in_names_of_files() {
         terminal.until(kind, |screen| {
             let row = usize::from(screen.cursor_position().0);
             let rows: Vec<_> = screen.rows(0, SIZE.0).collect();
-            rows[row].starts_with("> @file") && rows[row + 1].starts_with("▸ @") && rows[row + 2].contains("mock/")
+            rows[row].starts_with("> @file")
+                && rows[row + 1].starts_with("▸ @")
+                && rows[row + 2].contains("mock/")
         });
         terminal.press("\u{1b}\u{3}");
-        terminal.until("an empty input", |screen| !screen.contents().contains("> @file"));
+        terminal.until("an empty input", |screen| {
+            !screen.contents().contains("> @file")
+        });
         terminal.press("\u{4}");
         assert_eq!(terminal.ended().0, 0);
     }
@@ -110,7 +158,10 @@ fn in_names_of_files() {
 #[test]
 fn in_the_output_of_tools() {
     for (kind, text) in hostile() {
-        let call = Reply::call("execute_command", json!({"command": "cat words", "requires_approval": false}));
+        let call = Reply::call(
+            "execute_command",
+            json!({"command": "cat words", "requires_approval": false}),
+        );
         let rig = rig([call, Reply::text("The end of it.")]);
         rig.write("words", format!("{text}\n"));
         let mut terminal = Terminal::start(&rig, &["--permission-mode", "yolo", "go on"], SIZE);
@@ -127,16 +178,29 @@ fn in_what_is_asked() {
     for (kind, text) in hostile() {
         // All of it is shown, so a long one scrolls by.
         let text: String = text.chars().take(20_000).collect();
-        let call =
-            Reply::call("execute_command", json!({"command": format!("echo '{text}'"), "requires_approval": true}));
+        let call = Reply::call(
+            "execute_command",
+            json!({"command": format!("echo '{text}'"), "requires_approval": true}),
+        );
         let rig = rig([call, Reply::text("The end of it.")]);
         let mut terminal = Terminal::start(&rig, &["go on"], SIZE);
         terminal.until_armed();
         let shown = terminal.text();
         let rows: Vec<_> = shown.lines().collect();
-        let question = rows.iter().position(|row| row.starts_with("Allow this?")).unwrap();
-        assert!(rows[question..].iter().any(|row| row.starts_with(" y yes, this once")), "{kind}: {shown}");
-        assert!(rows[question..].iter().any(|row| row.starts_with(" n no")), "{kind}: {shown}");
+        let question = rows
+            .iter()
+            .position(|row| row.starts_with("Allow this?"))
+            .unwrap();
+        assert!(
+            rows[question..]
+                .iter()
+                .any(|row| row.starts_with(" y yes, this once")),
+            "{kind}: {shown}"
+        );
+        assert!(
+            rows[question..].iter().any(|row| row.starts_with(" n no")),
+            "{kind}: {shown}"
+        );
         assert!(rows[question - 1].is_empty(), "{kind}: {shown}");
         terminal.press("n");
         terminal.until_text("The end of it.");

@@ -28,7 +28,11 @@ fn nothing_typed_ahead_calls_an_mcp_tool() {
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
     terminal.press("ya");
     terminal.until_armed();
-    assert!(terminal.text().contains("? use_mcp_tool"), "{}", terminal.text());
+    assert!(
+        terminal.text().contains("? use_mcp_tool"),
+        "{}",
+        terminal.text()
+    );
     terminal.press("n");
     terminal.until_text("So be it.");
     assert_eq!(starts(&rig), 0, "at the terminal");
@@ -42,17 +46,24 @@ fn nothing_typed_ahead_calls_an_mcp_tool() {
     assert_eq!(starts(&rig), 0, "in plain lines");
 
     let rig = mcp_call();
-    let Some((ran, shown)) = at_terminal(&rig, &["run", "--ask", "go"], "y\na\n", &["n"]) else { return };
+    let Some((ran, shown)) = at_terminal(&rig, &["run", "--ask", "go"], "y\na\n", &["n"]) else {
+        return;
+    };
     assert_eq!((ran.code(), starts(&rig)), (0, 0), "{shown}");
 }
 
 #[test]
 fn nothing_typed_ahead_takes_files_back() {
-    for (command, question, answered) in
-        [("/undo", "▸ undo it", "Undid"), ("/rewind", "▸ messages and files", "(rewound)")]
-    {
+    for (command, question, answered) in [
+        ("/undo", "▸ undo it", "Undid"),
+        ("/rewind", "▸ messages and files", "(rewound)"),
+    ] {
         let rig = rig([write_a(), Reply::text("Written.")]);
-        let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits", "--", "go"], (80, 40));
+        let mut terminal = Terminal::start(
+            &rig,
+            &["--permission-mode", "accept-edits", "--", "go"],
+            (80, 40),
+        );
         terminal.until_text("Written.");
         terminal.until_idle();
         terminal.press(&format!("{command}\r\r\r"));
@@ -61,7 +72,11 @@ fn nothing_typed_ahead_takes_files_back() {
             terminal.press("\r\u{1b}[B\r\r");
         }
         terminal.until_text(question);
-        assert!(rig.project().join("a.txt").exists(), "{command}: {}", terminal.text());
+        assert!(
+            rig.project().join("a.txt").exists(),
+            "{command}: {}",
+            terminal.text()
+        );
         terminal.press("\r");
         terminal.until_text(answered);
         assert!(!rig.project().join("a.txt").exists(), "{command}");
@@ -72,15 +87,25 @@ fn nothing_typed_ahead_takes_files_back() {
 fn nothing_typed_ahead_answers_a_command_of_the_shell() {
     let rig = rig([Reply::text("Kept.")]);
     assert_eq!(rig.task(&["say it"]).code(), 0);
-    let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
-    for (arguments, question) in [(&["conversations", "purge", &id][..], "(y/n)"), (&["comit"], "Enter leaves:")] {
+    let id = rig.run(&["conversations", "list", "--json"]).json()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for (arguments, question) in [
+        (&["conversations", "purge", &id][..], "(y/n)"),
+        (&["comit"], "Enter leaves:"),
+    ] {
         let mut terminal = Terminal::start(&rig, arguments, (160, 30));
         terminal.press(&AHEAD.replace("yes", &format!("y\r{}", &id[..8])));
         terminal.until_text(question);
         terminal.press("n\r");
         let (ended, shown) = terminal.ended();
         assert_eq!(ended, 2, "{shown}");
-        assert_eq!(rig.run(&["conversations", "list", "--json"]).json()[0]["id"], json!(id), "{arguments:?}");
+        assert_eq!(
+            rig.run(&["conversations", "list", "--json"]).json()[0]["id"],
+            json!(id),
+            "{arguments:?}"
+        );
         assert_eq!(rig.server.generations().len(), 1, "{arguments:?}");
     }
 }

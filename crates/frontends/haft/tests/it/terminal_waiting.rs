@@ -1,4 +1,5 @@
-//! What takes long or fails at a real terminal: the user's own commands, retries, failed commands, TODO items left open.
+//! What takes long or fails at a real terminal: the user's own commands, retries, failed commands,
+//! TODO items left open.
 
 use haft_testkit::{Gate, Reply, Script};
 use haft_types::Api;
@@ -25,7 +26,9 @@ const WAITS: &str = "sleep 300 & echo $! > pid; echo begun; wait";
 /// The program that [`WAITS`] has started, once it runs.
 fn started(rig: &Rig, terminal: &Terminal) -> String {
     let file = rig.project().join("pid");
-    terminal.until("the program", |_| std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n')));
+    terminal.until("the program", |_| {
+        std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))
+    });
     std::fs::read_to_string(&file).unwrap().trim().to_owned()
 }
 
@@ -36,8 +39,11 @@ fn runs(pid: &str) -> bool {
 
 #[test]
 fn a_command_of_the_users_shows_while_it_runs_and_is_stopped_with_its_children() {
-    for (line, key) in [(WAITS.to_owned(), ESC), (WAITS.to_owned(), CONTROL_C), (format!("trap '' TERM; {WAITS}"), ESC)]
-    {
+    for (line, key) in [
+        (WAITS.to_owned(), ESC),
+        (WAITS.to_owned(), CONTROL_C),
+        (format!("trap '' TERM; {WAITS}"), ESC),
+    ] {
         let rig = rig([Reply::text("Hello.")]);
         let mut terminal = Terminal::start(&rig, &[], (100, 24));
         terminal.until_text("> ");
@@ -45,7 +51,9 @@ fn a_command_of_the_users_shows_while_it_runs_and_is_stopped_with_its_children()
         let pid = started(&rig, &terminal);
         terminal.until_text("s, Esc stops it");
         terminal.press(key);
-        terminal.until("its end", |screen| !screen.contents().contains("Esc stops it"));
+        terminal.until("its end", |screen| {
+            !screen.contents().contains("Esc stops it")
+        });
         terminal.until("no program", |_| !runs(&pid));
         terminal.until_text("begun");
         terminal.press("hi\r");
@@ -67,7 +75,9 @@ fn leaving_ends_a_command_that_will_not_end() {
 
 #[test]
 fn output_of_the_users_command_does_not_split_an_answer() {
-    let paragraphs: String = (0..40).map(|number| format!("Paragraph {number} of it.\n\n")).collect();
+    let paragraphs: String = (0..40)
+        .map(|number| format!("Paragraph {number} of it.\n\n"))
+        .collect();
     let gate = Gate::default();
     let rig = rig([Reply::text(paragraphs).held_halfway_by(&gate)]);
     let mut terminal = Terminal::start(&rig, &["--", "talk"], (80, 100));
@@ -80,9 +90,19 @@ fn output_of_the_users_command_does_not_split_an_answer() {
     terminal.until_text("the shell");
     let shown = terminal.text();
     let lines: Vec<_> = shown.lines().filter(|line| !line.is_empty()).collect();
-    let first = lines.iter().position(|line| *line == "Paragraph 0 of it.").unwrap();
-    assert!((0..40).all(|number| lines[first + number] == format!("Paragraph {number} of it.")), "{shown}");
-    assert_eq!(lines[first + 40..first + 43], ["> !echo from; echo the shell", "from", "the shell"], "{shown}");
+    let first = lines
+        .iter()
+        .position(|line| *line == "Paragraph 0 of it.")
+        .unwrap();
+    assert!(
+        (0..40).all(|number| lines[first + number] == format!("Paragraph {number} of it.")),
+        "{shown}"
+    );
+    assert_eq!(
+        lines[first + 40..first + 43],
+        ["> !echo from; echo the shell", "from", "the shell"],
+        "{shown}"
+    );
     leave(terminal);
 }
 
@@ -109,7 +129,10 @@ fn a_line_of_a_custom_command_shows_and_can_be_stopped() {
 
 fn todo(status: &str) -> Reply {
     let item = |content: &str| json!({"content": content, "status": status});
-    Reply::call("todo_write", json!({"todos": [item("first"), item("second")]}))
+    Reply::call(
+        "todo_write",
+        json!({"todos": [item("first"), item("second")]}),
+    )
 }
 
 #[test]
@@ -125,11 +148,17 @@ fn open_items_are_said_and_replies_are_kept_apart() {
     terminal.until_text("All.");
     terminal.until_idle();
     let shown = terminal.text();
-    for text in ["2 TODO items open, asking the model to continue, 1 of 3", "continue, 2 of 3"] {
+    for text in [
+        "2 TODO items open, asking the model to continue, 1 of 3",
+        "continue, 2 of 3",
+    ] {
         assert!(shown.contains(text), "{shown}");
     }
     for reply in ["Half.", "Still half.", "All."] {
-        assert!(shown.lines().any(|line| line == reply), "{reply} stands alone: {shown}");
+        assert!(
+            shown.lines().any(|line| line == reply),
+            "{reply} stands alone: {shown}"
+        );
     }
     leave(terminal);
 }
@@ -151,12 +180,21 @@ fn a_turn_that_did_not_touch_the_list_is_not_asked_to_go_on() {
     let mut terminal = Terminal::start(&rig, &["--", "do it"], (100, 40));
     terminal.until_text("Four.");
     terminal.until_idle();
-    assert_eq!(rig.server.generations().len(), 5, "three times, then it is an answer");
+    assert_eq!(
+        rig.server.generations().len(),
+        5,
+        "three times, then it is an answer"
+    );
     for (prompt, answer, requests) in [("and otherwise?", "Five.", 6), ("read it", "Six.", 8)] {
         terminal.press(&format!("{prompt}\r"));
         terminal.until_text(answer);
         terminal.until_idle();
-        assert_eq!(rig.server.generations().len(), requests, "{}", terminal.text());
+        assert_eq!(
+            rig.server.generations().len(),
+            requests,
+            "{}",
+            terminal.text()
+        );
     }
     leave(terminal);
 }
@@ -164,8 +202,14 @@ fn a_turn_that_did_not_touch_the_list_is_not_asked_to_go_on() {
 #[test]
 fn a_fatal_error_is_said_once() {
     for (reply, text) in [
-        (Reply::error(401, "the key is not known here"), "the key is not known here"),
-        (Reply::error(400, "prompt is malformed"), "prompt is malformed"),
+        (
+            Reply::error(401, "the key is not known here"),
+            "the key is not known here",
+        ),
+        (
+            Reply::error(400, "prompt is malformed"),
+            "prompt is malformed",
+        ),
     ] {
         let rig = in_order([reply]);
         let mut terminal = Terminal::start(&rig, &[], (100, 24));
@@ -173,7 +217,12 @@ fn a_fatal_error_is_said_once() {
         terminal.press("hi\r");
         terminal.until_text(text);
         terminal.until_idle();
-        assert_eq!(terminal.text().matches(text).count(), 1, "{}", terminal.text());
+        assert_eq!(
+            terminal.text().matches(text).count(),
+            1,
+            "{}",
+            terminal.text()
+        );
         leave(terminal);
     }
 }
@@ -182,7 +231,11 @@ fn a_fatal_error_is_said_once() {
 fn a_dropped_stream_leaves_one_answer() {
     let answer = "First paragraph.\n\nSecond paragraph.\n\nThird paragraph.";
     for bytes in [600, 900, 1_200] {
-        let lost = || Reply { drop_after_bytes: Some(bytes), delta_chars: Some(6), ..Reply::text(answer) };
+        let lost = || Reply {
+            drop_after_bytes: Some(bytes),
+            delta_chars: Some(6),
+            ..Reply::text(answer)
+        };
         let rig = in_order([Reply::text("Hello."), lost(), lost(), Reply::text(answer)]);
         let mut terminal = Terminal::start(&rig, &["--", "hi"], (80, 24));
         terminal.until_text("Hello.");
@@ -193,9 +246,18 @@ fn a_dropped_stream_leaves_one_answer() {
         let shown = terminal.text();
         let lines: Vec<_> = shown.lines().filter(|line| !line.is_empty()).collect();
         let from = lines.iter().position(|line| *line == "> talk").unwrap();
-        let expected = ["> talk", "First paragraph.", "Second paragraph.", "Third paragraph.", "> "];
+        let expected = [
+            "> talk",
+            "First paragraph.",
+            "Second paragraph.",
+            "Third paragraph.",
+            "> ",
+        ];
         assert_eq!(lines[from..from + 5], expected, "{bytes}: {shown}");
-        assert!(!shown.contains("error") && !shown.contains("body") && !shown.contains("retry"), "{shown}");
+        assert!(
+            !shown.contains("error") && !shown.contains("body") && !shown.contains("retry"),
+            "{shown}"
+        );
         leave(terminal);
     }
 }
@@ -219,7 +281,10 @@ fn another_answer_after_a_dropped_one_says_so() {
 
 #[test]
 fn a_busy_server_is_one_line_that_counts_down() {
-    let busy = || Reply { retry_after: Some(2.2), ..Reply::error(429, "slow down please") };
+    let busy = || Reply {
+        retry_after: Some(2.2),
+        ..Reply::error(429, "slow down please")
+    };
     let rig = in_order([busy(), busy(), Reply::text("Hello.")]);
     let terminal = Terminal::start(&rig, &["--", "hi"], (100, 24));
     terminal.until_text("Hello.");
@@ -227,18 +292,36 @@ fn a_busy_server_is_one_line_that_counts_down() {
     // Which of the seconds are seen depends on how often the machine lets the screen be drawn.
     let screens = terminal.screens();
     let seconds = |retry: &str| -> Vec<u32> {
-        let left =
-            |screen: &String| screen.split_once(retry)?.1.split_once(" s").and_then(|(left, _)| left.parse().ok());
+        let left = |screen: &String| {
+            screen
+                .split_once(retry)?
+                .1
+                .split_once(" s")
+                .and_then(|(left, _)| left.parse().ok())
+        };
         screens.iter().filter_map(left).collect()
     };
     for retry in ["retry 1 of 5 in ", "retry 2 of 5 in "] {
         let seconds = seconds(retry);
-        assert!(seconds.is_sorted_by(|before, after| before >= after), "{seconds:?}");
-        assert!(!seconds.is_empty() && seconds.iter().all(|left| (1..=3).contains(left)), "{seconds:?}");
+        assert!(
+            seconds.is_sorted_by(|before, after| before >= after),
+            "{seconds:?}"
+        );
+        assert!(
+            !seconds.is_empty() && seconds.iter().all(|left| (1..=3).contains(left)),
+            "{seconds:?}"
+        );
     }
-    let repeated: Vec<_> = screens.iter().filter(|screen| screen.matches("slow down please").count() > 1).collect();
+    let repeated: Vec<_> = screens
+        .iter()
+        .filter(|screen| screen.matches("slow down please").count() > 1)
+        .collect();
     assert!(repeated.is_empty(), "{repeated:#?}");
-    assert!(!terminal.text().contains("slow down"), "{}", terminal.text());
+    assert!(
+        !terminal.text().contains("slow down"),
+        "{}",
+        terminal.text()
+    );
     leave(terminal);
 }
 
@@ -247,16 +330,26 @@ fn a_failed_command_shows_its_end_and_its_errors() {
     let many = "for i in $(seq 60); do echo out $i; done; for i in $(seq 60); do echo err $i >&2; done; exit 3";
     let cases = [
         (many, vec!["Exit code 3", "out 60", "err 60"], "err 1\n"),
-        ("seq 60; echo the reason >&2; exit 1", vec!["Exit code 1", "60", "the reason"], "\n  1\n"),
+        (
+            "seq 60; echo the reason >&2; exit 1",
+            vec!["Exit code 1", "60", "the reason"],
+            "\n  1\n",
+        ),
         ("seq 60; exit 4", vec!["Exit code 4", "60"], "\n  1\n"),
     ];
     for (line, shown, hidden) in cases {
-        let call = Reply::call("execute_command", json!({"command": line, "requires_approval": false}));
+        let call = Reply::call(
+            "execute_command",
+            json!({"command": line, "requires_approval": false}),
+        );
         let rig = rig([call, Reply::text("It failed.")]);
         let terminal = Terminal::start(&rig, &["--permission-mode", "auto", "--", "go"], (100, 60));
         terminal.until_text("It failed.");
         let text = terminal.text();
-        assert!(shown.iter().all(|part| text.contains(part)) && !text.contains(hidden), "{text}");
+        assert!(
+            shown.iter().all(|part| text.contains(part)) && !text.contains(hidden),
+            "{text}"
+        );
         leave(terminal);
         drop(rig);
     }

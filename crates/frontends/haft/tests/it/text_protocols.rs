@@ -1,4 +1,5 @@
-//! Models that write their calls as text: the same small task over both protocols and all four APIs.
+//! Models that write their calls as text: the same small task over both protocols and all four
+//! APIs.
 
 use haft_testkit::{Reply, Script, Seen, SeenPart, SeenRole};
 use haft_types::Api;
@@ -10,7 +11,11 @@ const PROTOCOLS: [&str; 2] = ["xml", "react"];
 
 /// Text that arrives in pieces of so many characters, over so many bytes at a time.
 fn pieces(text: &str, size: usize) -> Reply {
-    Reply { delta_chars: Some(size), chunk_bytes: Some(97), ..Reply::text(text) }
+    Reply {
+        delta_chars: Some(size),
+        chunk_bytes: Some(97),
+        ..Reply::text(text)
+    }
 }
 
 fn rig(api: Api, protocol: &str, replies: Vec<Reply>) -> Rig {
@@ -47,7 +52,11 @@ fn task(protocol: &str) -> Vec<&'static str> {
 fn run(api: Api, protocol: &str, replies: Vec<Reply>) -> (Rig, crate::rig::Ran) {
     let rig = rig(api, protocol, replies);
     let ran = rig.task(&["copy the notes"]);
-    assert!(rig.server.refusals().is_empty(), "{api} {protocol}: {:?}", rig.server.refusals());
+    assert!(
+        rig.server.refusals().is_empty(),
+        "{api} {protocol}: {:?}",
+        rig.server.refusals()
+    );
     (rig, ran)
 }
 
@@ -104,16 +113,36 @@ fn a_small_task_over_both_protocols_on_every_api() {
             assert_eq!(ran.code(), 0, "{api} {protocol}: {}", ran.stderr());
             let written = std::fs::read_to_string(rig.project().join("out.txt")).unwrap();
             assert_eq!(written, "<content>x</content>\n& ü\n", "{api} {protocol}");
-            assert_eq!((&ran.result()["text"], &ran.result()["code"]), (&json!("Written."), &json!("completed")));
+            assert_eq!(
+                (&ran.result()["text"], &ran.result()["code"]),
+                (&json!("Written."), &json!("completed"))
+            );
 
             let project = rig.project().display().to_string();
-            let mut requests: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
+            let mut requests: Vec<_> = rig
+                .server
+                .generations()
+                .iter()
+                .map(|request| request.seen().unwrap())
+                .collect();
             for seen in &mut requests {
-                assert!(seen.tools.is_empty(), "{api} {protocol}: the tools are told in words");
+                assert!(
+                    seen.tools.is_empty(),
+                    "{api} {protocol}: the tools are told in words"
+                );
                 let heading = "\n## write_to_file\n";
-                assert!(seen.system.contains(heading), "{api} {protocol}: {}", seen.system);
+                assert!(
+                    seen.system.contains(heading),
+                    "{api} {protocol}: {}",
+                    seen.system
+                );
                 seen.system = seen.system.replace(&project, "PROJECT");
-                seen.system = seen.system.lines().filter(|line| !line.contains("/tmp")).collect::<Vec<_>>().join("\n");
+                seen.system = seen
+                    .system
+                    .lines()
+                    .filter(|line| !line.contains("/tmp"))
+                    .collect::<Vec<_>>()
+                    .join("\n");
             }
             check_second(protocol, &requests[1], &ran.events());
             check_stored(&rig.export());
@@ -121,9 +150,19 @@ fn a_small_task_over_both_protocols_on_every_api() {
                 None => reference = Some(requests),
                 Some(first) => {
                     for (number, (one, other)) in first.iter().zip(&requests).enumerate() {
-                        assert_eq!(one.system, other.system, "{api} {protocol}, request {}", number + 1);
+                        assert_eq!(
+                            one.system,
+                            other.system,
+                            "{api} {protocol}, request {}",
+                            number + 1
+                        );
                         let (one, other) = (texts(one), texts(other));
-                        assert_eq!(timeless(&one), timeless(&other), "{api} {protocol}, request {}", number + 1);
+                        assert_eq!(
+                            timeless(&one),
+                            timeless(&other),
+                            "{api} {protocol}, request {}",
+                            number + 1
+                        );
                     }
                 }
             }
@@ -144,11 +183,17 @@ fn timeless(texts: &[(SeenRole, String)]) -> Vec<(SeenRole, String)> {
         _ => line.to_owned(),
     };
     let text = |text: &String| text.lines().map(line).collect::<Vec<_>>().join("\n");
-    texts.iter().map(|(role, words)| (*role, text(words))).collect()
+    texts
+        .iter()
+        .map(|(role, words)| (*role, text(words)))
+        .collect()
 }
 
 fn check_second(protocol: &str, seen: &Seen, events: &[Value]) {
-    let failed = events.iter().find(|event| event["type"] == "tool_result" && event["status"] == "error").unwrap();
+    let failed = events
+        .iter()
+        .find(|event| event["type"] == "tool_result" && event["status"] == "error")
+        .unwrap();
     let missing = failed["text"].as_str().unwrap();
     assert!(!missing.contains('\n'), "{missing}");
     let mut found = texts(seen);
@@ -157,44 +202,103 @@ fn check_second(protocol: &str, seen: &Seen, events: &[Value]) {
             let line = text.1.lines().nth(1).unwrap().to_owned();
             let envelope: Value = serde_json::from_str(&line).unwrap();
             assert_eq!(envelope["status"], status, "{envelope}");
-            assert!(envelope["text"].is_string(), "the running round shows the whole envelope: {envelope}");
+            assert!(
+                envelope["text"].is_string(),
+                "the running round shows the whole envelope: {envelope}"
+            );
             text.1 = text.1.replace(&line, "JSON");
         }
     }
     let expected = second_request(protocol);
-    let expected: Vec<_> = expected.into_iter().map(|(role, text)| (role, text.replace("MISSING", missing))).collect();
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|(role, text)| (role, text.replace("MISSING", missing)))
+        .collect();
     assert_eq!(found, expected, "{protocol}");
 }
 
 /// What is stored knows nothing of the protocol: calls are calls and results are results.
 fn check_stored(export: &Value) {
     let messages = export["messages"].as_array().unwrap();
-    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
-    assert_eq!(roles, ["user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "tool"]);
-    let parts = messages.iter().flat_map(|message| message["content"].as_array().into_iter().flatten());
+    let roles: Vec<_> = messages
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            "user",
+            "assistant",
+            "tool",
+            "tool",
+            "assistant",
+            "tool",
+            "assistant",
+            "tool"
+        ]
+    );
+    let parts = messages
+        .iter()
+        .flat_map(|message| message["content"].as_array().into_iter().flatten());
     let calls: Vec<_> = parts.filter(|part| part["type"] == "tool_call").collect();
-    assert_eq!(calls[1]["arguments"], json!({"path": "missing.txt", "start_line": 1}));
-    assert_eq!(calls[2]["arguments"]["content"], "<content>x</content>\n& ü\n");
+    assert_eq!(
+        calls[1]["arguments"],
+        json!({"path": "missing.txt", "start_line": 1})
+    );
+    assert_eq!(
+        calls[2]["arguments"]["content"],
+        "<content>x</content>\n& ü\n"
+    );
     assert_eq!(calls[3]["name"], "attempt_completion");
 }
 
-/// The execute view has a shape of its own, and it must hold where the model writes its calls as text.
+/// The execute view has a shape of its own, and it must hold where the model writes its calls as
+/// text.
 #[test]
 fn the_execute_view_holds_over_both_protocols() {
     for protocol in PROTOCOLS {
-        let rig = rig(Api::Anthropic, protocol, task(protocol).into_iter().map(Reply::text).collect());
+        let rig = rig(
+            Api::Anthropic,
+            protocol,
+            task(protocol).into_iter().map(Reply::text).collect(),
+        );
         let ran = rig.task(&["copy the notes", "--set", "context.view=\"execute\""]);
         assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
-        assert!(rig.server.refusals().is_empty(), "{protocol}: {:?}", rig.server.refusals());
+        assert!(
+            rig.server.refusals().is_empty(),
+            "{protocol}: {:?}",
+            rig.server.refusals()
+        );
         for (number, request) in rig.server.generations().iter().enumerate() {
             let seen = request.seen().unwrap();
-            let said = texts(&seen).into_iter().filter(|(role, _)| *role != SeenRole::System).collect::<Vec<_>>();
-            assert_eq!(said.len(), 3, "{protocol}, request {}: {said:?}", number + 1);
+            let said = texts(&seen)
+                .into_iter()
+                .filter(|(role, _)| *role != SeenRole::System)
+                .collect::<Vec<_>>();
+            assert_eq!(
+                said.len(),
+                3,
+                "{protocol}, request {}: {said:?}",
+                number + 1
+            );
             for ((_, text), tag) in said.iter().zip(["<dialogue>", "<window>", "<state>"]) {
-                assert!(text.contains(tag), "{protocol}, request {}: {text}", number + 1);
+                assert!(
+                    text.contains(tag),
+                    "{protocol}, request {}: {text}",
+                    number + 1
+                );
             }
-            assert!(said[0].1.contains("copy the notes"), "{protocol}: {}", said[0].1);
-            assert_eq!(said[1].1.contains("alpha <b> & beta"), number > 0, "{protocol}: {}", said[1].1);
+            assert!(
+                said[0].1.contains("copy the notes"),
+                "{protocol}: {}",
+                said[0].1
+            );
+            assert_eq!(
+                said[1].1.contains("alpha <b> & beta"),
+                number > 0,
+                "{protocol}: {}",
+                said[1].1
+            );
         }
     }
 }
@@ -202,62 +306,128 @@ fn the_execute_view_holds_over_both_protocols() {
 #[test]
 fn a_call_that_is_not_closed_never_runs() {
     let unclosed = [
-        ("xml", "<write_to_file><path>a.txt</path><content>all of it</content>"),
-        ("react", "Action: write_to_file[{\"path\": \"a.txt\", \"content\": \"all of it\"}"),
+        (
+            "xml",
+            "<write_to_file><path>a.txt</path><content>all of it</content>",
+        ),
+        (
+            "react",
+            "Action: write_to_file[{\"path\": \"a.txt\", \"content\": \"all of it\"}",
+        ),
     ];
     for (protocol, text) in unclosed {
         let end = task(protocol).pop().unwrap();
-        let (rig, ran) = run(Api::OpenaiChat, protocol, vec![pieces(text, 3), pieces(end, 5)]);
+        let (rig, ran) = run(
+            Api::OpenaiChat,
+            protocol,
+            vec![pieces(text, 3), pieces(end, 5)],
+        );
         assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists(), "{protocol}");
         let events = ran.events();
-        let result = events.iter().find(|event| event["type"] == "tool_result").unwrap();
-        assert_eq!((&result["status"], &result["name"]), (&json!("error"), &json!("write_to_file")), "{protocol}");
-        assert_eq!(result["error"]["code"], "not_closed", "{protocol}: {result}");
-        assert!(result["text"].as_str().unwrap().contains("`write_to_file`"), "{result}");
-        assert!(rig.server.generations()[1].seen().unwrap().last_contains("before the call was closed"));
+        let result = events
+            .iter()
+            .find(|event| event["type"] == "tool_result")
+            .unwrap();
+        assert_eq!(
+            (&result["status"], &result["name"]),
+            (&json!("error"), &json!("write_to_file")),
+            "{protocol}"
+        );
+        assert_eq!(
+            result["error"]["code"], "not_closed",
+            "{protocol}: {result}"
+        );
+        assert!(
+            result["text"].as_str().unwrap().contains("`write_to_file`"),
+            "{result}"
+        );
+        assert!(
+            rig.server.generations()[1]
+                .seen()
+                .unwrap()
+                .last_contains("before the call was closed")
+        );
     }
 }
 
 #[test]
 fn a_quoted_call_does_nothing_and_the_model_is_asked_to_go_on() {
     let quoted = [
-        ("xml", "So:\n```xml\n<write_to_file><path>a.txt</path><content>x</content></write_to_file>\n```\n"),
-        ("react", "So:\n```\nAction: write_to_file[{\"path\": \"a.txt\", \"content\": \"x\"}]\n```\n"),
+        (
+            "xml",
+            "So:\n```xml\n<write_to_file><path>a.txt</path><content>x</content></write_to_file>\n```\n",
+        ),
+        (
+            "react",
+            "So:\n```\nAction: write_to_file[{\"path\": \"a.txt\", \"content\": \"x\"}]\n```\n",
+        ),
     ];
     for (protocol, text) in quoted {
         let end = task(protocol).pop().unwrap();
-        let (rig, ran) = run(Api::Anthropic, protocol, vec![pieces(text, 2), pieces(end, 7)]);
+        let (rig, ran) = run(
+            Api::Anthropic,
+            protocol,
+            vec![pieces(text, 2), pieces(end, 7)],
+        );
         assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists(), "{protocol}");
         let second = rig.server.generations()[1].seen().unwrap();
-        assert!(second.last_contains("no call that could be read"), "{protocol}: {second:?}");
+        assert!(
+            second.last_contains("no call that could be read"),
+            "{protocol}: {second:?}"
+        );
     }
 }
 
 #[test]
 fn an_answer_without_completion_is_taken_after_three_nudges() {
     for protocol in PROTOCOLS {
-        let (rig, ran) = run(Api::Gemini, protocol, (0..4).map(|_| pieces("It is 4.", 3)).collect());
-        assert_eq!((ran.code(), rig.server.generations().len()), (0, 4), "{protocol}: {}", ran.stderr());
-        assert_eq!((&ran.result()["text"], &ran.result()["code"]), (&json!("It is 4."), &json!("answered")));
+        let (rig, ran) = run(
+            Api::Gemini,
+            protocol,
+            (0..4).map(|_| pieces("It is 4.", 3)).collect(),
+        );
+        assert_eq!(
+            (ran.code(), rig.server.generations().len()),
+            (0, 4),
+            "{protocol}: {}",
+            ran.stderr()
+        );
+        assert_eq!(
+            (&ran.result()["text"], &ran.result()["code"]),
+            (&json!("It is 4."), &json!("answered"))
+        );
     }
 }
 
-/// The estimate of the last request by the report, by the event before it, and by counting what arrived.
+/// The estimate of the last request by the report, by the event before it, and by counting what
+/// arrived.
 fn accounts(protocol: &str) -> (u64, u64, u64) {
     use haft_types::TokenCounter as _;
 
     let replies = task(protocol).into_iter().map(Reply::text).collect();
     let (rig, ran) = run(Api::OpenaiChat, protocol, replies);
-    let report = rig.run(&["context", "report", "--request", "1", "--json"]).json();
+    let report = rig
+        .run(&["context", "report", "--request", "1", "--json"])
+        .json();
     let events = ran.events();
-    let window = events.iter().find(|event| event["type"] == "window").unwrap();
+    let window = events
+        .iter()
+        .find(|event| event["type"] == "window")
+        .unwrap();
     let seen = rig.server.generations()[0].seen().unwrap();
     let counter = haft_model::O200k;
-    let texts = texts(&seen).iter().map(|(_, text)| u64::from(counter.text(text))).sum::<u64>();
+    let texts = texts(&seen)
+        .iter()
+        .map(|(_, text)| u64::from(counter.text(text)))
+        .sum::<u64>();
     let counted = u64::from(counter.text(&seen.system)) + texts;
-    (report["tokens"].as_u64().unwrap(), window["tokens"].as_u64().unwrap(), counted)
+    (
+        report["tokens"].as_u64().unwrap(),
+        window["tokens"].as_u64().unwrap(),
+        counted,
+    )
 }
 
 #[test]
@@ -267,20 +437,36 @@ fn tools_told_in_words_are_counted_once() {
         assert_eq!(report, event, "{protocol}");
         // The estimate for a tokenizer that is not known has a margin.
         let room = sent * 3 / 2 + 50;
-        assert!((sent..=room).contains(&report), "{protocol}: {report} told, {sent} sent");
+        assert!(
+            (sent..=room).contains(&report),
+            "{protocol}: {report} told, {sent} sent"
+        );
     }
 }
 
 #[test]
 fn a_file_that_was_read_is_in_a_react_request_once() {
     let content = "the quick brown fox jumps over the lazy dog";
-    let replies = ["Action: read_file[{\"path\": \"fox.txt\"}]", "Action: Finish[Read.]", "Action: Finish[Again.]"];
+    let replies = [
+        "Action: read_file[{\"path\": \"fox.txt\"}]",
+        "Action: Finish[Read.]",
+        "Action: Finish[Again.]",
+    ];
     for api in Api::ALL {
-        let rig = rig(api, "react", replies.iter().map(|reply| Reply::text(*reply)).collect());
+        let rig = rig(
+            api,
+            "react",
+            replies.iter().map(|reply| Reply::text(*reply)).collect(),
+        );
         rig.write("fox.txt", format!("{content}\n"));
         assert_eq!(rig.task(&["read it"]).code(), 0);
         assert_eq!(rig.task(&["-c", "and now?"]).code(), 0);
-        let requests: Vec<Seen> = rig.server.generations().iter().map(|one| one.seen().unwrap()).collect();
+        let requests: Vec<Seen> = rig
+            .server
+            .generations()
+            .iter()
+            .map(|one| one.seen().unwrap())
+            .collect();
         // The running round, and the next one's first request.
         for seen in &requests[1..] {
             let all: String = texts(seen).into_iter().map(|(_, text)| text).collect();

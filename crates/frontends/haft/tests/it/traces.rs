@@ -1,6 +1,7 @@
 //! Traces of runs and tasks, as a collector at a real socket reads them (`--features otel`).
 //!
-//! The messages are written down here as the specification of OTLP has them, not taken from the library that sends them.
+//! The messages are written down here as the specification of OTLP has them, not taken from the
+//! library that sends them.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -120,7 +121,10 @@ impl AnyValue {
 }
 
 fn values(attributes: &[Attribute]) -> BTreeMap<String, Value> {
-    attributes.iter().map(|one| (one.key.clone(), one.value.as_ref().unwrap().json())).collect()
+    attributes
+        .iter()
+        .map(|one| (one.key.clone(), one.value.as_ref().unwrap().json()))
+        .collect()
 }
 
 impl Span {
@@ -143,7 +147,10 @@ impl Collector {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let this = Self { address, taken: Arc::default() };
+        let this = Self {
+            address,
+            taken: Arc::default(),
+        };
         let taken = Arc::clone(&this.taken);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -156,29 +163,45 @@ impl Collector {
 
     /// A command that tells this collector what it does, as soon as a span has ended.
     fn told_by(&self, mut command: Command) -> Command {
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", self.address));
+        command.env(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            format!("http://{}", self.address),
+        );
         command.env("OTEL_BSP_SCHEDULE_DELAY", "50");
         command
     }
 
     fn spans(&self) -> Vec<Span> {
         let taken = self.taken.lock().unwrap();
-        let exports = taken.iter().map(|(_, body)| Export::decode(&body[..]).unwrap());
-        let scopes = exports.flat_map(|export| export.resources).flat_map(|resource| resource.scopes);
+        let exports = taken
+            .iter()
+            .map(|(_, body)| Export::decode(&body[..]).unwrap());
+        let scopes = exports
+            .flat_map(|export| export.resources)
+            .flat_map(|resource| resource.scopes);
         scopes.flat_map(|scope| scope.spans).collect()
     }
 }
 
 /// Reads one request and says that all is well.
 fn answer(mut stream: TcpStream) -> Option<Taken> {
-    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     let (mut read, mut piece) = (Vec::new(), [0; 8_192]);
     loop {
         if let Some(at) = read.windows(4).position(|four| four == b"\r\n\r\n") {
-            let head = String::from_utf8(read[..at].to_vec()).unwrap().to_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            let head = String::from_utf8(read[..at].to_vec())
+                .unwrap()
+                .to_lowercase();
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .unwrap();
             if read.len() >= at + 4 + length.parse::<usize>().unwrap() {
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let _ = stream.write_all(
+                    b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                );
                 return Some((head, read[at + 4..].to_vec()));
             }
         }
@@ -196,10 +219,19 @@ fn tree(spans: &[Span], parent: &[u8], depth: usize, shown: &[&str]) -> Vec<Stri
     let lines = below.into_iter().flat_map(|span| {
         assert!(span.start <= span.end && span.id.len() == 8, "{span:?}");
         let status = span.status.clone().unwrap_or_default();
-        let status = if status.code == 2 { format!(" !{}", status.message) } else { String::new() };
+        let status = if status.code == 2 {
+            format!(" !{}", status.message)
+        } else {
+            String::new()
+        };
         let kind = ["", "", "", "client ", "", "consumer "][span.kind as usize];
-        let told = shown.iter().map(|key| (key, span.value(key))).filter(|(_, value)| !value.is_null());
-        let told: String = told.map(|(key, value)| format!(" {}={value}", key.split_once('.').unwrap().1)).collect();
+        let told = shown
+            .iter()
+            .map(|key| (key, span.value(key)))
+            .filter(|(_, value)| !value.is_null());
+        let told: String = told
+            .map(|(key, value)| format!(" {}={value}", key.split_once('.').unwrap().1))
+            .collect();
         let line = format!("{}{kind}{}{status}{told}", "  ".repeat(depth), span.name);
         [vec![line], tree(spans, &span.id, depth + 1, shown)].concat()
     });
@@ -217,7 +249,8 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
         tool_results: Some(results),
         ..When::default()
     };
-    let started = "mode: parallel\nsubagents:\n  - name: helper\n    task: WORD-SUB of the sub-agent.\n";
+    let started =
+        "mode: parallel\nsubagents:\n  - name: helper\n    task: WORD-SUB of the sub-agent.\n";
     let start = Reply::call("run_named_subagents", json!({ "subagents": started }));
     let replies = [
         Reply::error(503, "Overloaded."),
@@ -227,16 +260,27 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
         Reply::text("WORD-ANSWER").when(of("", 2)),
     ];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
-    rig.write(".haft/agents/helper.md", "---\nname: helper\ndescription: Helps\n---\nHelp.\n");
+    rig.write(
+        ".haft/agents/helper.md",
+        "---\nname: helper\ndescription: Helps\n---\nHelp.\n",
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let collector = Collector::start();
-    let mut command = collector.told_by(rig.command(&["run", "--output-format", "stream-json", "WORD-PROMPT"]));
-    command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-team=blue").env("OTEL_RESOURCE_ATTRIBUTES", "deployment=night");
+    let mut command =
+        collector.told_by(rig.command(&["run", "--output-format", "stream-json", "WORD-PROMPT"]));
+    command
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "x-team=blue")
+        .env("OTEL_RESOURCE_ATTRIBUTES", "deployment=night");
     let ran = Ran(command.output().unwrap());
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
 
     let spans = collector.spans();
-    let shown = ["gen_ai.operation.name", "gen_ai.provider.name", "haft.tool.status", "haft.outcome"];
+    let shown = [
+        "gen_ai.operation.name",
+        "gen_ai.provider.name",
+        "haft.tool.status",
+        "haft.outcome",
+    ];
     let chat = format!("client chat {MODEL}");
     let expected = [
         "invoke_agent main operation.name=\"invoke_agent\" provider.name=\"mock\" outcome=\"completed\"".to_owned(),
@@ -253,67 +297,132 @@ fn a_run_is_a_trace_of_its_turns_requests_and_calls_and_holds_no_text() {
     assert_eq!(tree(&spans, &[], 0, &shown), expected);
 
     let events = ran.events();
-    let conversation = events[0]["conversation_id"].as_str().unwrap().replace('-', "");
-    assert!(spans.iter().all(|span| hex(&span.trace) == conversation), "a conversation is a trace");
-    let usage: Vec<_> = events.iter().filter(|event| event["type"] == "usage").collect();
-    let told: Vec<_> = spans.iter().filter(|span| span.kind == 3 && !span.value("haft.cost_usd").is_null()).collect();
+    let conversation = events[0]["conversation_id"]
+        .as_str()
+        .unwrap()
+        .replace('-', "");
+    assert!(
+        spans.iter().all(|span| hex(&span.trace) == conversation),
+        "a conversation is a trace"
+    );
+    let usage: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "usage")
+        .collect();
+    let told: Vec<_> = spans
+        .iter()
+        .filter(|span| span.kind == 3 && !span.value("haft.cost_usd").is_null())
+        .collect();
     assert_eq!((usage.len(), told.len()), (4, 4));
     for (event, span) in usage.iter().zip(told) {
         let count = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
         let input = count("input") + count("cached_input") + count("cache_write");
-        assert_eq!(span.value("gen_ai.usage.input_tokens"), json!(input), "{event}");
-        assert_eq!(span.value("gen_ai.usage.cache_read.input_tokens"), json!(count("cached_input")), "{event}");
-        assert_eq!(span.value("gen_ai.usage.output_tokens"), event["usage"]["output"]);
+        assert_eq!(
+            span.value("gen_ai.usage.input_tokens"),
+            json!(input),
+            "{event}"
+        );
+        assert_eq!(
+            span.value("gen_ai.usage.cache_read.input_tokens"),
+            json!(count("cached_input")),
+            "{event}"
+        );
+        assert_eq!(
+            span.value("gen_ai.usage.output_tokens"),
+            event["usage"]["output"]
+        );
         assert_eq!(span.value("haft.cost_usd"), event["cost"]["total"]);
         assert_eq!(span.value("gen_ai.request.model"), MODEL);
     }
     let taken = collector.taken.lock().unwrap();
     for (head, body) in &*taken {
-        assert!(head.starts_with("post /v1/traces ") && head.contains("\r\nx-team: blue"), "{head}");
-        assert!(!body.windows(5).any(|five| five == b"WORD-"), "text is in a span");
+        assert!(
+            head.starts_with("post /v1/traces ") && head.contains("\r\nx-team: blue"),
+            "{head}"
+        );
+        assert!(
+            !body.windows(5).any(|five| five == b"WORD-"),
+            "text is in a span"
+        );
         for resource in Export::decode(&body[..]).unwrap().resources {
             let about = values(&resource.resource.unwrap().attributes);
-            assert_eq!((&about["service.name"], &about["deployment"]), (&json!("haft"), &json!("night")));
+            assert_eq!(
+                (&about["service.name"], &about["deployment"]),
+                (&json!("haft"), &json!("night"))
+            );
         }
     }
 }
 
 /// Runs a task that needs no tool, and returns what was logged as a warning.
 fn warned(change: impl FnOnce(&mut Command)) -> Vec<String> {
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Done.")]).unwrap(),
+    );
     let mut command = rig.command(&["run", "go"]);
     change(&mut command);
     let ran = Ran(command.output().unwrap());
-    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Done.\n"), "{}", ran.stderr());
-    rig.run(&["logs", "--level", "warn"]).stdout().lines().map(str::to_owned).collect()
+    assert_eq!(
+        (ran.code(), ran.stdout().as_str()),
+        (0, "Done.\n"),
+        "{}",
+        ran.stderr()
+    );
+    rig.run(&["logs", "--level", "warn"])
+        .stdout()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn a_collector_that_is_gone_or_silent_fails_nothing_and_is_warned_of_once() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let logged = warned(|command| {
         // One request for each span, so that several fail.
-        command.env("OTEL_BSP_SCHEDULE_DELAY", "1").env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1");
-        command.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("http://{gone}/v1/traces"));
+        command
+            .env("OTEL_BSP_SCHEDULE_DELAY", "1")
+            .env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1");
+        command.env(
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            format!("http://{gone}/v1/traces"),
+        );
     });
-    assert!(logged.len() == 1 && logged[0].contains("traces are lost"), "{logged:?}");
+    assert!(
+        logged.len() == 1 && logged[0].contains("traces are lost"),
+        "{logged:?}"
+    );
     // It takes connections, and never says anything.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let logged = warned(|command| {
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", silent.local_addr().unwrap()));
+        command.env(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            format!("http://{}", silent.local_addr().unwrap()),
+        );
     });
-    assert!(logged.len() == 1 && logged[0].contains("traces may be lost"), "{logged:?}");
+    assert!(
+        logged.len() == 1 && logged[0].contains("traces may be lost"),
+        "{logged:?}"
+    );
 }
 
 #[test]
 fn nothing_is_sent_without_an_endpoint_or_when_it_is_switched_off() {
     let collector = Collector::start();
     let endpoint = format!("http://{}", collector.address);
-    for switched in
-        [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "")]
-    {
+    for switched in [
+        ("OTEL_SDK_DISABLED", "true"),
+        ("OTEL_TRACES_EXPORTER", "none"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", ""),
+    ] {
         let logged = warned(|command| {
-            command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint).env(switched.0, switched.1);
+            command
+                .env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)
+                .env(switched.0, switched.1);
         });
         assert!(logged.is_empty(), "{logged:?}");
     }
@@ -328,7 +437,9 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
         let wait = format!("echo ran >> {at}/ran; while [ ! -e {at}/go ]; do sleep 0.1; done");
         [after(0, run_command(&wait)), after(1, Reply::text("Done."))]
     };
-    let Some(team) = Team::with("traces", replies) else { return };
+    let Some(team) = Team::with("traces", replies) else {
+        return;
+    };
     let collector = Collector::start();
     let id = team.add("go", &["--max-budget-usd", "1"]);
     let (one, other) = (team.host(), team.host());
@@ -344,18 +455,33 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
     signal(&worker, "-TERM");
     let begun = Instant::now();
     while worker.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < Duration::from_mins(2), "the worker does not end: {}", team.task(id));
+        assert!(
+            begun.elapsed() < Duration::from_mins(2),
+            "the worker does not end: {}",
+            team.task(id)
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
     std::fs::write(team.shared.path().join("go"), "").unwrap();
 
     let (spans, task) = (collector.spans(), team.task(id));
     let trace = task["conversation"].as_str().unwrap().replace('-', "");
-    assert!(spans.iter().all(|span| hex(&span.trace) == trace), "{spans:?}");
-    let shown = ["haft.task.id", "haft.task.attempt", "haft.task.labels", "haft.tool.status", "haft.outcome"];
+    assert!(
+        spans.iter().all(|span| hex(&span.trace) == trace),
+        "{spans:?}"
+    );
+    let shown = [
+        "haft.task.id",
+        "haft.task.attempt",
+        "haft.task.labels",
+        "haft.tool.status",
+        "haft.outcome",
+    ];
     let label = &team.label;
     let expected = [
-        format!("consumer task task.id={id} task.attempt=2 task.labels=[\"{label}\"] outcome=\"completed\""),
+        format!(
+            "consumer task task.id={id} task.attempt=2 task.labels=[\"{label}\"] outcome=\"completed\""
+        ),
         "  invoke_agent main outcome=\"completed\"".to_owned(),
         "    execute_tool execute_command !interrupted tool.status=\"error\"".to_owned(),
         format!("    client chat {MODEL}"),
@@ -363,8 +489,16 @@ fn postgres_a_task_that_is_taken_over_stays_in_its_trace() {
     assert_eq!(tree(&spans, &[], 0, &shown), expected, "{task}");
     // What the first worker told before it was killed.
     let ids: Vec<_> = spans.iter().map(|span| &span.id).collect();
-    let lost: Vec<_> = spans.iter().filter(|span| !span.parent.is_empty() && !ids.contains(&&span.parent)).collect();
-    assert_eq!(lost.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), [format!("chat {MODEL}")]);
+    let lost: Vec<_> = spans
+        .iter()
+        .filter(|span| !span.parent.is_empty() && !ids.contains(&&span.parent))
+        .collect();
+    assert_eq!(
+        lost.iter()
+            .map(|span| span.name.as_str())
+            .collect::<Vec<_>>(),
+        [format!("chat {MODEL}")]
+    );
     let root = spans.iter().find(|span| span.name == "task").unwrap();
     assert_eq!(root.value("haft.cost_usd"), task["result"]["cost"]["total"]);
 }

@@ -1,5 +1,5 @@
-//! The Chinese pages beside the English ones: the same headings, code blocks, commands and options, and links that lead
-//! somewhere. What the sentences say, no test can compare.
+//! The Chinese pages beside the English ones: the same headings, code blocks, commands and options,
+//! and links that lead somewhere. What the sentences say, no test can compare.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,8 @@ pub(crate) struct Outline {
 
 impl Outline {
     pub(crate) fn of(page: &Path) -> Self {
-        let text = std::fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        let text = std::fs::read_to_string(page)
+            .unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         let mut outline = Self::default();
         let mut inside = false;
         for line in text.lines() {
@@ -50,8 +51,15 @@ impl Outline {
         let mut found = BTreeMap::new();
         for line in self.prose.lines() {
             // Two backquotes hold a text with backquotes of its own, which is no command.
-            let spans = line.split("``").step_by(2).flat_map(|part| part.split('`').skip(1).step_by(2));
-            for span in spans.filter(|span| ["haft ", "--", "/"].iter().any(|begin| span.starts_with(begin))) {
+            let spans = line
+                .split("``")
+                .step_by(2)
+                .flat_map(|part| part.split('`').skip(1).step_by(2));
+            for span in spans.filter(|span| {
+                ["haft ", "--", "/"]
+                    .iter()
+                    .any(|begin| span.starts_with(begin))
+            }) {
                 *found.entry(span).or_default() += 1;
             }
         }
@@ -60,25 +68,38 @@ impl Outline {
 
     /// The targets of links and pictures within the repository.
     pub(crate) fn links(&self) -> impl Iterator<Item = &str> {
-        let targets = self.prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let targets = self
+            .prose
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
         targets.filter(|target| !target.contains("://"))
     }
 }
 
 /// A line of a code block up to its comment.
 fn uncommented(line: &str) -> &str {
-    let comment = line.match_indices('#').find(|(at, _)| *at == 0 || line[..*at].ends_with(' '));
+    let comment = line
+        .match_indices('#')
+        .find(|(at, _)| *at == 0 || line[..*at].ends_with(' '));
     line[..comment.map_or(line.len(), |(at, _)| at)].trim_end()
 }
 
 /// The address that GitHub gives a heading.
 fn anchor(title: &str) -> String {
-    let kept = title.chars().filter(|char| char.is_alphanumeric() || [' ', '-', '_'].contains(char));
-    kept.flat_map(char::to_lowercase).map(|char| if char == ' ' { '-' } else { char }).collect()
+    let kept = title
+        .chars()
+        .filter(|char| char.is_alphanumeric() || [' ', '-', '_'].contains(char));
+    kept.flat_map(char::to_lowercase)
+        .map(|char| if char == ' ' { '-' } else { char })
+        .collect()
 }
 
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// Every English page that has a translation, with it.
@@ -99,8 +120,15 @@ fn translated_pages_have_the_headings_blocks_and_commands_of_the_originals() {
         let name = translated.display();
         let (english, chinese) = (Outline::of(&original), Outline::of(&translated));
         assert_eq!(chinese.levels, english.levels, "{name}: levels of headings");
-        assert_eq!(chinese.blocks, english.blocks, "{name}: code blocks without their comments");
-        assert_eq!(chinese.commands(), english.commands(), "{name}: commands and options");
+        assert_eq!(
+            chinese.blocks, english.blocks,
+            "{name}: code blocks without their comments"
+        );
+        assert_eq!(
+            chinese.commands(),
+            english.commands(),
+            "{name}: commands and options"
+        );
     }
 }
 
@@ -113,19 +141,37 @@ fn links_of_translated_pages_lead_somewhere() {
         let folder = translated.parent().unwrap();
         let mut back = false;
         for link in outline.links() {
-            let (path, heading) = link.split_once('#').map_or((link, None), |(path, heading)| (path, Some(heading)));
-            let target = if path.is_empty() { translated.clone() } else { folder.join(path) };
-            let target = target.canonicalize().unwrap_or_else(|error| panic!("{name}: {link}: {error}"));
+            let (path, heading) = link
+                .split_once('#')
+                .map_or((link, None), |(path, heading)| (path, Some(heading)));
+            let target = if path.is_empty() {
+                translated.clone()
+            } else {
+                folder.join(path)
+            };
+            let target = target
+                .canonicalize()
+                .unwrap_or_else(|error| panic!("{name}: {link}: {error}"));
             back |= target == *original;
-            let in_chinese = pages.iter().any(|(english, _)| *english == target && english != original);
+            let in_chinese = pages
+                .iter()
+                .any(|(english, _)| *english == target && english != original);
             assert!(!in_chinese, "{name}: {link} is there in Chinese");
-            let known = heading.is_none_or(|heading| Outline::of(&target).anchors.iter().any(|known| known == heading));
+            let known = heading.is_none_or(|heading| {
+                Outline::of(&target)
+                    .anchors
+                    .iter()
+                    .any(|known| known == heading)
+            });
             assert!(known, "{name}: {link}: no such heading");
         }
         assert!(back, "{name} has no link to the original");
     }
     let readme = Outline::of(&root().join("README.md"));
-    assert!(readme.links().any(|link| link == "README.zh-CN.md"), "the README names its translation");
+    assert!(
+        readme.links().any(|link| link == "README.zh-CN.md"),
+        "the README names its translation"
+    );
 }
 
 #[test]
@@ -136,13 +182,27 @@ fn what_differs_is_noticed() {
         std::fs::write(&page, text).unwrap();
         Outline::of(&page)
     };
-    let english = outline("# A b\n\nSee `haft x` and ``[`--no` command]``.\n\n```\nhaft x   # do it\n# alone\n```\n");
+    let english = outline(
+        "# A b\n\nSee `haft x` and ``[`--no` command]``.\n\n```\nhaft x   # do it\n# alone\n```\n",
+    );
     let same = outline("# 甲 乙\n\n见 `haft x`。\n\n```\nhaft x   # 做\n# 单独\n```\n");
-    assert_eq!((&english.levels, &english.blocks), (&same.levels, &same.blocks));
+    assert_eq!(
+        (&english.levels, &english.blocks),
+        (&same.levels, &same.blocks)
+    );
     assert_eq!(english.commands(), same.commands());
-    assert_eq!([&english.anchors[..], &same.anchors].concat(), ["a-b", "甲-乙"]);
+    assert_eq!(
+        [&english.anchors[..], &same.anchors].concat(),
+        ["a-b", "甲-乙"]
+    );
     assert_ne!(english.levels, outline("## A b\n").levels);
-    assert_ne!(english.blocks, outline("```\nhaft y   # do it\n# alone\n```\n").blocks);
+    assert_ne!(
+        english.blocks,
+        outline("```\nhaft y   # do it\n# alone\n```\n").blocks
+    );
     assert_ne!(english.commands(), outline("`haft x` `haft x`").commands());
-    assert_ne!(english.commands(), outline("`haft x` `--option`").commands());
+    assert_ne!(
+        english.commands(),
+        outline("`haft x` `--option`").commands()
+    );
 }

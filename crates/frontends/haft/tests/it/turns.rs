@@ -12,7 +12,10 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 
 #[test]
 fn text_output_is_the_answer_alone() {
-    let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Nothing here.")]);
+    let rig = rig([
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Nothing here."),
+    ]);
     let ran = rig.run(&["run", "what is here?"]);
     assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Nothing here.\n"));
     assert_eq!(ran.stderr(), "• list_files .\n");
@@ -20,7 +23,12 @@ fn text_output_is_the_answer_alone() {
 
 #[test]
 fn json_output_is_the_result_alone() {
-    let usage = Usage { input: 1_000_000, cached_input: 1_000_000, output: 100_000, ..Usage::default() };
+    let usage = Usage {
+        input: 1_000_000,
+        cached_input: 1_000_000,
+        output: 100_000,
+        ..Usage::default()
+    };
     let rig = rig([Reply::text("Hello.").with_usage(usage)]);
     let result = rig.run(&["run", "--output-format", "json", "hi"]).json();
     assert_eq!(result["type"], "result");
@@ -32,17 +40,29 @@ fn json_output_is_the_result_alone() {
         result["usage"],
         json!({"input": 1_000_000, "cached_input": 1_000_000, "cache_write": 0, "output": 100_000, "reasoning": 0})
     );
-    assert!((result["cost"]["total"].as_f64().unwrap() - 4.8).abs() < 1e-9, "{result}");
+    assert!(
+        (result["cost"]["total"].as_f64().unwrap() - 4.8).abs() < 1e-9,
+        "{result}"
+    );
 }
 
 #[test]
 fn the_first_event_is_the_conversation_and_numbers_have_no_gaps() {
-    let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Done."),
+    ]);
     let events = rig.task(&["look"]).events();
-    assert_eq!((&events[0]["type"], &events[0]["resumed"]), (&json!("conversation"), &json!(false)));
+    assert_eq!(
+        (&events[0]["type"], &events[0]["resumed"]),
+        (&json!("conversation"), &json!(false))
+    );
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event["seq"], json!(index + 1));
-        assert_eq!((&event["agent"], &event["conversation_id"]), (&json!("main"), &events[0]["conversation_id"]));
+        assert_eq!(
+            (&event["agent"], &event["conversation_id"]),
+            (&json!("main"), &events[0]["conversation_id"])
+        );
     }
 }
 
@@ -60,27 +80,45 @@ fn without_permission_nothing_is_written_or_run_and_the_run_waits() {
             "`haft permissions add \"execute_command(touch a.txt)\"`, or `--permission-mode auto`",
         ),
     ] {
-        let rig = rig([Reply::call(tool, arguments), Reply::text("I may not do that.")]);
+        let rig = rig([
+            Reply::call(tool, arguments),
+            Reply::text("I may not do that."),
+        ]);
         let ran = rig.run(&["run", "make a.txt"]);
         assert_eq!(ran.code(), 3, "{}", ran.stderr());
         assert!(ran.stderr().contains(advice), "{}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists());
         let told = rig.server.generations()[1].seen().unwrap();
-        assert!(told.last_contains("nobody can be asked"), "the model is told");
+        assert!(
+            told.last_contains("nobody can be asked"),
+            "the model is told"
+        );
     }
 }
 
 #[test]
 fn a_question_waits_and_the_answer_becomes_its_result() {
-    let ask =
-        Reply::call("ask_followup_question", json!({"question": "Tabs or spaces?", "options": ["tabs", "spaces"]}));
+    let ask = Reply::call(
+        "ask_followup_question",
+        json!({"question": "Tabs or spaces?", "options": ["tabs", "spaces"]}),
+    );
     let rig = rig([ask, Reply::text("Spaces it is.")]);
     let asked = rig.task(&["format it"]);
-    assert_eq!((asked.code(), asked.result()["outcome"].clone()), (3, json!("waiting")));
-    assert_eq!(rig.task(&["-c"]).code(), 3, "without an answer it still waits");
+    assert_eq!(
+        (asked.code(), asked.result()["outcome"].clone()),
+        (3, json!("waiting"))
+    );
+    assert_eq!(
+        rig.task(&["-c"]).code(),
+        3,
+        "without an answer it still waits"
+    );
     assert_eq!(rig.server.generations().len(), 1, "waiting asks no model");
     let answered = rig.task(&["-c", "spaces"]);
-    assert_eq!((answered.code(), answered.result()["text"].clone()), (0, json!("Spaces it is.")));
+    assert_eq!(
+        (answered.code(), answered.result()["text"].clone()),
+        (0, json!("Spaces it is."))
+    );
     let seen = rig.server.generations()[1].seen().unwrap();
     assert_eq!(seen.tool_results(), 1);
     assert!(seen.last_contains("spaces"));
@@ -96,28 +134,57 @@ fn a_finished_turn_gives_its_last_answer_again() {
     let rig = rig([Reply::text("Done.")]);
     assert_eq!(rig.task(&["do it"]).code(), 0);
     let again = rig.task(&["-c"]);
-    assert_eq!((again.code(), again.result()["text"].clone()), (0, json!("Done.")));
-    assert_eq!(rig.server.generations().len(), 1, "and asks no model for it");
+    assert_eq!(
+        (again.code(), again.result()["text"].clone()),
+        (0, json!("Done."))
+    );
+    assert_eq!(
+        rig.server.generations().len(),
+        1,
+        "and asks no model for it"
+    );
 }
 
 #[test]
 fn a_conversation_goes_on_and_only_appends() {
-    let rig = rig([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]);
+    let rig = rig([
+        Reply::text("One."),
+        Reply::text("Two."),
+        Reply::text("Three."),
+    ]);
     rig.task(&["first"]);
     rig.task(&["-c", "second"]);
     let id = rig.export()["id"].as_str().unwrap().to_owned();
     rig.task(&["-r", &id[..8], "third"]);
-    let requests: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
-    assert_eq!(requests.iter().map(|request| request.messages.len()).collect::<Vec<_>>(), [1, 3, 5]);
+    let requests: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
+    assert_eq!(
+        requests
+            .iter()
+            .map(|request| request.messages.len())
+            .collect::<Vec<_>>(),
+        [1, 3, 5]
+    );
     assert_eq!(requests[2].messages[..3], requests[1].messages[..]);
     assert_eq!(requests[2].system, requests[0].system);
 }
 
 #[test]
 fn limits_end_the_run_as_exhausted() {
-    let look =
-        || Reply::call("list_files", json!({"path": "."})).with_usage(Usage { input: 1_000_000, ..Usage::default() });
-    for (flags, code) in [(["--max-turns", "2"], "max_turns"), (["--max-budget-usd", "5"], "max_budget")] {
+    let look = || {
+        Reply::call("list_files", json!({"path": "."})).with_usage(Usage {
+            input: 1_000_000,
+            ..Usage::default()
+        })
+    };
+    for (flags, code) in [
+        (["--max-turns", "2"], "max_turns"),
+        (["--max-budget-usd", "5"], "max_budget"),
+    ] {
         let rig = rig([look(), look(), look(), look()]);
         let ran = rig.task(&[flags[0], flags[1], "look"]);
         assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!(code)));
@@ -127,34 +194,73 @@ fn limits_end_the_run_as_exhausted() {
 
 #[test]
 fn open_todos_are_nudged_without_opening_a_round() {
-    let todo = |status: &str| Reply::call("todo_write", json!({"todos": [{"content": "a", "status": status}]}));
-    let rig = rig([todo("pending"), Reply::text("I think I am done."), todo("completed"), Reply::text("Done.")]);
+    let todo = |status: &str| {
+        Reply::call(
+            "todo_write",
+            json!({"todos": [{"content": "a", "status": status}]}),
+        )
+    };
+    let rig = rig([
+        todo("pending"),
+        Reply::text("I think I am done."),
+        todo("completed"),
+        Reply::text("Done."),
+    ]);
     let ran = rig.task(&["do a"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Done.")));
-    let rounds: Vec<_> =
-        ran.events().iter().filter(|event| event["type"] == "window").map(|event| event["round"].clone()).collect();
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("Done."))
+    );
+    let rounds: Vec<_> = ran
+        .events()
+        .iter()
+        .filter(|event| event["type"] == "window")
+        .map(|event| event["round"].clone())
+        .collect();
     assert_eq!(rounds, [1, 1, 1, 1]);
-    assert!(rig.server.generations()[2].seen().unwrap().last_contains("open items"));
+    assert!(
+        rig.server.generations()[2]
+            .seen()
+            .unwrap()
+            .last_contains("open items")
+    );
 }
 
 #[test]
 fn a_call_cut_by_the_output_limit_never_runs() {
-    let cut =
-        Reply { stop: Some(Stop::Length), ..Reply::call("write_to_file", json!({"path": "a.txt", "content": "half"})) };
+    let cut = Reply {
+        stop: Some(Stop::Length),
+        ..Reply::call("write_to_file", json!({"path": "a.txt", "content": "half"}))
+    };
     let rig = rig([cut, Reply::text("Sorry.")]);
     let ran = rig.task(&["write"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!rig.project().join("a.txt").exists());
-    let error = ran.events().into_iter().find(|event| event["type"] == "tool_result").unwrap();
+    let error = ran
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "tool_result")
+        .unwrap();
     assert_eq!(error["error"]["code"], "cut");
 }
 
 #[test]
 fn a_reply_cut_by_the_output_limit_is_continued_and_stored_as_one() {
-    let usage = |output| Usage { input: 100, output, ..Usage::default() };
-    let cut = |text: &str| Reply { stop: Some(Stop::Length), ..Reply::text(text).with_usage(usage(10)) };
+    let usage = |output| Usage {
+        input: 100,
+        output,
+        ..Usage::default()
+    };
+    let cut = |text: &str| Reply {
+        stop: Some(Stop::Length),
+        ..Reply::text(text).with_usage(usage(10))
+    };
     for prefill in ["false", "true"] {
-        let replies = [cut("One, two,"), cut(" three, fo"), Reply::text("ur.").with_usage(usage(5))];
+        let replies = [
+            cut("One, two,"),
+            cut(" three, fo"),
+            Reply::text("ur.").with_usage(usage(5)),
+        ];
         let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
         let capable = format!("models.\"mock/{MODEL}\".capabilities.prefill={prefill}");
         let ran = rig.task(&["--set", &capable, "count to four"]);
@@ -164,8 +270,16 @@ fn a_reply_cut_by_the_output_limit_is_continued_and_stored_as_one() {
             "{}",
             ran.stderr()
         );
-        assert_eq!(ran.result()["usage"]["output"], 25, "the usage of all requests");
-        assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+        assert_eq!(
+            ran.result()["usage"]["output"],
+            25,
+            "the usage of all requests"
+        );
+        assert!(
+            rig.server.refusals().is_empty(),
+            "{:?}",
+            rig.server.refusals()
+        );
         let messages = rig.export()["messages"].as_array().unwrap().clone();
         assert_eq!(messages.len(), 2, "one message");
         assert_eq!(messages[1]["content"], "One, two, three, four.");
@@ -180,36 +294,73 @@ fn a_reply_cut_by_the_output_limit_is_continued_and_stored_as_one() {
 
 #[test]
 fn a_reply_cut_again_and_again_exhausts_the_turn() {
-    let cut = Reply { stop: Some(Stop::Length), times: Some(20), ..Reply::text("and on ") };
+    let cut = Reply {
+        stop: Some(Stop::Length),
+        times: Some(20),
+        ..Reply::text("and on ")
+    };
     let rig = Rig::new(Api::OpenaiChat, Script::replies([cut]).unwrap());
     let ran = rig.task(&["never end"]);
-    assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!("output_limit")), "{}", ran.stderr());
-    assert_eq!(rig.server.generations().len(), 6, "the reply and five continuations");
+    assert_eq!(
+        (ran.code(), ran.result()["code"].clone()),
+        (4, json!("output_limit")),
+        "{}",
+        ran.stderr()
+    );
+    assert_eq!(
+        rig.server.generations().len(),
+        6,
+        "the reply and five continuations"
+    );
 }
 
 #[test]
 fn broken_arguments_never_run() {
-    for arguments in
-        [r#"{"path": "a.txt", "content": "x""#, r#"{"path": "a.txt", "path": "b.txt", "content": "x"}"#, "[]"]
-    {
+    for arguments in [
+        r#"{"path": "a.txt", "content": "x""#,
+        r#"{"path": "a.txt", "path": "b.txt", "content": "x"}"#,
+        "[]",
+    ] {
         let call = Reply::calls([ScriptCall::new("write_to_file", json!(arguments))]);
-        let rig = Rig::new(Api::OpenaiChat, Script::turns([call, Reply::text("Sorry.")]).unwrap());
+        let rig = Rig::new(
+            Api::OpenaiChat,
+            Script::turns([call, Reply::text("Sorry.")]).unwrap(),
+        );
         let ran = rig.task(&["write"]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         let files = std::fs::read_dir(rig.project()).unwrap().count();
         assert_eq!(files, 0, "{arguments}");
-        assert!(rig.server.refusals().is_empty(), "{:?}", rig.server.refusals());
+        assert!(
+            rig.server.refusals().is_empty(),
+            "{:?}",
+            rig.server.refusals()
+        );
     }
 }
 
 #[test]
 fn a_dropped_connection_is_retried_and_shown() {
-    let dropped =
-        Reply { drop_after_bytes: Some(300), times: Some(1), ..Reply::text("half of this sentence never arrives") };
-    let rig = Rig::new(Api::Anthropic, Script::replies([dropped, Reply::text("Whole.")]).unwrap());
+    let dropped = Reply {
+        drop_after_bytes: Some(300),
+        times: Some(1),
+        ..Reply::text("half of this sentence never arrives")
+    };
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([dropped, Reply::text("Whole.")]).unwrap(),
+    );
     let ran = rig.task(&["say it"]);
-    assert_eq!((ran.code(), ran.result()["text"].clone()), (0, json!("Whole.")), "{}", ran.stderr());
-    let retry = ran.events().into_iter().find(|event| event["type"] == "retry").expect("a retry event");
+    assert_eq!(
+        (ran.code(), ran.result()["text"].clone()),
+        (0, json!("Whole.")),
+        "{}",
+        ran.stderr()
+    );
+    let retry = ran
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "retry")
+        .expect("a retry event");
     assert_eq!((&retry["attempt"], &retry["limit"]), (&json!(1), &json!(5)));
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 2);
 }
@@ -217,9 +368,13 @@ fn a_dropped_connection_is_retried_and_shown() {
 #[test]
 fn piped_input_is_the_task_or_an_attachment() {
     use std::io::Write;
-    for (arguments, expected) in
-        [(vec!["run"], "from the pipe"), (vec!["run", "explain"], "explain\n\n<stdin>\nfrom the pipe\n</stdin>")]
-    {
+    for (arguments, expected) in [
+        (vec!["run"], "from the pipe"),
+        (
+            vec!["run", "explain"],
+            "explain\n\n<stdin>\nfrom the pipe\n</stdin>",
+        ),
+    ] {
         let rig = rig([Reply::text("Yes.")]);
         let mut child = rig
             .command(&arguments)
@@ -227,7 +382,12 @@ fn piped_input_is_the_task_or_an_attachment() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        child.stdin.take().unwrap().write_all(b"from the pipe\n").unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(b"from the pipe\n")
+            .unwrap();
         assert!(child.wait().unwrap().success());
         let seen = rig.server.generations()[0].seen().unwrap();
         assert_eq!(seen.texts(SeenRole::User)[0].trim_end(), expected);
@@ -239,25 +399,51 @@ fn an_edit_survives_a_resume_without_reading_again() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "a.txt"})),
         Reply::text("I read it."),
-        Reply::call("write_to_file", json!({"path": "a.txt", "content": "new\n"})),
+        Reply::call(
+            "write_to_file",
+            json!({"path": "a.txt", "content": "new\n"}),
+        ),
         Reply::text("Written."),
     ]);
     rig.write("a.txt", "old\n");
     rig.task(&["read it"]);
     let ran = rig.task(&["-c", "overwrite it"]);
     assert_eq!(ran.code(), 0);
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "new\n", "{}", ran.stdout());
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
+        "new\n",
+        "{}",
+        ran.stdout()
+    );
 }
 
-const NUMBER: &str = r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
+const NUMBER: &str =
+    r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
 
 #[test]
 fn an_answer_that_does_not_fit_the_schema_is_asked_for_again() {
-    let rig = rig([Reply::text("It is three."), Reply::text("{\"n\": \"3\"}"), Reply::text("{\"n\": 3}")]);
+    let rig = rig([
+        Reply::text("It is three."),
+        Reply::text("{\"n\": \"3\"}"),
+        Reply::text("{\"n\": 3}"),
+    ]);
     let ran = rig.task(&["--json-schema", NUMBER, "count"]);
-    assert_eq!((ran.code(), ran.result()["structured_output"].clone()), (0, json!({"n": 3})), "{:?}", ran.result());
-    let told: Vec<_> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
-    assert!(told[0].last_contains("fit this JSON schema") && told[1].last_contains("not one JSON value"));
+    assert_eq!(
+        (ran.code(), ran.result()["structured_output"].clone()),
+        (0, json!({"n": 3})),
+        "{:?}",
+        ran.result()
+    );
+    let told: Vec<_> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
+    assert!(
+        told[0].last_contains("fit this JSON schema")
+            && told[1].last_contains("not one JSON value")
+    );
     assert!(told[2].last_contains("`/n`"));
 }
 
@@ -265,37 +451,74 @@ fn an_answer_that_does_not_fit_the_schema_is_asked_for_again() {
 fn a_model_that_never_fits_the_schema_fails_the_turn() {
     let rig = rig((0..4).map(|_| Reply::text("Three.")));
     let ran = rig.task(&["--json-schema", NUMBER, "count"]);
-    assert_eq!((ran.code(), ran.result()["code"].clone()), (1, json!("schema")));
+    assert_eq!(
+        (ran.code(), ran.result()["code"].clone()),
+        (1, json!("schema"))
+    );
     assert_eq!(ran.result().get("structured_output"), None);
     assert_eq!(rig.server.generations().len(), 4);
     for bad in ["{\"type\": 3}", "{", "/nonexistent.json"] {
-        assert_eq!(rig.task(&["--json-schema", bad, "count"]).code(), 2, "{bad}");
+        assert_eq!(
+            rig.task(&["--json-schema", bad, "count"]).code(),
+            2,
+            "{bad}"
+        );
     }
 }
 
 #[test]
 fn a_reply_with_far_too_many_calls_is_worked_off_in_part() {
-    let many = (0..2_000).map(|number| ScriptCall::new("list_files", json!({"path": format!("{number}")})));
+    let many = (0..2_000)
+        .map(|number| ScriptCall::new("list_files", json!({"path": format!("{number}")})));
     for api in Api::ALL {
-        let rig = Rig::new(api, Script::replies([Reply::calls(many.clone()), Reply::text("Done.")]).unwrap());
+        let rig = Rig::new(
+            api,
+            Script::replies([Reply::calls(many.clone()), Reply::text("Done.")]).unwrap(),
+        );
         let ran = rig.task(&["go"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
-        assert!(rig.server.refusals().is_empty(), "{api}: {:?}", rig.server.refusals());
+        assert!(
+            rig.server.refusals().is_empty(),
+            "{api}: {:?}",
+            rig.server.refusals()
+        );
         let events = ran.events();
-        assert_eq!(events.iter().filter(|event| event["type"] == "tool_result").count(), 128, "{api}");
-        let notice = events.iter().find(|event| event["code"] == "too_many_calls").expect("a notice");
-        assert!(notice["message"].as_str().unwrap().contains("2000"), "{notice}");
+        assert_eq!(
+            events
+                .iter()
+                .filter(|event| event["type"] == "tool_result")
+                .count(),
+            128,
+            "{api}"
+        );
+        let notice = events
+            .iter()
+            .find(|event| event["code"] == "too_many_calls")
+            .expect("a notice");
+        assert!(
+            notice["message"].as_str().unwrap().contains("2000"),
+            "{notice}"
+        );
     }
 }
 
 #[test]
 fn tool_call_events_carry_the_name_in_every_phase() {
-    let calls = [ScriptCall::new("list_files", json!({"path": "."})), ScriptCall::new("glob", json!({"pattern": "*"}))];
+    let calls = [
+        ScriptCall::new("list_files", json!({"path": "."})),
+        ScriptCall::new("glob", json!({"pattern": "*"})),
+    ];
     for api in Api::ALL {
-        let rig = Rig::new(api, Script::replies([Reply::calls(calls.clone()), Reply::text("Done.")]).unwrap());
+        let rig = Rig::new(
+            api,
+            Script::replies([Reply::calls(calls.clone()), Reply::text("Done.")]).unwrap(),
+        );
         let ran = rig.task(&["look"]);
         let events = ran.events();
-        let told: Vec<_> = events.iter().filter(|event| event["type"] == "tool_call").collect();
+        let told: Vec<_> = events
+            .iter()
+            .filter(|event| event["type"] == "tool_call")
+            .collect();
         assert!(told.len() >= 4, "{api}: {told:?}");
         for event in told {
             let name = event["name"].as_str().unwrap();

@@ -14,7 +14,10 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 fn command(line: &str) -> Reply {
-    Reply::call("execute_command", json!({"command": line, "requires_approval": false}))
+    Reply::call(
+        "execute_command",
+        json!({"command": line, "requires_approval": false}),
+    )
 }
 
 fn edit(path: &str, from: &str, to: &str) -> Reply {
@@ -27,33 +30,71 @@ fn read(rig: &Rig, name: &str) -> String {
 }
 
 fn mode(rig: &Rig, name: &str) -> u32 {
-    rig.project().join(name).metadata().unwrap().permissions().mode() & 0o777
+    rig.project()
+        .join(name)
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode()
+        & 0o777
 }
 
 fn changed(ran: &Ran) -> Vec<(String, String)> {
     let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
-    let events = ran.events().into_iter().filter(|event| event["type"] == "file_changed");
-    events.map(|event| (text(&event, "path"), text(&event, "change"))).collect()
+    let events = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "file_changed");
+    events
+        .map(|event| (text(&event, "path"), text(&event, "change")))
+        .collect()
 }
 
 fn results(ran: &Ran) -> Vec<Value> {
-    ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect()
+    ran.events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect()
 }
 
 /// `action path` of every file in a report.
 fn actions(report: &Value) -> Vec<String> {
-    let line = |file: &Value| format!("{} {}", file["action"].as_str().unwrap(), file["path"].as_str().unwrap());
-    report["files"].as_array().unwrap().iter().map(line).collect()
+    let line = |file: &Value| {
+        format!(
+            "{} {}",
+            file["action"].as_str().unwrap(),
+            file["path"].as_str().unwrap()
+        )
+    };
+    report["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(line)
+        .collect()
 }
 
 #[test]
 fn edits_and_commands_are_shown_taken_back_and_brought_back() {
     let shell = "sed -i s/two/zwei/ b.txt && mkdir -p new/deep && mv c.txt new/deep/c.txt && chmod 755 script && echo x > ignored.log";
-    let rig = rig([edit("a.txt", "one", "uno"), command(shell), Reply::text("Done.")]);
+    let rig = rig([
+        edit("a.txt", "one", "uno"),
+        command(shell),
+        Reply::text("Done."),
+    ]);
     rig.write(".gitignore", "*.log\n");
-    for (name, content) in [("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n"), ("script", "#!/bin/sh\n")] {
+    for (name, content) in [
+        ("a.txt", "one\n"),
+        ("b.txt", "two\n"),
+        ("c.txt", "three\n"),
+        ("script", "#!/bin/sh\n"),
+    ] {
         rig.write(name, content);
-        std::fs::set_permissions(rig.project().join(name), std::fs::Permissions::from_mode(0o644)).unwrap();
+        std::fs::set_permissions(
+            rig.project().join(name),
+            std::fs::Permissions::from_mode(0o644),
+        )
+        .unwrap();
     }
     assert_eq!(rig.run(&["undo"]).code(), 2, "there is no conversation yet");
     let ran = rig.task(&["do it"]);
@@ -65,10 +106,16 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
         ("new/deep/c.txt", "added"),
         ("script", "modified"),
     ];
-    assert_eq!(changed(&ran), pairs.map(|(path, change)| (path.to_owned(), change.to_owned())));
+    assert_eq!(
+        changed(&ran),
+        pairs.map(|(path, change)| (path.to_owned(), change.to_owned()))
+    );
 
     let table = rig.run(&["changes"]).stdout();
-    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    let lines: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
     assert_eq!(
         lines,
         [
@@ -81,66 +128,138 @@ fn edits_and_commands_are_shown_taken_back_and_brought_back() {
     );
     let diff = rig.run(&["changes", "--diff"]).stdout();
     let (first, second) = diff.split_once("== execute_command (").expect("in order");
-    assert!(first.starts_with("== replace_in_file (") && first.contains("-one\n+uno\n"), "{diff}");
-    assert!(second.contains("--- a/b.txt\n+++ b/b.txt\n") && second.contains("-two\n+zwei\n"), "{diff}");
-    assert!(second.contains("modified script (mode 644 → 755)") && second.contains("moved c.txt → new/deep/c.txt"));
-    let record = rig.run(&["changes", "--json", "--diff", "--content"]).json();
-    assert_eq!((&record["files"][2]["from"], &record["files"][2]["content"]), (&json!("c.txt"), &json!("three\n")));
-    assert!(record["steps"][0]["files"][0]["diff"].as_str().unwrap().contains("+uno"));
+    assert!(
+        first.starts_with("== replace_in_file (") && first.contains("-one\n+uno\n"),
+        "{diff}"
+    );
+    assert!(
+        second.contains("--- a/b.txt\n+++ b/b.txt\n") && second.contains("-two\n+zwei\n"),
+        "{diff}"
+    );
+    assert!(
+        second.contains("modified script (mode 644 → 755)")
+            && second.contains("moved c.txt → new/deep/c.txt")
+    );
+    let record = rig
+        .run(&["changes", "--json", "--diff", "--content"])
+        .json();
+    assert_eq!(
+        (&record["files"][2]["from"], &record["files"][2]["content"]),
+        (&json!("c.txt"), &json!("three\n"))
+    );
+    assert!(
+        record["steps"][0]["files"][0]["diff"]
+            .as_str()
+            .unwrap()
+            .contains("+uno")
+    );
 
     let dry = rig.run(&["undo", "--dry-run", "--json"]).json();
     assert_eq!(
         actions(&dry),
         [
-            "restored b.txt", "recreated c.txt", "removed new", "removed new/deep", "removed new/deep/c.txt",
+            "restored b.txt",
+            "recreated c.txt",
+            "removed new",
+            "removed new/deep",
+            "removed new/deep/c.txt",
             "restored script"
         ]
     );
-    assert_eq!((&dry["dry_run"], &dry["calls"][0]["tool"]), (&json!(true), &json!("execute_command")));
+    assert_eq!(
+        (&dry["dry_run"], &dry["calls"][0]["tool"]),
+        (&json!(true), &json!("execute_command"))
+    );
     assert_eq!(read(&rig, "b.txt"), "zwei\n", "nothing was done yet");
 
     let undone = rig.run(&["undo"]);
     assert_eq!(undone.code(), 0, "{}", undone.stderr());
-    assert!(undone.stdout().starts_with("Undid the changes of `execute_command` ("), "{}", undone.stdout());
+    assert!(
+        undone
+            .stdout()
+            .starts_with("Undid the changes of `execute_command` ("),
+        "{}",
+        undone.stdout()
+    );
     assert_eq!(
-        (read(&rig, "b.txt"), read(&rig, "c.txt"), mode(&rig, "script")),
+        (
+            read(&rig, "b.txt"),
+            read(&rig, "c.txt"),
+            mode(&rig, "script")
+        ),
         ("two\n".into(), "three\n".into(), 0o644)
     );
     assert!(
-        !rig.project().join("new").exists() && read(&rig, "ignored.log") == "x\n" && read(&rig, "a.txt") == "uno\n"
+        !rig.project().join("new").exists()
+            && read(&rig, "ignored.log") == "x\n"
+            && read(&rig, "a.txt") == "uno\n"
     );
     assert_eq!(rig.run(&["undo"]).code(), 0);
     assert_eq!(read(&rig, "a.txt"), "one\n");
     let nothing = rig.run(&["undo"]);
-    assert!(nothing.code() == 0 && nothing.stderr().contains("nothing to undo"), "{}", nothing.stderr());
-    assert_eq!(rig.run(&["changes"]).stdout(), "Everything this conversation changed was undone.\n");
+    assert!(
+        nothing.code() == 0 && nothing.stderr().contains("nothing to undo"),
+        "{}",
+        nothing.stderr()
+    );
+    assert_eq!(
+        rig.run(&["changes"]).stdout(),
+        "Everything this conversation changed was undone.\n"
+    );
 
-    assert_eq!(actions(&rig.run(&["redo", "--json"]).json()), ["restored a.txt"]);
+    assert_eq!(
+        actions(&rig.run(&["redo", "--json"]).json()),
+        ["restored a.txt"]
+    );
     assert_eq!(rig.run(&["redo"]).code(), 0);
-    assert_eq!((read(&rig, "new/deep/c.txt"), mode(&rig, "script")), ("three\n".into(), 0o755));
+    assert_eq!(
+        (read(&rig, "new/deep/c.txt"), mode(&rig, "script")),
+        ("three\n".into(), 0o755)
+    );
     assert_eq!(rig.run(&["changes"]).stdout(), table);
     assert!(rig.run(&["redo"]).stderr().contains("nothing to redo"));
     assert_eq!(rig.run(&["undo", "--session"]).code(), 0);
-    assert_eq!(["a.txt", "b.txt", "c.txt"].map(|name| read(&rig, name)), ["one\n", "two\n", "three\n"]);
-    assert!(!rig.project().join(".git").exists(), "git has no part in this");
+    assert_eq!(
+        ["a.txt", "b.txt", "c.txt"].map(|name| read(&rig, name)),
+        ["one\n", "two\n", "three\n"]
+    );
+    assert!(
+        !rig.project().join(".git").exists(),
+        "git has no part in this"
+    );
 }
 
 #[test]
 fn what_the_user_changed_since_is_left_and_the_exit_code_says_so() {
-    let rig = rig([command("echo by haft | tee a.txt b.txt"), Reply::text("Done.")]);
+    let rig = rig([
+        command("echo by haft | tee a.txt b.txt"),
+        Reply::text("Done."),
+    ]);
     rig.task(&["do it"]);
     rig.write("a.txt", "by hand\n");
     let ran = rig.run(&["undo"]);
     assert_eq!(ran.code(), 3, "{}", ran.stderr());
-    assert!(ran.stdout().contains("left       a.txt: someone else changed it since\n"), "{}", ran.stdout());
+    assert!(
+        ran.stdout()
+            .contains("left       a.txt: someone else changed it since\n"),
+        "{}",
+        ran.stdout()
+    );
     assert_eq!(read(&rig, "a.txt"), "by hand\n");
     assert!(!rig.project().join("b.txt").exists());
 }
 
 #[test]
 fn one_call_or_message_is_chosen() {
-    let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "new\n"}));
-    let rig = rig([write("a"), write("b"), Reply::text("First."), write("c"), Reply::text("Second.")]);
+    let write =
+        |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "new\n"}));
+    let rig = rig([
+        write("a"),
+        write("b"),
+        Reply::text("First."),
+        write("c"),
+        Reply::text("Second."),
+    ]);
     rig.task(&["first"]);
     rig.task(&["-c", "second"]);
     let there = || ["a", "b", "c"].map(|name| rig.project().join(name).exists());
@@ -149,9 +268,17 @@ fn one_call_or_message_is_chosen() {
 
     assert_eq!(rig.run(&["undo", "--call", &id(0, "call_id")]).code(), 0);
     assert_eq!(there(), [false, true, true]);
-    assert_eq!(rig.run(&["undo", "--call", &id(0, "call_id")]).code(), 2, "twice is once too often");
+    assert_eq!(
+        rig.run(&["undo", "--call", &id(0, "call_id")]).code(),
+        2,
+        "twice is once too often"
+    );
     assert_eq!(rig.run(&["undo", "--call", "nobody"]).code(), 2);
-    assert_eq!(rig.run(&["undo", "--message", &id(1, "message_id")[..8]]).code(), 0);
+    assert_eq!(
+        rig.run(&["undo", "--message", &id(1, "message_id")[..8]])
+            .code(),
+        0
+    );
     assert_eq!(there(), [false, false, true]);
     assert_eq!(rig.run(&["redo"]).code(), 0);
     assert_eq!(rig.run(&["redo"]).code(), 0);
@@ -161,10 +288,16 @@ fn one_call_or_message_is_chosen() {
     let first = export["messages"][0]["message_id"].as_str().unwrap();
     assert_eq!(rig.run(&["undo", "--message", first]).code(), 0);
     assert_eq!(there(), [false, false, true]);
-    let result = export["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool").unwrap();
-    for wrong in
-        [&["undo", "--message", "00000000"][..], &["undo", "--message", result["message_id"].as_str().unwrap()]]
-    {
+    let result = export["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|message| message["role"] == "tool")
+        .unwrap();
+    for wrong in [
+        &["undo", "--message", "00000000"][..],
+        &["undo", "--message", result["message_id"].as_str().unwrap()],
+    ] {
         assert_eq!(rig.run(wrong).code(), 2, "{wrong:?}");
     }
     let conversation = export["id"].as_str().unwrap();
@@ -188,8 +321,17 @@ fn the_model_takes_its_own_edit_back_and_goes_on() {
     rig.write("a.txt", "one\ntwo\n");
     let ran = rig.task(&["fix it"]);
     let results = results(&ran);
-    let status: Vec<_> = results.iter().map(|result| result["status"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(status, ["success", "success", "success", "success", "error", "success"], "{results:#?}");
+    let status: Vec<_> = results
+        .iter()
+        .map(|result| result["status"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        status,
+        [
+            "success", "success", "success", "success", "error", "success"
+        ],
+        "{results:#?}"
+    );
     assert_eq!(
         results[1]["text"],
         "Changes of `replace_in_file`:\n- restored `a.txt`\n\n`a.txt`, with what was taken back:\n@@ -1,2 +1,2 @@\n-wrong\n+one\n two"
@@ -215,16 +357,24 @@ fn a_file_undone_from_outside_is_read_again_before_it_is_edited() {
 
 #[test]
 fn what_is_not_covered_is_said_once() {
-    let rig = rig([command("true"), command("echo x >> large.bin"), Reply::text("Done.")]);
+    let rig = rig([
+        command("true"),
+        command("echo x >> large.bin"),
+        Reply::text("Done."),
+    ]);
     rig.write("large.bin", vec![b'x'; 5 * 1024 * 1024]);
     let ran = rig.task(&["do it"]);
-    let texts: Vec<_> = results(&ran).iter().map(|result| result["text"].as_str().unwrap().to_owned()).collect();
+    let texts: Vec<_> = results(&ran)
+        .iter()
+        .map(|result| result["text"].as_str().unwrap().to_owned())
+        .collect();
     assert!(
         texts[0]
             .contains("[Undo of commands does not cover files that are too large or unreadable: large.bin (5.0 MB).]")
     );
     assert!(
-        !texts[1].contains("does not cover") && texts[1].contains("undo cannot bring back: large.bin."),
+        !texts[1].contains("does not cover")
+            && texts[1].contains("undo cannot bring back: large.bin."),
         "{}",
         texts[1]
     );
@@ -233,11 +383,20 @@ fn what_is_not_covered_is_said_once() {
 
 #[test]
 fn a_run_that_changes_nothing_makes_no_versions() {
-    let rig = rig([Reply::call("list_files", json!({"path": "."})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::call("list_files", json!({"path": "."})),
+        Reply::text("Done."),
+    ]);
     rig.task(&["look"]);
     assert!(!rig.home().join("data/versions").exists());
-    assert_eq!(rig.run(&["changes"]).stdout(), "This conversation has changed no files.\n");
-    assert!(!Path::new(&rig.home().join("data/versions")).exists(), "looking makes none either");
+    assert_eq!(
+        rig.run(&["changes"]).stdout(),
+        "This conversation has changed no files.\n"
+    );
+    assert!(
+        !Path::new(&rig.home().join("data/versions")).exists(),
+        "looking makes none either"
+    );
 }
 
 #[test]
@@ -246,7 +405,10 @@ fn keys_are_given_back_but_not_shown() {
     let rig = rig([edit("a.txt", "one", "two"), Reply::text("Done.")]);
     rig.write("a.txt", format!("one\n{key}\n"));
     rig.task(&["fix it"]);
-    for arguments in [&["changes", "--diff"][..], &["changes", "--json", "--diff", "--content"]] {
+    for arguments in [
+        &["changes", "--diff"][..],
+        &["changes", "--json", "--diff", "--content"],
+    ] {
         let shown = rig.run(arguments).stdout();
         assert!(shown.contains("two") && !shown.contains(&key), "{shown}");
     }
@@ -258,24 +420,57 @@ fn keys_are_given_back_but_not_shown() {
 fn an_undo_killed_at_any_moment_leaves_each_file_old_or_new_and_is_finished_later() {
     const FILES: usize = 60;
     for killed_after in [0, 1, 20, 50] {
-        let rig = rig([command("for file in f*; do echo new > $file; done"), Reply::text("Done.")]);
+        let rig = rig([
+            command("for file in f*; do echo new > $file; done"),
+            Reply::text("Done."),
+        ]);
         for number in 0..FILES {
             rig.write(&format!("f{number}"), "old\n");
         }
         rig.task(&["do it"]);
-        let contents = || (0..FILES).map(|number| read(&rig, &format!("f{number}"))).collect::<Vec<_>>();
-        let done = || contents().iter().filter(|content| *content == "old\n").count();
-        let mut undo = rig.command(&["undo"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+        let contents = || {
+            (0..FILES)
+                .map(|number| read(&rig, &format!("f{number}")))
+                .collect::<Vec<_>>()
+        };
+        let done = || {
+            contents()
+                .iter()
+                .filter(|content| *content == "old\n")
+                .count()
+        };
+        let mut undo = rig
+            .command(&["undo"])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
         while done() < killed_after && undo.try_wait().unwrap().is_none() {}
         undo.kill().unwrap();
         undo.wait().unwrap();
-        assert!(contents().iter().all(|content| content == "old\n" || content == "new\n"), "{:?}", contents());
+        assert!(
+            contents()
+                .iter()
+                .all(|content| content == "old\n" || content == "new\n"),
+            "{:?}",
+            contents()
+        );
         // Whoever looks next finishes it.
         assert_eq!(rig.run(&["changes"]).code(), 0);
         let finished = contents();
-        assert!(finished.iter().all(|content| *content == finished[0]), "killed after {killed_after}: {finished:?}");
-        assert_eq!(std::fs::read_dir(rig.project()).unwrap().count(), FILES, "nothing is left behind");
-        let back = if finished[0] == "old\n" { "redo" } else { "undo" };
+        assert!(
+            finished.iter().all(|content| *content == finished[0]),
+            "killed after {killed_after}: {finished:?}"
+        );
+        assert_eq!(
+            std::fs::read_dir(rig.project()).unwrap().count(),
+            FILES,
+            "nothing is left behind"
+        );
+        let back = if finished[0] == "old\n" {
+            "redo"
+        } else {
+            "undo"
+        };
         assert_eq!(rig.run(&[back]).code(), 0);
         assert!(contents().iter().all(|content| *content != finished[0]));
     }

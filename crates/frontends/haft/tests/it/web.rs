@@ -28,7 +28,10 @@ pub(crate) fn site() -> String {
             let read = stream.read(&mut piece).unwrap();
             let request = String::from_utf8_lossy(&piece[..read]).into_owned();
             let (head, body) = match request.split(' ').nth(1).unwrap_or_default() {
-                "/page" => ("200 OK\r\ncontent-type: text/html", "<title>Stripes</title><p>Forty stripes, all told."),
+                "/page" => (
+                    "200 OK\r\ncontent-type: text/html",
+                    "<title>Stripes</title><p>Forty stripes, all told.",
+                ),
                 "/search?q=zebra+stripes&format=json" => (
                     "200 OK\r\ncontent-type: application/json",
                     r#"{"results":[{"title":"Stripes","url":"https://zoo.example/stripes","content":"How many."}]}"#,
@@ -37,7 +40,10 @@ pub(crate) fn site() -> String {
             };
             let length = body.len();
             // Whoever asked may be gone.
-            let _ = write!(stream, "HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
         }
     });
     format!("http://{address}")
@@ -48,30 +54,73 @@ fn a_page_is_read_with_permission_for_its_host_only() {
     let site = site();
     let read = || Reply::call("web_crawl", json!({"url": format!("{site}/page")}));
     let section = "[web]\ncrawl = true\nallow_private = [\"127.0.0.1\"]\n";
-    let rig = rig([read(), Reply::text("Done."), read(), Reply::text("Done.")], section);
+    let rig = rig(
+        [read(), Reply::text("Done."), read(), Reply::text("Done.")],
+        section,
+    );
     let asking = |task: &str| {
-        let ran = rig.run(&["run", "--permission-mode", "ask", "--output-format", "stream-json", task]);
-        let result = ran.events().into_iter().find(|event| event["type"] == "tool_result");
-        result.expect("a tool was called")["text"].as_str().unwrap().to_owned()
+        let ran = rig.run(&[
+            "run",
+            "--permission-mode",
+            "ask",
+            "--output-format",
+            "stream-json",
+            task,
+        ]);
+        let result = ran
+            .events()
+            .into_iter()
+            .find(|event| event["type"] == "tool_result");
+        result.expect("a tool was called")["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     let refused = asking("read it");
-    assert!(refused.contains("haft permissions add \"web_crawl(domain:127.0.0.1)\""), "{refused}");
+    assert!(
+        refused.contains("haft permissions add \"web_crawl(domain:127.0.0.1)\""),
+        "{refused}"
+    );
     rig.run(&["permissions", "add", "WebFetch(domain:127.0.0.1)"]);
     let text = asking("read it again");
-    assert!(text.starts_with("What follows comes from the web"), "{text}");
-    assert!(text.contains(&format!("# Stripes\n{site}/page\n\nForty stripes, all told.")), "{text}");
+    assert!(
+        text.starts_with("What follows comes from the web"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!(
+            "# Stripes\n{site}/page\n\nForty stripes, all told."
+        )),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_search_asks_the_service_that_is_configured() {
     let section = format!("[web]\nsearch = \"searxng\"\nsearch_url = \"{}\"\n", site());
-    let rig = rig([Reply::call("web_search", json!({"query": "zebra stripes"})), Reply::text("Done.")], &section);
+    let rig = rig(
+        [
+            Reply::call("web_search", json!({"query": "zebra stripes"})),
+            Reply::text("Done."),
+        ],
+        &section,
+    );
     let ran = rig.task(&["search"]);
-    let result = ran.events().into_iter().find(|event| event["type"] == "tool_result").expect("a tool was called");
+    let result = ran
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "tool_result")
+        .expect("a tool was called");
     let text = result["text"].as_str().unwrap();
-    assert!(text.ends_with("\n1. Stripes\n   https://zoo.example/stripes\n   How many.\n"), "{text}");
+    assert!(
+        text.ends_with("\n1. Stripes\n   https://zoo.example/stripes\n   How many.\n"),
+        "{text}"
+    );
     let offered = rig.server.generations()[0].seen().unwrap().tools;
-    assert!(offered.iter().all(|tool| tool.name != "web_crawl"), "only what is switched on is offered");
+    assert!(
+        offered.iter().all(|tool| tool.name != "web_crawl"),
+        "only what is switched on is offered"
+    );
 }
 
 #[test]
@@ -79,6 +128,16 @@ fn a_service_without_its_key_is_told_and_costs_no_session() {
     let section = "[web]\nsearch = \"brave\"\napi_key_env = \"HAFT_TEST_NO_SUCH_KEY\"\n";
     let ran = rig([Reply::text("Done.")], section).task(&["hello"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let told = ran.events().into_iter().find(|event| event["type"] == "error").expect("a notice");
-    assert!(told["message"].as_str().unwrap().contains("`HAFT_TEST_NO_SUCH_KEY`"), "{told}");
+    let told = ran
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "error")
+        .expect("a notice");
+    assert!(
+        told["message"]
+            .as_str()
+            .unwrap()
+            .contains("`HAFT_TEST_NO_SUCH_KEY`"),
+        "{told}"
+    );
 }

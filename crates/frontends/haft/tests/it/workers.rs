@@ -1,6 +1,8 @@
-//! Workers on a real PostgreSQL server: several processes, each with a home of its own as hosts have, and workers that are killed.
+//! Workers on a real PostgreSQL server: several processes, each with a home of its own as hosts
+//! have, and workers that are killed.
 //!
-//! Tests share a database and keep apart by labels. Without a server, which `HAFT_POSTGRES` names, each says that it was skipped.
+//! Tests share a database and keep apart by labels. Without a server, which `HAFT_POSTGRES` names,
+//! each says that it was skipped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +33,10 @@ impl Team {
 
     /// The same with replies that name the shared folder.
     #[expect(clippy::print_stdout, reason = "a skip is told")]
-    pub(crate) fn with<R: IntoIterator<Item = Reply>>(name: &str, replies: impl FnOnce(&Path) -> R) -> Option<Self> {
+    pub(crate) fn with<R: IntoIterator<Item = Reply>>(
+        name: &str,
+        replies: impl FnOnce(&Path) -> R,
+    ) -> Option<Self> {
         let Ok(url) = std::env::var("HAFT_POSTGRES") else {
             println!("skipped: HAFT_POSTGRES does not name a PostgreSQL server");
             return None;
@@ -45,30 +50,53 @@ impl Team {
             writable.display()
         ));
         let nanos = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
-        Some(Self { rig, label: format!("{name}-{}-{nanos}", std::process::id()), shared })
+        Some(Self {
+            rig,
+            label: format!("{name}-{}-{nanos}", std::process::id()),
+            shared,
+        })
     }
 
     /// Adds a task to the repository, and gives its number.
     pub(crate) fn add(&self, prompt: &str, more: &[&str]) -> i64 {
         let project = self.rig.project();
-        let all = ["queue", "add", prompt, "--repository", project.to_str().unwrap(), "--label", &self.label, "--json"];
-        let ran = self.rig.run(&[&all[..], &["--permission-mode", "auto"], more].concat());
+        let all = [
+            "queue",
+            "add",
+            prompt,
+            "--repository",
+            project.to_str().unwrap(),
+            "--label",
+            &self.label,
+            "--json",
+        ];
+        let ran = self
+            .rig
+            .run(&[&all[..], &["--permission-mode", "auto"], more].concat());
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         ran.json()[0]["id"].as_i64().unwrap()
     }
 
     pub(crate) fn task(&self, id: i64) -> Value {
-        self.rig.run(&["queue", "show", &id.to_string(), "--json"]).json()
+        self.rig
+            .run(&["queue", "show", &id.to_string(), "--json"])
+            .json()
     }
 
     fn patch(&self, id: i64) -> String {
-        self.rig.run(&["queue", "show", &id.to_string(), "--patch"]).stdout()
+        self.rig
+            .run(&["queue", "show", &id.to_string(), "--patch"])
+            .stdout()
     }
 
     /// A worker on a host of its own.
     pub(crate) fn host(&self) -> TempDir {
         let home = tempfile::tempdir().unwrap();
-        fs::copy(self.rig.home().join("config.toml"), home.path().join("config.toml")).unwrap();
+        fs::copy(
+            self.rig.home().join("config.toml"),
+            home.path().join("config.toml"),
+        )
+        .unwrap();
         home
     }
 
@@ -82,14 +110,30 @@ impl Team {
     /// Runs a worker until nothing is left.
     fn work(&self, more: &[&str]) -> Ran {
         let home = self.host();
-        Ran(self.worker(home.path(), &[&["--until-empty"], more].concat()).output().unwrap())
+        Ran(self
+            .worker(home.path(), &[&["--until-empty"], more].concat())
+            .output()
+            .unwrap())
     }
 
     fn states(&self) -> BTreeMap<String, usize> {
-        let listed = self.rig.run(&["queue", "list", "--label", &self.label, "--limit", "1000", "--json"]).json();
+        let listed = self
+            .rig
+            .run(&[
+                "queue",
+                "list",
+                "--label",
+                &self.label,
+                "--limit",
+                "1000",
+                "--json",
+            ])
+            .json();
         let mut states = BTreeMap::new();
         for task in listed.as_array().unwrap() {
-            *states.entry(task["state"].as_str().unwrap().to_owned()).or_default() += 1;
+            *states
+                .entry(task["state"].as_str().unwrap().to_owned())
+                .or_default() += 1;
         }
         states
     }
@@ -98,7 +142,11 @@ impl Team {
     pub(crate) fn wait(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !done(self) {
-            assert!(started.elapsed() < Duration::from_mins(2), "{what}: {:?}", self.states());
+            assert!(
+                started.elapsed() < Duration::from_mins(2),
+                "{what}: {:?}",
+                self.states()
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -106,19 +154,37 @@ impl Team {
 
 /// After so many results of tools.
 pub(crate) fn after(results: usize, reply: Reply) -> Reply {
-    reply.when(When { tool_results: Some(results), ..When::default() }).times(1_000)
+    reply
+        .when(When {
+            tool_results: Some(results),
+            ..When::default()
+        })
+        .times(1_000)
 }
 
 fn write(path: &str) -> Reply {
-    Reply::call("write_to_file", json!({"path": path, "content": "written\n"}))
+    Reply::call(
+        "write_to_file",
+        json!({"path": path, "content": "written\n"}),
+    )
 }
 
 pub(crate) fn started(command: &mut Command) -> Child {
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 pub(crate) fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args([name, &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -128,7 +194,9 @@ fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
         after(1, run_command("echo ONE > lines.txt; rm old.txt")),
         after(2, Reply::text("Done.")),
     ];
-    let Some(team) = Team::new("plain", replies) else { return };
+    let Some(team) = Team::new("plain", replies) else {
+        return;
+    };
     let head = git(&team.rig, &["rev-parse", "HEAD"]);
     let key = team.label.clone();
     let id = team.add("do it", &["--push", "haft/made", "--key", &key]);
@@ -141,42 +209,88 @@ fn postgres_a_worker_runs_a_task_in_a_clone_and_keeps_what_came_of_it() {
         (Some("ended"), Some("completed")),
         "{task}"
     );
-    assert_eq!((task["base"].as_str(), task["result"]["text"].as_str()), (Some(head.trim()), Some("Done.")));
-    assert!(task["spent_usd"].as_f64().unwrap() > 0.0 && task["spent_tokens"].as_i64().unwrap() > 0, "{task}");
+    assert_eq!(
+        (task["base"].as_str(), task["result"]["text"].as_str()),
+        (Some(head.trim()), Some("Done."))
+    );
+    assert!(
+        task["spent_usd"].as_f64().unwrap() > 0.0 && task["spent_tokens"].as_i64().unwrap() > 0,
+        "{task}"
+    );
     // The project itself is as it was; the change is a patch that applies, and a branch.
     assert_eq!(git(&team.rig, &["status", "--porcelain"]), "");
-    assert_eq!(git(&team.rig, &["show", "haft/made:new.txt"]), "written\n", "{task}");
+    assert_eq!(
+        git(&team.rig, &["show", "haft/made:new.txt"]),
+        "written\n",
+        "{task}"
+    );
     fs::write(team.shared.path().join("p"), team.patch(id)).unwrap();
-    git(&team.rig, &["apply", team.shared.path().join("p").to_str().unwrap()]);
-    assert_eq!(git(&team.rig, &["diff", "--stat", "haft/made", "--", "lines.txt", "old.txt"]), "");
+    git(
+        &team.rig,
+        &["apply", team.shared.path().join("p").to_str().unwrap()],
+    );
+    assert_eq!(
+        git(
+            &team.rig,
+            &["diff", "--stat", "haft/made", "--", "lines.txt", "old.txt"]
+        ),
+        ""
+    );
     // Whoever has the store reads the conversation, and the log.
     let conversation = task["conversation"].as_str().unwrap();
-    let exported = team.rig.run(&["conversations", "export", conversation]).json();
+    let exported = team
+        .rig
+        .run(&["conversations", "export", conversation])
+        .json();
     assert_eq!(exported["messages"].as_array().unwrap().len(), 6);
-    let log = team.rig.run(&["queue", "show", &id.to_string(), "--log"]).stdout();
-    assert!(log.lines().any(|line| line.contains("\"type\":\"tool_result\"")), "{log}");
+    let log = team
+        .rig
+        .run(&["queue", "show", &id.to_string(), "--log"])
+        .stdout();
+    assert!(
+        log.lines()
+            .any(|line| line.contains("\"type\":\"tool_result\"")),
+        "{log}"
+    );
     let watched = team.rig.run(&["queue", "watch", &id.to_string()]);
-    assert!(watched.code() == 0 && watched.stdout().contains("Done."), "{}", watched.stdout());
+    assert!(
+        watched.code() == 0 && watched.stdout().contains("Done."),
+        "{}",
+        watched.stdout()
+    );
     let stats = team.rig.run(&["queue", "stats", "--json"]).json();
-    let label = stats["labels"].as_array().unwrap().iter().find(|one| one["label"] == team.label.as_str()).unwrap();
+    let label = stats["labels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["label"] == team.label.as_str())
+        .unwrap();
     assert_eq!(label["tasks"], 1);
 }
 
-/// What a repository says is obeyed where the worker's own configuration trusts it, and nowhere else.
+/// What a repository says is obeyed where the worker's own configuration trusts it, and nowhere
+/// else.
 #[test]
 fn postgres_a_repository_the_worker_trusts_is_obeyed() {
     for (pattern, obeyed) in [("PROJECT", true), ("/nowhere/*", false)] {
-        let Some(team) = Team::new("trust", [Reply::text("Done.")]) else { return };
+        let Some(team) = Team::new("trust", [Reply::text("Done.")]) else {
+            return;
+        };
         let project = team.rig.project();
-        team.rig.write("AGENTS.md", "The word of the house is MAGPIE.");
+        team.rig
+            .write("AGENTS.md", "The word of the house is MAGPIE.");
         git(&team.rig, &["add", "--all"]);
         git(&team.rig, &["commit", "--quiet", "-m", "instructions"]);
         let config = fs::read_to_string(team.rig.home().join("config.toml")).unwrap();
         let pattern = pattern.replace("PROJECT", project.to_str().unwrap());
-        team.rig.configure(&format!("{config}[worker]\ntrust = [\"{pattern}\"]\n"));
+        team.rig
+            .configure(&format!("{config}[worker]\ntrust = [\"{pattern}\"]\n"));
         let id = team.add("go", &[]);
         let host = team.host();
-        let ran = Ran(team.worker(host.path(), &["--until-empty"]).output().unwrap());
+        let ran = Ran(team
+            .worker(host.path(), &["--until-empty"])
+            .output()
+            .unwrap());
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         assert_eq!(team.task(id)["result"]["outcome"], "completed");
         let body = team.rig.server.generations()[0].json().unwrap().to_string();
@@ -186,17 +300,28 @@ fn postgres_a_repository_the_worker_trusts_is_obeyed() {
     }
 }
 
-/// The workers of a team are killed at random; commands count themselves where no worker can take it back.
+/// The workers of a team are killed at random; commands count themselves where no worker can take
+/// it back.
 #[test]
 fn postgres_forty_tasks_survive_ten_killed_workers() {
     let replies = |shared: &Path| {
-        let count =
-            format!("echo ran >> {}/$(basename $(dirname $PWD)); sleep 0.3; echo first > first.txt", shared.display());
-        [after(0, run_command(&count)), after(1, write("second.txt")), after(2, Reply::text("Done."))]
+        let count = format!(
+            "echo ran >> {}/$(basename $(dirname $PWD)); sleep 0.3; echo first > first.txt",
+            shared.display()
+        );
+        [
+            after(0, run_command(&count)),
+            after(1, write("second.txt")),
+            after(2, Reply::text("Done.")),
+        ]
     };
-    let Some(team) = Team::with("kills", replies) else { return };
+    let Some(team) = Team::with("kills", replies) else {
+        return;
+    };
     let counted = team.shared.path();
-    let ids: Vec<_> = (0..40).map(|n| team.add(&format!("task {n}"), &["--max-total-tokens", "1000000"])).collect();
+    let ids: Vec<_> = (0..40)
+        .map(|n| team.add(&format!("task {n}"), &["--max-total-tokens", "1000000"]))
+        .collect();
     let hosts: Vec<_> = (0..4).map(|_| team.host()).collect();
     let start = |host: &TempDir| started(&mut team.worker(host.path(), &["--slots", "3"]));
     let mut workers: Vec<_> = hosts.iter().map(start).collect();
@@ -207,7 +332,9 @@ fn postgres_forty_tasks_survive_ten_killed_workers() {
         workers[one].wait().unwrap();
         workers[one] = start(&hosts[one]);
     }
-    team.wait("every task ends", |team| team.states().get("ended") == Some(&40));
+    team.wait("every task ends", |team| {
+        team.states().get("ended") == Some(&40)
+    });
     for worker in &mut workers {
         signal(worker, "-TERM");
         assert!(worker.wait().unwrap().success());
@@ -216,21 +343,50 @@ fn postgres_forty_tasks_survive_ten_killed_workers() {
     for id in ids {
         let task = team.task(id);
         assert_eq!(task["result"]["outcome"], "completed", "{task}");
-        let exported = team.rig.run(&["conversations", "export", task["conversation"].as_str().unwrap()]).json();
+        let exported = team
+            .rig
+            .run(&[
+                "conversations",
+                "export",
+                task["conversation"].as_str().unwrap(),
+            ])
+            .json();
         let messages = exported["messages"].as_array().unwrap();
-        let roles: Vec<_> = messages.iter().map(|one| one["role"].as_str().unwrap()).collect();
+        let roles: Vec<_> = messages
+            .iter()
+            .map(|one| one["role"].as_str().unwrap())
+            .collect();
         assert_eq!(
             roles,
-            ["user", "assistant", "tool", "assistant", "tool", "assistant"],
+            [
+                "user",
+                "assistant",
+                "tool",
+                "assistant",
+                "tool",
+                "assistant"
+            ],
             "one turn, whole: {exported}"
         );
         // What had begun and has no result is uncertain; whatever has a result is there.
         let unsure = |at: usize| messages[at].to_string().contains("\"interrupted\"");
-        let runs = fs::read_to_string(counted.join(id.to_string())).unwrap_or_default().lines().count();
-        assert!(runs == 1 || unsure(2) && runs == 0, "task {id} ran its command {runs} times: {exported}");
+        let runs = fs::read_to_string(counted.join(id.to_string()))
+            .unwrap_or_default()
+            .lines()
+            .count();
+        assert!(
+            runs == 1 || unsure(2) && runs == 0,
+            "task {id} ran its command {runs} times: {exported}"
+        );
         let patch = team.patch(id);
-        assert!(unsure(2) || patch.contains("b/first.txt"), "{patch}\n{exported}");
-        assert!(unsure(4) || patch.contains("b/second.txt"), "{patch}\n{exported}");
+        assert!(
+            unsure(2) || patch.contains("b/first.txt"),
+            "{patch}\n{exported}"
+        );
+        assert!(
+            unsure(4) || patch.contains("b/second.txt"),
+            "{patch}\n{exported}"
+        );
         uncertain += usize::from(unsure(2)) + usize::from(unsure(4));
     }
     println!("calls that were under way when their worker was killed: {uncertain}");
@@ -243,24 +399,38 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
     let replies = |shared: &Path| {
         let at = shared.display();
         let on = |text: &str, line: String| {
-            run_command(&line).when(When { last_contains: Some(text.into()), ..When::default() })
+            run_command(&line).when(When {
+                last_contains: Some(text.into()),
+                ..When::default()
+            })
         };
         [
-            on("FIRST lib", format!("echo ran >> {at}/first; echo first > first.txt")),
-            on("SECOND", format!("echo ran >> {at}/second; while [ ! -e {at}/go ]; do sleep 0.1; done")),
+            on(
+                "FIRST lib",
+                format!("echo ran >> {at}/first; echo first > first.txt"),
+            ),
+            on(
+                "SECOND",
+                format!("echo ran >> {at}/second; while [ ! -e {at}/go ]; do sleep 0.1; done"),
+            ),
             after(1, Reply::text("Done.")),
         ]
     };
-    let Some(team) = Team::with("workflow", replies) else { return };
+    let Some(team) = Team::with("workflow", replies) else {
+        return;
+    };
     let host = || {
         let home = team.host();
         let folder = home.path().join("workflows");
         fs::create_dir(&folder).unwrap();
-        let first =
-            "description: Two\ninputs: {area: src}\nsteps:\n  - name: first\n    prompt: FIRST {{ inputs.area }}.\n";
+        let first = "description: Two\ninputs: {area: src}\nsteps:\n  - name: first\n    prompt: FIRST {{ inputs.area }}.\n";
         let second = "  - name: second\n    needs: [first]\n    prompt: SECOND, after {{ steps.first.output }}\n";
         fs::write(folder.join("two.yaml"), format!("{first}{second}")).unwrap();
-        fs::write(folder.join("copy.yaml"), format!("{first}    worktree: true\n")).unwrap();
+        fs::write(
+            folder.join("copy.yaml"),
+            format!("{first}    worktree: true\n"),
+        )
+        .unwrap();
         home
     };
     let page = ServedPage::start(&team.rig);
@@ -271,22 +441,48 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
     };
     let add = |name: &str| {
         let project = team.rig.project();
-        let all =
-            ["queue", "add", "--workflow", name, "--input", "area=lib", "--repository", project.to_str().unwrap()];
-        let ran = team.rig.run(&[&all[..], &["--permission-mode", "auto", "--label", &team.label, "--json"]].concat());
+        let all = [
+            "queue",
+            "add",
+            "--workflow",
+            name,
+            "--input",
+            "area=lib",
+            "--repository",
+            project.to_str().unwrap(),
+        ];
+        let ran = team.rig.run(
+            &[
+                &all[..],
+                &[
+                    "--permission-mode",
+                    "auto",
+                    "--label",
+                    &team.label,
+                    "--json",
+                ],
+            ]
+            .concat(),
+        );
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         ran.json()[0]["id"].as_i64().unwrap()
     };
     let (id, shared) = (add("two"), team.shared.path());
     let (one, other) = (host(), host());
     let mut worker = started(&mut team.worker(one.path(), &[]));
-    team.wait("the second step runs its command", |_| shared.join("second").exists());
+    team.wait("the second step runs its command", |_| {
+        shared.join("second").exists()
+    });
     let (first, second) = (linked(id, "first").unwrap(), linked(id, "second").unwrap());
     worker.kill().unwrap();
     worker.wait().unwrap();
     let copies = add("copy");
     let mut worker = started(&mut team.worker(other.path(), &[]));
-    team.wait("both end", |team| [id, copies].iter().all(|id| team.task(*id)["ended_at"].is_i64()));
+    team.wait("both end", |team| {
+        [id, copies]
+            .iter()
+            .all(|id| team.task(*id)["ended_at"].is_i64())
+    });
     fs::write(shared.join("go"), "").unwrap();
     worker.kill().unwrap();
     worker.wait().unwrap();
@@ -297,53 +493,120 @@ fn postgres_a_workflow_goes_on_where_its_worker_was_killed() {
         (&json!("completed"), &json!("All 2 steps are done.")),
         "{task}"
     );
-    let steps: Vec<_> = result["steps"].as_array().unwrap().iter().map(|step| step["outcome"].as_str()).collect();
+    let steps: Vec<_> = result["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["outcome"].as_str())
+        .collect();
     assert_eq!(steps, [Some("completed"); 2], "{task}");
     for step in ["first", "second"] {
-        assert_eq!(fs::read_to_string(shared.join(step)).unwrap(), "ran\n", "{step} ran once");
+        assert_eq!(
+            fs::read_to_string(shared.join(step)).unwrap(),
+            "ran\n",
+            "{step} ran once"
+        );
     }
     let of_step = |step: usize| result["steps"][step]["conversation_id"].as_str().unwrap();
-    assert_eq!([of_step(0), of_step(1)], [&first, &second], "the page leads to them while they run");
-    assert_eq!([linked(id, "first"), linked(id, "second")], [Some(first), Some(second.clone())], "and afterwards");
+    assert_eq!(
+        [of_step(0), of_step(1)],
+        [&first, &second],
+        "the page leads to them while they run"
+    );
+    assert_eq!(
+        [linked(id, "first"), linked(id, "second")],
+        [Some(first), Some(second.clone())],
+        "and afterwards"
+    );
     let exported = team.rig.run(&["conversations", "export", &second]).json();
-    assert!(exported["messages"][2].to_string().contains("\"interrupted\""), "{exported}");
+    assert!(
+        exported["messages"][2]
+            .to_string()
+            .contains("\"interrupted\""),
+        "{exported}"
+    );
     assert!(team.patch(id).contains("b/first.txt"), "{task}");
     assert!(task["spent_tokens"].as_i64().unwrap() > 0, "{task}");
     let refused = team.task(copies);
-    assert!(refused["result"]["message"].as_str().unwrap().contains("worktree: false"), "{refused}");
+    assert!(
+        refused["result"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("worktree: false"),
+        "{refused}"
+    );
 }
 
 #[test]
 fn postgres_a_worker_that_ends_hands_its_task_over_and_a_cancelled_one_ends() {
     let replies = |shared: &Path| {
-        let wait = format!("echo begun > first.txt; while [ ! -e {}/go ]; do sleep 0.1; done", shared.display());
-        [after(0, write("before.txt")), after(1, run_command(&wait)), after(2, Reply::text("Done."))]
+        let wait = format!(
+            "echo begun > first.txt; while [ ! -e {}/go ]; do sleep 0.1; done",
+            shared.display()
+        );
+        [
+            after(0, write("before.txt")),
+            after(1, run_command(&wait)),
+            after(2, Reply::text("Done.")),
+        ]
     };
-    let Some(team) = Team::with("drain", replies) else { return };
+    let Some(team) = Team::with("drain", replies) else {
+        return;
+    };
     let host = team.host();
     let (handed, cancelled) = (team.add("hand over", &[]), team.add("cancel", &[]));
     let mut worker = started(&mut team.worker(host.path(), &["--slots", "2", "--drain", "0.2"]));
     let in_command = |id: i64| {
         move |team: &Team| {
-            let log = team.rig.run(&["queue", "show", &id.to_string(), "--log"]).stdout();
+            let log = team
+                .rig
+                .run(&["queue", "show", &id.to_string(), "--log"])
+                .stdout();
             log.contains("\"name\":\"execute_command\"")
         }
     };
-    team.wait("both run their command", |team| in_command(handed)(team) && in_command(cancelled)(team));
-    assert_eq!(team.rig.run(&["queue", "retry", &handed.to_string()]).code(), 2, "it has not ended");
-    assert_eq!(team.rig.run(&["queue", "cancel", &cancelled.to_string()]).code(), 0);
-    team.wait("it ends", |team| team.task(cancelled)["state"] == "cancelled");
+    team.wait("both run their command", |team| {
+        in_command(handed)(team) && in_command(cancelled)(team)
+    });
+    assert_eq!(
+        team.rig
+            .run(&["queue", "retry", &handed.to_string()])
+            .code(),
+        2,
+        "it has not ended"
+    );
+    assert_eq!(
+        team.rig
+            .run(&["queue", "cancel", &cancelled.to_string()])
+            .code(),
+        0
+    );
+    team.wait("it ends", |team| {
+        team.task(cancelled)["state"] == "cancelled"
+    });
     signal(&worker, "-TERM");
     assert!(worker.wait().unwrap().success());
     let task = team.task(handed);
-    assert_eq!((task["state"].as_str(), task["attempts"].as_i64()), (Some("queued"), Some(0)), "{task}");
+    assert_eq!(
+        (task["state"].as_str(), task["attempts"].as_i64()),
+        (Some("queued"), Some(0)),
+        "{task}"
+    );
     fs::write(team.shared.path().join("go"), "").unwrap();
     assert_eq!(team.work(&[]).code(), 0);
     let task = team.task(handed);
     assert_eq!(task["result"]["outcome"], "completed", "{task}");
-    assert!(team.patch(handed).contains("b/before.txt"), "what the first worker's calls changed: {task}");
+    assert!(
+        team.patch(handed).contains("b/before.txt"),
+        "what the first worker's calls changed: {task}"
+    );
     // Tried again it is a task like any other.
-    assert_eq!(team.rig.run(&["queue", "retry", &cancelled.to_string()]).code(), 0);
+    assert_eq!(
+        team.rig
+            .run(&["queue", "retry", &cancelled.to_string()])
+            .code(),
+        0
+    );
     assert_eq!(team.work(&[]).code(), 0);
     assert_eq!(team.task(cancelled)["state"], "ended");
 }
@@ -356,56 +619,94 @@ fn postgres_a_worker_that_stood_still_changes_nothing_any_more() {
         after(1, write("second.txt")),
         after(2, Reply::text("Done.")),
     ];
-    let Some(team) = Team::new("still", replies) else { return };
+    let Some(team) = Team::new("still", replies) else {
+        return;
+    };
     let id = team.add("stand still", &[]);
     let host = team.host();
     let mut late = started(&mut team.worker(host.path(), &[]));
     team.wait("it runs", |team| team.task(id)["state"] == "running");
     std::thread::sleep(Duration::from_millis(300));
     signal(&late, "-STOP");
-    team.wait("another one has it", |team| team.work(&[]).code() == 0 && team.task(id)["state"] == "ended");
+    team.wait("another one has it", |team| {
+        team.work(&[]).code() == 0 && team.task(id)["state"] == "ended"
+    });
     let before = team.task(id);
     signal(&late, "-CONT");
     let conversation = before["conversation"].as_str().unwrap();
-    let told = team.rig.run(&["conversations", "export", conversation]).json();
+    let told = team
+        .rig
+        .run(&["conversations", "export", conversation])
+        .json();
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(team.task(id), before);
-    assert_eq!(team.rig.run(&["conversations", "export", conversation]).json()["messages"], told["messages"]);
+    assert_eq!(
+        team.rig
+            .run(&["conversations", "export", conversation])
+            .json()["messages"],
+        told["messages"]
+    );
     signal(&late, "-TERM");
     assert!(late.wait().unwrap().success());
 }
 
 #[test]
 fn postgres_what_a_worker_cannot_do_is_said_with_its_task() {
-    let Some(team) = Team::new("refused", [Reply::text("Done.").times(9)]) else { return };
+    let Some(team) = Team::new("refused", [Reply::text("Done.").times(9)]) else {
+        return;
+    };
     let add = |more: &[&str]| {
         let all = ["queue", "add", "x", "--label", &team.label, "--json"];
-        team.rig.run(&[&all[..], more].concat()).json()[0]["id"].as_i64().unwrap()
+        team.rig.run(&[&all[..], more].concat()).json()[0]["id"]
+            .as_i64()
+            .unwrap()
     };
     let gone = add(&["--repository", "/nowhere/at/all"]);
     let model = add(&["--model", "nobody/nothing"]);
-    let commit = add(&["--repository", team.rig.project().to_str().unwrap(), "--commit=--upload-pack=x"]);
+    let commit = add(&[
+        "--repository",
+        team.rig.project().to_str().unwrap(),
+        "--commit=--upload-pack=x",
+    ]);
     let plain = add(&[]);
     let later = add(&["--not-before", "3600"]);
     assert_eq!(team.work(&[]).code(), 0);
-    for (id, told) in [(gone, "/nowhere/at/all"), (model, "nobody"), (commit, "checkout")] {
+    for (id, told) in [
+        (gone, "/nowhere/at/all"),
+        (model, "nobody"),
+        (commit, "checkout"),
+    ] {
         let task = team.task(id);
         assert_eq!(
             (task["state"].as_str(), task["result"]["code"].as_str()),
             (Some("failed"), Some("refused")),
             "{task}"
         );
-        assert!(task["result"]["message"].as_str().unwrap().contains(told), "{task}");
+        assert!(
+            task["result"]["message"].as_str().unwrap().contains(told),
+            "{task}"
+        );
     }
     assert_eq!(
-        (team.task(plain)["state"].as_str(), team.task(later)["state"].as_str()),
+        (
+            team.task(plain)["state"].as_str(),
+            team.task(later)["state"].as_str()
+        ),
         (Some("ended"), Some("queued"))
     );
     let refused = |arguments: &[&str], told: &str| {
         let ran = team.rig.run(arguments);
-        assert!(ran.code() == 2 && ran.stderr().contains(told), "{arguments:?}: {} {}", ran.code(), ran.stderr());
+        assert!(
+            ran.code() == 2 && ran.stderr().contains(told),
+            "{arguments:?}: {} {}",
+            ran.code(),
+            ran.stderr()
+        );
     };
-    refused(&["queue", "add", "x", "--permission-mode", "yolo"], "sandbox");
+    refused(
+        &["queue", "add", "x", "--permission-mode", "yolo"],
+        "sandbox",
+    );
     refused(&["queue", "add", "x", "--push", "b"], "--repository");
     refused(&["queue", "add", " "], "empty");
     refused(&["queue", "add", "x", "--not-before", "soon"], "time");
@@ -414,38 +715,106 @@ fn postgres_what_a_worker_cannot_do_is_said_with_its_task() {
     refused(&["queue", "list", "--state", "odd"], "queued");
     refused(&["worker", "--set", "sandbox.mode=off"], "sandbox");
     let alone = rig([]).run(&["queue"]);
-    assert!(alone.code() == 2 && alone.stderr().contains("store.url"), "{}", alone.stderr());
+    assert!(
+        alone.code() == 2 && alone.stderr().contains("store.url"),
+        "{}",
+        alone.stderr()
+    );
 }
 
 #[test]
 fn postgres_many_repositories_bundles_and_metrics() {
-    let Some(team) = Team::new("each", [after(0, write("new.txt")), after(1, Reply::text("Done."))]) else { return };
+    let Some(team) = Team::new(
+        "each",
+        [after(0, write("new.txt")), after(1, Reply::text("Done."))],
+    ) else {
+        return;
+    };
     let bundle = team.shared.path().join("repository.bundle");
-    git(&team.rig, &["bundle", "create", "--quiet", bundle.to_str().unwrap(), "HEAD", "--branches"]);
+    git(
+        &team.rig,
+        &[
+            "bundle",
+            "create",
+            "--quiet",
+            bundle.to_str().unwrap(),
+            "HEAD",
+            "--branches",
+        ],
+    );
     let (list, project) = (team.shared.path().join("repos.txt"), team.rig.project());
-    fs::write(&list, format!("# two of them\n{}\n\n{}\n", project.display(), bundle.display())).unwrap();
-    let all =
-        ["queue", "add", "x", "--each", list.to_str().unwrap(), "--label", &team.label, "--key", &team.label, "--json"];
-    let added = team.rig.run(&[&all[..], &["--permission-mode", "accept-edits"]].concat()).json();
+    fs::write(
+        &list,
+        format!(
+            "# two of them\n{}\n\n{}\n",
+            project.display(),
+            bundle.display()
+        ),
+    )
+    .unwrap();
+    let all = [
+        "queue",
+        "add",
+        "x",
+        "--each",
+        list.to_str().unwrap(),
+        "--label",
+        &team.label,
+        "--key",
+        &team.label,
+        "--json",
+    ];
+    let added = team
+        .rig
+        .run(&[&all[..], &["--permission-mode", "accept-edits"]].concat())
+        .json();
     let again = team.rig.run(&all).json();
-    assert!(added.as_array().unwrap().iter().all(|one| one["added"] == true), "{added}");
-    assert!(again.as_array().unwrap().iter().all(|one| one["added"] == false), "{again}");
+    assert!(
+        added
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["added"] == true),
+        "{added}"
+    );
+    assert!(
+        again
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["added"] == false),
+        "{again}"
+    );
     // What was a bundle when it was added need not be there any more.
     fs::remove_file(&bundle).unwrap();
     let host = team.host();
     let mut worker = team.worker(host.path(), &["--metrics"]);
-    let mut worker = worker.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut worker = worker
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     team.wait("both end", |team| team.states().get("ended") == Some(&2));
     let mut told = worker.stderr.take().unwrap();
     let mut text = vec![0; 400];
     let length = told.read(&mut text).unwrap();
     let text = String::from_utf8_lossy(&text[..length]).into_owned();
-    let address = text.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address").to_owned();
+    let address = text
+        .split("http://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next())
+        .expect("an address")
+        .to_owned();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();
-    assert!(page.contains("haft_queue_tasks{state=\"ended\"}") && page.contains(&team.label), "{page}");
+    assert!(
+        page.contains("haft_queue_tasks{state=\"ended\"}") && page.contains(&team.label),
+        "{page}"
+    );
     signal(&worker, "-TERM");
     assert!(worker.wait().unwrap().success());
     for one in added.as_array().unwrap() {
@@ -454,12 +823,18 @@ fn postgres_many_repositories_bundles_and_metrics() {
     }
 }
 
-/// A task whose workers are killed has spent what they spent: its limit is for all of them together.
+/// A task whose workers are killed has spent what they spent: its limit is for all of them
+/// together.
 #[test]
 fn postgres_a_limit_of_money_is_for_all_runs_of_a_task() {
     let slow = |results| after(results, run_command("sleep 0.4"));
-    let Some(team) = Team::new("money", (0..30).map(slow)) else { return };
-    let id = team.add("spend", &["--max-budget-usd", "0.9", "--max-attempts", "30"]);
+    let Some(team) = Team::new("money", (0..30).map(slow)) else {
+        return;
+    };
+    let id = team.add(
+        "spend",
+        &["--max-budget-usd", "0.9", "--max-attempts", "30"],
+    );
     let host = team.host();
     for _ in 0..4 {
         let mut worker = started(&mut team.worker(host.path(), &[]));
@@ -478,7 +853,10 @@ fn postgres_a_limit_of_money_is_for_all_runs_of_a_task() {
 
 /// The words of a line that starts a worker.
 fn words(line: &str) -> Vec<String> {
-    line.split(['[', ']', ',', ' ', '"']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    line.split(['[', ']', ',', ' ', '"'])
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -486,30 +864,70 @@ fn the_files_for_deployment_name_options_and_settings_that_exist() {
     let rig = rig([]);
     let file = |name: &str| fs::read_to_string(Path::new("../../../deploy").join(name)).unwrap();
     let (compose, unit) = (file("compose.yaml"), file("haft-worker.service"));
-    let of_compose = compose.lines().find_map(|line| line.trim().strip_prefix("command: [\"worker\"")).unwrap();
-    let of_unit = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/haft worker")).unwrap();
+    let of_compose = compose
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("command: [\"worker\""))
+        .unwrap();
+    let of_unit = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart=/usr/bin/haft worker"))
+        .unwrap();
     for line in [of_compose, of_unit] {
         let words = words(line);
         assert!(words.contains(&"--slots".to_owned()), "{words:?}");
-        let words: Vec<_> = ["worker"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]).collect();
+        let words: Vec<_> = ["worker"]
+            .into_iter()
+            .chain(words.iter().map(String::as_str))
+            .chain(["--help"])
+            .collect();
         let ran = rig.run(&words);
         assert_eq!(ran.code(), 0, "{words:?}: {}", ran.stderr());
         // An option that is not there would not have gone through.
-        assert_ne!(rig.run(&[&["worker", "--slotz"], &words[1..]].concat()).code(), 0);
+        assert_ne!(
+            rig.run(&[&["worker", "--slotz"], &words[1..]].concat())
+                .code(),
+            0
+        );
     }
     let mut command = rig.command(&["config", "get", "store.url"]);
-    let variables = compose.lines().filter_map(|line| line.trim().split_once(": "));
-    let set: Vec<_> = variables.filter(|(name, _)| name.starts_with("HAFT_") && *name != "HAFT_HOME").collect();
-    assert_eq!(set.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["HAFT_STORE__URL", "HAFT_MODEL"]);
+    let variables = compose
+        .lines()
+        .filter_map(|line| line.trim().split_once(": "));
+    let set: Vec<_> = variables
+        .filter(|(name, _)| name.starts_with("HAFT_") && *name != "HAFT_HOME")
+        .collect();
+    assert_eq!(
+        set.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        ["HAFT_STORE__URL", "HAFT_MODEL"]
+    );
     let ran = Ran(command.envs(set).output().unwrap());
-    assert!(ran.code() == 0 && ran.stdout().contains("@database/haft"), "{}{}", ran.stdout(), ran.stderr());
+    assert!(
+        ran.code() == 0 && ran.stdout().contains("@database/haft"),
+        "{}{}",
+        ran.stdout(),
+        ran.stderr()
+    );
 
     let copy = rig.project().join("haft-worker.service");
-    fs::write(&copy, unit.replace("/usr/bin/haft", &format!("\"{}\"", crate::rig::haft().display()))).unwrap();
-    match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output() {
+    fs::write(
+        &copy,
+        unit.replace(
+            "/usr/bin/haft",
+            &format!("\"{}\"", crate::rig::haft().display()),
+        ),
+    )
+    .unwrap();
+    match Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .arg(&copy)
+        .output()
+    {
         Ok(verified) => {
             let said = String::from_utf8_lossy(&verified.stderr);
-            assert!(verified.status.success() && !said.contains("haft-worker.service:"), "{said}");
+            assert!(
+                verified.status.success() && !said.contains("haft-worker.service:"),
+                "{said}"
+            );
         }
         Err(error) => println!("skipped: systemd-analyze cannot be run ({error})"),
     }

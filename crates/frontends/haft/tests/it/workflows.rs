@@ -24,27 +24,50 @@ fn workflow(rig: &Rig, name: &str, text: &str) {
 
 fn agent(rig: &Rig, name: &str, role: &str) {
     std::fs::create_dir_all(rig.project().join(".haft/agents")).unwrap();
-    rig.write(&format!(".haft/agents/{name}.md"), format!("---\nname: {name}\ndescription: Looks\n---\n{role}\n"));
+    rig.write(
+        &format!(".haft/agents/{name}.md"),
+        format!("---\nname: {name}\ndescription: Looks\n---\n{role}\n"),
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
 }
 
 /// What the model says to whoever asks this.
 fn on(words: &str, reply: Reply) -> Reply {
-    reply.when(When { last_contains: Some(words.into()), ..When::default() })
+    reply.when(When {
+        last_contains: Some(words.into()),
+        ..When::default()
+    })
 }
 
 fn run(rig: &Rig, arguments: &[&str]) -> Ran {
-    let mut all = vec!["workflow", "run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+    let mut all = vec![
+        "workflow",
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+    ];
     all.extend(arguments);
     rig.run(&all)
 }
 
 fn step(result: &Value, name: &str) -> Value {
-    result["steps"].as_array().unwrap().iter().find(|step| step["name"] == name).unwrap().clone()
+    result["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|step| step["name"] == name)
+        .unwrap()
+        .clone()
 }
 
 fn asked(rig: &Rig) -> Vec<Seen> {
-    rig.server.generations().iter().map(|request| request.seen().unwrap()).collect()
+    rig.server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect()
 }
 
 const THREE: &str = "\
@@ -74,37 +97,83 @@ fn steps_run_when_what_they_need_is_done_and_get_its_output() {
     let ran = run(&rig, &["mend", "--input", "area=lib"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let result = ran.result();
-    assert_eq!((&result["text"], &result["outcome"]), (&json!("Mended."), &json!("completed")));
+    assert_eq!(
+        (&result["text"], &result["outcome"]),
+        (&json!("Mended."), &json!("completed"))
+    );
     assert_eq!(result["message"], "All 3 steps are done.");
-    let names: Vec<_> = result["steps"].as_array().unwrap().iter().map(|step| step["name"].clone()).collect();
+    let names: Vec<_> = result["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["name"].clone())
+        .collect();
     assert_eq!(names, ["look", "count", "mend"]);
 
     let requests = asked(&rig);
     assert_eq!(requests.len(), 3);
-    let of = |words: &str| requests.iter().find(|seen| format!("{seen}").contains(words)).unwrap();
-    assert!(of("LOOK").system.starts_with("You look very closely."), "the agent's role");
-    assert!(!of("COUNT").system.contains("very closely"), "the main agent's own");
+    let of = |words: &str| {
+        requests
+            .iter()
+            .find(|seen| format!("{seen}").contains(words))
+            .unwrap()
+    };
+    assert!(
+        of("LOOK").system.starts_with("You look very closely."),
+        "the agent's role"
+    );
+    assert!(
+        !of("COUNT").system.contains("very closely"),
+        "the main agent's own"
+    );
 
-    // One stream: numbers without gaps, each step with its name and a beginning and an end, one result.
+    // One stream: numbers without gaps, each step with its name and a beginning and an end, one
+    // result.
     let events = ran.events();
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event["seq"], json!(index + 1));
     }
-    let marks: Vec<_> = events.iter().filter(|event| event["type"] == "subagent").collect();
+    let marks: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "subagent")
+        .collect();
     assert_eq!(marks.len(), 6);
     let place = |name: &str, phase: &str| {
-        marks.iter().position(|event| event["agent"] == name && event["phase"] == phase).unwrap()
+        marks
+            .iter()
+            .position(|event| event["agent"] == name && event["phase"] == phase)
+            .unwrap()
     };
     assert!(place("mend", "started") > place("look", "finished").max(place("count", "finished")));
-    assert_eq!(events.iter().filter(|event| event["type"] == "result").count(), 1);
+    assert_eq!(
+        events
+            .iter()
+            .filter(|event| event["type"] == "result")
+            .count(),
+        1
+    );
 
     // What they cost is added up, and their conversations are kept apart from those of the project.
     let cost = |value: &Value| value["cost"]["total"].as_f64().unwrap();
     let all: f64 = result["steps"].as_array().unwrap().iter().map(cost).sum();
     assert!((cost(&result) - all).abs() < 1e-9 && all > 0.0, "{result}");
-    assert_eq!(rig.run(&["conversations", "list", "--json"]).json().as_array().unwrap().len(), 0);
-    let listed = rig.run(&["conversations", "list", "--all", "--json"]).json();
-    let mut names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        rig.run(&["conversations", "list", "--json"])
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+    let listed = rig
+        .run(&["conversations", "list", "--all", "--json"])
+        .json();
+    let mut names: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
     names.sort_unstable();
     assert_eq!(names, ["mend: count", "mend: look", "mend: mend"]);
 }
@@ -114,31 +183,71 @@ fn steps_that_do_not_need_each_other_run_at_the_same_time() {
     // Each waits for a file that the other one makes.
     let meet = |words: &str, own: &str, other: &str| {
         let wait = format!("touch {own}; while [ ! -e {other} ]; do sleep 0.1; done");
-        let when = When { last_contains: Some(words.into()), tool_results: Some(0), ..When::default() };
-        Reply::call("execute_command", json!({"command": wait, "requires_approval": false, "timeout": 600})).when(when)
+        let when = When {
+            last_contains: Some(words.into()),
+            tool_results: Some(0),
+            ..When::default()
+        };
+        Reply::call(
+            "execute_command",
+            json!({"command": wait, "requires_approval": false, "timeout": 600}),
+        )
+        .when(when)
     };
-    let met = When { tool_results: Some(1), ..When::default() };
-    let rig =
-        rig([meet("LEFT", "left", "right"), meet("RIGHT", "right", "left"), Reply::text("Met.").when(met).times(2)]);
-    workflow(&rig, "meet", "steps:\n  - {name: one, prompt: LEFT}\n  - {name: two, prompt: RIGHT}\n");
+    let met = When {
+        tool_results: Some(1),
+        ..When::default()
+    };
+    let rig = rig([
+        meet("LEFT", "left", "right"),
+        meet("RIGHT", "right", "left"),
+        Reply::text("Met.").when(met).times(2),
+    ]);
+    workflow(
+        &rig,
+        "meet",
+        "steps:\n  - {name: one, prompt: LEFT}\n  - {name: two, prompt: RIGHT}\n",
+    );
     let ran = run(&rig, &["meet"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    let results: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "tool_result").collect();
-    assert!(results.len() == 2 && results.iter().all(|result| result["status"] == "success"), "{results:?}");
+    let results: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect();
+    assert!(
+        results.len() == 2 && results.iter().all(|result| result["status"] == "success"),
+        "{results:?}"
+    );
 }
 
 #[test]
 fn people_read_the_answer_and_programs_one_object() {
-    let replies = || [on("ONE", Reply::text("First.")), on("TWO", Reply::text("Second."))];
+    let replies = || {
+        [
+            on("ONE", Reply::text("First.")),
+            on("TWO", Reply::text("Second.")),
+        ]
+    };
     let text = "steps:\n  - {name: one, prompt: ONE}\n  - {name: two, prompt: TWO}\n";
     let rig = rig(replies());
     workflow(&rig, "both", text);
     let ran = rig.run(&["workflow", "run", "both"]);
-    assert_eq!((ran.code(), ran.stdout().as_str()), (0, "## one\n\nFirst.\n\n## two\n\nSecond.\n"));
-    assert!(ran.stderr().contains("[one] started") && ran.stderr().contains("[two] ended"), "{}", ran.stderr());
+    assert_eq!(
+        (ran.code(), ran.stdout().as_str()),
+        (0, "## one\n\nFirst.\n\n## two\n\nSecond.\n")
+    );
+    assert!(
+        ran.stderr().contains("[one] started") && ran.stderr().contains("[two] ended"),
+        "{}",
+        ran.stderr()
+    );
     let rig = rig.with_script(Script::replies(replies()).unwrap(), Api::OpenaiChat);
     let ran = rig.run(&["workflow", "run", "both", "--output-format", "json"]);
-    assert_eq!((ran.stdout().lines().count(), &ran.json()["workflow"]), (1, &json!("both")));
+    assert_eq!(
+        (ran.stdout().lines().count(), &ran.json()["workflow"]),
+        (1, &json!("both"))
+    );
 }
 
 #[test]
@@ -159,19 +268,42 @@ steps:
     let ran = run(&rig, &["four"]);
     assert_eq!(ran.code(), 1, "{}", ran.stdout());
     let result = ran.result();
-    assert_eq!((&result["outcome"], &result["code"]), (&json!("failed"), &json!("step_failed")));
     assert_eq!(
-        (&step(&result, "beside")["outcome"], &step(&result, "after")["outcome"]),
+        (&result["outcome"], &result["code"]),
+        (&json!("failed"), &json!("step_failed"))
+    );
+    assert_eq!(
+        (
+            &step(&result, "beside")["outcome"],
+            &step(&result, "after")["outcome"]
+        ),
         (&json!("completed"), &Value::Null)
     );
     let message = result["message"].as_str().unwrap();
-    assert!(message.starts_with("2 of 4 steps are done. `bad` failed: "), "{message}");
-    assert!(message.contains("`after` did not begin, because it needs `bad`"), "{message}");
-    assert!(message.ends_with("`haft workflows run four --continue` goes on."), "{message}");
-    assert!(asked(&rig).iter().all(|seen| !format!("{seen}").contains("AFTER")));
+    assert!(
+        message.starts_with("2 of 4 steps are done. `bad` failed: "),
+        "{message}"
+    );
+    assert!(
+        message.contains("`after` did not begin, because it needs `bad`"),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("`haft workflows run four --continue` goes on."),
+        "{message}"
+    );
+    assert!(
+        asked(&rig)
+            .iter()
+            .all(|seen| !format!("{seen}").contains("AFTER"))
+    );
 
     let rig = rig.with_script(
-        Script::replies([on("BAD", Reply::text("Better.")), on("AFTER", Reply::text("At last."))]).unwrap(),
+        Script::replies([
+            on("BAD", Reply::text("Better.")),
+            on("AFTER", Reply::text("At last.")),
+        ])
+        .unwrap(),
         Api::OpenaiChat,
     );
     let ran = run(&rig, &["four", "--continue"]);
@@ -179,7 +311,10 @@ steps:
     let result = ran.result();
     assert_eq!(asked(&rig).len(), 2, "what was done is not done again");
     assert_eq!(step(&result, "good")["text"], "Fine.");
-    assert_eq!(result["text"], "## after\n\nAt last.\n\n## beside\n\nDone beside.");
+    assert_eq!(
+        result["text"],
+        "## after\n\nAt last.\n\n## beside\n\nDone beside."
+    );
     assert_eq!(result["turns"], 2, "of this process");
 
     // A run that is done has nothing left, and a file that was changed begins anew.
@@ -188,7 +323,11 @@ steps:
     workflow(&rig, "four", &text.replace("AFTER", "LATER"));
     let ran = run(&rig, &["four", "--continue"]);
     assert_eq!(ran.code(), 2);
-    assert!(ran.stderr().contains("was changed since the run"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("was changed since the run"),
+        "{}",
+        ran.stderr()
+    );
 }
 
 #[test]
@@ -199,7 +338,11 @@ fn what_is_wrong_is_told_with_file_and_line_before_anything_starts() {
         let ran = rig.run(&["workflow", "run", name]);
         assert_eq!(ran.code(), 2, "{}", ran.stderr());
         assert!(ran.stderr().contains(says), "{}", ran.stderr());
-        assert!(ran.stderr().contains("nothing was started"), "{}", ran.stderr());
+        assert!(
+            ran.stderr().contains("nothing was started"),
+            "{}",
+            ran.stderr()
+        );
     };
     told(
         "round",
@@ -223,36 +366,80 @@ fn what_is_wrong_is_told_with_file_and_line_before_anything_starts() {
     );
     assert!(asked(&rig).is_empty());
 
-    workflow(&rig, "asks", "inputs: {what: }\nsteps:\n  - {name: a, prompt: '{{ inputs.what }}'}\n");
+    workflow(
+        &rig,
+        "asks",
+        "inputs: {what: }\nsteps:\n  - {name: a, prompt: '{{ inputs.what }}'}\n",
+    );
     let ran = rig.run(&["workflow", "run", "asks"]);
-    assert!(ran.code() == 2 && ran.stderr().contains("needs `--input what=VALUE`"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 2 && ran.stderr().contains("needs `--input what=VALUE`"),
+        "{}",
+        ran.stderr()
+    );
     let ran = rig.run(&["workflow", "run", "asks", "-i", "wat=1"]);
-    assert!(ran.code() == 2 && ran.stderr().contains("there are: what"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 2 && ran.stderr().contains("there are: what"),
+        "{}",
+        ran.stderr()
+    );
     let ran = rig.run(&["workflow", "run", "nowhere"]);
-    assert!(ran.code() == 2 && ran.stderr().contains("there are: asks, model, who"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 2 && ran.stderr().contains("there are: asks, model, who"),
+        "{}",
+        ran.stderr()
+    );
     let ran = rig.run(&["workflow", "run", "asks", "--continue"]);
-    assert!(ran.code() == 2 && ran.stderr().contains("no run of `asks`"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 2 && ran.stderr().contains("no run of `asks`"),
+        "{}",
+        ran.stderr()
+    );
 
     let listed = rig.run(&["workflow", "list", "--json"]).json();
     assert_eq!(listed["workflows"][0]["steps"][0]["name"], "a", "{listed}");
-    assert_eq!(listed["problems"].as_array().unwrap().len(), 2, "of two files: {listed}");
-    assert!(rig.run(&["workflows", "show", "asks"]).stdout().contains("prompt: '{{ inputs.what }}'"));
+    assert_eq!(
+        listed["problems"].as_array().unwrap().len(),
+        2,
+        "of two files: {listed}"
+    );
+    assert!(
+        rig.run(&["workflows", "show", "asks"])
+            .stdout()
+            .contains("prompt: '{{ inputs.what }}'")
+    );
 }
 
 #[test]
 fn a_project_nobody_trusts_has_no_workflows() {
-    let rig = Rig::untrusted(Api::OpenaiChat, Script::replies([Reply::text("Hello.")]).unwrap());
+    let rig = Rig::untrusted(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Hello.")]).unwrap(),
+    );
     std::fs::create_dir_all(rig.project().join(".haft/workflows")).unwrap();
-    rig.write(".haft/workflows/w.yaml", "steps:\n  - {name: a, prompt: x}\n");
+    rig.write(
+        ".haft/workflows/w.yaml",
+        "steps:\n  - {name: a, prompt: x}\n",
+    );
     let ran = rig.run(&["workflow", "run", "w"]);
-    assert!(ran.code() == 2 && ran.stderr().contains("is not trusted"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 2 && ran.stderr().contains("is not trusted"),
+        "{}",
+        ran.stderr()
+    );
     assert!(asked(&rig).is_empty());
 }
 
 #[test]
 fn the_money_of_all_steps_is_one_budget() {
-    let dear = || haft_types::Usage { output: 1_000_000, ..haft_types::Usage::default() };
-    let rig = rig([on("FIRST", Reply::text("One.").with_usage(dear())), on("SECOND", Reply::text("Two."))]);
+    let dear = || haft_types::Usage {
+        output: 1_000_000,
+        ..haft_types::Usage::default()
+    };
+    let rig = rig([
+        on("FIRST", Reply::text("One.").with_usage(dear())),
+        on("SECOND", Reply::text("Two.")),
+    ]);
     workflow(
         &rig,
         "dear",
@@ -261,7 +448,10 @@ fn the_money_of_all_steps_is_one_budget() {
     let ran = run(&rig, &["dear", "--max-budget-usd", "1"]);
     assert_eq!(ran.code(), 4, "{}", ran.stdout());
     assert_eq!(step(&ran.result(), "first")["outcome"], "completed");
-    assert_eq!(step(&ran.result(), "second")["message"], "the budget of $1 is used up");
+    assert_eq!(
+        step(&ran.result(), "second")["message"],
+        "the budget of $1 is used up"
+    );
     assert_eq!(asked(&rig).len(), 1);
     let ran = run(&rig, &["dear", "--continue"]);
     assert_eq!((ran.code(), asked(&rig).len()), (0, 2), "{}", ran.stdout());
@@ -270,7 +460,10 @@ fn the_money_of_all_steps_is_one_budget() {
 #[test]
 fn after_an_interrupt_or_a_kill_only_what_is_not_done_goes_on() {
     for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
-        let slow = Reply { delay_ms: 600_000, ..Reply::text("Too late.") };
+        let slow = Reply {
+            delay_ms: 600_000,
+            ..Reply::text("Too late.")
+        };
         let rig = rig([
             on("FIRST", Reply::text("One.")),
             on("SECOND", Reply::call("list_files", json!({"path": "."}))),
@@ -280,9 +473,19 @@ fn after_an_interrupt_or_a_kill_only_what_is_not_done_goes_on() {
         workflow(&rig, "two", steps);
         rig.write("seen.txt", "x");
         let printed = rig.home().join("printed");
-        let mut command =
-            rig.command(&["workflow", "run", "--output-format", "stream-json", "--permission-mode", "yolo", "two"]);
-        let mut child = command.stdout(File::create(&printed).unwrap()).spawn().unwrap();
+        let mut command = rig.command(&[
+            "workflow",
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            "yolo",
+            "two",
+        ]);
+        let mut child = command
+            .stdout(File::create(&printed).unwrap())
+            .spawn()
+            .unwrap();
         let begun = Instant::now();
         while rig.server.generations().len() < 3 {
             assert!(begun.elapsed() < Duration::from_mins(1), "never asked");
@@ -293,26 +496,54 @@ fn after_an_interrupt_or_a_kill_only_what_is_not_done_goes_on() {
         let told = std::fs::read_to_string(&printed).unwrap();
         if code.is_some() {
             let result: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
-            assert_eq!((&result["type"], &result["outcome"]), (&json!("result"), &json!("aborted")));
+            assert_eq!(
+                (&result["type"], &result["outcome"]),
+                (&json!("result"), &json!("aborted"))
+            );
             assert_eq!(step(&result, "second")["outcome"], "aborted");
         }
 
-        let rig = rig.with_script(Script::replies([Reply::text("Two.")]).unwrap(), Api::OpenaiChat);
+        let rig = rig.with_script(
+            Script::replies([Reply::text("Two.")]).unwrap(),
+            Api::OpenaiChat,
+        );
         let ran = run(&rig, &["two", "--continue"]);
-        assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Two.")), "{}{}", ran.stdout(), ran.stderr());
+        assert_eq!(
+            (ran.code(), &ran.result()["text"]),
+            (0, &json!("Two.")),
+            "{}{}",
+            ran.stdout(),
+            ran.stderr()
+        );
         let requests = asked(&rig);
-        assert_eq!((requests.len(), requests[0].tool_results()), (1, 1), "it goes on where it was");
+        assert_eq!(
+            (requests.len(), requests[0].tool_results()),
+            (1, 1),
+            "it goes on where it was"
+        );
         let words = format!("{}", requests[0]);
         assert_eq!(words.matches("SECOND One.").count(), 1, "{words}");
-        let listed = rig.run(&["conversations", "list", "--all", "--json"]).json();
-        assert_eq!(listed.as_array().unwrap().len(), 2, "no conversation was begun anew");
+        let listed = rig
+            .run(&["conversations", "list", "--all", "--json"])
+            .json();
+        assert_eq!(
+            listed.as_array().unwrap().len(),
+            2,
+            "no conversation was begun anew"
+        );
     }
 }
 
 #[test]
 fn a_question_is_answered_in_the_conversation_of_its_step() {
-    let ask = Reply::call("ask_followup_question", json!({"question": "Left or right?"}));
-    let rig = rig([on("FIRST", ask), on("SECOND Left it is.", Reply::text("Done."))]);
+    let ask = Reply::call(
+        "ask_followup_question",
+        json!({"question": "Left or right?"}),
+    );
+    let rig = rig([
+        on("FIRST", ask),
+        on("SECOND Left it is.", Reply::text("Done.")),
+    ]);
     workflow(
         &rig,
         "ask",
@@ -320,11 +551,21 @@ fn a_question_is_answered_in_the_conversation_of_its_step() {
     );
     let ran = run(&rig, &["ask"]);
     assert_eq!(ran.code(), 3, "{}", ran.stdout());
-    let id = step(&ran.result(), "first")["conversation_id"].as_str().unwrap().to_owned();
+    let id = step(&ran.result(), "first")["conversation_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let message = ran.result()["message"].as_str().unwrap().to_owned();
-    assert!(message.contains(&format!("(answer with `haft run -r {} \"…\"`)", &id[..8])), "{message}");
+    assert!(
+        message.contains(&format!("(answer with `haft run -r {} \"…\"`)", &id[..8])),
+        "{message}"
+    );
     let ran = run(&rig, &["ask", "--continue"]);
-    assert_eq!((ran.code(), asked(&rig).len()), (3, 1), "nobody has answered yet");
+    assert_eq!(
+        (ran.code(), asked(&rig).len()),
+        (3, 1),
+        "nobody has answered yet"
+    );
     let rig = rig.with_script(
         Script::replies([
             on("answered: Left", Reply::text("Left it is.")),
@@ -335,7 +576,12 @@ fn a_question_is_answered_in_the_conversation_of_its_step() {
     );
     assert_eq!(rig.task(&["-r", &id[..8], "Left"]).code(), 0);
     let ran = run(&rig, &["ask", "--continue"]);
-    assert_eq!((ran.code(), &ran.result()["text"]), (0, &json!("Done.")), "{}", ran.stdout());
+    assert_eq!(
+        (ran.code(), &ran.result()["text"]),
+        (0, &json!("Done.")),
+        "{}",
+        ran.stdout()
+    );
     assert_eq!(asked(&rig).len(), 2, "the answer is not asked for again");
 }
 
@@ -343,7 +589,10 @@ fn a_question_is_answered_in_the_conversation_of_its_step() {
 fn a_broken_file_is_shown_with_what_is_wrong() {
     let rig = rig([]);
     std::fs::create_dir_all(rig.project().join(".haft/workflows")).unwrap();
-    rig.write(".haft/workflows/broken.yaml", "steps:\n  - {name: a, prompt: A, needs: [nobody]}\n");
+    rig.write(
+        ".haft/workflows/broken.yaml",
+        "steps:\n  - {name: a, prompt: A, needs: [nobody]}\n",
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     let shown = rig.run(&["workflows", "show", "broken"]);
     assert_eq!(shown.code(), 2, "{}", shown.stdout());
@@ -352,10 +601,15 @@ fn a_broken_file_is_shown_with_what_is_wrong() {
         "{}",
         shown.stderr()
     );
-    assert!(rig.run(&["workflows", "show", "absent"]).stderr().contains("no `absent`"));
+    assert!(
+        rig.run(&["workflows", "show", "absent"])
+            .stderr()
+            .contains("no `absent`")
+    );
 }
 
-/// Two steps that work in copies of the project at the same time, and one that reads what became of them.
+/// Two steps that work in copies of the project at the same time, and one that reads what became of
+/// them.
 fn copying(first: &str, second: &str) -> Rig {
     let rig = worktrees::rig([
         on("DO-A", worktrees::run_command(first)),
@@ -364,29 +618,57 @@ fn copying(first: &str, second: &str) -> Rig {
         on("DID-B", Reply::text("B is done.")),
         on("BOTH", Reply::text("Both are there.")),
     ]);
-    let step = |name: &str, task: &str| format!("  - {{name: {name}, worktree: true, prompt: {task}}}\n");
+    let step =
+        |name: &str, task: &str| format!("  - {{name: {name}, worktree: true, prompt: {task}}}\n");
     let last = "  - name: both\n    needs: [a, b]\n    prompt: \"BOTH: {{ steps.a.output }} {{ steps.b.output }}\"\n";
-    workflow(&rig, "copies", &format!("steps:\n{}{}{last}", step("a", "DO-A"), step("b", "DO-B")));
+    workflow(
+        &rig,
+        "copies",
+        &format!("steps:\n{}{}{last}", step("a", "DO-A"), step("b", "DO-B")),
+    );
     rig
 }
 
 #[test]
 fn steps_work_in_copies_of_the_project_and_what_they_changed_is_merged() {
-    let rig = copying("test ! -e b.txt; echo a > a.txt; echo DID-A", "test ! -e a.txt && echo b > b.txt; echo DID-B");
+    let rig = copying(
+        "test ! -e b.txt; echo a > a.txt; echo DID-A",
+        "test ! -e a.txt && echo b > b.txt; echo DID-B",
+    );
     let ran = run(&rig, &["copies"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     assert_eq!(worktrees::read(&rig, "a.txt").as_deref(), Some("a\n"));
     assert_eq!(worktrees::read(&rig, "b.txt").as_deref(), Some("b\n"));
     assert!(worktrees::copies(&rig).is_empty());
     let last = asked(&rig).pop().unwrap();
-    for said in ["A is done.\n\nMerged into the project: `a.txt`.", "Merged into the project: `b.txt`."] {
+    for said in [
+        "A is done.\n\nMerged into the project: `a.txt`.",
+        "Merged into the project: `b.txt`.",
+    ] {
         assert!(last.last_contains(said), "{said}: {last}");
     }
-    let changed: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "file_changed").collect();
-    assert!(changed.iter().any(|event| event["path"].as_str().unwrap().ends_with("a.txt") && event["agent"] == "a"));
-    let id = step(&ran.result(), "a")["conversation_id"].as_str().unwrap().to_owned();
+    let changed: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "file_changed")
+        .collect();
+    assert!(
+        changed.iter().any(
+            |event| event["path"].as_str().unwrap().ends_with("a.txt") && event["agent"] == "a"
+        )
+    );
+    let id = step(&ran.result(), "a")["conversation_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert_eq!(rig.run(&["undo", &id]).code(), 0);
-    assert_eq!((worktrees::read(&rig, "a.txt"), worktrees::read(&rig, "b.txt").is_some()), (None, true));
+    assert_eq!(
+        (
+            worktrees::read(&rig, "a.txt"),
+            worktrees::read(&rig, "b.txt").is_some()
+        ),
+        (None, true)
+    );
 }
 
 #[test]
@@ -398,9 +680,24 @@ fn a_step_whose_work_cannot_be_merged_has_failed_and_nothing_of_it_is_lost() {
     assert_eq!(ran.code(), 1, "{}{}", ran.stdout(), ran.stderr());
     let result = ran.result();
     let steps = ["a", "b"].map(|name| step(&result, name));
-    let failed = steps.iter().find(|step| step["code"] == "not_merged").unwrap();
-    assert!(failed["message"].as_str().unwrap().contains("`lines.txt` changed in the project too"), "{failed}");
-    assert_eq!(steps.iter().filter(|step| step["outcome"] == "completed").count(), 1);
+    let failed = steps
+        .iter()
+        .find(|step| step["code"] == "not_merged")
+        .unwrap();
+    assert!(
+        failed["message"]
+            .as_str()
+            .unwrap()
+            .contains("`lines.txt` changed in the project too"),
+        "{failed}"
+    );
+    assert_eq!(
+        steps
+            .iter()
+            .filter(|step| step["outcome"] == "completed")
+            .count(),
+        1
+    );
     assert_eq!(step(&result, "both")["outcome"], Value::Null);
     assert_eq!(worktrees::copies(&rig).len(), 1);
     // Once the place is free again, the merge is done without asking the model again.
@@ -415,16 +712,36 @@ fn a_step_whose_work_cannot_be_merged_has_failed_and_nothing_of_it_is_lost() {
 #[test]
 fn a_copy_needs_a_repository() {
     let rig = rig([]);
-    workflow(&rig, "copy", "steps: [{name: a, worktree: true, prompt: X}]\n");
+    workflow(
+        &rig,
+        "copy",
+        "steps: [{name: a, worktree: true, prompt: X}]\n",
+    );
     let ran = run(&rig, &["copy"]);
     let failed = step(&ran.result(), "a");
-    assert_eq!((ran.code(), &failed["code"]), (1, &json!("not_begun")), "{}", ran.stdout());
-    assert!(failed["message"].as_str().unwrap().contains("is not in a git repository"), "{failed}");
+    assert_eq!(
+        (ran.code(), &failed["code"]),
+        (1, &json!("not_begun")),
+        "{}",
+        ran.stdout()
+    );
+    assert!(
+        failed["message"]
+            .as_str()
+            .unwrap()
+            .contains("is not in a git repository"),
+        "{failed}"
+    );
 }
 
 /// Runs a workflow with `--ask` at a terminal on which these answers are given.
 fn at_terminal(rig: &Rig, name: &str, answers: &[&str]) -> Option<(Ran, String)> {
-    permissions::at_terminal(rig, &["workflow", "run", "--ask", "--output-format", "json", name], "", answers)
+    permissions::at_terminal(
+        rig,
+        &["workflow", "run", "--ask", "--output-format", "json", name],
+        "",
+        answers,
+    )
 }
 
 #[test]
@@ -437,15 +754,26 @@ fn steps_ask_on_the_terminal_one_after_another_and_headless_it_is_no() {
             on("DID-B", Reply::text("B.")),
             on("", Reply::text("I may not.")),
         ]);
-        workflow(&rig, "two", "steps: [{name: first, prompt: DO-A}, {name: second, prompt: DO-B}]\n");
+        workflow(
+            &rig,
+            "two",
+            "steps: [{name: first, prompt: DO-A}, {name: second, prompt: DO-B}]\n",
+        );
         rig
     };
     let rig = make();
-    let Some((ran, shown)) = at_terminal(&rig, "two", &["y", "y"]) else { return };
+    let Some((ran, shown)) = at_terminal(&rig, "two", &["y", "y"]) else {
+        return;
+    };
     assert_eq!(ran.code(), 0, "{}{shown}", ran.stderr());
     assert!(rig.project().join("a").exists() && rig.project().join("b").exists());
     for name in ["first", "second"] {
-        assert!(shown.contains(&format!("execute_command of the sub-agent {name} needs your permission")), "{shown}");
+        assert!(
+            shown.contains(&format!(
+                "execute_command of the sub-agent {name} needs your permission"
+            )),
+            "{shown}"
+        );
     }
     // A question is answered before the next one is shown.
     let second = shown.rfind("needs your permission").unwrap();
@@ -460,13 +788,27 @@ fn steps_ask_on_the_terminal_one_after_another_and_headless_it_is_no() {
 #[test]
 fn the_question_of_a_step_is_answered_on_the_terminal() {
     let rig = rig([
-        on("DO-A", Reply::call("ask_followup_question", json!({"question": "Left or right?"}))),
+        on(
+            "DO-A",
+            Reply::call(
+                "ask_followup_question",
+                json!({"question": "Left or right?"}),
+            ),
+        ),
         on("The user answered: left", Reply::text("Left it is.")),
     ]);
     workflow(&rig, "one", "steps: [{name: way, prompt: DO-A}]\n");
-    let Some((ran, shown)) = at_terminal(&rig, "one", &["left"]) else { return };
+    let Some((ran, shown)) = at_terminal(&rig, "one", &["left"]) else {
+        return;
+    };
     assert_eq!(ran.code(), 0, "{}{shown}", ran.stderr());
-    assert!(shown.contains("the step `way`") && shown.contains("Left or right?"), "{shown}");
+    assert!(
+        shown.contains("the step `way`") && shown.contains("Left or right?"),
+        "{shown}"
+    );
     let result: Value = serde_json::from_str(ran.stdout().trim()).unwrap();
-    assert_eq!((&result["text"], &result["turns"]), (&json!("Left it is."), &json!(2)));
+    assert_eq!(
+        (&result["text"], &result["turns"]),
+        (&json!("Left it is."), &json!(2))
+    );
 }

@@ -25,9 +25,19 @@ pub(crate) fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 
 pub(crate) fn git(rig: &Rig, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
-    command.args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments).current_dir(rig.project());
-    let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    command
+        .args(["-c", "user.name=t", "-c", "user.email=t@t"])
+        .args(arguments)
+        .current_dir(rig.project());
+    let output = command
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -40,15 +50,24 @@ pub(crate) fn agent(rig: &Rig, name: &str, head: &str) {
 }
 
 pub(crate) fn on(words: &str, reply: Reply) -> Reply {
-    reply.when(When { last_contains: Some(words.into()), ..When::default() })
+    reply.when(When {
+        last_contains: Some(words.into()),
+        ..When::default()
+    })
 }
 
 pub(crate) fn start(yaml: &str) -> Reply {
-    on("begin", Reply::call("run_named_subagents", json!({ "subagents": yaml })))
+    on(
+        "begin",
+        Reply::call("run_named_subagents", json!({ "subagents": yaml })),
+    )
 }
 
 pub(crate) fn run_command(line: &str) -> Reply {
-    Reply::call("execute_command", json!({"command": line, "requires_approval": false}))
+    Reply::call(
+        "execute_command",
+        json!({"command": line, "requires_approval": false}),
+    )
 }
 
 pub(crate) fn read(rig: &Rig, name: &str) -> Option<String> {
@@ -58,13 +77,22 @@ pub(crate) fn read(rig: &Rig, name: &str) -> Option<String> {
 /// The result of the main agent's call.
 pub(crate) fn result(ran: &Ran) -> String {
     let of_main = |event: &Value| event["type"] == "tool_result" && event["agent"] == "main";
-    let found = ran.events().into_iter().find(of_main).unwrap_or_else(|| panic!("{}{}", ran.stdout(), ran.stderr()));
+    let found = ran
+        .events()
+        .into_iter()
+        .find(of_main)
+        .unwrap_or_else(|| panic!("{}{}", ran.stdout(), ran.stderr()));
     found["text"].as_str().unwrap().to_owned()
 }
 
 pub(crate) fn copies(rig: &Rig) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(rig.home().join("data/worktrees")).into_iter().flatten();
-    entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+    let entries = std::fs::read_dir(rig.home().join("data/worktrees"))
+        .into_iter()
+        .flatten();
+    entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect()
 }
 
 #[test]
@@ -83,24 +111,67 @@ fn what_an_agent_changed_in_its_copy_is_one_change_of_the_project() {
     git(&rig, &["checkout", "--quiet", "lines.txt"]);
     rig.write("new.txt", "new\n");
     rig.write("ignored", "mine\n");
-    let (before, index) = (git(&rig, &["log", "--oneline", "--all"]), git(&rig, &["diff", "--cached"]));
+    let (before, index) = (
+        git(&rig, &["log", "--oneline", "--all"]),
+        git(&rig, &["diff", "--cached"]),
+    );
     let ran = rig.task(&["begin"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let told = result(&ran);
-    assert!(told.contains("Merged into the project: ") && told.contains("`deep/er/made.txt`"), "{told}");
-    assert_eq!(read(&rig, "lines.txt").unwrap(), "ONE\ntwo\nthree\nfour\nfive\n");
-    assert_eq!((read(&rig, "old.txt"), read(&rig, "deep/er/made.txt").as_deref()), (None, Some("made\n")));
-    assert_eq!(read(&rig, "ignored").unwrap(), "mine\n", "what git ignores is nobody's business");
+    assert!(
+        told.contains("Merged into the project: ") && told.contains("`deep/er/made.txt`"),
+        "{told}"
+    );
+    assert_eq!(
+        read(&rig, "lines.txt").unwrap(),
+        "ONE\ntwo\nthree\nfour\nfive\n"
+    );
+    assert_eq!(
+        (
+            read(&rig, "old.txt"),
+            read(&rig, "deep/er/made.txt").as_deref()
+        ),
+        (None, Some("made\n"))
+    );
+    assert_eq!(
+        read(&rig, "ignored").unwrap(),
+        "mine\n",
+        "what git ignores is nobody's business"
+    );
     assert!(copies(&rig).is_empty(), "nothing is left of the copy");
     assert_eq!(git(&rig, &["worktree", "list"]).lines().count(), 1);
-    assert_eq!((git(&rig, &["log", "--oneline", "--all"]), git(&rig, &["diff", "--cached"])), (before, index));
-    let changed: Vec<_> = ran.events().into_iter().filter(|event| event["type"] == "file_changed").collect();
-    assert!(changed.iter().any(|event| event["path"].as_str().unwrap().ends_with("lines.txt")), "{changed:?}");
+    assert_eq!(
+        (
+            git(&rig, &["log", "--oneline", "--all"]),
+            git(&rig, &["diff", "--cached"])
+        ),
+        (before, index)
+    );
+    let changed: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "file_changed")
+        .collect();
+    assert!(
+        changed
+            .iter()
+            .any(|event| event["path"].as_str().unwrap().ends_with("lines.txt")),
+        "{changed:?}"
+    );
 
     // One change, taken back by one undo.
     assert_eq!(rig.run(&["undo"]).code(), 0);
-    assert_eq!(read(&rig, "lines.txt").unwrap(), "one\ntwo\nthree\nfour\nfive\n");
-    assert_eq!((read(&rig, "old.txt").as_deref(), rig.project().join("deep").exists()), (Some("old\n"), false));
+    assert_eq!(
+        read(&rig, "lines.txt").unwrap(),
+        "one\ntwo\nthree\nfour\nfive\n"
+    );
+    assert_eq!(
+        (
+            read(&rig, "old.txt").as_deref(),
+            rig.project().join("deep").exists()
+        ),
+        (Some("old\n"), false)
+    );
 }
 
 #[test]
@@ -109,8 +180,14 @@ fn two_agents_at_once_change_one_file_and_both_changes_are_there() {
         start(
             "mode: parallel\nsubagents:\n  - {name: left, task: FIRST, worktree: true}\n  - {name: right, task: LAST, worktree: true}\n",
         ),
-        on("FIRST", run_command("sed -i s/one/ONE/ lines.txt; echo changed the top")),
-        on("LAST", run_command("sed -i s/five/FIVE/ lines.txt; echo changed the end")),
+        on(
+            "FIRST",
+            run_command("sed -i s/one/ONE/ lines.txt; echo changed the top"),
+        ),
+        on(
+            "LAST",
+            run_command("sed -i s/five/FIVE/ lines.txt; echo changed the end"),
+        ),
         on("changed the top", Reply::text("Top.")),
         on("changed the end", Reply::text("End.")),
         on("## left", Reply::text("All done.")),
@@ -119,11 +196,23 @@ fn two_agents_at_once_change_one_file_and_both_changes_are_there() {
     agent(&rig, "right", "");
     let ran = rig.task(&["begin"]);
     let told = result(&ran);
-    assert_eq!(told.matches("Merged into the project: `lines.txt`.").count(), 2, "{told}");
-    assert_eq!(read(&rig, "lines.txt").unwrap(), "ONE\ntwo\nthree\nfour\nFIVE\n");
+    assert_eq!(
+        told.matches("Merged into the project: `lines.txt`.")
+            .count(),
+        2,
+        "{told}"
+    );
+    assert_eq!(
+        read(&rig, "lines.txt").unwrap(),
+        "ONE\ntwo\nthree\nfour\nFIVE\n"
+    );
     assert!(copies(&rig).is_empty());
     assert_eq!(rig.run(&["undo"]).code(), 0);
-    assert_eq!(read(&rig, "lines.txt").unwrap(), "one\ntwo\nthree\nfour\nfive\n", "they are changes of one call");
+    assert_eq!(
+        read(&rig, "lines.txt").unwrap(),
+        "one\ntwo\nthree\nfour\nfive\n",
+        "they are changes of one call"
+    );
 }
 
 #[test]
@@ -131,7 +220,10 @@ fn a_conflict_changes_nothing_and_keeps_the_copy() {
     let rig = rig([
         start("mode: serial\nsubagents:\n  - {name: left, task: FIRST, worktree: true}\n"),
         // Meanwhile somebody changes the same line of the project.
-        on("FIRST", run_command("echo mine > other.txt; sed -i s/one/ONE/ lines.txt; echo one more")),
+        on(
+            "FIRST",
+            run_command("echo mine > other.txt; sed -i s/one/ONE/ lines.txt; echo one more"),
+        ),
         on("one more", Reply::text("Top.")),
         on("NOT MERGED", Reply::text("It could not be merged.")),
     ]);
@@ -146,53 +238,102 @@ fn a_conflict_changes_nothing_and_keeps_the_copy() {
     let ran = rig.task(&["begin"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
     let told = result(&ran);
-    assert!(told.contains("NOT MERGED, nothing of its work is in the project: `lines.txt` changed"), "{told}");
-    assert_eq!(read(&rig, "lines.txt").unwrap(), "EINS\ntwo\nthree\nfour\nfive\n");
+    assert!(
+        told.contains("NOT MERGED, nothing of its work is in the project: `lines.txt` changed"),
+        "{told}"
+    );
+    assert_eq!(
+        read(&rig, "lines.txt").unwrap(),
+        "EINS\ntwo\nthree\nfour\nfive\n"
+    );
     assert_eq!(read(&rig, "other.txt"), None, "all or nothing");
     let kept = copies(&rig);
     assert_eq!(kept.len(), 1);
     assert!(told.contains(&kept[0].display().to_string()), "{told}");
-    assert_eq!(std::fs::read_to_string(kept[0].join("lines.txt")).unwrap(), "ONE\ntwo\nthree\nfour\nfive\n");
+    assert_eq!(
+        std::fs::read_to_string(kept[0].join("lines.txt")).unwrap(),
+        "ONE\ntwo\nthree\nfour\nfive\n"
+    );
     listed_and_removed(&rig, &kept[0]);
 }
 
 /// `haft worktrees`, with one copy that is kept.
 fn listed_and_removed(rig: &Rig, copy: &Path) {
     let listed = rig.run(&["worktrees", "--json"]).json();
-    let (id, project) = (listed[0]["id"].as_str().unwrap(), rig.project().canonicalize().unwrap());
+    let (id, project) = (
+        listed[0]["id"].as_str().unwrap(),
+        rig.project().canonicalize().unwrap(),
+    );
     assert_eq!(listed.as_array().unwrap().len(), 1);
-    assert_eq!((&listed[0]["path"], &listed[0]["project"]), (&json!(copy), &json!(project)));
+    assert_eq!(
+        (&listed[0]["path"], &listed[0]["project"]),
+        (&json!(copy), &json!(project))
+    );
     let table = rig.run(&["worktree", "list"]).stdout();
     assert!(table.contains(id) && table.contains("just now"), "{table}");
-    assert_eq!(rig.run(&["worktrees", "remove", "nothing-like-it"]).code(), 2);
+    assert_eq!(
+        rig.run(&["worktrees", "remove", "nothing-like-it"]).code(),
+        2
+    );
     assert!(copy.exists());
     let removed = rig.run(&["worktrees", "remove", &id[..8]]);
     assert_eq!(removed.code(), 0, "{}", removed.stderr());
     let patch = copy.with_extension("patch");
-    assert!(removed.stdout().contains(patch.to_str().unwrap()) && !copy.exists(), "{}", removed.stdout());
+    assert!(
+        removed.stdout().contains(patch.to_str().unwrap()) && !copy.exists(),
+        "{}",
+        removed.stdout()
+    );
     assert!(std::fs::read_to_string(patch).unwrap().contains("+ONE\n"));
-    assert!(!git(rig, &["worktree", "list"]).contains("worktrees"), "git has forgotten it");
+    assert!(
+        !git(rig, &["worktree", "list"]).contains("worktrees"),
+        "git has forgotten it"
+    );
     assert_eq!(rig.run(&["worktrees", "list", "--json"]).json(), json!([]));
 }
 
 #[test]
 fn without_git_or_trust_it_does_not_start() {
-    let replies =
-        || [start("- {name: worker, task: TASK, worktree: true}"), on("## worker", Reply::text("It did not start."))];
+    let replies = || {
+        [
+            start("- {name: worker, task: TASK, worktree: true}"),
+            on("## worker", Reply::text("It did not start.")),
+        ]
+    };
     let bare = Rig::new(Api::OpenaiChat, Script::replies(replies()).unwrap());
     agent(&bare, "worker", "");
     let told = result(&bare.task(&["begin"]));
-    assert!(told.contains("## worker: failed") && told.contains("is not in a git repository"), "{told}");
+    assert!(
+        told.contains("## worker: failed") && told.contains("is not in a git repository"),
+        "{told}"
+    );
 
     let rig = rig(replies());
     std::fs::create_dir_all(rig.home().join("agents")).unwrap();
-    std::fs::write(rig.home().join("agents/worker.md"), "---\nname: worker\ndescription: Works\n---\nYou work.\n")
-        .unwrap();
+    std::fs::write(
+        rig.home().join("agents/worker.md"),
+        "---\nname: worker\ndescription: Works\n---\nYou work.\n",
+    )
+    .unwrap();
     assert_eq!(rig.run(&["trust", "--revoke"]).code(), 0);
     let told = result(&rig.task(&["begin"]));
-    assert!(told.contains("## worker: failed") && told.contains("is not trusted, so git is not run in it"), "{told}");
-    let asked: Vec<Seen> = rig.server.generations().iter().map(|request| request.seen().unwrap()).collect();
-    assert!(asked.iter().all(|seen| !seen.last_contains("TASK") || seen.assistant_turns() > 0), "nobody started");
+    assert!(
+        told.contains("## worker: failed")
+            && told.contains("is not trusted, so git is not run in it"),
+        "{told}"
+    );
+    let asked: Vec<Seen> = rig
+        .server
+        .generations()
+        .iter()
+        .map(|request| request.seen().unwrap())
+        .collect();
+    assert!(
+        asked
+            .iter()
+            .all(|seen| !seen.last_contains("TASK") || seen.assistant_turns() > 0),
+        "nobody started"
+    );
     assert!(copies(&rig).is_empty());
 }
 
@@ -210,7 +351,14 @@ fn in_the_sandbox_commands_write_to_the_copy_and_not_to_the_project() {
         on("## worker", Reply::text("All done.")),
     ]);
     agent(&rig, "worker", "");
-    let run = ["run", "--output-format", "stream-json", "--permission-mode", "auto", "begin"];
+    let run = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "begin",
+    ];
     let ran = rig.run(&run);
     let sandboxed = ran.events()[0]["sandbox"]["layer"] == "namespace";
     if !sandboxed {
@@ -218,13 +366,23 @@ fn in_the_sandbox_commands_write_to_the_copy_and_not_to_the_project() {
         return;
     }
     let told = result(&ran);
-    assert!(told.contains("Merged into the project: `made.txt`."), "{told}\n{}", ran.stdout());
-    assert_eq!((read(&rig, "made.txt").as_deref(), read(&rig, "escaped.txt")), (Some("in\n"), None));
+    assert!(
+        told.contains("Merged into the project: `made.txt`."),
+        "{told}\n{}",
+        ran.stdout()
+    );
+    assert_eq!(
+        (read(&rig, "made.txt").as_deref(), read(&rig, "escaped.txt")),
+        (Some("in\n"), None)
+    );
 }
 
 #[test]
 fn one_that_is_interrupted_keeps_its_copy_and_goes_on_in_it() {
-    let ask = Reply::call("ask_followup_question", json!({"question": "Left or right?"}));
+    let ask = Reply::call(
+        "ask_followup_question",
+        json!({"question": "Left or right?"}),
+    );
     let rig = rig([
         start("- {name: worker, task: TASK}"),
         on("TASK", run_command("echo half > made.txt; echo so far")),
@@ -234,21 +392,40 @@ fn one_that_is_interrupted_keeps_its_copy_and_goes_on_in_it() {
     ]);
     agent(&rig, "worker", "worktree: true");
     let told = result(&rig.task(&["begin"]));
-    assert!(told.contains("Its work (`made.txt`) is not merged, because it is not done"), "{told}");
+    assert!(
+        told.contains("Its work (`made.txt`) is not merged, because it is not done"),
+        "{told}"
+    );
     assert_eq!((read(&rig, "made.txt"), copies(&rig).len()), (None, 1));
-    let id = told.split("Conversation: ").nth(1).unwrap().trim().to_owned();
-    let again = json!({ "subagents": format!("- {{name: worker, task: Left, conversation: {id}}}") });
+    let id = told
+        .split("Conversation: ")
+        .nth(1)
+        .unwrap()
+        .trim()
+        .to_owned();
+    let again =
+        json!({ "subagents": format!("- {{name: worker, task: Left, conversation: {id}}}") });
     let script = Script::replies([
         on("go on", Reply::call("run_named_subagents", again)),
-        on("The user answered: Left", run_command("echo whole >> made.txt; echo at last")),
+        on(
+            "The user answered: Left",
+            run_command("echo whole >> made.txt; echo at last"),
+        ),
         on("## worker: completed", Reply::text("All done.")),
         on("at last", Reply::text("Worked.")),
     ]);
     let rig = rig.with_script(script.unwrap(), Api::OpenaiChat);
     let ran = rig.task(&["-c", "go on"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    assert!(result(&ran).contains("Merged into the project: `made.txt`."), "{}", result(&ran));
-    assert_eq!((read(&rig, "made.txt").as_deref(), copies(&rig).len()), (Some("half\nwhole\n"), 0));
+    assert!(
+        result(&ran).contains("Merged into the project: `made.txt`."),
+        "{}",
+        result(&ran)
+    );
+    assert_eq!(
+        (read(&rig, "made.txt").as_deref(), copies(&rig).len()),
+        (Some("half\nwhole\n"), 0)
+    );
 }
 
 /// Sets the time of everything at the top of a copy back by so many days.
@@ -263,12 +440,18 @@ fn age(copy: &Path, days: u64) {
 fn a_copy_nobody_came_back_to_is_removed_and_its_changes_are_kept_as_a_patch() {
     let rig = rig([
         start("subagents: [{name: alpha, task: DO-A, worktree: true}]"),
-        on("DO-A", run_command("printf 'ALPHA\\ntwo\\nthree\\nfour\\nfive\\n' > lines.txt; echo DID-A")),
+        on(
+            "DO-A",
+            run_command("printf 'ALPHA\\ntwo\\nthree\\nfour\\nfive\\n' > lines.txt; echo DID-A"),
+        ),
         on("DID-A", Reply::error(400, "no more")),
         on("not merged", Reply::text("Kept.")),
         on(
             "again",
-            Reply::call("run_named_subagents", json!({"subagents": "[{name: beta, task: DO-B, worktree: true}]"})),
+            Reply::call(
+                "run_named_subagents",
+                json!({"subagents": "[{name: beta, task: DO-B, worktree: true}]"}),
+            ),
         ),
         on("DO-B", Reply::text("Nothing.")),
         on("beta: completed", Reply::text("Done.")),
@@ -276,20 +459,41 @@ fn a_copy_nobody_came_back_to_is_removed_and_its_changes_are_kept_as_a_patch() {
     agent(&rig, "alpha", "");
     agent(&rig, "beta", "");
     let ran = rig.task(&["begin"]);
-    let copy = copies(&rig).pop().unwrap_or_else(|| panic!("{}{}", ran.stdout(), ran.stderr()));
+    let copy = copies(&rig)
+        .pop()
+        .unwrap_or_else(|| panic!("{}{}", ran.stdout(), ran.stderr()));
     let notices = |ran: &Ran| -> Vec<Value> {
-        ran.events().into_iter().filter(|event| event["code"] == "worktree_removed").collect()
+        ran.events()
+            .into_iter()
+            .filter(|event| event["code"] == "worktree_removed")
+            .collect()
     };
     // Young enough to stay.
     age(&copy, 29);
     let ran = rig.task(&["again"]);
-    assert_eq!((ran.code(), notices(&ran).len(), copies(&rig).len()), (0, 0, 1), "{}", ran.stdout());
+    assert_eq!(
+        (ran.code(), notices(&ran).len(), copies(&rig).len()),
+        (0, 0, 1),
+        "{}",
+        ran.stdout()
+    );
     age(&copy, 31);
     let ran = rig.task(&["again"]);
-    assert_eq!((ran.code(), notices(&ran).len(), copies(&rig).len()), (0, 1, 0), "{}", ran.stdout());
+    assert_eq!(
+        (ran.code(), notices(&ran).len(), copies(&rig).len()),
+        (0, 1, 0),
+        "{}",
+        ran.stdout()
+    );
     let told = notices(&ran)[0]["message"].as_str().unwrap().to_owned();
-    assert!(told.contains("`lines.txt`") && told.contains(".patch`"), "{told}");
-    assert!(!git(&rig, &["worktree", "list"]).contains("worktrees"), "git has forgotten it");
+    assert!(
+        told.contains("`lines.txt`") && told.contains(".patch`"),
+        "{told}"
+    );
+    assert!(
+        !git(&rig, &["worktree", "list"]).contains("worktrees"),
+        "git has forgotten it"
+    );
     let patch = copy.with_extension("patch");
     git(&rig, &["apply", patch.to_str().unwrap()]);
     assert!(read(&rig, "lines.txt").unwrap().starts_with("ALPHA\n"));

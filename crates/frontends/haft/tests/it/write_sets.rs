@@ -1,8 +1,10 @@
-//! What a call opens for writing, as strace sees it, is what permission was told of before the call ran.
+//! What a call opens for writing, as strace sees it, is what permission was told of before the call
+//! ran.
 //!
-//! What a tool declares cannot be asked for from outside, so it is shown by what it is for: every path that was written is denied
-//! by a rule of its own, and then the same call must be denied. Tools of every extension are among them, and what runs as a
-//! program (commands, external tools, MCP servers) writes what the sandbox lets it, and nothing else.
+//! What a tool declares cannot be asked for from outside, so it is shown by what it is for: every
+//! path that was written is denied by a rule of its own, and then the same call must be denied.
+//! Tools of every extension are among them, and what runs as a program (commands, external tools,
+//! MCP servers) writes what the sandbox lets it, and nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +19,8 @@ use serde_json::{Value, json};
 use crate::rig::{Ran, Rig, haft, has_strace};
 use crate::sandbox::has_namespaces;
 
-/// Every call to the system that makes, changes, moves or removes something by its name, or opens it to do so.
+/// Every call to the system that makes, changes, moves or removes something by its name, or opens
+/// it to do so.
 const WATCHED: &str = "trace=execve,open,openat,openat2,creat,mkdir,mkdirat,mknod,mknodat,rmdir,unlink,unlinkat,rename,\
                        renameat,renameat2,link,linkat,symlink,symlinkat,truncate,ftruncate,chmod,fchmod,fchmodat,\
                        chown,lchown,fchown,fchownat,setxattr,lsetxattr,fsetxattr,utimensat";
@@ -29,13 +32,18 @@ struct WrittenPath {
     by_haft: bool,
 }
 
-/// What a log of strace says was written. Of a program that is started nothing is listed before it begins: until then it is haft.
+/// What a log of strace says was written. Of a program that is started nothing is listed before it
+/// begins: until then it is haft.
 fn written(log: &str) -> BTreeSet<WrittenPath> {
     let mut programs = BTreeSet::new();
     let mut all = BTreeSet::new();
     for line in log.lines() {
-        let Some((pid, call)) = line.split_once(' ') else { continue };
-        let Some((name, rest)) = call.trim_start().split_once('(') else { continue };
+        let Some((pid, call)) = line.split_once(' ') else {
+            continue;
+        };
+        let Some((name, rest)) = call.trim_start().split_once('(') else {
+            continue;
+        };
         if name == "execve" {
             if !is_haft(rest) {
                 programs.insert(pid);
@@ -43,14 +51,19 @@ fn written(log: &str) -> BTreeSet<WrittenPath> {
             continue;
         }
         let by_haft = !programs.contains(pid);
-        all.extend(paths(name, rest).into_iter().map(|path| WrittenPath { path: plain(&path), by_haft }));
+        all.extend(paths(name, rest).into_iter().map(|path| WrittenPath {
+            path: plain(&path),
+            by_haft,
+        }));
     }
     all
 }
 
-/// Whether a call of `execve` starts haft: by its path, or by the descriptor that haft keeps of its own program.
+/// Whether a call of `execve` starts haft: by its path, or by the descriptor that haft keeps of its
+/// own program.
 fn is_haft(arguments: &str) -> bool {
-    arguments.starts_with(&format!("{:?}", haft().to_str().unwrap())) || arguments.starts_with("\"/proc/self/fd/")
+    arguments.starts_with(&format!("{:?}", haft().to_str().unwrap()))
+        || arguments.starts_with("\"/proc/self/fd/")
 }
 
 /// The paths of one call, `rest` being what follows its opening bracket.
@@ -58,15 +71,25 @@ fn paths(name: &str, rest: &str) -> Vec<PathBuf> {
     let (given, result) = rest.rsplit_once(") = ").unwrap_or((rest, ""));
     let arguments = split(given);
     if name.starts_with("open") || name == "creat" {
-        let writes =
-            name == "creat" || ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|flag| given.contains(flag));
-        return shown(result).filter(|_| writes).map(PathBuf::from).into_iter().collect();
+        let writes = name == "creat"
+            || ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"]
+                .iter()
+                .any(|flag| given.contains(flag));
+        return shown(result)
+            .filter(|_| writes)
+            .map(PathBuf::from)
+            .into_iter()
+            .collect();
     }
     let (mut found, mut folder) = (Vec::new(), None);
     for argument in arguments {
         if let Some(text) = argument.strip_prefix('"') {
             let text = text.trim_end_matches("...").trim_end_matches('"');
-            found.push(folder.take().map_or_else(|| PathBuf::from(text), |folder: PathBuf| folder.join(text)));
+            found.push(
+                folder
+                    .take()
+                    .map_or_else(|| PathBuf::from(text), |folder: PathBuf| folder.join(text)),
+            );
         } else if let Some(path) = shown(argument) {
             // A descriptor: what follows is below it, or nothing does and it is meant itself.
             if let Some(before) = folder.replace(PathBuf::from(path)) {
@@ -84,12 +107,17 @@ fn paths(name: &str, rest: &str) -> Vec<PathBuf> {
 
 /// `7</path>` as its path.
 fn shown(descriptor: &str) -> Option<&str> {
-    descriptor.split_once('<')?.1.rsplit_once('>').map(|(path, _)| path)
+    descriptor
+        .split_once('<')?
+        .1
+        .rsplit_once('>')
+        .map(|(path, _)| path)
 }
 
 /// Arguments at their commas, those in quotes and brackets aside.
 fn split(given: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut quoted, mut depth, mut escaped) = (Vec::new(), 0, false, 0_i32, false);
+    let (mut parts, mut start, mut quoted, mut depth, mut escaped) =
+        (Vec::new(), 0, false, 0_i32, false);
     for (index, c) in given.char_indices() {
         match c {
             _ if escaped => escaped = false,
@@ -137,41 +165,94 @@ fn a_log_of_strace_is_read() {
         haft().to_str().unwrap()
     );
     let of = |by_haft: bool| {
-        let all = written(&log).into_iter().filter(move |written| written.by_haft == by_haft);
-        all.map(|written| written.path.display().to_string()).collect::<Vec<_>>()
+        let all = written(&log)
+            .into_iter()
+            .filter(move |written| written.by_haft == by_haft);
+        all.map(|written| written.path.display().to_string())
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(true), ["/p/a, b", "/p/x/t", "/p/y/u"]);
     assert_eq!(of(false), ["/p/\\\"gone", "/p/mode", "/q/link"]);
 }
 
-/// A run under strace: what it printed, and what was written outside of haft's own folders and of what is no file.
+/// A run under strace: what it printed, and what was written outside of haft's own folders and of
+/// what is no file.
 fn traced(rig: &Rig, mode: &str) -> (Ran, BTreeSet<WrittenPath>) {
     let log = rig.home().join("strace.log");
-    let options = ["--seccomp-bpf", "-y", "-s", "4096", "-e", WATCHED, "-e", "status=successful", "-o"];
+    let options = [
+        "--seccomp-bpf",
+        "-y",
+        "-s",
+        "4096",
+        "-e",
+        WATCHED,
+        "-e",
+        "status=successful",
+        "-o",
+    ];
     let options = [&options[..], &[log.to_str().unwrap()]].concat();
-    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", mode, "begin"];
-    let ran = Ran(rig.command_under_strace(&options, &arguments).output().unwrap());
+    let arguments = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        mode,
+        "begin",
+    ];
+    let ran = Ran(rig
+        .command_under_strace(&options, &arguments)
+        .output()
+        .unwrap());
     let home = rig.home().canonicalize().unwrap();
     let own = [home.as_path(), Path::new("/dev"), Path::new("/proc")];
     let mut all = written(&fs::read_to_string(&log).unwrap());
-    all.retain(|written| written.path.is_absolute() && !own.iter().any(|own| written.path.starts_with(own)));
+    all.retain(|written| {
+        written.path.is_absolute() && !own.iter().any(|own| written.path.starts_with(own))
+    });
     (ran, all)
 }
 
 fn results(ran: &Ran) -> Vec<(Value, String)> {
-    let results = ran.events().into_iter().filter(|event| event["type"] == "tool_result" && event["agent"] == "main");
-    results.map(|event| (event["status"].clone(), event["text"].as_str().unwrap_or_default().to_owned())).collect()
+    let results = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result" && event["agent"] == "main");
+    results
+        .map(|event| {
+            (
+                event["status"].clone(),
+                event["text"].as_str().unwrap_or_default().to_owned(),
+            )
+        })
+        .collect()
 }
 
-/// A project with something for every tool: sources, documents, links, a collection, a page of the web, a server, an agent.
+/// A project with something for every tool: sources, documents, links, a collection, a page of the
+/// web, a server, an agent.
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
     let project = rig.project();
-    for folder in ["src", "docs", "hidden", ".git", ".haft/agents", ".haft/tools", ".haft/skills/count"] {
+    for folder in [
+        "src",
+        "docs",
+        "hidden",
+        ".git",
+        ".haft/agents",
+        ".haft/tools",
+        ".haft/skills/count",
+    ] {
         fs::create_dir_all(project.join(folder)).unwrap();
     }
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
-    for file in ["paper.pdf", "analysis.ipynb", "report.docx", "sheet.xlsx", "slides.pptx", "report.odt"] {
+    let fixtures =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
+    for file in [
+        "paper.pdf",
+        "analysis.ipynb",
+        "report.docx",
+        "sheet.xlsx",
+        "slides.pptx",
+        "report.odt",
+    ] {
         fs::copy(fixtures.join(file), project.join("docs").join(file)).unwrap();
     }
     for (file, text) in [
@@ -179,20 +260,37 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
         ("src/b.rs", "fn b() {}\n"),
         ("src/.ac.mod.md", "# src\n"),
         ("hidden/target.txt", "t\n"),
-        (".haft/agents/worker.md", "---\nname: worker\ndescription: Works\n---\nYou are worker.\n"),
-        (".haft/skills/count/SKILL.md", "---\nname: count\ndescription: Counts\n---\nCount.\n"),
+        (
+            ".haft/agents/worker.md",
+            "---\nname: worker\ndescription: Works\n---\nYou are worker.\n",
+        ),
+        (
+            ".haft/skills/count/SKILL.md",
+            "---\nname: count\ndescription: Counts\n---\nCount.\n",
+        ),
         (".haft/tools/greedy", "#!/bin/sh\necho Usage: greedy\n"),
         ("server.sh", SHELL_MCP_SERVER),
-        (".mcp.json", r#"{"mcpServers": {"s": {"command": "/bin/sh", "args": ["server.sh"]}}}"#),
+        (
+            ".mcp.json",
+            r#"{"mcpServers": {"s": {"command": "/bin/sh", "args": ["server.sh"]}}}"#,
+        ),
     ] {
         rig.write(file, text);
     }
-    fs::set_permissions(project.join(".haft/tools/greedy"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(
+        project.join(".haft/tools/greedy"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
     symlink("hidden/target.txt", project.join("link.txt")).unwrap();
     symlink("docs/analysis.ipynb", project.join("linked.ipynb")).unwrap();
     symlink("hidden", project.join("into")).unwrap();
     fs::create_dir(rig.home().join("animals")).unwrap();
-    fs::write(rig.home().join("animals/zebra.md"), "# Zebras\n\nA zebra is counted by its stripes.\n").unwrap();
+    fs::write(
+        rig.home().join("animals/zebra.md"),
+        "# Zebras\n\nA zebra is counted by its stripes.\n",
+    )
+    .unwrap();
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let site = crate::web::site();
     rig.configure(&format!(
@@ -200,7 +298,18 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
          [permissions]\n{ALLOWED}"
     ));
     let animals = rig.home().join("animals");
-    assert_eq!(rig.run(&["rag", "add", "zoo", animals.to_str().unwrap(), "--description", "Animals."]).code(), 0);
+    assert_eq!(
+        rig.run(&[
+            "rag",
+            "add",
+            "zoo",
+            animals.to_str().unwrap(),
+            "--description",
+            "Animals."
+        ])
+        .code(),
+        0
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     rig
 }
@@ -216,29 +325,51 @@ const GREEDY: &str = "#!/bin/sh\n\
         { echo greedy > \"$file\"; } 2>/dev/null || true\n\
     done\n";
 
-/// The same project, whose external tool and server try to write everywhere: not for `yolo`, in which nothing holds them.
+/// The same project, whose external tool and server try to write everywhere: not for `yolo`, in
+/// which nothing holds them.
 fn greedy_rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = rig(replies);
     rig.write(".haft/tools/greedy", GREEDY);
-    rig.write("server.sh", format!("{}\n{SHELL_MCP_SERVER}", GREEDY.lines().skip(1).collect::<Vec<_>>().join("\n")));
+    rig.write(
+        "server.sh",
+        format!(
+            "{}\n{SHELL_MCP_SERVER}",
+            GREEDY.lines().skip(1).collect::<Vec<_>>().join("\n")
+        ),
+    );
     assert_eq!(rig.run(&["trust"]).code(), 0);
     rig
 }
 
 /// Calls that write nothing at all but what haft keeps for itself.
 fn quiet_calls(site: &str) -> Vec<(&'static str, Value)> {
-    let documents = ["paper.pdf", "analysis.ipynb", "report.docx", "sheet.xlsx", "slides.pptx", "report.odt"];
-    let mut calls: Vec<_> =
-        documents.map(|name| ("read_file", json!({"path": format!("docs/{name}")}))).into_iter().collect();
+    let documents = [
+        "paper.pdf",
+        "analysis.ipynb",
+        "report.docx",
+        "sheet.xlsx",
+        "slides.pptx",
+        "report.odt",
+    ];
+    let mut calls: Vec<_> = documents
+        .map(|name| ("read_file", json!({"path": format!("docs/{name}")})))
+        .into_iter()
+        .collect();
     calls.extend([
         ("list_files", json!({"path": ".", "recursive": true})),
         ("search_files", json!({"path": ".", "regex": "fn"})),
         ("glob", json!({"pattern": "**/*.rs"})),
         ("list_code_definition_names", json!({"path": "src"})),
         ("count_tokens", json!({"path": "docs/paper.pdf"})),
-        ("todo_write", json!({"todos": [{"content": "a", "status": "pending"}]})),
+        (
+            "todo_write",
+            json!({"todos": [{"content": "a", "status": "pending"}]}),
+        ),
         ("todo_read", json!({})),
-        ("useful_info_add", json!({"path": "src/a.rs", "start_line": 1, "end_line": 1, "description": "it"})),
+        (
+            "useful_info_add",
+            json!({"path": "src/a.rs", "start_line": 1, "end_line": 1, "description": "it"}),
+        ),
         ("useful_info_list", json!({})),
         ("useful_info_delete", json!({"number": 1})),
         ("note_add", json!({"path": "src/a.rs", "note": "it"})),
@@ -246,7 +377,10 @@ fn quiet_calls(site: &str) -> Vec<(&'static str, Value)> {
         ("note_update", json!({"note_id": "n1", "note": "more"})),
         ("note_delete", json!({"note_id": "n1"})),
         ("conversation_message_ids_read", json!({})),
-        ("conversation_message_ids_write", json!({"message_ids": "1a2b3c4d", "action": "append"})),
+        (
+            "conversation_message_ids_write",
+            json!({"message_ids": "1a2b3c4d", "action": "append"}),
+        ),
         ("recall", json!({"message_id": "1a2b3c4d"})),
         ("ac_mod_list", json!({"path": "."})),
         ("ac_mod_read", json!({"path": "src"})),
@@ -255,8 +389,14 @@ fn quiet_calls(site: &str) -> Vec<(&'static str, Value)> {
         ("use_skill", json!({"name": "count"})),
         ("web_crawl", json!({"url": format!("{site}/page")})),
         ("web_search", json!({"query": "zebra stripes"})),
-        ("use_rag_tool", json!({"server_name": "zoo", "query": "how are stripes counted?"})),
-        ("run_named_subagents", json!({"subagents": "- {name: nobody, task: TASK}"})),
+        (
+            "use_rag_tool",
+            json!({"server_name": "zoo", "query": "how are stripes counted?"}),
+        ),
+        (
+            "run_named_subagents",
+            json!({"subagents": "- {name: nobody, task: TASK}"}),
+        ),
         ("session_interactive", json!({"session_id": "s9"})),
         ("session_stop", json!({"session_id": "s9"})),
         ("background_task", json!({"action": "list"})),
@@ -274,66 +414,135 @@ fn writing_calls() -> Vec<(&'static str, Value)> {
         {"path": "src/b.rs", "old_string": "b()", "new_string": "c()"},
     ]);
     vec![
-        ("write_to_file", json!({"path": "new/deep/file.txt", "content": "text"})),
-        ("write_to_file", json!({"path": "link.txt", "content": "through a link"})),
-        ("write_to_file", json!({"path": "into/target.txt", "content": "through a folder's link"})),
-        ("edit_file", json!({"path": "src/a.rs", "old_text": "a()", "new_text": "b()"})),
+        (
+            "write_to_file",
+            json!({"path": "new/deep/file.txt", "content": "text"}),
+        ),
+        (
+            "write_to_file",
+            json!({"path": "link.txt", "content": "through a link"}),
+        ),
+        (
+            "write_to_file",
+            json!({"path": "into/target.txt", "content": "through a folder's link"}),
+        ),
+        (
+            "edit_file",
+            json!({"path": "src/a.rs", "old_text": "a()", "new_text": "b()"}),
+        ),
         ("replace_in_file", json!({"path": "src/a.rs", "diff": diff})),
         ("multi_edit", json!({ "edits": edits })),
         ("apply_patch", json!({ "patch": patch })),
-        ("extract_to_text", json!({"path": "docs/paper.pdf", "output": "notes/paper.txt"})),
+        (
+            "extract_to_text",
+            json!({"path": "docs/paper.pdf", "output": "notes/paper.txt"}),
+        ),
         ("extract_to_text", json!({"path": "docs/report.docx"})),
         ("extract_to_text", json!({"path": "linked.ipynb"})),
-        ("extract_to_text", json!({"path": "docs/analysis.ipynb", "output": "into/analysis.txt"})),
-        ("ac_mod_write", json!({"path": "src/", "content": "# src\n\nMore.\n"})),
-        ("use_tool", json!({"name": "write_to_file", "arguments": {"path": "src/by.rs", "content": "x"}})),
+        (
+            "extract_to_text",
+            json!({"path": "docs/analysis.ipynb", "output": "into/analysis.txt"}),
+        ),
+        (
+            "ac_mod_write",
+            json!({"path": "src/", "content": "# src\n\nMore.\n"}),
+        ),
+        (
+            "use_tool",
+            json!({"name": "write_to_file", "arguments": {"path": "src/by.rs", "content": "x"}}),
+        ),
     ]
 }
 
 /// What runs as a program, is tried by itself below, or only ends the turn.
 const ELSEWHERE: [&str; 8] = [
-    "execute_command", "greedy", "session_start", "use_mcp_tool", "undo_edit", "ask_followup_question",
-    "attempt_completion", "plan_mode_respond",
+    "execute_command",
+    "greedy",
+    "session_start",
+    "use_mcp_tool",
+    "undo_edit",
+    "ask_followup_question",
+    "attempt_completion",
+    "plan_mode_respond",
 ];
 
 /// Reads what has to be read, then calls.
 fn replies(name: &str, arguments: &Value) -> Vec<Reply> {
-    let read = ["src/a.rs", "src/b.rs", "hidden/target.txt", "src/.ac.mod.md"];
+    let read = [
+        "src/a.rs",
+        "src/b.rs",
+        "hidden/target.txt",
+        "src/.ac.mod.md",
+    ];
     let reads = read.map(|path| Reply::call("read_file", json!({ "path": path })));
-    reads.into_iter().chain([Reply::call(name, arguments.clone()), Reply::text("Done.")]).collect()
+    reads
+        .into_iter()
+        .chain([Reply::call(name, arguments.clone()), Reply::text("Done.")])
+        .collect()
 }
 
 #[test]
 fn tools_that_change_no_file_open_none_for_writing() {
     if !has_strace() {
-        return eprintln!("skipped: strace cannot be used here, so nobody would see what is opened");
+        return eprintln!(
+            "skipped: strace cannot be used here, so nobody would see what is opened"
+        );
     }
     let calls = quiet_calls(&crate::web::site());
-    let rig =
-        rig(calls.iter().map(|(name, arguments)| Reply::call(*name, arguments.clone())).chain([Reply::text("Done.")]));
+    let rig = rig(calls
+        .iter()
+        .map(|(name, arguments)| Reply::call(*name, arguments.clone()))
+        .chain([Reply::text("Done.")]));
     let known = rig.run(&["tools", "list", "--json"]).json();
-    let known = known.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+    let known = known
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned());
     let writing = writing_calls();
-    let tried = |name: &str| calls.iter().chain(&writing).any(|(tried, _)| *tried == name) || ELSEWHERE.contains(&name);
+    let tried = |name: &str| {
+        calls
+            .iter()
+            .chain(&writing)
+            .any(|(tried, _)| *tried == name)
+            || ELSEWHERE.contains(&name)
+    };
     let forgotten: Vec<_> = known.filter(|name| !tried(name)).collect();
-    assert_eq!(forgotten, [""; 0], "add a call that does what the tool does");
+    assert_eq!(
+        forgotten, [""; 0],
+        "add a call that does what the tool does"
+    );
 
     let (ran, written) = traced(&rig, "yolo");
     let told = results(&ran);
     assert_eq!(told.len(), calls.len(), "{}{}", ran.stdout(), ran.stderr());
     for ((status, text), (name, arguments)) in told.iter().zip(&calls) {
         let refused = text.contains("unknown_tool") || text.contains("There is no tool");
-        assert!(!refused, "`{name}` with {arguments} was not even called: {status} {text}");
+        assert!(
+            !refused,
+            "`{name}` with {arguments} was not even called: {status} {text}"
+        );
     }
     // The server that `tool_search` starts counts its starts.
-    let starts = WrittenPath { path: rig.project().join("starts"), by_haft: false };
-    assert_eq!(written.into_iter().filter(|written| *written != starts).collect::<Vec<_>>(), []);
+    let starts = WrittenPath {
+        path: rig.project().join("starts"),
+        by_haft: false,
+    };
+    assert_eq!(
+        written
+            .into_iter()
+            .filter(|written| *written != starts)
+            .collect::<Vec<_>>(),
+        []
+    );
 }
 
 #[test]
 fn what_is_opened_for_writing_was_known_to_permission() {
     if !has_strace() {
-        return eprintln!("skipped: strace cannot be used here, so nobody would see what is opened");
+        return eprintln!(
+            "skipped: strace cannot be used here, so nobody would see what is opened"
+        );
     }
     for (name, arguments) in writing_calls() {
         let rig = rig(replies(name, &arguments));
@@ -341,33 +550,66 @@ fn what_is_opened_for_writing_was_known_to_permission() {
         let (status, text) = results(&ran).pop().unwrap();
         assert_eq!(status, "success", "`{name}` with {arguments}: {text}");
         let written: Vec<_> = written.into_iter().map(|written| written.path).collect();
-        assert!(!written.is_empty(), "`{name}` with {arguments} wrote nothing: {text}");
-        let (kept, temporary): (Vec<_>, Vec<_>) = written.iter().partition(|path| !is_temporary(path));
+        assert!(
+            !written.is_empty(),
+            "`{name}` with {arguments} wrote nothing: {text}"
+        );
+        let (kept, temporary): (Vec<_>, Vec<_>) =
+            written.iter().partition(|path| !is_temporary(path));
         for path in &temporary {
-            assert!(kept.iter().any(|kept| kept.parent() == path.parent()), "{} is beside nothing", path.display());
-            assert!(path.symlink_metadata().is_err(), "{} was left", path.display());
+            assert!(
+                kept.iter().any(|kept| kept.parent() == path.parent()),
+                "{} is beside nothing",
+                path.display()
+            );
+            assert!(
+                path.symlink_metadata().is_err(),
+                "{} was left",
+                path.display()
+            );
         }
         let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
         for path in &kept {
             // A folder on the way to a file is made for it.
-            let leads = kept.iter().any(|other| other != path && other.starts_with(path));
+            let leads = kept
+                .iter()
+                .any(|other| other != path && other.starts_with(path));
             let deny = format!("deny = [\"write_to_file({})\"]\n", path.display());
             rig.configure(&config.replace(ALLOWED, &format!("{ALLOWED}{deny}")));
             let decided = explained(&rig, name, &arguments);
-            assert!(leads || decided == "deny", "`{name}` with {arguments} wrote {}: {decided}", path.display());
+            assert!(
+                leads || decided == "deny",
+                "`{name}` with {arguments} wrote {}: {decided}",
+                path.display()
+            );
         }
         rig.configure(&config);
-        assert_ne!(explained(&rig, name, &arguments), "deny", "`{name}` with {arguments} is denied in any case");
+        assert_ne!(
+            explained(&rig, name, &arguments),
+            "deny",
+            "`{name}` with {arguments} is denied in any case"
+        );
     }
 }
 
 fn is_temporary(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".haft-"))
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(".haft-"))
 }
 
 fn explained(rig: &Rig, name: &str, arguments: &Value) -> Value {
     let arguments = arguments.to_string();
-    let all = ["permissions", "explain", "--json", "--permission-mode", "auto", "--tool", name, "--args", &arguments];
+    let all = [
+        "permissions",
+        "explain",
+        "--json",
+        "--permission-mode",
+        "auto",
+        "--tool",
+        name,
+        "--args",
+        &arguments,
+    ];
     rig.run(&all).json()["decision"].clone()
 }
 
@@ -376,31 +618,62 @@ fn explained(rig: &Rig, name: &str, arguments: &Value) -> Value {
 fn a_call_that_cannot_tell_what_it_writes_is_asked() {
     let rig = rig([Reply::text("never")]);
     for arguments in [json!({}), json!({"call_id": "call_1"})] {
-        assert_eq!(explained(&rig, "undo_edit", &arguments), "ask", "{arguments}");
+        assert_eq!(
+            explained(&rig, "undo_edit", &arguments),
+            "ask",
+            "{arguments}"
+        );
     }
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&config.replace(ALLOWED, &format!("{ALLOWED}deny = [\"write_to_file(src/a.rs)\"]\n")));
-    assert_eq!(explained(&rig, "undo_edit", &json!({"path": "src/a.rs"})), "deny");
+    rig.configure(&config.replace(
+        ALLOWED,
+        &format!("{ALLOWED}deny = [\"write_to_file(src/a.rs)\"]\n"),
+    ));
+    assert_eq!(
+        explained(&rig, "undo_edit", &json!({"path": "src/a.rs"})),
+        "deny"
+    );
 }
 
-/// Commands, external tools and servers write where the sandbox lets them: in the project, protected files aside, and in a
-/// `/tmp` of their own.
+/// Commands, external tools and servers write where the sandbox lets them: in the project,
+/// protected files aside, and in a `/tmp` of their own.
 #[test]
 fn programs_write_what_the_sandbox_lets_them() {
     if !has_strace() {
-        return eprintln!("skipped: strace cannot be used here, so nobody would see what is opened");
+        return eprintln!(
+            "skipped: strace cannot be used here, so nobody would see what is opened"
+        );
     }
     let command = |line: &str| json!({"command": line, "requires_approval": false});
     for (name, arguments) in [
         ("execute_command", command(".haft/tools/greedy")),
-        ("execute_command", command(&GREEDY.lines().skip(1).collect::<Vec<_>>().join("\n"))),
+        (
+            "execute_command",
+            command(&GREEDY.lines().skip(1).collect::<Vec<_>>().join("\n")),
+        ),
         ("session_start", json!({"command": "sh .haft/tools/greedy"})),
-        ("background_task", json!({"action": "start", "command": "sh .haft/tools/greedy"})),
-        ("use_mcp_tool", json!({"server_name": "s", "tool_name": "show", "arguments": {}})),
+        (
+            "background_task",
+            json!({"action": "start", "command": "sh .haft/tools/greedy"}),
+        ),
+        (
+            "use_mcp_tool",
+            json!({"server_name": "s", "tool_name": "show", "arguments": {}}),
+        ),
     ] {
-        let wait = Reply::call("background_task", json!({"action": "monitor", "task_id": "t1", "timeout": 20}));
-        let further = if name == "background_task" { vec![wait] } else { Vec::new() };
-        let calls = [Reply::call(name, arguments.clone())].into_iter().chain(further).chain([Reply::text("Done.")]);
+        let wait = Reply::call(
+            "background_task",
+            json!({"action": "monitor", "task_id": "t1", "timeout": 20}),
+        );
+        let further = if name == "background_task" {
+            vec![wait]
+        } else {
+            Vec::new()
+        };
+        let calls = [Reply::call(name, arguments.clone())]
+            .into_iter()
+            .chain(further)
+            .chain([Reply::text("Done.")]);
         let rig = greedy_rig(calls);
         if !has_namespaces(&rig) {
             return;
@@ -409,18 +682,32 @@ fn programs_write_what_the_sandbox_lets_them() {
         let told = results(&ran);
         assert_eq!(told[0].0, "success", "`{name}`: {told:?}");
         let project = rig.project();
-        let by_programs: BTreeSet<_> =
-            written.iter().filter(|written| !written.by_haft).map(|written| written.path.as_path()).collect();
-        assert!(by_programs.contains(project.join("made").as_path()), "`{name}` did not write: {by_programs:?}");
+        let by_programs: BTreeSet<_> = written
+            .iter()
+            .filter(|written| !written.by_haft)
+            .map(|written| written.path.as_path())
+            .collect();
+        assert!(
+            by_programs.contains(project.join("made").as_path()),
+            "`{name}` did not write: {by_programs:?}"
+        );
         let may = |path: &Path| {
-            let inside = path
-                .strip_prefix(&project)
-                .is_ok_and(|inside| ["made", "src/made", "starts"].iter().any(|may| inside == Path::new(may)));
+            let inside = path.strip_prefix(&project).is_ok_and(|inside| {
+                ["made", "src/made", "starts"]
+                    .iter()
+                    .any(|may| inside == Path::new(may))
+            });
             inside || path == Path::new("/tmp/greedy") || path == Path::new("/var/tmp/greedy")
         };
         let beyond: Vec<_> = by_programs.iter().filter(|path| !may(path)).collect();
         assert_eq!(beyond, Vec::<&&Path>::new(), "`{name}`");
-        for outside in ["/tmp/greedy", "/var/tmp/greedy", "/dev/shm/greedy", "/etc/greedy", "/usr/greedy"] {
+        for outside in [
+            "/tmp/greedy",
+            "/var/tmp/greedy",
+            "/dev/shm/greedy",
+            "/etc/greedy",
+            "/usr/greedy",
+        ] {
             assert!(!Path::new(outside).exists(), "`{name}` left {outside}");
         }
     }
@@ -429,12 +716,26 @@ fn programs_write_what_the_sandbox_lets_them() {
 /// What is explained is what happens.
 #[test]
 fn a_call_through_another_tool_is_judged_as_what_it_is() {
-    let arguments = json!({"name": "write_to_file", "arguments": {"path": "src/by.rs", "content": "x"}});
-    let rig = rig([Reply::call("use_tool", arguments.clone()), Reply::text("Done.")]);
+    let arguments =
+        json!({"name": "write_to_file", "arguments": {"path": "src/by.rs", "content": "x"}});
+    let rig = rig([
+        Reply::call("use_tool", arguments.clone()),
+        Reply::text("Done."),
+    ]);
     let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&config.replace(ALLOWED, &format!("{ALLOWED}deny = [\"write_to_file(src/**)\"]\n")));
+    rig.configure(&config.replace(
+        ALLOWED,
+        &format!("{ALLOWED}deny = [\"write_to_file(src/**)\"]\n"),
+    ));
     assert_eq!(explained(&rig, "use_tool", &arguments), "deny");
-    let ran = rig.run(&["run", "--output-format", "stream-json", "--permission-mode", "auto", "begin"]);
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "begin",
+    ]);
     assert_eq!(results(&ran)[0].0, "error", "{}", ran.stdout());
     assert!(!rig.project().join("src/by.rs").exists());
 }

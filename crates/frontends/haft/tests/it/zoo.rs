@@ -1,8 +1,10 @@
-//! Projects written for haft and for other agents, each with what stands where in the last request of a run.
+//! Projects written for haft and for other agents, each with what stands where in the last request
+//! of a run.
 //!
-//! A case is a folder of `fixtures/zoo`: `project/` and `home/` are copied (`_git` becomes `.git`), `case.toml` says what is
-//! asked, from where, and what the model reads; `expected.txt` is everything before and with the task, as it was sent, and
-//! what was told beside it. A run that differs leaves `expected.new` beside it.
+//! A case is a folder of `fixtures/zoo`: `project/` and `home/` are copied (`_git` becomes `.git`),
+//! `case.toml` says what is asked, from where, and what the model reads; `expected.txt` is
+//! everything before and with the task, as it was sent, and what was told beside it. A run that
+//! differs leaves `expected.new` beside it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,13 +29,21 @@ struct Case {
 
 impl Default for Case {
     fn default() -> Self {
-        Self { prompt: "Hello.".into(), cwd: String::new(), read: Vec::new(), set: Vec::new() }
+        Self {
+            prompt: "Hello.".into(),
+            cwd: String::new(),
+            read: Vec::new(),
+            set: Vec::new(),
+        }
     }
 }
 
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/zoo");
-    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     cases.sort();
     cases
 }
@@ -53,8 +63,12 @@ fn copy(from: &Path, to: &Path) {
 
 /// A rig with the case in a folder `shop`, and what it does.
 fn prepare(folder: &Path) -> (Rig, Case) {
-    let case: Case = toml::from_str(&fs::read_to_string(folder.join("case.toml")).unwrap()).unwrap();
-    let reads = case.read.iter().map(|path| Reply::call("read_file", json!({"path": path})));
+    let case: Case =
+        toml::from_str(&fs::read_to_string(folder.join("case.toml")).unwrap()).unwrap();
+    let reads = case
+        .read
+        .iter()
+        .map(|path| Reply::call("read_file", json!({"path": path})));
     let replies: Vec<_> = reads.chain([Reply::text("Done.")]).collect();
     let twice: Vec<_> = replies.iter().chain(&replies).cloned().collect();
     let rig = Rig::untrusted(Api::OpenaiChat, Script::replies(twice).unwrap());
@@ -68,12 +82,16 @@ fn prepare(folder: &Path) -> (Rig, Case) {
 fn run(rig: &Rig, case: &Case) -> Ran {
     let cwd = rig.project().join("shop").join(&case.cwd);
     let set = case.set.iter().flat_map(|one| ["--set", one]);
-    let arguments: Vec<_> = ["--cwd", cwd.to_str().unwrap()].into_iter().chain(set).chain([&*case.prompt]).collect();
+    let arguments: Vec<_> = ["--cwd", cwd.to_str().unwrap()]
+        .into_iter()
+        .chain(set)
+        .chain([&*case.prompt])
+        .collect();
     rig.task(&arguments)
 }
 
-/// The messages of the newest request, of the system message what it says of folders, of results what they say of modules, and
-/// what was told.
+/// The messages of the newest request, of the system message what it says of folders, of results
+/// what they say of modules, and what was told.
 fn seen(rig: &Rig, ran: &Ran) -> String {
     let home = rig.home().canonicalize().unwrap().display().to_string();
     let project = rig.project().join("shop").display().to_string();
@@ -91,7 +109,10 @@ fn seen(rig: &Rig, ran: &Ran) -> String {
                 }
             }
             "tool" => {
-                for line in content.lines().filter(|line| line.starts_with("[It belongs to the module")) {
+                for line in content
+                    .lines()
+                    .filter(|line| line.starts_with("[It belongs to the module"))
+                {
                     writeln!(text, "(result) {line}").unwrap();
                 }
             }
@@ -99,7 +120,11 @@ fn seen(rig: &Rig, ran: &Ran) -> String {
             role => write!(text, "[{role}]\n{content}\n\n").unwrap(),
         }
     }
-    for event in ran.events().iter().filter(|event| event["type"] == "error" && event["code"] == "document") {
+    for event in ran
+        .events()
+        .iter()
+        .filter(|event| event["type"] == "error" && event["code"] == "document")
+    {
         writeln!(text, "(told) {}", event["message"].as_str().unwrap()).unwrap();
     }
     text.replace(&home, "HOME").replace(&project, "PROJECT")
@@ -110,9 +135,20 @@ fn every_project_says_what_it_should() {
     let mut wrong = Vec::new();
     for folder in cases() {
         let (rig, case) = prepare(&folder);
-        assert!(rig.run(&["trust", rig.project().join("shop").to_str().unwrap()]).code() == 0);
+        assert!(
+            rig.run(&["trust", rig.project().join("shop").to_str().unwrap()])
+                .code()
+                == 0
+        );
         let ran = run(&rig, &case);
-        assert_eq!(ran.code(), 0, "{}: {}{}", folder.display(), ran.stdout(), ran.stderr());
+        assert_eq!(
+            ran.code(),
+            0,
+            "{}: {}{}",
+            folder.display(),
+            ran.stdout(),
+            ran.stderr()
+        );
         let seen = seen(&rig, &ran);
         let expected = fs::read_to_string(folder.join("expected.txt")).unwrap_or_default();
         if seen != expected {
@@ -131,28 +167,46 @@ fn every_project_says_what_it_should() {
 fn nothing_of_a_project_is_sent_before_it_is_trusted() {
     for folder in cases() {
         let (rig, case) = prepare(&folder);
-        let case = Case { prompt: "Hello.".into(), ..case };
+        let case = Case {
+            prompt: "Hello.".into(),
+            ..case
+        };
         let ran = run(&rig, &case);
         assert_eq!(ran.code(), 0, "{}: {}", folder.display(), ran.stderr());
         let seen = seen(&rig, &ran);
         let headings: Vec<_> = seen.lines().filter(|line| line.starts_with("# ")).collect();
         assert!(!seen.contains("[folders]"), "{}: {seen}", folder.display());
         // One document is about all tools, and the user's own are there.
-        let of_user = |line: &str| line.starts_with("# HOME") || line.starts_with("# External tools");
-        assert!(headings.iter().all(|heading| of_user(heading)), "{}: {headings:?}", folder.display());
+        let of_user =
+            |line: &str| line.starts_with("# HOME") || line.starts_with("# External tools");
+        assert!(
+            headings.iter().all(|heading| of_user(heading)),
+            "{}: {headings:?}",
+            folder.display()
+        );
         let mut tools = seen.lines().filter(|line| line.starts_with("Folder: `"));
-        assert!(tools.all(|line| line.starts_with("Folder: `HOME")), "{}: {seen}", folder.display());
+        assert!(
+            tools.all(|line| line.starts_with("Folder: `HOME")),
+            "{}: {seen}",
+            folder.display()
+        );
     }
 }
 
 #[test]
 fn a_removed_rule_is_gone_from_the_next_request() {
-    let folder = cases().into_iter().find(|case| case.ends_with("haft-rules")).unwrap();
+    let folder = cases()
+        .into_iter()
+        .find(|case| case.ends_with("haft-rules"))
+        .unwrap();
     let (rig, case) = prepare(&folder);
     rig.run(&["trust", rig.project().join("shop").to_str().unwrap()]);
     assert!(seen(&rig, &run(&rig, &case)).contains("Use tabs."));
     fs::remove_file(rig.project().join("shop/.haft/rules/always.md")).unwrap();
     let ran = run(&rig, &case);
     let seen = seen(&rig, &ran);
-    assert!(!seen.contains("Use tabs.") && seen.contains("release.md"), "{seen}");
+    assert!(
+        !seen.contains("Use tabs.") && seen.contains("release.md"),
+        "{seen}"
+    );
 }

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_serve::{AccessToken, FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document, serve};
+use haft_serve::{
+    AccessToken, FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, document, serve,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -15,20 +17,36 @@ struct OnePage;
 impl Site for OnePage {
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
         match request.path.first().map(String::as_str) {
-            None => Ok(Some(document("en", "secret page", Markup::text("the secret")))),
+            None => Ok(Some(document(
+                "en",
+                "secret page",
+                Markup::text("the secret"),
+            ))),
             Some("broken") => Err("<script>no</script>".to_owned()),
             Some(_) => Ok(None),
         }
     }
 
     async fn image(&self, request: &PageRequest) -> Option<SiteImage> {
-        let kind = if request.path.len() > 1 { "image/png" } else { "image/svg+xml" };
+        let kind = if request.path.len() > 1 {
+            "image/png"
+        } else {
+            "image/svg+xml"
+        };
         SiteImage::new(kind, b"a picture".to_vec())
     }
 
-    async fn post(&self, request: &PageRequest, form: &FormFields) -> Result<Option<FormAnswer>, String> {
+    async fn post(
+        &self,
+        request: &PageRequest,
+        form: &FormFields,
+    ) -> Result<Option<FormAnswer>, String> {
         match request.path.first().map(String::as_str) {
-            None => Ok(Some(FormAnswer::Page(document("en", "done", Markup::text(form.get("text")))))),
+            None => Ok(Some(FormAnswer::Page(document(
+                "en",
+                "done",
+                Markup::text(form.get("text")),
+            )))),
             Some("see") => Ok(Some(FormAnswer::See("/".to_owned()))),
             Some(_) => Ok(None),
         }
@@ -52,14 +70,20 @@ async fn start() -> u16 {
 async fn start_with(access: AccessToken) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    tokio::spawn(serve(listener, Arc::new(OnePage), access, std::future::pending()));
+    tokio::spawn(serve(
+        listener,
+        Arc::new(OnePage),
+        access,
+        std::future::pending(),
+    ));
     port
 }
 
 /// What a request with these header lines is answered, up to `until` or the end.
 async fn ask(port: u16, line: &str, headers: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    let request = format!("{line} HTTP/1.1\r\n{headers}connection: close\r\n\r\n").replace("PORT", &port.to_string());
+    let request = format!("{line} HTTP/1.1\r\n{headers}connection: close\r\n\r\n")
+        .replace("PORT", &port.to_string());
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     while stream.read_buf(&mut answer).await.unwrap() > 0 {
@@ -73,24 +97,61 @@ async fn ask(port: u16, line: &str, headers: &str, until: &str) -> String {
 #[tokio::test]
 async fn the_first_address_gives_a_cookie_and_the_cookie_the_page() {
     let port = start().await;
-    let first = ask(port, &format!("GET /?token={TOKEN}"), "host: 127.0.0.1:PORT\r\n", "").await;
-    assert!(first.starts_with("HTTP/1.1 303 ") && first.contains("location: /\r\n"), "{first}");
+    let first = ask(
+        port,
+        &format!("GET /?token={TOKEN}"),
+        "host: 127.0.0.1:PORT\r\n",
+        "",
+    )
+    .await;
+    assert!(
+        first.starts_with("HTTP/1.1 303 ") && first.contains("location: /\r\n"),
+        "{first}"
+    );
     let cookie = format!("set-cookie: haft_{port}={TOKEN}; HttpOnly; SameSite=Strict; Path=/\r\n");
     assert!(first.contains(&cookie), "{first}");
     for host in ["127.0.0.1", "localhost", "[::1]"] {
         let headers = format!("host: {host}:PORT\r\ncookie: other=1; haft_PORT={TOKEN}\r\n");
         let page = ask(port, "GET /", &headers, "").await;
-        assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("the secret"), "{page}");
+        assert!(
+            page.starts_with("HTTP/1.1 200 ") && page.contains("the secret"),
+            "{page}"
+        );
     }
-    let headers = format!("host: localhost:PORT\r\norigin: http://localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\n");
-    assert!(ask(port, "GET /style.css", &headers, "").await.starts_with("HTTP/1.1 200 "));
-    assert!(ask(port, "GET /events?path=/", &headers, "data: 1").await.contains("text/event-stream"));
-    assert!(ask(port, "GET /nothing", &headers, "").await.starts_with("HTTP/1.1 404 "));
+    let headers = format!(
+        "host: localhost:PORT\r\norigin: http://localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\n"
+    );
+    assert!(
+        ask(port, "GET /style.css", &headers, "")
+            .await
+            .starts_with("HTTP/1.1 200 ")
+    );
+    assert!(
+        ask(port, "GET /events?path=/", &headers, "data: 1")
+            .await
+            .contains("text/event-stream")
+    );
+    assert!(
+        ask(port, "GET /nothing", &headers, "")
+            .await
+            .starts_with("HTTP/1.1 404 ")
+    );
     let picture = ask(port, "GET /image/1", &headers, "").await;
-    assert!(picture.starts_with("HTTP/1.1 200 ") && picture.contains("content-type: image/png"), "{picture}");
-    assert!(ask(port, "GET /image", &headers, "").await.starts_with("HTTP/1.1 404 "), "it could hold a script");
+    assert!(
+        picture.starts_with("HTTP/1.1 200 ") && picture.contains("content-type: image/png"),
+        "{picture}"
+    );
+    assert!(
+        ask(port, "GET /image", &headers, "")
+            .await
+            .starts_with("HTTP/1.1 404 "),
+        "it could hold a script"
+    );
     let broken = ask(port, "GET /broken", &headers, "").await;
-    assert!(broken.starts_with("HTTP/1.1 500 ") && broken.contains("text/plain"), "{broken}");
+    assert!(
+        broken.starts_with("HTTP/1.1 500 ") && broken.contains("text/plain"),
+        "{broken}"
+    );
 }
 
 #[tokio::test]
@@ -104,18 +165,41 @@ async fn ticket_opens_the_site_once() {
         ("GET /?ticket=wrong", own.to_owned(), 401),
         ("GET /?token=t1cket", own.to_owned(), 401),
         ("HEAD /?ticket=t1cket", own.to_owned(), 401),
-        ("GET /?ticket=t1cket", "host: evil.example\r\n".to_owned(), 421),
-        ("GET /?ticket=t1cket", format!("{own}origin: http://evil.example\r\n"), 403),
-        ("POST /?ticket=t1cket", format!("{own}origin: http://127.0.0.1:PORT\r\n"), 401),
+        (
+            "GET /?ticket=t1cket",
+            "host: evil.example\r\n".to_owned(),
+            421,
+        ),
+        (
+            "GET /?ticket=t1cket",
+            format!("{own}origin: http://evil.example\r\n"),
+            403,
+        ),
+        (
+            "POST /?ticket=t1cket",
+            format!("{own}origin: http://127.0.0.1:PORT\r\n"),
+            401,
+        ),
     ] {
         let answer = ask(port, request, &headers, "").await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{request}: {answer}"
+        );
         assert!(!answer.contains("set-cookie"), "{request}: {answer}");
     }
     let visit = ask(port, &format!("GET /c/1?ticket={TICKET}"), own, "").await;
     assert!(visit.starts_with("HTTP/1.1 200 "), "{visit}");
-    assert!(visit.contains(&format!("set-cookie: haft_{port}={TOKEN}; HttpOnly; SameSite=Strict")), "{visit}");
-    assert!(visit.contains("http-equiv=\"refresh\" content=\"0; url=/c/1\"") && !visit.contains(TICKET), "{visit}");
+    assert!(
+        visit.contains(&format!(
+            "set-cookie: haft_{port}={TOKEN}; HttpOnly; SameSite=Strict"
+        )),
+        "{visit}"
+    );
+    assert!(
+        visit.contains("http-equiv=\"refresh\" content=\"0; url=/c/1\"") && !visit.contains(TICKET),
+        "{visit}"
+    );
     access.ticket_redeemed().await;
     let again = ask(port, &format!("GET /?ticket={TICKET}"), own, "").await;
     assert!(again.starts_with("HTTP/1.1 401 "), "{again}");
@@ -132,23 +216,93 @@ async fn everybody_else_is_refused() {
     let own = "host: 127.0.0.1:PORT\r\n";
     let table = [
         ("no token", "GET /", own.to_owned(), 401),
-        ("no token for the style", "GET /style.css", own.to_owned(), 401),
-        ("no token for events", "GET /events?path=/", own.to_owned(), 401),
-        ("no token for a picture", "GET /image/1", own.to_owned(), 401),
+        (
+            "no token for the style",
+            "GET /style.css",
+            own.to_owned(),
+            401,
+        ),
+        (
+            "no token for events",
+            "GET /events?path=/",
+            own.to_owned(),
+            401,
+        ),
+        (
+            "no token for a picture",
+            "GET /image/1",
+            own.to_owned(),
+            401,
+        ),
         ("a wrong token", "GET /?token=5ecret", own.to_owned(), 401),
-        ("a wrong cookie", "GET /", format!("{own}cookie: haft_PORT=5ecret\r\n"), 401),
-        ("the cookie of another port", "GET /", format!("{own}cookie: haft_1={TOKEN}\r\n"), 401),
-        ("a name bound to this machine", "GET /", format!("host: evil.example:PORT\r\n{cookie}"), 421),
-        ("the same with the token", &format!("GET /?token={TOKEN}"), "host: evil.example\r\n".to_owned(), 421),
-        ("a host that begins alike", "GET /", format!("host: 127.0.0.1.evil.example:PORT\r\n{cookie}"), 421),
-        ("another port", "GET /", format!("host: 127.0.0.1:1\r\n{cookie}"), 421),
+        (
+            "a wrong cookie",
+            "GET /",
+            format!("{own}cookie: haft_PORT=5ecret\r\n"),
+            401,
+        ),
+        (
+            "the cookie of another port",
+            "GET /",
+            format!("{own}cookie: haft_1={TOKEN}\r\n"),
+            401,
+        ),
+        (
+            "a name bound to this machine",
+            "GET /",
+            format!("host: evil.example:PORT\r\n{cookie}"),
+            421,
+        ),
+        (
+            "the same with the token",
+            &format!("GET /?token={TOKEN}"),
+            "host: evil.example\r\n".to_owned(),
+            421,
+        ),
+        (
+            "a host that begins alike",
+            "GET /",
+            format!("host: 127.0.0.1.evil.example:PORT\r\n{cookie}"),
+            421,
+        ),
+        (
+            "another port",
+            "GET /",
+            format!("host: 127.0.0.1:1\r\n{cookie}"),
+            421,
+        ),
         ("no host at all", "GET /", cookie.clone(), 421),
-        ("another page", "GET /", format!("{own}origin: http://evil.example\r\n{cookie}"), 403),
-        ("a page without a name", "GET /", format!("{own}origin: null\r\n{cookie}"), 403),
-        ("another port of this machine", "GET /", format!("{own}origin: http://127.0.0.1:1\r\n{cookie}"), 403),
-        ("a form of another page", "POST /", format!("{own}origin: http://evil.example\r\n{cookie}"), 403),
+        (
+            "another page",
+            "GET /",
+            format!("{own}origin: http://evil.example\r\n{cookie}"),
+            403,
+        ),
+        (
+            "a page without a name",
+            "GET /",
+            format!("{own}origin: null\r\n{cookie}"),
+            403,
+        ),
+        (
+            "another port of this machine",
+            "GET /",
+            format!("{own}origin: http://127.0.0.1:1\r\n{cookie}"),
+            403,
+        ),
+        (
+            "a form of another page",
+            "POST /",
+            format!("{own}origin: http://evil.example\r\n{cookie}"),
+            403,
+        ),
         ("a form of nobody", "POST /", format!("{own}{cookie}"), 403),
-        ("a form of a page without a name", "POST /", format!("{own}origin: null\r\n{cookie}"), 403),
+        (
+            "a form of a page without a name",
+            "POST /",
+            format!("{own}origin: null\r\n{cookie}"),
+            403,
+        ),
         (
             "a form with the token of the address",
             &format!("POST /?token={TOKEN}"),
@@ -165,12 +319,19 @@ async fn everybody_else_is_refused() {
     ];
     for (who, line, headers, status) in table {
         let answer = ask(port, line, &headers, "").await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{who}: {answer}");
-        assert!(!answer.contains("the secret") && !answer.contains("set-cookie"), "{who}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{who}: {answer}"
+        );
+        assert!(
+            !answer.contains("the secret") && !answer.contains("set-cookie"),
+            "{who}: {answer}"
+        );
     }
 }
 
-/// What a form of this kind and content is answered, by somebody who has the cookie and comes from the site.
+/// What a form of this kind and content is answered, by somebody who has the cookie and comes from
+/// the site.
 async fn post(port: u16, path: &str, kind: &str, form: &str) -> String {
     let headers = format!(
         "host: localhost:PORT\r\norigin: http://localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n",
@@ -179,9 +340,15 @@ async fn post(port: u16, path: &str, kind: &str, form: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let request = format!("POST {path} HTTP/1.1\r\n{headers}connection: close\r\n\r\n{form}");
     // A server that refuses a form need not read it to its end.
-    let _ = stream.write_all(request.replace("PORT", &port.to_string()).as_bytes()).await;
+    let _ = stream
+        .write_all(request.replace("PORT", &port.to_string()).as_bytes())
+        .await;
     let mut answer = Vec::new();
-    while stream.read_buf(&mut answer).await.is_ok_and(|read| read > 0) {}
+    while stream
+        .read_buf(&mut answer)
+        .await
+        .is_ok_and(|read| read > 0)
+    {}
     String::from_utf8(answer).unwrap()
 }
 
@@ -190,23 +357,59 @@ async fn only_forms_that_the_site_wrote_are_taken() {
     const FORM: &str = "application/x-www-form-urlencoded";
     let port = start().await;
     let token = AccessToken::new(TOKEN.to_owned()).for_forms();
-    assert!(!token.contains(TOKEN), "whoever sees a form does not see the cookie");
+    assert!(
+        !token.contains(TOKEN),
+        "whoever sees a form does not see the cookie"
+    );
     let good = format!("form_token={token}&text=%3Cscript%3Ealert(1)%3C/script%3E");
     let taken = post(port, "/", FORM, &good).await;
-    assert!(taken.starts_with("HTTP/1.1 200 ") && taken.contains("&lt;script&gt;alert(1)"), "{taken}");
+    assert!(
+        taken.starts_with("HTTP/1.1 200 ") && taken.contains("&lt;script&gt;alert(1)"),
+        "{taken}"
+    );
     let seen = post(port, "/see", &format!("{FORM}; charset=utf-8"), &good).await;
-    assert!(seen.starts_with("HTTP/1.1 303 ") && seen.contains("location: /\r\n"), "{seen}");
-    let large = post(port, "/", FORM, &format!("{good}&more={}", "x".repeat(2 << 20))).await;
+    assert!(
+        seen.starts_with("HTTP/1.1 303 ") && seen.contains("location: /\r\n"),
+        "{seen}"
+    );
+    let large = post(
+        port,
+        "/",
+        FORM,
+        &format!("{good}&more={}", "x".repeat(2 << 20)),
+    )
+    .await;
     assert!(!large.starts_with("HTTP/1.1 2"), "{large}");
     for (who, path, kind, form, status) in [
         ("no token", "/", FORM, "text=x".to_owned(), 403),
-        ("the token of the address", "/", FORM, format!("form_token={TOKEN}&text=x"), 403),
+        (
+            "the token of the address",
+            "/",
+            FORM,
+            format!("form_token={TOKEN}&text=x"),
+            403,
+        ),
         ("a text", "/", "text/plain", good.clone(), 415),
-        ("what a page elsewhere could send without asking", "/", "multipart/form-data", good.clone(), 415),
-        ("a form that is not there", "/other", FORM, good.clone(), 404),
+        (
+            "what a page elsewhere could send without asking",
+            "/",
+            "multipart/form-data",
+            good.clone(),
+            415,
+        ),
+        (
+            "a form that is not there",
+            "/other",
+            FORM,
+            good.clone(),
+            404,
+        ),
     ] {
         let answer = post(port, path, kind, &form).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{who}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{who}: {answer}"
+        );
     }
 }
 
@@ -214,10 +417,21 @@ async fn only_forms_that_the_site_wrote_are_taken() {
 async fn every_answer_forbids_what_is_not_the_site_s_own() {
     let port = start().await;
     let cookie = format!("host: localhost:PORT\r\ncookie: haft_PORT={TOKEN}\r\n");
-    for (path, headers) in [("/", &cookie), ("/live.js", &cookie), ("/nothing", &cookie), ("/", &String::new())] {
-        let answer = ask(port, &format!("GET {path}"), headers, "").await.to_ascii_lowercase();
+    for (path, headers) in [
+        ("/", &cookie),
+        ("/live.js", &cookie),
+        ("/nothing", &cookie),
+        ("/", &String::new()),
+    ] {
+        let answer = ask(port, &format!("GET {path}"), headers, "")
+            .await
+            .to_ascii_lowercase();
         for needed in [
-            "default-src 'none'", "frame-ancestors 'none'", "nosniff", "referrer-policy: same-origin", "no-store",
+            "default-src 'none'",
+            "frame-ancestors 'none'",
+            "nosniff",
+            "referrer-policy: same-origin",
+            "no-store",
             "same-origin",
         ] {
             assert!(answer.contains(needed), "{path} without {needed}: {answer}");

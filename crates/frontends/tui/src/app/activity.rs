@@ -1,6 +1,8 @@
-//! What takes time, and for how long: the turn, commands in the user's shell, the wait before a request is sent again.
+//! What takes time, and for how long: the turn, commands in the user's shell, the wait before a
+//! request is sent again.
 //!
-//! Invariant: it knows the time only from whoever draws, so everything here is a function of what happened and when.
+//! Invariant: it knows the time only from whoever draws, so everything here is a function of what
+//! happened and when.
 
 use std::time::Duration;
 
@@ -57,7 +59,8 @@ impl Activity {
 
     /// A turn begins.
     pub(super) fn begin(&mut self) {
-        (self.turn, self.heard, self.tokens, self.bytes, self.retry) = (self.now, self.now, 0, 0, None);
+        (self.turn, self.heard, self.tokens, self.bytes, self.retry) =
+            (self.now, self.now, 0, 0, None);
     }
 
     /// How long the turn has taken.
@@ -86,15 +89,27 @@ impl Activity {
         };
         let at = self.now + Duration::from_millis(delay_ms);
         self.bytes = 0;
-        self.retry = Some(PendingRetry { at, attempt, reason: haft_messages::error_text(reason).into_owned() });
+        self.retry = Some(PendingRetry {
+            at,
+            attempt,
+            reason: haft_messages::error_text(reason).into_owned(),
+        });
     }
 
     pub(super) fn shell_started(&mut self, id: u64, line: String) {
-        self.shells.push(ShellRun { id, line, since: self.now, ended: false });
+        self.shells.push(ShellRun {
+            id,
+            line,
+            since: self.now,
+            ended: false,
+        });
     }
 
     pub(super) fn shell_ended(&mut self, id: u64) {
-        self.shells.iter_mut().filter(|shell| shell.id == id).for_each(|shell| shell.ended = true);
+        self.shells
+            .iter_mut()
+            .filter(|shell| shell.id == id)
+            .for_each(|shell| shell.ended = true);
     }
 
     /// What the commands that have ended said is on the screen.
@@ -104,7 +119,10 @@ impl Activity {
 
     /// The command that was started last and still runs.
     pub(super) fn newest_shell(&self) -> Option<u64> {
-        self.shells.iter().rfind(|shell| !shell.ended).map(|shell| shell.id)
+        self.shells
+            .iter()
+            .rfind(|shell| !shell.ended)
+            .map(|shell| shell.id)
     }
 
     /// Whether anything is shown that changes with time.
@@ -113,7 +131,11 @@ impl Activity {
     }
 
     pub(super) fn rows(&self, columns: usize) -> Vec<StyledLine> {
-        let mut rows: Vec<_> = self.shells.iter().map(|shell| self.shell_row(shell).cut(columns)).collect();
+        let mut rows: Vec<_> = self
+            .shells
+            .iter()
+            .map(|shell| self.shell_row(shell).cut(columns))
+            .collect();
         if let Some(retry) = &self.retry {
             let left = retry.at.saturating_sub(self.now).as_millis().div_ceil(1000) as u64;
             let (attempt, reason) = (&retry.attempt, &retry.reason);
@@ -127,17 +149,21 @@ impl Activity {
     }
 
     fn shell_row(&self, shell: &ShellRun) -> StyledLine {
-        let row = StyledLine::of("… ", TextStyle::Accent).and(haft_text::reveal(&shell.line), TextStyle::Strong);
+        let row = StyledLine::of("… ", TextStyle::Accent)
+            .and(haft_text::reveal(&shell.line), TextStyle::Strong);
         let rest = if shell.ended {
             text!("app-shell-held").to_owned()
         } else {
-            text!("app-shell-running", elapsed = elapsed(self.now.saturating_sub(shell.since)))
+            text!(
+                "app-shell-running",
+                elapsed = elapsed(self.now.saturating_sub(shell.since))
+            )
         };
         row.and(format!("  {rest}"), TextStyle::Dim)
     }
 
-    /// How long the turn has taken, what was written in it, and whether the server is silent; `waits` is whether it is the
-    /// server that is waited for.
+    /// How long the turn has taken, what was written in it, and whether the server is silent;
+    /// `waits` is whether it is the server that is waited for.
     pub(super) fn working(&self, waits: bool) -> StyledLine {
         let mut parts = vec![text!("app-working").to_owned()];
         let since = self.now.saturating_sub(self.turn);
@@ -147,7 +173,11 @@ impl Activity {
         let tokens = self.tokens + self.bytes / TOKEN_BYTES;
         if tokens > 0 {
             let about = if self.bytes > 0 { "~" } else { "" };
-            parts.push(text!("app-tokens-out", tokens = format_args!("{about}{}", grouped(tokens)), count = tokens));
+            parts.push(text!(
+                "app-tokens-out",
+                tokens = format_args!("{about}{}", grouped(tokens)),
+                count = tokens
+            ));
         }
         let line = StyledLine::of(parts.join(text!("app-comma")), TextStyle::Accent);
         let silence = self.now.saturating_sub(self.heard);
@@ -175,20 +205,41 @@ mod tests {
 
     #[test]
     fn times_as_people_say_them() {
-        let said = [0, 59, 60, 3_599, 3_600, 90_000].map(|seconds| elapsed(Duration::from_secs(seconds)));
-        assert_eq!(said, ["0 s", "59 s", "1 min 0 s", "59 min 59 s", "1 h 0 min", "25 h 0 min"]);
+        let said =
+            [0, 59, 60, 3_599, 3_600, 90_000].map(|seconds| elapsed(Duration::from_secs(seconds)));
+        assert_eq!(
+            said,
+            [
+                "0 s",
+                "59 s",
+                "1 min 0 s",
+                "59 min 59 s",
+                "1 h 0 min",
+                "25 h 0 min"
+            ]
+        );
     }
 
     #[test]
     fn a_retry_counts_down_and_goes() {
         let mut activity = Activity::default();
         activity.retry(2, Some(5), 2_500, "too many requests");
-        let row = |activity: &Activity| activity.rows(80).iter().map(StyledLine::plain).collect::<Vec<_>>().join("\n");
+        let row = |activity: &Activity| {
+            activity
+                .rows(80)
+                .iter()
+                .map(StyledLine::plain)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
         assert_eq!(row(&activity), "retry 2 of 5 in 3 s: too many requests");
         activity.set_time(Duration::from_secs(2));
         assert_eq!(row(&activity), "retry 2 of 5 in 1 s: too many requests");
         activity.set_time(Duration::from_secs(3));
-        assert_eq!(row(&activity), "retry 2 of 5, waiting for the answer: too many requests");
+        assert_eq!(
+            row(&activity),
+            "retry 2 of 5, waiting for the answer: too many requests"
+        );
         activity.hear();
         assert_eq!(row(&activity), "");
     }
@@ -200,9 +251,20 @@ mod tests {
         activity.set_time(Duration::from_secs(34));
         activity.hear_text(&"x".repeat(400));
         activity.hear();
-        assert_eq!(activity.working(true).plain(), "working 34 s, Esc interrupts, ~100 tokens");
+        assert_eq!(
+            activity.working(true).plain(),
+            "working 34 s, Esc interrupts, ~100 tokens"
+        );
         activity.set_time(Duration::from_secs(46));
-        assert!(activity.working(true).plain().ends_with("no data from the server for 12 s"));
-        assert!(!activity.working(false).plain().contains("no data"), "a command runs");
+        assert!(
+            activity
+                .working(true)
+                .plain()
+                .ends_with("no data from the server for 12 s")
+        );
+        assert!(
+            !activity.working(false).plain().contains("no data"),
+            "a command runs"
+        );
     }
 }

@@ -1,12 +1,13 @@
 //! What the engine's events do to what is shown.
 //!
-//! Invariant: what arrives is printed in the order it arrived; whatever ends a piece of text (a call, a result, an error) first
-//! finishes that text.
+//! Invariant: what arrives is printed in the order it arrived; whatever ends a piece of text (a
+//! call, a result, an error) first finishes that text.
 
 use haft_agent::{Approval, MAIN};
 use haft_text::grouped;
 use haft_types::{
-    CallPhase, CompactionPhase, Event, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus, TurnResult,
+    CallPhase, CompactionPhase, Event, EventBody, Outcome, SubagentPhase, TaskPhase, ToolStatus,
+    TurnResult,
 };
 
 use serde_json::Value;
@@ -33,7 +34,14 @@ impl App {
         }
         match &event.body {
             EventBody::Conversation { model, sandbox, .. } => {
-                self.conversation = Some(event.conversation_id.as_str().chars().take(ID_CHARS).collect());
+                self.conversation = Some(
+                    event
+                        .conversation_id
+                        .as_str()
+                        .chars()
+                        .take(ID_CHARS)
+                        .collect(),
+                );
                 self.status.model.clone_from(model);
                 self.status.sandbox = sandbox.as_ref().map(|status| status.layer);
             }
@@ -49,37 +57,64 @@ impl App {
                 self.activity.hear_text(text);
                 self.thinking.push_str(text);
             }
-            EventBody::ToolCall { id, name, phase, arguments, .. } => {
+            EventBody::ToolCall {
+                id,
+                name,
+                phase,
+                arguments,
+                ..
+            } => {
                 self.finish_text();
                 match phase {
                     CallPhase::Started => self.calls.push(ToolCallView::new(id, name)),
                     CallPhase::Arguments => {}
                     CallPhase::Finished => {
-                        if let Some(arguments) = arguments.as_ref().filter(|_| name == "todo_write") {
+                        if let Some(arguments) = arguments.as_ref().filter(|_| name == "todo_write")
+                        {
                             self.panes.take_todo(arguments);
                         }
                         let about = arguments.as_ref().map(about).unwrap_or_default();
                         let now = self.activity.now();
-                        let link = arguments.as_ref().and_then(|arguments| self.link_of(arguments));
+                        let link = arguments
+                            .as_ref()
+                            .and_then(|arguments| self.link_of(arguments));
                         let call = self.call(id, name);
                         (call.about, call.since, call.link) = (about, now, link);
                     }
                 }
             }
-            EventBody::ToolProgress { id, name, text } => text.clone_into(&mut self.call(id, name).progress),
-            EventBody::ToolResult { id, name, status, text, .. } => self.result_of_call(id, name, *status, text),
+            EventBody::ToolProgress { id, name, text } => {
+                text.clone_into(&mut self.call(id, name).progress)
+            }
+            EventBody::ToolResult {
+                id,
+                name,
+                status,
+                text,
+                ..
+            } => self.result_of_call(id, name, *status, text),
             EventBody::Usage { usage, cost, .. } => {
                 self.activity.hear_usage(*usage);
                 self.status.usage = Some(*usage);
                 self.status.add(*usage, *cost);
             }
-            EventBody::Window { tokens, window, .. } => (self.status.tokens, self.status.window) = (*tokens, *window),
-            EventBody::Budget { layers, .. } => self.status.layers.clone_from(layers),
-            EventBody::PrefixBreak { message, tokens, .. } => {
-                let message = haft_messages::error_text(message);
-                self.last_break = Some(text!("app-prefix-break", message, tokens = grouped(*tokens)));
+            EventBody::Window { tokens, window, .. } => {
+                (self.status.tokens, self.status.window) = (*tokens, *window)
             }
-            EventBody::Pruning { message, .. } => self.note(&haft_messages::error_text(message), TextStyle::Dim),
+            EventBody::Budget { layers, .. } => self.status.layers.clone_from(layers),
+            EventBody::PrefixBreak {
+                message, tokens, ..
+            } => {
+                let message = haft_messages::error_text(message);
+                self.last_break = Some(text!(
+                    "app-prefix-break",
+                    message,
+                    tokens = grouped(*tokens)
+                ));
+            }
+            EventBody::Pruning { message, .. } => {
+                self.note(&haft_messages::error_text(message), TextStyle::Dim)
+            }
             EventBody::Compaction { phase, message, .. } => {
                 let style = match phase {
                     CompactionPhase::Started | CompactionPhase::Finished => TextStyle::Dim,
@@ -87,7 +122,12 @@ impl App {
                 };
                 self.note(&haft_messages::error_text(message), style);
             }
-            EventBody::Retry { attempt, limit, delay_ms, reason } => {
+            EventBody::Retry {
+                attempt,
+                limit,
+                delay_ms,
+                reason,
+            } => {
                 self.lose_reply();
                 self.activity.retry(*attempt, *limit, *delay_ms, reason);
             }
@@ -105,7 +145,9 @@ impl App {
                 self.finish_text();
                 self.note(&worded(code, message), TextStyle::Warning);
             }
-            EventBody::Question { question, options } => self.put_before_the_user(question, options),
+            EventBody::Question { question, options } => {
+                self.put_before_the_user(question, options)
+            }
             EventBody::Plan { response, options } => {
                 self.put_before_the_user(response, options);
                 self.has_plan = true;
@@ -117,7 +159,13 @@ impl App {
                     self.note(&text!("app-see-result", command), TextStyle::Dim);
                 }
             }
-            EventBody::BackgroundTask { id, phase, command, message, .. } => {
+            EventBody::BackgroundTask {
+                id,
+                phase,
+                command,
+                message,
+                ..
+            } => {
                 self.panes.task(id, *phase, command);
                 let style = match phase {
                     TaskPhase::Started | TaskPhase::Finished => TextStyle::Dim,
@@ -126,33 +174,58 @@ impl App {
                 self.note(&haft_messages::error_text(message), style);
             }
             EventBody::Result(result) => self.result(result),
-            // The call that changed the file shows how; where reminders stand is shown by `haft context`.
-            EventBody::FileChanged { .. } | EventBody::Reminders { .. } | EventBody::Subagent { .. } => {}
+            // The call that changed the file shows how; where reminders stand is shown by `haft
+            // context`.
+            EventBody::FileChanged { .. }
+            | EventBody::Reminders { .. }
+            | EventBody::Subagent { .. } => {}
         }
     }
 
     /// A sub-agent is followed in one row; what it does is in its own conversation.
     fn event_of_another(&mut self, event: &Event) {
         match &event.body {
-            EventBody::Subagent { phase: SubagentPhase::Started, task, .. } => {
+            EventBody::Subagent {
+                phase: SubagentPhase::Started,
+                task,
+                ..
+            } => {
                 self.panes.agent_does(&event.agent, task.clone());
             }
-            EventBody::Subagent { phase: SubagentPhase::Finished, result, .. } => {
+            EventBody::Subagent {
+                phase: SubagentPhase::Finished,
+                result,
+                ..
+            } => {
                 self.panes.agent_ends(&event.agent);
                 let agent = &event.agent;
                 let text = match result {
-                    Some(result) => text!("app-subagent-outcome", agent, outcome = result.outcome.name()),
+                    Some(result) => text!(
+                        "app-subagent-outcome",
+                        agent,
+                        outcome = result.outcome.name()
+                    ),
                     None => text!("app-subagent-ended", agent),
                 };
                 self.note(&text, TextStyle::Dim);
             }
-            EventBody::ToolCall { name, phase: CallPhase::Finished, arguments, .. } => {
+            EventBody::ToolCall {
+                name,
+                phase: CallPhase::Finished,
+                arguments,
+                ..
+            } => {
                 let about = arguments.as_ref().map(about).unwrap_or_default();
-                self.panes.agent_does(&event.agent, format!("{name} {about}"));
+                self.panes
+                    .agent_does(&event.agent, format!("{name} {about}"));
             }
             EventBody::Usage { usage, cost, .. } => self.status.add(*usage, *cost),
             EventBody::Error { message, code } | EventBody::Notice { message, code } => {
-                let text = text!("app-agent-says", agent = event.agent, message = worded(code, message));
+                let text = text!(
+                    "app-agent-says",
+                    agent = event.agent,
+                    message = worded(code, message)
+                );
                 self.note(&text, TextStyle::Warning);
             }
             EventBody::Conversation { .. }
@@ -180,8 +253,15 @@ impl App {
     /// The file that arguments name, where a click may open it.
     fn link_of(&self, arguments: &Value) -> Option<String> {
         let root = self.links.as_ref()?;
-        let path = arguments.get("path").or_else(|| arguments.get("file_path"))?.as_str()?;
-        Some(if path.starts_with('/') { path.to_owned() } else { format!("{root}/{path}") })
+        let path = arguments
+            .get("path")
+            .or_else(|| arguments.get("file_path"))?
+            .as_str()?;
+        Some(if path.starts_with('/') {
+            path.to_owned()
+        } else {
+            format!("{root}/{path}")
+        })
     }
 
     /// Shows a call with the arguments that the user has put in place of the model's.
@@ -199,10 +279,17 @@ impl App {
 
     /// The call of that id; one that was never announced is now.
     fn call(&mut self, id: &str, name: &str) -> &mut ToolCallView {
-        let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
-            self.calls.push(ToolCallView { since: self.activity.now(), ..ToolCallView::new(id, name) });
-            self.calls.len() - 1
-        });
+        let at = self
+            .calls
+            .iter()
+            .position(|call| call.id == id)
+            .unwrap_or_else(|| {
+                self.calls.push(ToolCallView {
+                    since: self.activity.now(),
+                    ..ToolCallView::new(id, name)
+                });
+                self.calls.len() - 1
+            });
         &mut self.calls[at]
     }
 
@@ -221,10 +308,16 @@ impl App {
         if name != "todo_write" || status != ToolStatus::Success {
             let mut rows = call.finished(status, text, self.activity.now(), self.columns);
             // The change was on the screen when it was asked about.
-            if self.shown_change.take_if(|tool| tool == name).is_some() && status == ToolStatus::Success {
+            if self.shown_change.take_if(|tool| tool == name).is_some()
+                && status == ToolStatus::Success
+            {
                 rows.truncate(1);
             }
-            if std::mem::take(&mut self.after_words) { self.print_apart(rows) } else { self.print(rows) }
+            if std::mem::take(&mut self.after_words) {
+                self.print_apart(rows)
+            } else {
+                self.print(rows)
+            }
         }
         self.results.push(call, text);
     }
@@ -241,11 +334,17 @@ impl App {
             Outcome::Exhausted => TextStyle::Warning,
             Outcome::Failed => TextStyle::Bad,
         };
-        let is_said = self.last_error.take().is_some_and(|error| error == result.message);
+        let is_said = self
+            .last_error
+            .take()
+            .is_some_and(|error| error == result.message);
         // A question that was just shown speaks for itself.
         if self.options.is_empty() && !self.has_plan && !is_said {
             let message = worded(&result.code, &result.message);
-            self.note(&text!("app-outcome", outcome = result.outcome.name(), message), style);
+            self.note(
+                &text!("app-outcome", outcome = result.outcome.name(), message),
+                style,
+            );
         }
     }
 
@@ -285,11 +384,18 @@ impl App {
         match fresh {
             FreshRows::Next(rows) => {
                 self.after_words |= !rows.is_empty();
-                if is_first { self.print_apart(rows) } else { self.print(rows) }
+                if is_first {
+                    self.print_apart(rows)
+                } else {
+                    self.print(rows)
+                }
             }
             FreshRows::Again(rows) => {
                 self.after_words = true;
-                self.print_apart(wrap(&StyledLine::of(text!("app-answer-again"), TextStyle::Dim), self.columns));
+                self.print_apart(wrap(
+                    &StyledLine::of(text!("app-answer-again"), TextStyle::Dim),
+                    self.columns,
+                ));
                 self.print_apart(rows);
             }
         }
@@ -310,19 +416,31 @@ impl App {
             return;
         }
         let count = words(&thought);
-        self.note(&text!("app-thought", count, words = grouped(count)), TextStyle::Dim);
-        self.results.push(ToolCallView::new("", text!("app-thoughts")), &thought);
+        self.note(
+            &text!("app-thought", count, words = grouped(count)),
+            TextStyle::Dim,
+        );
+        self.results
+            .push(ToolCallView::new("", text!("app-thoughts")), &thought);
     }
 
     pub(super) fn note(&mut self, text: &str, style: TextStyle) {
-        let lines = text.lines().flat_map(|line| wrap(&StyledLine::of(line, style), self.columns)).collect();
+        let lines = text
+            .lines()
+            .flat_map(|line| wrap(&StyledLine::of(line, style), self.columns))
+            .collect();
         self.print(lines);
     }
 }
 
-/// How many words a text has. Scripts that put no blanks between them are counted by character, as their readers do.
+/// How many words a text has. Scripts that put no blanks between them are counted by character, as
+/// their readers do.
 fn words(text: &str) -> u64 {
-    let wide = |word: &str| word.chars().filter(|c| c.is_alphabetic() && *c >= '\u{2e80}').count() as u64;
+    let wide = |word: &str| {
+        word.chars()
+            .filter(|c| c.is_alphabetic() && *c >= '\u{2e80}')
+            .count() as u64
+    };
     text.split_whitespace().map(|word| wide(word).max(1)).sum()
 }
 
@@ -330,5 +448,9 @@ fn words(text: &str) -> u64 {
 pub fn worded(code: &str, message: &str) -> String {
     let message = haft_messages::error_text(message);
     let is_chinese = message.chars().any(|c| c >= '\u{2e80}');
-    if is_chinese { message.into_owned() } else { text!("app-coded", code, message) }
+    if is_chinese {
+        message.into_owned()
+    } else {
+        text!("app-coded", code, message)
+    }
 }

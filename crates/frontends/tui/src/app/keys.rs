@@ -1,9 +1,9 @@
 //! What keys do.
 //!
-//! A key belongs to the first of these that wants it: the open list, the search in what was sent, the open question or form, the
-//! menu, the editor.
-//! Invariants: no key both answers a question and types; keys that arrive together, as a paste does where the terminal does not
-//! mark it, answer no question.
+//! A key belongs to the first of these that wants it: the open list, the search in what was sent,
+//! the open question or form, the menu, the editor.
+//! Invariants: no key both answers a question and types; keys that arrive together, as a paste does
+//! where the terminal does not mark it, answer no question.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use haft_agent::ApprovalReply;
@@ -37,7 +37,9 @@ impl App {
             match key.code {
                 KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace | KeyCode::Char('?') => return,
                 // It was no question for the keys.
-                KeyCode::Char(_) if !key.modifiers.contains(KeyModifiers::CONTROL) => self.editor.insert("?"),
+                KeyCode::Char(_) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                    self.editor.insert("?")
+                }
                 _ => {}
             }
         } else if self.asks_for_keys(key) {
@@ -60,7 +62,10 @@ impl App {
             KeyCode::Char('d') if control && self.editor.is_empty() => effects.push(Effect::Quit),
             KeyCode::Char('g') if control => effects.push(Effect::Edit(self.editor.whole())),
             KeyCode::Char('v') if control && self.asking.is_none() && self.form.is_none() => {
-                effects.push(Effect::FindImage { source: ImageSource::Clipboard, text: String::new() });
+                effects.push(Effect::FindImage {
+                    source: ImageSource::Clipboard,
+                    text: String::new(),
+                });
             }
             KeyCode::Char('l') if control => effects.push(Effect::Redraw),
             KeyCode::Char('z') if control => effects.push(Effect::Suspend),
@@ -81,7 +86,9 @@ impl App {
             KeyCode::Down if self.menu.is_some() => self.step_menu(MenuMove::Down),
             KeyCode::PageUp if self.menu.is_some() => self.step_menu(MenuMove::PageUp),
             KeyCode::PageDown if self.menu.is_some() => self.step_menu(MenuMove::PageDown),
-            KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.typed("\n", effects),
+            KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => {
+                self.typed("\n", effects)
+            }
             KeyCode::Char('j') if control => self.typed("\n", effects),
             KeyCode::Enter => self.enter(effects),
             _ => {
@@ -98,7 +105,10 @@ impl App {
     /// Whether this is the key that shows the others: `?` where nothing is typed yet.
     fn asks_for_keys(&self, key: KeyEvent) -> bool {
         let types = self.asking.is_none() && self.form.is_none() && self.search.is_none();
-        key.code == KeyCode::Char('?') && types && self.editor.is_empty() && self.editor.vim_mode() != Some("NORMAL")
+        key.code == KeyCode::Char('?')
+            && types
+            && self.editor.is_empty()
+            && self.editor.vim_mode() != Some("NORMAL")
     }
 
     pub(super) fn paste(&mut self, text: &str, effects: &mut Vec<Effect>) {
@@ -107,10 +117,13 @@ impl App {
             return picker.paste(text);
         }
         if let Some(search) = &mut self.search {
-            search.query.push_str(text.lines().next().unwrap_or_default());
+            search
+                .query
+                .push_str(text.lines().next().unwrap_or_default());
             return;
         }
-        // While a question waits for a key, a paste must not be lost, nor answer it: it is a reason to refuse.
+        // While a question waits for a key, a paste must not be lost, nor answer it: it is a reason
+        // to refuse.
         if self.awaits_choice() {
             self.begin_typing(ApprovalStage::Reason, "");
         }
@@ -173,20 +186,31 @@ impl App {
     /// Whether the next key may answer a question.
     pub(crate) fn awaits_choice(&self) -> bool {
         let asks = self.asking.as_ref().is_some_and(|asking| {
-            asking.armed && matches!(asking.stage, ApprovalStage::Choose | ApprovalStage::Confirm(_))
+            asking.armed
+                && matches!(
+                    asking.stage,
+                    ApprovalStage::Choose | ApprovalStage::Confirm(_)
+                )
         });
         asks && self.picker.is_none() && self.viewer.is_none() && self.search.is_none()
     }
 
-    /// Handles keys that were read at once. Together they answer no question: their text refuses the call, with Enter.
+    /// Handles keys that were read at once. Together they answer no question: their text refuses
+    /// the call, with Enter.
     pub(super) fn keys_at_once(&mut self, keys: &[KeyEvent], effects: &mut Vec<Effect>) {
         let mut text = String::new();
         for key in keys.iter().filter(|key| key.kind != KeyEventKind::Release) {
-            let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+            let plain = !key
+                .modifiers
+                .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
             match key.code {
                 _ if !self.awaits_choice() => self.key(*key, effects),
                 KeyCode::Char(c) if plain => text.push(c),
-                KeyCode::Char('j') if key.modifiers == KeyModifiers::CONTROL && !text.is_empty() => text.push('\n'),
+                KeyCode::Char('j')
+                    if key.modifiers == KeyModifiers::CONTROL && !text.is_empty() =>
+                {
+                    text.push('\n')
+                }
                 KeyCode::Enter if !text.is_empty() => text.push('\n'),
                 KeyCode::Enter => {}
                 KeyCode::Backspace if !text.is_empty() => drop(text.pop()),
@@ -200,9 +224,18 @@ impl App {
         let is_sentence = words.chars().count() > 1 && haft_messages::agreement(words).is_none();
         let is_no = haft_messages::agreement(words) == Some(false);
         if text.ends_with('\n') && is_no {
-            return self.answer(ApprovalReply::No { reason: String::new() }, effects);
+            return self.answer(
+                ApprovalReply::No {
+                    reason: String::new(),
+                },
+                effects,
+            );
         }
-        let reason = format!("{}{words}", self.confirming().map_or_else(String::new, |grant| grant.key().to_string()));
+        let reason = format!(
+            "{}{words}",
+            self.confirming()
+                .map_or_else(String::new, |grant| grant.key().to_string())
+        );
         if text.ends_with('\n') && is_sentence {
             return self.answer(ApprovalReply::No { reason }, effects);
         }
@@ -213,20 +246,29 @@ impl App {
     fn confirming(&self) -> Option<Grant> {
         match self.asking.as_ref()?.stage {
             ApprovalStage::Confirm(grant) => Some(grant),
-            ApprovalStage::Choose | ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => None,
+            ApprovalStage::Choose
+            | ApprovalStage::Reason
+            | ApprovalStage::Change
+            | ApprovalStage::Rule => None,
         }
     }
 
     /// Keys while a question is open; whether this was one of them.
     fn key_of_question(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
         let at_end = self.editor.cursor() == self.editor.text().len();
-        let Some(asking) = &mut self.asking else { return false };
-        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let Some(asking) = &mut self.asking else {
+            return false;
+        };
+        let plain = !key
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (asking.stage, key.code) {
             (ApprovalStage::Choose, KeyCode::Char(c)) if asking.armed && plain => {
                 match asking.choice(c) {
                     // A letter of no choice begins a sentence.
-                    None if !c.is_whitespace() => self.begin_typing(ApprovalStage::Reason, &c.to_string()),
+                    None if !c.is_whitespace() => {
+                        self.begin_typing(ApprovalStage::Reason, &c.to_string())
+                    }
                     choice => self.choose(choice, effects),
                 }
                 true
@@ -256,10 +298,15 @@ impl App {
                 }
             }
             (ApprovalStage::Choose, KeyCode::Up | KeyCode::Down) if asking.armed && plain => {
-                asking.step(if key.code == KeyCode::Up { MenuMove::Up } else { MenuMove::Down });
+                asking.step(if key.code == KeyCode::Up {
+                    MenuMove::Up
+                } else {
+                    MenuMove::Down
+                });
                 true
             }
-            // Enter neither sends input nor answers yes while a question is open and nothing in it was chosen.
+            // Enter neither sends input nor answers yes while a question is open and nothing in it
+            // was chosen.
             (ApprovalStage::Choose, KeyCode::Enter) => {
                 let choice = asking.chosen().filter(|_| asking.armed);
                 self.choose(choice, effects);
@@ -271,7 +318,10 @@ impl App {
                 self.editor.set(&draft);
                 true
             }
-            (ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule, KeyCode::Enter) if plain => {
+            (
+                ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule,
+                KeyCode::Enter,
+            ) if plain => {
                 match asking.typed(&self.editor.whole()) {
                     Ok(answer) => self.answer(answer, effects),
                     Err(why) => self.note(&why, TextStyle::Bad),
@@ -294,7 +344,12 @@ impl App {
             Grant::AllEdits => {
                 // Before the answer: what is called next must find it.
                 self.set_mode(PermissionMode::AcceptEdits, effects);
-                self.answered(text!("app-edits-allowed"), TextStyle::Good, ApprovalReply::Once, effects);
+                self.answered(
+                    text!("app-edits-allowed"),
+                    TextStyle::Good,
+                    ApprovalReply::Once,
+                    effects,
+                );
             }
         }
     }
@@ -316,7 +371,10 @@ impl App {
             }
             Some(ApprovalChoice::Rule(text)) => self.begin_typing(ApprovalStage::Rule, &text),
             Some(ApprovalChoice::ChangeFile) => {
-                let approval = self.asking.as_ref().map(|asking| Box::new(asking.approval.clone()));
+                let approval = self
+                    .asking
+                    .as_ref()
+                    .map(|asking| Box::new(asking.approval.clone()));
                 effects.extend(approval.map(Effect::EditFile));
             }
             None => {}
@@ -325,7 +383,9 @@ impl App {
 
     /// Keys while a form is open; whether this was one of them. All others type.
     fn key_of_form(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
-        let Some(filling) = &mut self.form else { return false };
+        let Some(filling) = &mut self.form else {
+            return false;
+        };
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Enter if !filling.armed => {}
@@ -340,7 +400,9 @@ impl App {
                         self.note(&format!("  {}", text.trim()), TextStyle::Strong);
                         self.filled(filled, effects);
                     }
-                    form::FormProgress::Wrong(why) => self.note(&format!("  {why}"), TextStyle::Bad),
+                    form::FormProgress::Wrong(why) => {
+                        self.note(&format!("  {why}"), TextStyle::Bad)
+                    }
                 }
             }
             KeyCode::Esc => self.filled(Filled::Declined, effects),
@@ -362,7 +424,9 @@ impl App {
     }
 
     fn key_of_picker(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
-        let Some(picker) = &mut self.picker else { return };
+        let Some(picker) = &mut self.picker else {
+            return;
+        };
         match picker.key(key) {
             PickerOutcome::Stay => self.rearm(effects),
             // What came to nothing leaves nothing behind.
@@ -376,7 +440,10 @@ impl App {
 
     /// A row of a list was chosen.
     pub(super) fn chosen(&mut self, action: PickerAction, effects: &mut Vec<Effect>) {
-        if !matches!(action, PickerAction::Type(_) | PickerAction::Do(Operation::Offer(_))) {
+        if !matches!(
+            action,
+            PickerAction::Type(_) | PickerAction::Do(Operation::Offer(_))
+        ) {
             self.print_echo();
         }
         match action {
@@ -388,7 +455,10 @@ impl App {
             PickerAction::Tell(text) => self.told(&text),
             PickerAction::Mode { mode, prompt } => {
                 self.set_mode(mode, effects);
-                self.note(&format!("{}: {}", mode.name(), view::meaning(mode)), TextStyle::Dim);
+                self.note(
+                    &format!("{}: {}", mode.name(), view::meaning(mode)),
+                    TextStyle::Dim,
+                );
                 if let Some(prompt) = prompt {
                     self.submit(prompt, effects);
                 }
@@ -399,7 +469,8 @@ impl App {
         }
     }
 
-    /// The next mode, from the careful ones on. The one that asks nothing at all comes only to those who began with it.
+    /// The next mode, from the careful ones on. The one that asks nothing at all comes only to
+    /// those who began with it.
     fn next_mode(&mut self, effects: &mut Vec<Effect>) {
         let mode = match self.status.mode {
             PermissionMode::Ask => PermissionMode::AcceptEdits,
@@ -420,7 +491,10 @@ impl App {
     /// Whoever is still typing has not read the question.
     pub(super) fn rearm(&mut self, effects: &mut Vec<Effect>) {
         let unread = self.asking.as_ref().is_some_and(|asking| !asking.armed)
-            || self.picker.as_ref().is_some_and(|picker| !picker.is_armed());
+            || self
+                .picker
+                .as_ref()
+                .is_some_and(|picker| !picker.is_armed());
         if unread || self.form.as_ref().is_some_and(|form| !form.armed) {
             effects.push(Effect::Arm);
         }
@@ -438,32 +512,51 @@ impl App {
     pub(super) fn answer(&mut self, answer: ApprovalReply, effects: &mut Vec<Effect>) {
         let (said, style) = match &answer {
             ApprovalReply::Once => (text!("app-allowed").to_owned(), TextStyle::Good),
-            ApprovalReply::Changed { arguments } => {
-                (text!("app-allowed-as", call = crate::call::about(arguments)), TextStyle::Good)
-            }
+            ApprovalReply::Changed { arguments } => (
+                text!("app-allowed-as", call = crate::call::about(arguments)),
+                TextStyle::Good,
+            ),
             ApprovalReply::Always => (self.saved_rules(None), TextStyle::Good),
             ApprovalReply::AlwaysBy { rules } => (self.saved_rules(Some(rules)), TextStyle::Good),
             ApprovalReply::Session => (text!("app-session-allowed").to_owned(), TextStyle::Good),
-            ApprovalReply::No { reason } if reason.is_empty() => (text!("app-not-allowed").to_owned(), TextStyle::Bad),
-            ApprovalReply::No { reason } => (text!("app-not-allowed-because", reason), TextStyle::Bad),
+            ApprovalReply::No { reason } if reason.is_empty() => {
+                (text!("app-not-allowed").to_owned(), TextStyle::Bad)
+            }
+            ApprovalReply::No { reason } => {
+                (text!("app-not-allowed-because", reason), TextStyle::Bad)
+            }
         };
         self.answered(&said, style, answer, effects);
     }
 
     /// Returns what is always allowed now; without `rules`, by those of the approval.
     fn saved_rules(&self, rules: Option<&[String]>) -> String {
-        let Some(asking) = &self.asking else { return String::new() };
+        let Some(asking) = &self.asking else {
+            return String::new();
+        };
         asking.saved(rules.unwrap_or(&asking.approval.remember))
     }
 
-    fn answered(&mut self, said: &str, style: TextStyle, answer: ApprovalReply, effects: &mut Vec<Effect>) {
+    fn answered(
+        &mut self,
+        said: &str,
+        style: TextStyle,
+        answer: ApprovalReply,
+        effects: &mut Vec<Effect>,
+    ) {
         self.note(&format!("  {said}"), style);
         if let (Some(asking), ApprovalReply::Changed { arguments }) = (&self.asking, &answer) {
             let approval = asking.approval.clone();
             self.call_changed(&approval, arguments);
         }
-        let as_shown = !matches!(answer, ApprovalReply::Changed { .. } | ApprovalReply::No { .. });
-        self.shown_change = self.asking.as_ref().and_then(|asking| asking.change().filter(|_| as_shown));
+        let as_shown = !matches!(
+            answer,
+            ApprovalReply::Changed { .. } | ApprovalReply::No { .. }
+        );
+        self.shown_change = self
+            .asking
+            .as_ref()
+            .and_then(|asking| asking.change().filter(|_| as_shown));
         self.end_question();
         let now = self.activity.now();
         self.calls.iter_mut().for_each(|call| call.since = now);
@@ -513,10 +606,13 @@ impl App {
             return self.editor.set(&text);
         }
         // A name that was typed in full is meant, unless something else was chosen.
-        let is_name = |name: &str| is_command(name) || self.commands.iter().any(|(own, _)| own == name);
+        let is_name =
+            |name: &str| is_command(name) || self.commands.iter().any(|(own, _)| own == name);
         let is_typed = self.editor.text().strip_prefix('/').is_some_and(is_name);
         let would_change = |menu: &CompletionMenu| {
-            menu.choice().is_some_and(|item| item.text != self.editor.word()) && !(is_typed && menu.chosen == 0)
+            menu.choice()
+                .is_some_and(|item| item.text != self.editor.word())
+                && !(is_typed && menu.chosen == 0)
         };
         if self.menu.as_ref().is_some_and(would_change) {
             let command = self.editor.text().starts_with('/');
@@ -552,8 +648,15 @@ impl App {
     }
 
     fn key_of_viewer(&mut self, key: KeyEvent) {
-        let Some(viewer) = &mut self.viewer else { return };
-        match viewer.key(key, &self.results, self.columns, self.rows.saturating_sub(1)) {
+        let Some(viewer) = &mut self.viewer else {
+            return;
+        };
+        match viewer.key(
+            key,
+            &self.results,
+            self.columns,
+            self.rows.saturating_sub(1),
+        ) {
             ViewerOutcome::Stay => return,
             ViewerOutcome::Close => {}
             ViewerOutcome::Print(rows) => self.print_apart(rows),
@@ -563,7 +666,9 @@ impl App {
 
     fn key_of_search(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = &mut self.search else {
+            return;
+        };
         match key.code {
             KeyCode::Char('r') if control => {
                 if self.editor.search(&search.query, search.skip + 1).is_some() {
@@ -582,7 +687,10 @@ impl App {
             }
             _ => {
                 // Any other key takes what was found.
-                let found = self.editor.search(&search.query, search.skip).map(str::to_owned);
+                let found = self
+                    .editor
+                    .search(&search.query, search.skip)
+                    .map(str::to_owned);
                 self.search = None;
                 if let Some(found) = found {
                     self.editor.set(&found);
@@ -595,22 +703,43 @@ impl App {
     pub(super) fn offer(&mut self) {
         let chosen = self.menu.take().map_or(0, |menu| menu.chosen);
         let word = self.editor.word();
-        let items: Vec<_> = if let Some(name) = word.strip_prefix('/').filter(|_| self.editor.text() == word) {
-            let own = COMMANDS.iter().map(|command| (command.name, (command.help)()));
-            let all: Vec<_> = own.chain(self.commands.iter().map(|(name, help)| (&**name, &**help))).collect();
+        let items: Vec<_> = if let Some(name) = word
+            .strip_prefix('/')
+            .filter(|_| self.editor.text() == word)
+        {
+            let own = COMMANDS
+                .iter()
+                .map(|command| (command.name, (command.help)()));
+            let all: Vec<_> = own
+                .chain(self.commands.iter().map(|(name, help)| (&**name, &**help)))
+                .collect();
             let used = |name: &str| self.editor.uses(name);
             let found = complete::commands(name, all.iter().map(|command| command.0), used);
-            let help = |name: &str| all.iter().find(|command| command.0 == name).map_or("", |command| command.1);
+            let help = |name: &str| {
+                all.iter()
+                    .find(|command| command.0 == name)
+                    .map_or("", |command| command.1)
+            };
             found
                 .into_iter()
-                .map(|name| CompletionItem { text: format!("/{name}"), help: help(name).to_owned() })
+                .map(|name| CompletionItem {
+                    text: format!("/{name}"),
+                    help: help(name).to_owned(),
+                })
                 .collect()
         } else if let Some(name) = word.strip_prefix('@') {
             let all = self.files.iter().chain(&self.resources).map(String::as_str);
             let found = complete::paths(name, all);
             let item = |path: &str| {
                 let resource = self.resources.iter().any(|one| one == path);
-                CompletionItem { text: if resource { format!("@{path}") } else { mention(path) }, help: String::new() }
+                CompletionItem {
+                    text: if resource {
+                        format!("@{path}")
+                    } else {
+                        mention(path)
+                    },
+                    help: String::new(),
+                }
             };
             found.into_iter().map(item).collect()
         } else {
@@ -634,7 +763,13 @@ impl App {
     }
 
     fn complete(&mut self) {
-        let Some(text) = self.menu.take().and_then(|menu| menu.choice().map(|item| item.text.clone())) else { return };
+        let Some(text) = self
+            .menu
+            .take()
+            .and_then(|menu| menu.choice().map(|item| item.text.clone()))
+        else {
+            return;
+        };
         let behind = if text.ends_with('/') { "" } else { " " };
         self.editor.replace_word(&format!("{text}{behind}"));
     }
@@ -643,5 +778,9 @@ impl App {
 /// A file as a prompt mentions it.
 fn mention(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if path.chars().all(plain) { format!("@{path}") } else { format!("@\"{path}\"") }
+    if path.chars().all(plain) {
+        format!("@{path}")
+    } else {
+        format!("@\"{path}\"")
+    }
 }

@@ -21,9 +21,16 @@ pub(super) struct Panes {
 impl Panes {
     /// Takes the list of a `todo_write` call.
     pub(super) fn take_todo(&mut self, arguments: &Value) {
-        let items = arguments.get("todos").and_then(Value::as_array).into_iter().flatten();
-        let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
-        self.todo = items.filter_map(|item| Some((text(item, "status")?, text(item, "content")?))).collect();
+        let items = arguments
+            .get("todos")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let text =
+            |item: &Value, name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
+        self.todo = items
+            .filter_map(|item| Some((text(item, "status")?, text(item, "content")?)))
+            .collect();
     }
 
     pub(super) fn task(&mut self, id: &str, phase: TaskPhase, command: &str) {
@@ -76,13 +83,25 @@ impl Panes {
 
     /// What is being done and what comes after it; what is done only as a number.
     fn todo_rows(&self) -> Vec<StyledLine> {
-        let done = self.todo.iter().filter(|item| item.0 == "completed").count();
-        let mut rows = vec![StyledLine::of(text!("app-todo-done", done, all = self.todo.len()), TextStyle::Dim)];
+        let done = self
+            .todo
+            .iter()
+            .filter(|item| item.0 == "completed")
+            .count();
+        let mut rows = vec![StyledLine::of(
+            text!("app-todo-done", done, all = self.todo.len()),
+            TextStyle::Dim,
+        )];
         let open = self.todo.iter().filter(|item| item.0 != "completed");
-        rows.extend(open.take(SHOWN - 1).map(|(status, content)| match status.as_str() {
-            "in_progress" => StyledLine::of("▸ ", TextStyle::Accent).and(content, TextStyle::Strong),
-            _ => StyledLine::of("· ", TextStyle::Dim).and(content, TextStyle::Plain),
-        }));
+        rows.extend(
+            open.take(SHOWN - 1)
+                .map(|(status, content)| match status.as_str() {
+                    "in_progress" => {
+                        StyledLine::of("▸ ", TextStyle::Accent).and(content, TextStyle::Strong)
+                    }
+                    _ => StyledLine::of("· ", TextStyle::Dim).and(content, TextStyle::Plain),
+                }),
+        );
         rows
     }
 }

@@ -1,6 +1,8 @@
-//! The rows of the reply that is arriving, so that a request that is sent again does not print its answer twice.
+//! The rows of the reply that is arriving, so that a request that is sent again does not print its
+//! answer twice.
 //!
-//! Invariant: of two tries with the same text only one is on the screen; where the second says something else, that shows.
+//! Invariant: of two tries with the same text only one is on the screen; where the second says
+//! something else, that shows.
 
 use crate::line::StyledLine;
 
@@ -51,7 +53,11 @@ impl ReplyRows {
     /// The reply is over; gives what is not on the screen yet.
     pub(super) fn end(&mut self) -> FreshRows {
         let Self { rows, lost } = std::mem::take(self);
-        if lost.is_empty() || rows.is_empty() { FreshRows::Next(Vec::new()) } else { FreshRows::Again(rows) }
+        if lost.is_empty() || rows.is_empty() {
+            FreshRows::Next(Vec::new())
+        } else {
+            FreshRows::Again(rows)
+        }
     }
 }
 
@@ -61,7 +67,9 @@ mod tests {
     use crate::line::TextStyle;
 
     fn rows(text: &str) -> Vec<StyledLine> {
-        text.split_whitespace().map(|word| StyledLine::of(word, TextStyle::Plain)).collect()
+        text.split_whitespace()
+            .map(|word| StyledLine::of(word, TextStyle::Plain))
+            .collect()
     }
 
     #[test]
@@ -85,6 +93,10 @@ mod tests {
         assert_eq!(reply.take(rows("x")), FreshRows::Again(rows("a x")));
         reply.lose();
         assert_eq!(reply.take(rows("a")), FreshRows::Next(Vec::new()));
-        assert_eq!(reply.end(), FreshRows::Again(rows("a")), "it is shorter than the one above");
+        assert_eq!(
+            reply.end(),
+            FreshRows::Again(rows("a")),
+            "it is shorter than the one above"
+        );
     }
 }

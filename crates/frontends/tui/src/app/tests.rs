@@ -3,8 +3,8 @@ mod choosing;
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use haft_types::{
-    BudgetLayer, CallPhase, ConversationId, Cost, Event, EventBody, Layer, Outcome, SandboxLayer, SandboxStatus,
-    ToolStatus, TurnResult, Usage,
+    BudgetLayer, CallPhase, ConversationId, Cost, Event, EventBody, Layer, Outcome, SandboxLayer,
+    SandboxStatus, ToolStatus, TurnResult, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -29,7 +29,12 @@ impl TestTerminal {
             ..Setup::default()
         };
         let (app, effects) = App::new(setup, columns, rows);
-        let mut terminal = Self { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+        let mut terminal = Self {
+            app,
+            printed: Vec::new(),
+            wanted: Vec::new(),
+            kept: Vec::new(),
+        };
         terminal.note(effects);
         terminal
     }
@@ -55,7 +60,12 @@ impl TestTerminal {
 
     fn tell_as(&mut self, agent: &str, body: EventBody) {
         let conversation_id = ConversationId::new("c");
-        self.put(UiMessage::Event(Box::new(Event { body, conversation_id, seq: 1, agent: agent.into() })));
+        self.put(UiMessage::Event(Box::new(Event {
+            body,
+            conversation_id,
+            seq: 1,
+            agent: agent.into(),
+        })));
     }
 
     fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) {
@@ -84,7 +94,12 @@ impl TestTerminal {
     }
 
     fn live(&self) -> String {
-        self.app.frame().rows.iter().map(|row| row.plain() + "\n").collect()
+        self.app
+            .frame()
+            .rows
+            .iter()
+            .map(|row| row.plain() + "\n")
+            .collect()
     }
 
     /// Everything there is to see: what was printed, a line, and the live region.
@@ -105,7 +120,13 @@ fn call(id: &str, name: &str, arguments: Value) -> EventBody {
 }
 
 fn done(id: &str, name: &str, status: ToolStatus, text: &str) -> EventBody {
-    EventBody::ToolResult { id: id.into(), name: name.into(), status, text: text.into(), error: None }
+    EventBody::ToolResult {
+        id: id.into(),
+        name: name.into(),
+        status,
+        text: text.into(),
+        error: None,
+    }
 }
 
 fn text(text: &str) -> EventBody {
@@ -144,7 +165,10 @@ fn approval(subject: &str) -> AppInput {
 fn a_task(columns: usize) -> TestTerminal {
     let mut terminal = TestTerminal::new(columns, 24);
     terminal.say("Fix the bug in src/lib.rs, please: the sum of an empty list must be zero");
-    let status = SandboxStatus { layer: SandboxLayer::Namespace, reasons: Vec::new() };
+    let status = SandboxStatus {
+        layer: SandboxLayer::Namespace,
+        reasons: Vec::new(),
+    };
     terminal.tell(EventBody::Conversation {
         resumed: false,
         name: "Fix".into(),
@@ -152,25 +176,58 @@ fn a_task(columns: usize) -> TestTerminal {
         cwd: "/p".into(),
         sandbox: Some(status),
     });
-    let layer = |layer, tokens: u64| BudgetLayer { layer, tokens, share: tokens as f64 / 200_000.0 };
+    let layer = |layer, tokens: u64| BudgetLayer {
+        layer,
+        tokens,
+        share: tokens as f64 / 200_000.0,
+    };
     terminal.tell(EventBody::Budget {
-        layers: vec![layer(Layer::System, 12_000), layer(Layer::Documents, 3_000), layer(Layer::History, 60_000)],
+        layers: vec![
+            layer(Layer::System, 12_000),
+            layer(Layer::Documents, 3_000),
+            layer(Layer::History, 60_000),
+        ],
         output_reserve: 0,
         remaining: 0,
         window: 200_000,
     });
-    terminal.tell(EventBody::Window { tokens: 75_000, window: 200_000, pruned_tokens: 0, round: 1 });
-    terminal.tell(EventBody::Thinking { text: "The user wants the sum of an empty list to be zero. ".into() });
+    terminal.tell(EventBody::Window {
+        tokens: 75_000,
+        window: 200_000,
+        pruned_tokens: 0,
+        round: 1,
+    });
+    terminal.tell(EventBody::Thinking {
+        text: "The user wants the sum of an empty list to be zero. ".into(),
+    });
     terminal.tell(text("I will **look** at the file"));
     terminal.tell(text(" first.\n"));
     terminal.tell(call("1", "read_file", json!({"path": "src/lib.rs"})));
     terminal.tell(call("2", "search_files", json!({"regex": "sum\\("})));
-    terminal.tell(done("1", "read_file", ToolStatus::Success, "1\tfn sum() {}"));
-    terminal.tell(done("2", "search_files", ToolStatus::Error, "the pattern is not closed at `(`"));
+    terminal.tell(done(
+        "1",
+        "read_file",
+        ToolStatus::Success,
+        "1\tfn sum() {}",
+    ));
+    terminal.tell(done(
+        "2",
+        "search_files",
+        ToolStatus::Error,
+        "the pattern is not closed at `(`",
+    ));
     terminal.tell(EventBody::Usage {
         model: "mock/model".into(),
-        usage: Usage { input: 1_000, cached_input: 74_000, output: 40, ..Usage::default() },
-        cost: Some(Cost { total: 0.0312, ..Cost::default() }),
+        usage: Usage {
+            input: 1_000,
+            cached_input: 74_000,
+            output: 40,
+            ..Usage::default()
+        },
+        cost: Some(Cost {
+            total: 0.0312,
+            ..Cost::default()
+        }),
         saved_tokens: 0,
     });
     terminal.tell(call(
@@ -183,10 +240,18 @@ fn a_task(columns: usize) -> TestTerminal {
         ]}),
     ));
     terminal.tell(done("3", "todo_write", ToolStatus::Success, "ok"));
-    terminal.tell(call("4", "replace_in_file", json!({"path": "src/lib.rs", "diff": "…"})));
+    terminal.tell(call(
+        "4",
+        "replace_in_file",
+        json!({"path": "src/lib.rs", "diff": "…"}),
+    ));
     let change = "Changed src/lib.rs.\n\n--- src/lib.rs\n+++ src/lib.rs\n@@ -1,2 +1,2 @@\n pub fn sum(of: &[i64]) -> i64 {\n-    of.iter().copied().reduce(|a, b| a + b).expect(\"not empty\")\n+    of.iter().sum()\n";
     terminal.tell(done("4", "replace_in_file", ToolStatus::Success, change));
-    terminal.tell(call("5", "execute_command", json!({"command": "cargo test"})));
+    terminal.tell(call(
+        "5",
+        "execute_command",
+        json!({"command": "cargo test"}),
+    ));
     terminal.put(approval("cargo test"));
     terminal
 }
@@ -203,14 +268,28 @@ fn a_question_is_answered_by_a_key_once_it_could_be_read() {
     let mut terminal = a_task(80);
     assert!(terminal.wanted().contains(&Effect::Arm));
     terminal.write("yes");
-    assert_eq!(terminal.wanted(), vec![Effect::Arm; 3], "whoever is typing goes on typing");
+    assert_eq!(
+        terminal.wanted(),
+        vec![Effect::Arm; 3],
+        "whoever is typing goes on typing"
+    );
     assert!(terminal.live().contains("> yes"));
     terminal.key(KeyCode::Enter);
-    assert!(terminal.wanted().iter().all(|effect| *effect == Effect::Arm), "nor does Enter answer");
+    assert!(
+        terminal
+            .wanted()
+            .iter()
+            .all(|effect| *effect == Effect::Arm),
+        "nor does Enter answer"
+    );
     terminal.put(AppInput::Armed);
     terminal.key(KeyCode::Char('y'));
     assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
-    assert!(terminal.live().contains("> yes") && !terminal.live().contains("Allow this?"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> yes") && !terminal.live().contains("Allow this?"),
+        "{}",
+        terminal.live()
+    );
 }
 
 #[test]
@@ -220,19 +299,37 @@ fn what_is_asked_can_be_changed_and_refused_with_words() {
     terminal.put(AppInput::Armed);
     terminal.wanted();
     terminal.key(KeyCode::Char('e'));
-    assert!(terminal.live().contains("> cargo test\n"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> cargo test\n"),
+        "{}",
+        terminal.live()
+    );
     terminal.write(" --lib");
     terminal.key(KeyCode::Enter);
     let arguments = json!({"command": "cargo test --lib"});
-    assert_eq!(terminal.wanted(), [Effect::Arm, Effect::Answer(ApprovalReply::Changed { arguments })]);
-    assert!(terminal.live().contains("> draft"), "what was typed before is back");
+    assert_eq!(
+        terminal.wanted(),
+        [
+            Effect::Arm,
+            Effect::Answer(ApprovalReply::Changed { arguments })
+        ]
+    );
+    assert!(
+        terminal.live().contains("> draft"),
+        "what was typed before is back"
+    );
 
     terminal.put(approval("cargo publish"));
     terminal.put(AppInput::Armed);
     terminal.wanted();
     terminal.key(KeyCode::Char('w'));
     terminal.say("not today");
-    assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::No { reason: "not today".into() })]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Answer(ApprovalReply::No {
+            reason: "not today".into()
+        })]
+    );
 }
 
 #[test]
@@ -250,16 +347,26 @@ fn a_question_that_is_withdrawn_goes() {
 fn esc_interrupts_and_gives_back_what_waited() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.say("first");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("first".into()))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Submit("first".into()))]
+    );
     terminal.say("second");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Join("second".into()))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Join("second".into()))]
+    );
     assert!(terminal.live().contains("next: second"));
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
     terminal.tell(over(Outcome::Aborted, "cancelled"));
     terminal.put(UiMessage::Idle);
     assert!(terminal.live().contains("> second") && terminal.wanted().is_empty());
-    assert!(terminal.all().contains("Interrupted. Tell haft what to do instead."));
+    assert!(
+        terminal
+            .all()
+            .contains("Interrupted. Tell haft what to do instead.")
+    );
     terminal.key(KeyCode::Esc);
     assert!(terminal.wanted().is_empty(), "nothing runs");
 }
@@ -272,7 +379,10 @@ fn what_was_typed_during_a_turn_begins_the_next() {
     terminal.wanted();
     terminal.tell(over(Outcome::Completed, ""));
     terminal.put(UiMessage::Idle);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("second".into()))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Submit("second".into()))]
+    );
 }
 
 #[test]
@@ -296,9 +406,17 @@ fn leaving_takes_two_keys_or_one_that_means_it() {
 fn commands_are_completed_and_run() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("/co");
-    assert!(terminal.live().contains("/context") && terminal.live().contains("/cost"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("/context") && terminal.live().contains("/cost"),
+        "{}",
+        terminal.live()
+    );
     terminal.key(KeyCode::Enter);
-    assert!(terminal.all().contains("> /cost\n0 requests: "), "{}", terminal.all());
+    assert!(
+        terminal.all().contains("> /cost\n0 requests: "),
+        "{}",
+        terminal.all()
+    );
     terminal.say("/rev");
     assert_eq!(
         terminal.wanted(),
@@ -309,7 +427,12 @@ fn commands_are_completed_and_run() {
     terminal.say("/diff");
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Diff)]);
     terminal.say("!ls -l");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Shell("ls -l".into())))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Side(SideAction::Shell(
+            "ls -l".into()
+        )))]
+    );
     terminal.say("/help");
     assert!(terminal.all().contains("/review") && terminal.all().contains("Ctrl-R"));
 }
@@ -319,54 +442,110 @@ fn a_name_of_another_agent_is_taken_as_typed() {
     let mut terminal = TestTerminal::new(80, 24);
     // Offered while it is typed: /models, /tools and whatever else has these letters.
     terminal.say("/ls");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Files))]);
-    assert!(terminal.all().contains("> /ls\nin haft: /files\n"), "{}", terminal.all());
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Offer(ListRequest::Files))]
+    );
+    assert!(
+        terminal.all().contains("> /ls\nin haft: /files\n"),
+        "{}",
+        terminal.all()
+    );
     terminal.say("/run cargo test");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Shell("cargo test".into())))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Side(SideAction::Shell(
+            "cargo test".into()
+        )))]
+    );
     terminal.say("/hooks");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Haft(vec!["hooks".into(), "list".into()])))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Side(SideAction::Haft(vec![
+            "hooks".into(),
+            "list".into()
+        ])))]
+    );
     terminal.say("/theme");
     assert_eq!(terminal.wanted(), [], "it only says what there is");
     // The user's own command of that name comes first.
-    let setup = Setup { commands: vec![("theme".into(), "mine".into())], ..Setup::default() };
+    let setup = Setup {
+        commands: vec![("theme".into(), "mine".into())],
+        ..Setup::default()
+    };
     let mut app = App::new(setup, 80, 24).0;
     let mut effects = Vec::new();
     app.said("/theme".into(), &mut effects);
-    assert!(effects.contains(&Effect::Do(Operation::Submit("/theme".into()))), "{effects:?}");
+    assert!(
+        effects.contains(&Effect::Do(Operation::Submit("/theme".into()))),
+        "{effects:?}"
+    );
 }
 
 #[test]
 fn the_first_words_may_be_a_command() {
-    let setup = Setup { first: Some("/help".into()), ..Setup::default() };
+    let setup = Setup {
+        first: Some("/help".into()),
+        ..Setup::default()
+    };
     let (_, effects) = App::new(setup, 80, 24);
-    assert!(matches!(effects.as_slice(), [Effect::Print(rows)] if rows.len() > 20), "{effects:?}");
+    assert!(
+        matches!(effects.as_slice(), [Effect::Print(rows)] if rows.len() > 20),
+        "{effects:?}"
+    );
 }
 
 #[test]
 fn files_are_offered_and_named() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.write("look at @");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Side(SideAction::Files))]);
-    terminal.put(UiMessage::Files(vec!["src/lib.rs".into(), "src/my file.rs".into(), "README.md".into()]));
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Side(SideAction::Files))]
+    );
+    terminal.put(UiMessage::Files(vec![
+        "src/lib.rs".into(),
+        "src/my file.rs".into(),
+        "README.md".into(),
+    ]));
     terminal.write("my");
     terminal.key(KeyCode::Tab);
-    assert!(terminal.live().contains("> look at @\"src/my file.rs\" \n"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> look at @\"src/my file.rs\" \n"),
+        "{}",
+        terminal.live()
+    );
 }
 
 #[test]
 fn keys_of_vi_move_and_esc_still_interrupts() {
-    let setup = Setup { editing: Editing::Vim, ..Setup::default() };
+    let setup = Setup {
+        editing: Editing::Vim,
+        ..Setup::default()
+    };
     let (app, _) = App::new(setup, 80, 24);
-    let mut terminal = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    let mut terminal = TestTerminal {
+        app,
+        printed: Vec::new(),
+        wanted: Vec::new(),
+        kept: Vec::new(),
+    };
     terminal.write("one two");
     assert!(terminal.live().contains("INSERT"), "{}", terminal.live());
     terminal.key(KeyCode::Esc);
     terminal.write("bcwthree");
-    assert!(terminal.live().contains("> one three"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> one three"),
+        "{}",
+        terminal.live()
+    );
     terminal.key(KeyCode::Esc);
     assert!(terminal.live().contains("NORMAL"), "{}", terminal.live());
     terminal.key(KeyCode::Enter);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("one three".into()))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Submit("one three".into()))]
+    );
     assert_eq!(terminal.kept, ["one three"]);
     terminal.key(KeyCode::Esc);
     assert!(terminal.wanted().is_empty(), "the first leaves typing");
@@ -383,10 +562,18 @@ fn history_is_searched() {
     }
     terminal.control('r');
     terminal.write("run");
-    assert!(terminal.live().contains("search: run  run the linter"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("search: run  run the linter"),
+        "{}",
+        terminal.live()
+    );
     terminal.control('r');
     terminal.key(KeyCode::Right);
-    assert!(terminal.live().contains("> run the tests"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> run the tests"),
+        "{}",
+        terminal.live()
+    );
 }
 
 #[test]
@@ -402,7 +589,10 @@ fn a_question_of_the_model_is_answered_by_number() {
     terminal.wanted();
     assert!(terminal.all().contains(" 2 the blue"));
     terminal.say("2");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("the blue".into()))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Submit("the blue".into()))]
+    );
 }
 
 #[test]
@@ -410,10 +600,14 @@ fn results_and_thoughts_open() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.control('o');
     assert!(terminal.live().contains("nothing to open"));
-    terminal.tell(EventBody::Thinking { text: "Deep thoughts.".into() });
+    terminal.tell(EventBody::Thinking {
+        text: "Deep thoughts.".into(),
+    });
     assert!(terminal.live().contains("∴ Deep thoughts."));
     terminal.tell(text("Words."));
-    assert!(!terminal.live().contains("Deep thoughts") && terminal.all().contains("thought 2 words"));
+    assert!(
+        !terminal.live().contains("Deep thoughts") && terminal.all().contains("thought 2 words")
+    );
     terminal.control('o');
     assert!(terminal.all().contains("  Deep thoughts."));
     terminal.tell(done("1", "read_file", ToolStatus::Success, "1\tall of it"));
@@ -424,8 +618,15 @@ fn results_and_thoughts_open() {
 #[test]
 fn those_who_work_beside_are_followed() {
     let mut terminal = TestTerminal::new(80, 24);
-    terminal.tell_as("tester", call("1", "execute_command", json!({"command": "make check"})));
-    assert!(terminal.live().contains("↳ tester execute_command make check"));
+    terminal.tell_as(
+        "tester",
+        call("1", "execute_command", json!({"command": "make check"})),
+    );
+    assert!(
+        terminal
+            .live()
+            .contains("↳ tester execute_command make check")
+    );
     terminal.tell_as("tester", text("words of its own"));
     assert!(!terminal.all().contains("words of its own"));
 }
@@ -435,7 +636,11 @@ fn a_paste_of_many_lines_is_one_word_and_is_sent_whole() {
     let mut terminal = TestTerminal::new(80, 24);
     let lines = "a line\n".repeat(5_000);
     terminal.put(AppInput::Paste(lines.clone()));
-    assert!(terminal.live().contains("[pasted 5,000 lines]") && terminal.wanted().is_empty(), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("[pasted 5,000 lines]") && terminal.wanted().is_empty(),
+        "{}",
+        terminal.live()
+    );
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit(lines))]);
     assert!(terminal.printed.len() < 20, "it is not printed whole again");
@@ -505,11 +710,23 @@ proptest! {
 
 fn check(terminal: &TestTerminal) -> Result<(), TestCaseError> {
     let frame = terminal.app.frame();
-    prop_assert!(frame.rows.len() < terminal.app.rows.max(4), "{} rows", frame.rows.len());
+    prop_assert!(
+        frame.rows.len() < terminal.app.rows.max(4),
+        "{} rows",
+        frame.rows.len()
+    );
     prop_assert!(frame.cursor.0 < frame.rows.len() && frame.cursor.1 < terminal.app.columns);
     for row in frame.rows.iter().chain(&terminal.printed) {
-        prop_assert!(row.width() <= terminal.app.columns, "{} columns: {:?}", row.width(), row.plain());
-        let control = row.plain().chars().any(|c| c.is_control() || c == '\u{202e}');
+        prop_assert!(
+            row.width() <= terminal.app.columns,
+            "{} columns: {:?}",
+            row.width(),
+            row.plain()
+        );
+        let control = row
+            .plain()
+            .chars()
+            .any(|c| c.is_control() || c == '\u{202e}');
         prop_assert!(!control);
     }
     Ok(())

@@ -1,7 +1,8 @@
-//! How the live region looks: what is arriving, what runs, what is asked, the input, the status line.
+//! How the live region looks: what is arriving, what runs, what is asked, the input, the status
+//! line.
 //!
-//! Invariant: it is never higher than the terminal less one row, nor wider than it is. The input and the status line are
-//! always there; what is above them gives way from the top.
+//! Invariant: it is never higher than the terminal less one row, nor wider than it is. The input
+//! and the status line are always there; what is above them gives way from the top.
 
 use haft_types::PermissionMode;
 
@@ -32,7 +33,11 @@ impl App {
         if let Some(viewer) = &self.viewer {
             let (rows, typed) = viewer.view(&self.results, columns, height);
             let cursor = (rows.len().saturating_sub(1), typed.unwrap_or(0));
-            return LiveRegion { rows, cursor, shows_cursor: typed.is_some() };
+            return LiveRegion {
+                rows,
+                cursor,
+                shows_cursor: typed.is_some(),
+            };
         }
         let mut below = Vec::new();
         let typed = if let Some(picker) = &self.picker {
@@ -40,17 +45,30 @@ impl App {
             below.extend(rows);
             cursor
         } else if let Some(search) = &self.search {
-            let found = self.editor.search(&search.query, search.skip).unwrap_or(text!("app-nothing-found"));
+            let found = self
+                .editor
+                .search(&search.query, search.skip)
+                .unwrap_or(text!("app-nothing-found"));
             let line = StyledLine::of(format!("{} ", text!("app-search")), TextStyle::Accent)
                 .and(&search.query, TextStyle::Strong);
             let column = line.width().min(columns - 1);
-            below.push(line.and("  ", TextStyle::Plain).and(found.replace('\n', " "), TextStyle::Dim).cut(columns));
+            below.push(
+                line.and("  ", TextStyle::Plain)
+                    .and(found.replace('\n', " "), TextStyle::Dim)
+                    .cut(columns),
+            );
             (0, column)
         } else {
-            let mut typed = self.editor.view(PROMPT, columns, INPUT_ROWS.min(height / 2));
-            let waits = !self.busy && self.conversation.is_none() && self.form.is_none() && self.asking.is_none();
+            let mut typed = self
+                .editor
+                .view(PROMPT, columns, INPUT_ROWS.min(height / 2));
+            let waits = !self.busy
+                && self.conversation.is_none()
+                && self.form.is_none()
+                && self.asking.is_none();
             if waits && self.has_placeholder && self.editor.is_empty() && !self.shows_keys {
-                let line = StyledLine::of(PROMPT, TextStyle::Accent).and(text!("app-placeholder"), TextStyle::Dim);
+                let line = StyledLine::of(PROMPT, TextStyle::Accent)
+                    .and(text!("app-placeholder"), TextStyle::Dim);
                 typed.rows = vec![line.cut(columns)];
             }
             below.extend(typed.rows);
@@ -67,13 +85,20 @@ impl App {
             above.drain(..above.len() - room);
         }
         let cursor = (above.len() + typed.0, typed.1);
-        let choosing = self.asking.as_ref().is_some_and(|asking| match asking.stage {
-            ApprovalStage::Choose | ApprovalStage::Confirm(_) => true,
-            ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => false,
-        });
+        let choosing = self
+            .asking
+            .as_ref()
+            .is_some_and(|asking| match asking.stage {
+                ApprovalStage::Choose | ApprovalStage::Confirm(_) => true,
+                ApprovalStage::Reason | ApprovalStage::Change | ApprovalStage::Rule => false,
+            });
         above.extend(below);
         above.truncate(height);
-        LiveRegion { rows: above, cursor, shows_cursor: !choosing }
+        LiveRegion {
+            rows: above,
+            cursor,
+            shows_cursor: !choosing,
+        }
     }
 
     /// What stands above the input.
@@ -85,8 +110,13 @@ impl App {
         }
         rows.extend(tail);
         if !self.thinking.trim().is_empty() {
-            let from = self.thinking.ceil_char_boundary(self.thinking.len().saturating_sub(THOUGHT_BYTES));
-            let last = self.thinking[from..].split_whitespace().collect::<Vec<_>>().join(" ");
+            let from = self
+                .thinking
+                .ceil_char_boundary(self.thinking.len().saturating_sub(THOUGHT_BYTES));
+            let last = self.thinking[from..]
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
             let rows_of_thought = hang(
                 &StyledLine::of(last, TextStyle::Dim),
                 &StyledLine::of("∴ ", TextStyle::Accent),
@@ -110,8 +140,11 @@ impl App {
         }
         for Queued { text, .. } in &self.queue {
             rows.push(
-                StyledLine::of(format!("  {} {}", text!("app-queued"), text.replace('\n', " ")), TextStyle::Dim)
-                    .cut(columns),
+                StyledLine::of(
+                    format!("  {} {}", text!("app-queued"), text.replace('\n', " ")),
+                    TextStyle::Dim,
+                )
+                .cut(columns),
             );
         }
         rows.push(StyledLine::empty());
@@ -125,16 +158,32 @@ impl App {
     }
 
     fn menu_rows(&self, columns: usize) -> Vec<StyledLine> {
-        let Some(menu) = &self.menu else { return Vec::new() };
+        let Some(menu) = &self.menu else {
+            return Vec::new();
+        };
         let row = |(at, item): (usize, &crate::complete::CompletionItem)| {
-            let (mark, style) = if at == menu.chosen { ("▸ ", TextStyle::Accent) } else { ("  ", TextStyle::Plain) };
+            let (mark, style) = if at == menu.chosen {
+                ("▸ ", TextStyle::Accent)
+            } else {
+                ("  ", TextStyle::Plain)
+            };
             StyledLine::of(mark, style)
                 .and(haft_text::reveal(&item.text), style)
                 .and(format!("  {}", item.help), TextStyle::Dim)
                 .cut(columns)
         };
-        let (count, first) = (menu.items.len(), (menu.chosen + 1).saturating_sub(MENU_ROWS));
-        let mut rows: Vec<_> = menu.items.iter().enumerate().skip(first).take(MENU_ROWS).map(row).collect();
+        let (count, first) = (
+            menu.items.len(),
+            (menu.chosen + 1).saturating_sub(MENU_ROWS),
+        );
+        let mut rows: Vec<_> = menu
+            .items
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(MENU_ROWS)
+            .map(row)
+            .collect();
         if count > MENU_ROWS {
             let place = text!("app-menu-place", at = menu.chosen + 1, count);
             rows.push(StyledLine::of(format!("  {place}"), TextStyle::Dim).cut(columns));
@@ -148,15 +197,28 @@ impl App {
             Some(Hint::RewindAgain) => text!("app-rewind-again"),
             Some(Hint::Mode(mode)) => {
                 let front = StyledLine::of(mode.name(), TextStyle::Warning);
-                return front.and(format!(": {}", meaning(mode)), TextStyle::Plain).cut(columns);
+                return front
+                    .and(format!(": {}", meaning(mode)), TextStyle::Plain)
+                    .cut(columns);
             }
             Some(Hint::Interrupting) => text!("app-interrupting"),
             Some(Hint::NothingToOpen) => text!("app-nothing-to-open"),
-            None | Some(Hint::Opened) if self.busy && self.asking.is_none() && self.form.is_none() => {
-                let line = self.activity.working(self.calls.is_empty()).and(" · ", TextStyle::Dim);
+            None | Some(Hint::Opened)
+                if self.busy && self.asking.is_none() && self.form.is_none() =>
+            {
+                let line = self
+                    .activity
+                    .working(self.calls.is_empty())
+                    .and(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.line(room);
-                return line.spans().iter().chain(status.spans()).cloned().collect::<StyledLine>().cut(columns);
+                return line
+                    .spans()
+                    .iter()
+                    .chain(status.spans())
+                    .cloned()
+                    .collect::<StyledLine>()
+                    .cut(columns);
             }
             None | Some(Hint::Opened) => return self.status.line(columns),
         };
@@ -169,13 +231,20 @@ fn key_rows(columns: usize, at_most: usize) -> Vec<StyledLine> {
     let keys = commands::keys();
     let beside = (columns / KEYS_COLUMNS).clamp(1, 3);
     let room = columns / beside;
-    let entries: Vec<_> = keys.iter().map(|(key, help)| defined(key, help, HELP_NAMES, room - 1)).collect();
+    let entries: Vec<_> = keys
+        .iter()
+        .map(|(key, help)| defined(key, help, HELP_NAMES, room - 1))
+        .collect();
     let shown = entries.concat();
     let high = shown.len().div_ceil(beside);
     let row = |at: usize| -> StyledLine {
         let cells = shown.iter().skip(at).step_by(high);
-        let filled =
-            cells.map(|cell| cell.clone().and(" ".repeat(room.saturating_sub(cell.width())), TextStyle::Plain));
+        let filled = cells.map(|cell| {
+            cell.clone().and(
+                " ".repeat(room.saturating_sub(cell.width())),
+                TextStyle::Plain,
+            )
+        });
         filled.flat_map(|cell| cell.spans().to_vec()).collect()
     };
     let mut rows: Vec<_> = (0..high).map(row).map(|row| row.cut(columns)).collect();
@@ -186,8 +255,14 @@ fn key_rows(columns: usize, at_most: usize) -> Vec<StyledLine> {
             Some(*end)
         });
         // No key stands there without what it does.
-        rows.truncate(if beside == 1 { ends.take_while(|end| *end <= left).last().unwrap_or(left) } else { left });
-        rows.push(StyledLine::of(format!("  {}", text!("app-more-keys")), TextStyle::Dim).cut(columns));
+        rows.truncate(if beside == 1 {
+            ends.take_while(|end| *end <= left).last().unwrap_or(left)
+        } else {
+            left
+        });
+        rows.push(
+            StyledLine::of(format!("  {}", text!("app-more-keys")), TextStyle::Dim).cut(columns),
+        );
     }
     rows
 }
@@ -205,16 +280,30 @@ pub(super) fn meaning(mode: PermissionMode) -> &'static str {
 
 /// The rows of what the user said.
 pub(super) fn said(text: &str, columns: usize) -> Vec<StyledLine> {
-    let (first, rest) = (StyledLine::of(PROMPT, TextStyle::Accent), StyledLine::of("  ", TextStyle::Plain));
+    let (first, rest) = (
+        StyledLine::of(PROMPT, TextStyle::Accent),
+        StyledLine::of("  ", TextStyle::Plain),
+    );
     let mut rows = Vec::new();
     let shown: Vec<_> = text.lines().take(SAID_ROWS).collect();
     for (at, line) in shown.iter().enumerate() {
         let front = if at == 0 { &first } else { &rest };
-        rows.extend(hang(&StyledLine::of(line, TextStyle::Strong), front, &rest, columns));
+        rows.extend(hang(
+            &StyledLine::of(line, TextStyle::Strong),
+            front,
+            &rest,
+            columns,
+        ));
     }
     let more = text.lines().count().saturating_sub(shown.len());
     if more > 0 {
-        rows.push(StyledLine::of(format!("  {}", text!("app-more-lines", more)), TextStyle::Dim).cut(columns));
+        rows.push(
+            StyledLine::of(
+                format!("  {}", text!("app-more-lines", more)),
+                TextStyle::Dim,
+            )
+            .cut(columns),
+        );
     }
     rows
 }

@@ -1,6 +1,8 @@
-//! Slash commands as users of other agents know them: what to do instead, or the answer where there is nothing to do.
+//! Slash commands as users of other agents know them: what to do instead, or the answer where there
+//! is nothing to do.
 //!
-//! Commands of haft's own and of the user come first; a name is looked up here only when neither has it.
+//! Commands of haft's own and of the user come first; a name is looked up here only when neither
+//! has it.
 
 /// What a name of another agent stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +17,17 @@ pub(crate) enum Familiar {
 
 /// The name, without the slash; none if no other agent is known to have it.
 pub(crate) fn find(name: &str) -> Option<Familiar> {
-    let lines = include_str!("familiar.txt").lines().filter_map(|line| line.split_once(" = "));
-    let mut meanings = lines.filter(|(names, _)| names.split_whitespace().any(|known| known == name));
+    let lines = include_str!("familiar.txt")
+        .lines()
+        .filter_map(|line| line.split_once(" = "));
+    let mut meanings =
+        lines.filter(|(names, _)| names.split_whitespace().any(|known| known == name));
     match meanings.next() {
-        Some((_, meaning)) => Some(meaning.strip_prefix("haft ").map_or(Familiar::Input(meaning), Familiar::Haft)),
+        Some((_, meaning)) => Some(
+            meaning
+                .strip_prefix("haft ")
+                .map_or(Familiar::Input(meaning), Familiar::Haft),
+        ),
         None => hint(name),
     }
 }
@@ -55,8 +64,22 @@ mod tests {
 
     #[test]
     fn an_input_is_one_that_haft_takes() {
-        for name in ["exit", "new", "tokens", "plan", "code", "add", "drop", "ls", "sessions", "summarize", "revert"] {
-            let Some(Familiar::Input(input)) = find(name) else { panic!("{name}") };
+        for name in [
+            "exit",
+            "new",
+            "tokens",
+            "plan",
+            "code",
+            "add",
+            "drop",
+            "ls",
+            "sessions",
+            "summarize",
+            "revert",
+        ] {
+            let Some(Familiar::Input(input)) = find(name) else {
+                panic!("{name}")
+            };
             assert!(super::super::find(input).is_some(), "{name}: {input}");
         }
         assert_eq!(find("run"), Some(Familiar::Input("!")));

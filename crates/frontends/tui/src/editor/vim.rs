@@ -1,7 +1,7 @@
 //! Editing as in vi: keys that type, and keys that move and change.
 //!
-//! Responsible for what characters mean while they do not type. Invariant: while keys move, the cursor stands on a character, never
-//! behind the last of its row; every change can be undone.
+//! Responsible for what characters mean while they do not type. Invariant: while keys move, the
+//! cursor stands on a character, never behind the last of its row; every change can be undone.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
@@ -67,12 +67,17 @@ impl Vim {
 
     /// A new text begins.
     pub(super) fn reset(&mut self) {
-        *self = Self { rows: self.rows, ..Self::default() };
+        *self = Self {
+            rows: self.rows,
+            ..Self::default()
+        };
     }
 
     /// Takes a key; whether it was one of these.
     pub(super) fn key(&mut self, editor: &mut Editor, key: KeyEvent) -> bool {
-        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let plain = !key
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (self.mode, key.code) {
             (VimMode::Insert, KeyCode::Esc) => {
                 self.mode = VimMode::Normal;
@@ -109,7 +114,10 @@ impl Vim {
     }
 
     fn normal_key(&mut self, editor: &mut Editor, c: char) {
-        if let Some(digit) = c.to_digit(10).filter(|digit| *digit > 0 || self.count.is_some()) {
+        if let Some(digit) = c
+            .to_digit(10)
+            .filter(|digit| *digit > 0 || self.count.is_some())
+        {
             self.count = Some((self.count.unwrap_or(0) * 10 + digit as usize).min(MOST));
             return;
         }
@@ -119,7 +127,11 @@ impl Vim {
         if std::mem::take(&mut self.g) {
             self.count = None;
             if c == 'g' {
-                self.moved(editor, waiting.map(|waiting| waiting.0), MotionReach::Rows(row_at(&editor.text, count)));
+                self.moved(
+                    editor,
+                    waiting.map(|waiting| waiting.0),
+                    MotionReach::Rows(row_at(&editor.text, count)),
+                );
             }
             return self.settle(editor);
         }
@@ -143,7 +155,13 @@ impl Vim {
                     self.moved(editor, Some(one), MotionReach::Rows(last));
                 }
             }
-            (waiting, None) => match motion(editor, c, count, typed.is_some(), waiting.map(|waiting| waiting.0)) {
+            (waiting, None) => match motion(
+                editor,
+                c,
+                count,
+                typed.is_some(),
+                waiting.map(|waiting| waiting.0),
+            ) {
                 Some(reach) => self.moved(editor, waiting.map(|waiting| waiting.0), reach),
                 None if waiting.is_none() => self.command(editor, c, count),
                 None => {}
@@ -155,7 +173,8 @@ impl Vim {
     /// Moves, or does to what lies between what the operator says.
     fn moved(&mut self, editor: &mut Editor, operator: Option<VimOperator>, reach: MotionReach) {
         let Some(operator) = operator else {
-            let (MotionReach::Before(to) | MotionReach::Through(to) | MotionReach::Rows(to)) = reach;
+            let (MotionReach::Before(to) | MotionReach::Through(to) | MotionReach::Rows(to)) =
+                reach;
             editor.cursor = editor.boundary_from(to);
             return;
         };
@@ -163,7 +182,10 @@ impl Vim {
         let (from, to) = match reach {
             MotionReach::Before(to) => (at.min(to), at.max(to)),
             MotionReach::Through(to) => (at.min(to), editor.after(at.max(to))),
-            MotionReach::Rows(to) => (start_of(&editor.text, at.min(to)), end_of(&editor.text, at.max(to))),
+            MotionReach::Rows(to) => (
+                start_of(&editor.text, at.min(to)),
+                end_of(&editor.text, at.max(to)),
+            ),
         };
         // Nobody cuts a character in two.
         let (from, to) = (editor.boundary_from(from), editor.boundary_from(to));
@@ -215,11 +237,21 @@ impl Vim {
                 editor.left();
             }),
             'x' => {
-                let end = (0..count).fold(editor.cursor, |at, _| editor.after(at)).min(editor.line_end());
+                let end = (0..count)
+                    .fold(editor.cursor, |at, _| editor.after(at))
+                    .min(editor.line_end());
                 self.moved(editor, Some(VimOperator::Delete), MotionReach::Before(end));
             }
-            'D' => self.moved(editor, Some(VimOperator::Delete), MotionReach::Before(editor.line_end())),
-            'C' => self.moved(editor, Some(VimOperator::Change), MotionReach::Before(editor.line_end())),
+            'D' => self.moved(
+                editor,
+                Some(VimOperator::Delete),
+                MotionReach::Before(editor.line_end()),
+            ),
+            'C' => self.moved(
+                editor,
+                Some(VimOperator::Change),
+                MotionReach::Before(editor.line_end()),
+            ),
             'p' => self.put(editor, count),
             'u' => {
                 if let Some((text, cursor)) = self.undo.pop() {
@@ -262,7 +294,10 @@ impl Vim {
 
     /// Typing begins after a change that is part of it.
     fn insert(&mut self, editor: &Editor) {
-        self.before = self.undo.pop().unwrap_or_else(|| (editor.text.clone(), editor.cursor));
+        self.before = self
+            .undo
+            .pop()
+            .unwrap_or_else(|| (editor.text.clone(), editor.cursor));
         self.mode = VimMode::Insert;
     }
 
@@ -286,14 +321,23 @@ impl Vim {
 
     /// While keys move, the cursor stands on a character.
     fn settle(&self, editor: &mut Editor) {
-        if self.mode == VimMode::Normal && editor.cursor == editor.line_end() && editor.cursor > editor.line_start() {
+        if self.mode == VimMode::Normal
+            && editor.cursor == editor.line_end()
+            && editor.cursor > editor.line_start()
+        {
             editor.left();
         }
     }
 }
 
 /// Where a motion leads, if the character is one.
-fn motion(editor: &Editor, c: char, count: usize, counted: bool, operator: Option<VimOperator>) -> Option<MotionReach> {
+fn motion(
+    editor: &Editor,
+    c: char,
+    count: usize,
+    counted: bool,
+    operator: Option<VimOperator>,
+) -> Option<MotionReach> {
     let (text, at) = (editor.text.as_str(), editor.cursor);
     let times = |step: &dyn Fn(usize) -> usize| (0..count).fold(at, |at, _| step(at));
     Some(match c {
@@ -310,16 +354,20 @@ fn motion(editor: &Editor, c: char, count: usize, counted: bool, operator: Optio
         'w' => {
             let to = times(&|at| next_word(text, at));
             // The last word of a row goes without the break.
-            MotionReach::Before(if operator.is_some() { to.min(editor.line_end()) } else { to })
+            MotionReach::Before(if operator.is_some() {
+                to.min(editor.line_end())
+            } else {
+                to
+            })
         }
         'b' => MotionReach::Before(times(&|at| word_before(text, at))),
         'e' => MotionReach::Through(times(&|at| end_of_word(text, at))),
         'G' if counted => MotionReach::Rows(row_at(text, count)),
         'G' => MotionReach::Rows(start_of(text, text.len())),
         'j' if operator.is_some() => MotionReach::Rows(rows_down(text, at, count)),
-        'k' if operator.is_some() => {
-            MotionReach::Rows((0..count).fold(at, |at, _| start_of(text, at).checked_sub(1).unwrap_or(at)))
-        }
+        'k' if operator.is_some() => MotionReach::Rows(
+            (0..count).fold(at, |at, _| start_of(text, at).checked_sub(1).unwrap_or(at)),
+        ),
         _ => return None,
     })
 }
@@ -334,7 +382,11 @@ fn end_of(text: &str, at: usize) -> usize {
 
 /// A place so many rows further down, or in the last one.
 fn rows_down(text: &str, at: usize, count: usize) -> usize {
-    (0..count).fold(at, |at, _| Some(end_of(text, at) + 1).filter(|below| *below <= text.len()).unwrap_or(at))
+    (0..count).fold(at, |at, _| {
+        Some(end_of(text, at) + 1)
+            .filter(|below| *below <= text.len())
+            .unwrap_or(at)
+    })
 }
 
 /// The beginning of the row of that number, counted from 1.
@@ -344,7 +396,9 @@ fn row_at(text: &str, number: usize) -> usize {
 
 fn first_letter(text: &str, at: usize) -> usize {
     let (start, end) = (start_of(text, at), end_of(text, at));
-    text[start..end].find(|grapheme: char| !grapheme.is_whitespace()).map_or(end, |found| start + found)
+    text[start..end]
+        .find(|grapheme: char| !grapheme.is_whitespace())
+        .map_or(end, |found| start + found)
 }
 
 /// What kind of grapheme stands there: a blank, one of a word, another.
@@ -357,12 +411,19 @@ fn kind(grapheme: &str) -> u8 {
 }
 
 fn is_blank(text: &str, at: usize) -> bool {
-    text[at..].graphemes(true).next().is_none_or(|grapheme| kind(grapheme) == 0)
+    text[at..]
+        .graphemes(true)
+        .next()
+        .is_none_or(|grapheme| kind(grapheme) == 0)
 }
 
 fn next_word(text: &str, at: usize) -> usize {
-    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
-    let Some((_, first)) = graphemes.next() else { return text.len() };
+    let mut graphemes = text[at..]
+        .grapheme_indices(true)
+        .map(|(place, grapheme)| (at + place, kind(grapheme)));
+    let Some((_, first)) = graphemes.next() else {
+        return text.len();
+    };
     let mut blank = first == 0;
     for (place, kind) in graphemes {
         if kind == 0 {
@@ -376,8 +437,12 @@ fn next_word(text: &str, at: usize) -> usize {
 
 /// The last grapheme of the run of graphemes of one kind.
 fn end_of_run(text: &str, at: usize) -> usize {
-    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
-    let Some((mut last, first)) = graphemes.next() else { return at };
+    let mut graphemes = text[at..]
+        .grapheme_indices(true)
+        .map(|(place, grapheme)| (at + place, kind(grapheme)));
+    let Some((mut last, first)) = graphemes.next() else {
+        return at;
+    };
     for (place, kind) in graphemes {
         if kind != first {
             break;
@@ -388,17 +453,27 @@ fn end_of_run(text: &str, at: usize) -> usize {
 }
 
 fn end_of_word(text: &str, at: usize) -> usize {
-    let mut graphemes = text[at..].grapheme_indices(true).map(|(place, grapheme)| (at + place, kind(grapheme)));
+    let mut graphemes = text[at..]
+        .grapheme_indices(true)
+        .map(|(place, grapheme)| (at + place, kind(grapheme)));
     graphemes.next();
     match graphemes.find(|grapheme| grapheme.1 != 0) {
         Some((place, _)) => end_of_run(text, place),
-        None => text.grapheme_indices(true).next_back().map_or(0, |(place, _)| place.max(at)),
+        None => text
+            .grapheme_indices(true)
+            .next_back()
+            .map_or(0, |(place, _)| place.max(at)),
     }
 }
 
 fn word_before(text: &str, at: usize) -> usize {
-    let mut graphemes = text[..at].grapheme_indices(true).rev().map(|(place, grapheme)| (place, kind(grapheme)));
-    let Some((mut first, of)) = graphemes.find(|grapheme| grapheme.1 != 0) else { return 0 };
+    let mut graphemes = text[..at]
+        .grapheme_indices(true)
+        .rev()
+        .map(|(place, grapheme)| (place, kind(grapheme)));
+    let Some((mut first, of)) = graphemes.find(|grapheme| grapheme.1 != 0) else {
+        return 0;
+    };
     for (place, kind) in graphemes {
         if kind != of {
             break;
@@ -416,7 +491,11 @@ mod tests {
 
     fn press(editor: &mut Editor, keys: &str) {
         for c in keys.chars() {
-            let code = if c == '\u{1b}' { KeyCode::Esc } else { KeyCode::Char(c) };
+            let code = if c == '\u{1b}' {
+                KeyCode::Esc
+            } else {
+                KeyCode::Char(c)
+            };
             if !editor.vim_key(KeyEvent::new(code, KeyModifiers::NONE)) && code != KeyCode::Esc {
                 editor.insert(c.encode_utf8(&mut [0; 4]));
             }
@@ -455,7 +534,11 @@ mod tests {
             ("jj$k", "  s|econd"),
             ("$0", "|let"),
         ] {
-            assert!(after(text, keys).contains(place), "{keys}: {}", after(text, keys));
+            assert!(
+                after(text, keys).contains(place),
+                "{keys}: {}",
+                after(text, keys)
+            );
         }
     }
 

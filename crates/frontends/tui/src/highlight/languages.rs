@@ -67,7 +67,9 @@ impl StringSyntax {
 
     /// Whether a string begins here.
     pub(super) fn opens(&self, text: &str) -> bool {
-        let Some(behind) = text.strip_prefix(&self.open) else { return false };
+        let Some(behind) = text.strip_prefix(&self.open) else {
+            return false;
+        };
         if self.kind != StringKind::Char {
             return true;
         }
@@ -102,7 +104,8 @@ fn read() -> Result<Vec<LanguageSyntax>, toml::de::Error> {
 
 /// The language of that name.
 pub(super) fn named(name: &str) -> Option<&'static LanguageSyntax> {
-    ALL.iter().find(|language| language.names.iter().any(|known| known == name))
+    ALL.iter()
+        .find(|language| language.names.iter().any(|known| known == name))
 }
 
 #[cfg(test)]
@@ -112,6 +115,10 @@ mod tests {
     #[test]
     fn every_language_is_read() {
         assert_eq!(read().unwrap().len(), 18);
-        assert_eq!(named("php").unwrap().comments, Some(("/*".to_owned(), "*/".to_owned())), "as in C");
+        assert_eq!(
+            named("php").unwrap().comments,
+            Some(("/*".to_owned(), "*/".to_owned())),
+            "as in C"
+        );
     }
 }

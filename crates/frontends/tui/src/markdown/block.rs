@@ -1,7 +1,8 @@
 //! One finished block of Markdown as rows.
 //!
-//! Responsible for how headings, lists, quotes, tables and code look in a terminal. Invariant: no row is wider than asked,
-//! and no text of the block is left out; addresses of links are shown, so that a link cannot say one thing and mean another.
+//! Responsible for how headings, lists, quotes, tables and code look in a terminal. Invariant: no
+//! row is wider than asked, and no text of the block is left out; addresses of links are shown, so
+//! that a link cannot say one thing and mean another.
 
 use haft_text::sanitise;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
@@ -27,8 +28,13 @@ pub(super) enum CodeLayout {
 
 pub(super) fn laid_out(text: &str, columns: usize, looks: CodeLayout) -> Vec<StyledLine> {
     let text = sanitise(text);
-    let mut page = MarkdownRenderer { columns: columns.max(NARROWEST), looks, ..MarkdownRenderer::default() };
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut page = MarkdownRenderer {
+        columns: columns.max(NARROWEST),
+        looks,
+        ..MarkdownRenderer::default()
+    };
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     for event in Parser::new_ext(&text, options) {
         page.event(event);
     }
@@ -84,7 +90,9 @@ impl MarkdownRenderer {
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 self.push_text(&text, TextStyle::Code);
             }
-            Event::Html(text) | Event::InlineHtml(text) => self.push_text(text.trim_end_matches('\n'), TextStyle::Dim),
+            Event::Html(text) | Event::InlineHtml(text) => {
+                self.push_text(text.trim_end_matches('\n'), TextStyle::Dim)
+            }
             Event::FootnoteReference(text) => self.push_text(&format!("[{text}]"), TextStyle::Dim),
             Event::SoftBreak => self.push_text(" ", TextStyle::Plain),
             Event::HardBreak => self.end_line(),
@@ -93,7 +101,9 @@ impl MarkdownRenderer {
                 self.line = StyledLine::of("─".repeat(self.room().min(40)), TextStyle::Dim);
                 self.end_block();
             }
-            Event::TaskListMarker(done) => self.push_text(if done { "[x] " } else { "[ ] " }, TextStyle::Accent),
+            Event::TaskListMarker(done) => {
+                self.push_text(if done { "[x] " } else { "[ ] " }, TextStyle::Accent)
+            }
         }
     }
 
@@ -137,7 +147,10 @@ impl MarkdownRenderer {
                     Some(None) | None => "• ".to_owned(),
                 };
                 let width = haft_text::width(&mark);
-                self.inside.push(ContainerBlock::Item { mark: Some(mark), width });
+                self.inside.push(ContainerBlock::Item {
+                    mark: Some(mark),
+                    width,
+                });
                 self.gap = false;
             }
             Tag::Emphasis => self.styles.push(TextStyle::Emphasis),
@@ -149,7 +162,10 @@ impl MarkdownRenderer {
             }
             Tag::Table(alignments) => {
                 self.block();
-                self.table = Some(MarkdownTable { alignments, ..MarkdownTable::default() });
+                self.table = Some(MarkdownTable {
+                    alignments,
+                    ..MarkdownTable::default()
+                });
             }
             Tag::TableHead
             | Tag::TableRow
@@ -284,9 +300,10 @@ impl MarkdownRenderer {
         for one in &mut self.inside {
             let (of_first, of_rest) = match one {
                 ContainerBlock::Quote => ("│ ".to_owned(), "│ ".to_owned()),
-                ContainerBlock::Item { mark, width } => {
-                    (mark.take().unwrap_or_else(|| " ".repeat(*width)), " ".repeat(*width))
-                }
+                ContainerBlock::Item { mark, width } => (
+                    mark.take().unwrap_or_else(|| " ".repeat(*width)),
+                    " ".repeat(*width),
+                ),
             };
             first.push(StyledSpan::new(of_first, TextStyle::Dim));
             rest.push(StyledSpan::new(of_rest, TextStyle::Dim));
@@ -302,10 +319,18 @@ impl MarkdownRenderer {
 /// The rows of a table: columns where they fit, else each row as a list of its cells.
 fn lay_out(rows: &[Vec<StyledLine>], alignments: &[Alignment], columns: usize) -> Vec<StyledLine> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let wide = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(StyledLine::width).max().unwrap_or(0);
+    let wide = |at: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(at))
+            .map(StyledLine::width)
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<_> = (0..count).map(wide).collect();
     let total = widths.iter().sum::<usize>() + 2 * count.saturating_sub(1);
-    let Some((head, body)) = rows.split_first() else { return Vec::new() };
+    let Some((head, body)) = rows.split_first() else {
+        return Vec::new();
+    };
     if total > columns {
         return listed(head, body);
     }
@@ -321,11 +346,18 @@ fn lay_out(rows: &[Vec<StyledLine>], alignments: &[Alignment], columns: usize) -
             };
             line.push(StyledSpan::new(" ".repeat(before), TextStyle::Plain));
             for span in cell.spans() {
-                let style = if number == 0 { TextStyle::Strong } else { span.style() };
+                let style = if number == 0 {
+                    TextStyle::Strong
+                } else {
+                    span.style()
+                };
                 line.push(StyledSpan::new(span.text(), style));
             }
             if at + 1 < row.len() {
-                line.push(StyledSpan::new(" ".repeat(blank - before + 2), TextStyle::Plain));
+                line.push(StyledSpan::new(
+                    " ".repeat(blank - before + 2),
+                    TextStyle::Plain,
+                ));
             }
         }
         laid.push(line);

@@ -39,7 +39,10 @@ fn it_does_not_matter_how_it_arrives() {
 #[test]
 fn code_is_finished_line_by_line() {
     let mut stream = MarkdownStream::default();
-    assert_eq!(text(&stream.push("Look:\n```rust\nfn a() {}\nfn b", 40)), "Look:\n\n  fn a() {}\n");
+    assert_eq!(
+        text(&stream.push("Look:\n```rust\nfn a() {}\nfn b", 40)),
+        "Look:\n\n  fn a() {}\n"
+    );
     assert_eq!(text(&stream.tail(40)), "  fn b\n");
     assert_eq!(text(&stream.push("() {}\n```\ndone", 40)), "  fn b() {}\n");
     assert_eq!(text(&stream.finish(40)), "\ndone\n");
@@ -48,12 +51,22 @@ fn code_is_finished_line_by_line() {
 
 #[test]
 fn code_has_the_tones_of_its_language() {
-    for page in ["```rust\nlet a = 1; // b\n```", "- item\n\n  ```rust\n  let a = 1; // b\n  ```"] {
+    for page in [
+        "```rust\nlet a = 1; // b\n```",
+        "- item\n\n  ```rust\n  let a = 1; // b\n  ```",
+    ] {
         let rows = streamed(page, 40, 3);
         let spans: Vec<_> = rows.iter().flat_map(StyledLine::spans).collect();
-        assert!(spans.iter().any(|span| span.text() == "let" && span.style() == TextStyle::Keyword), "{spans:?}");
         assert!(
-            spans.iter().any(|span| span.text().contains("// b") && span.style() == TextStyle::Comment),
+            spans
+                .iter()
+                .any(|span| span.text() == "let" && span.style() == TextStyle::Keyword),
+            "{spans:?}"
+        );
+        assert!(
+            spans
+                .iter()
+                .any(|span| span.text().contains("// b") && span.style() == TextStyle::Comment),
             "{spans:?}"
         );
     }
@@ -67,7 +80,10 @@ fn a_fence_inside_of_a_longer_one_is_code() {
 
 #[test]
 fn a_link_shows_where_it_leads() {
-    assert_eq!(text(&render("[example.com](https://evil.test)", 60)), "example.com (https://evil.test)\n");
+    assert_eq!(
+        text(&render("[example.com](https://evil.test)", 60)),
+        "example.com (https://evil.test)\n"
+    );
     assert_eq!(text(&render("<https://a.test>", 60)), "https://a.test\n");
 }
 

@@ -27,20 +27,38 @@ fn spelled_sign(row: &str) -> Option<(&'static str, &str)> {
 /// A row as text; empty where it only separates others.
 pub(super) fn of(row: &StyledLine) -> String {
     // Numbers of lines are for the eye.
-    let said = row.spans().iter().filter(|span| span.style() != TextStyle::LineNumber);
+    let said = row
+        .spans()
+        .iter()
+        .filter(|span| span.style() != TextStyle::LineNumber);
     let text: String = said.map(StyledSpan::text).collect();
     // What the user typed stands there already.
-    if row.spans().first().is_some_and(|first| first.style() == TextStyle::Accent && first.text() == "> ") {
+    if row
+        .spans()
+        .first()
+        .is_some_and(|first| first.style() == TextStyle::Accent && first.text() == "> ")
+    {
         return String::new();
     }
     let indent = text.len() - text.trim_start().len();
     let (blanks, rest) = text.split_at(indent);
     // A full-width colon brings its own blank.
-    let spelled = |(text, rest): (&str, &str)| format!("{text}{}{rest}", if text.ends_with('：') { "" } else { " " });
+    let spelled = |(text, rest): (&str, &str)| {
+        format!(
+            "{text}{}{rest}",
+            if text.ends_with('：') { "" } else { " " }
+        )
+    };
     let said = spelled_sign(rest).map_or_else(|| rest.to_owned(), spelled);
     let drawn = |c: char| matches!(c, '─' | '█' | '▓' | '▒' | '░' | '▪');
-    let said = said.strip_prefix("· ").map_or(said.clone(), |rest| format!("▪ {rest}"));
-    let said = if said.contains(drawn) { without_bars(&said.replace(drawn, "")) } else { said };
+    let said = said
+        .strip_prefix("· ")
+        .map_or(said.clone(), |rest| format!("▪ {rest}"));
+    let said = if said.contains(drawn) {
+        without_bars(&said.replace(drawn, ""))
+    } else {
+        said
+    };
     // A row of nothing but blanks is one of code.
     if said.is_empty() && text.chars().any(drawn) {
         return String::new();
@@ -51,14 +69,19 @@ pub(super) fn of(row: &StyledLine) -> String {
 /// A bar without its drawing is two brackets.
 fn without_bars(text: &str) -> String {
     match text.split_once(']') {
-        Some((bar, rest)) if bar.trim_start_matches('[').trim().is_empty() => rest.trim_start().to_owned(),
+        Some((bar, rest)) if bar.trim_start_matches('[').trim().is_empty() => {
+            rest.trim_start().to_owned()
+        }
         _ => text.split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }
 
 /// One line, whatever it is.
 pub(super) fn clean(text: &str) -> String {
-    StyledLine::of(text, TextStyle::Plain).plain().trim_end().to_owned()
+    StyledLine::of(text, TextStyle::Plain)
+        .plain()
+        .trim_end()
+        .to_owned()
 }
 
 /// The question and the keys that answer it.
@@ -73,7 +96,14 @@ pub(super) fn question(asking: &ApprovalDialog) -> String {
                 Some(ApprovalChoice::Confirm(Grant::AllEdits)) => text!("plain-session-edits"),
                 _ => text!("plain-session"),
             };
-            text!("plain-approval-always", tool, reason, session, rules, file = asking.rules_file())
+            text!(
+                "plain-approval-always",
+                tool,
+                reason,
+                session,
+                rules,
+                file = asking.rules_file()
+            )
         }
     };
     clean(&reveal(&text))
@@ -94,10 +124,25 @@ pub(super) fn answered(answer: &ApprovalReply, asking: &ApprovalDialog) -> Strin
 
 /// The TODO list, a line for each of it.
 pub(super) fn todo(arguments: &Value) -> Vec<String> {
-    let items = arguments.get("todos").and_then(Value::as_array).into_iter().flatten();
-    let text = |item: &Value, name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let items = arguments
+        .get("todos")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let text = |item: &Value, name: &str| {
+        item.get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     items
-        .map(|item| clean(&text!("plain-todo", status = text(item, "status"), content = text(item, "content"))))
+        .map(|item| {
+            clean(&text!(
+                "plain-todo",
+                status = text(item, "status"),
+                content = text(item, "content")
+            ))
+        })
         .collect()
 }
 
@@ -107,20 +152,39 @@ mod tests {
 
     #[test]
     fn signs_are_words() {
-        let row =
-            StyledLine::of("✓ ", TextStyle::Good).and("read_file", TextStyle::Strong).and(" a.rs", TextStyle::Plain);
+        let row = StyledLine::of("✓ ", TextStyle::Good)
+            .and("read_file", TextStyle::Strong)
+            .and(" a.rs", TextStyle::Plain);
         assert_eq!(of(&row), "done: read_file a.rs");
-        assert_eq!(of(&StyledLine::of("  • item", TextStyle::Plain)), "  - item");
+        assert_eq!(
+            of(&StyledLine::of("  • item", TextStyle::Plain)),
+            "  - item"
+        );
         assert_eq!(of(&StyledLine::of("────────", TextStyle::Dim)), "");
-        assert_eq!(of(&StyledLine::of("[██▒▒  ] 38%  7 of 20 tokens", TextStyle::Dim)), "38%  7 of 20 tokens");
-        assert_eq!(of(&StyledLine::of("> ", TextStyle::Accent).and("what I typed", TextStyle::Strong)), "");
-        assert_eq!(of(&StyledLine::of("    code ? ✓", TextStyle::Plain)), "    code ? ✓");
+        assert_eq!(
+            of(&StyledLine::of(
+                "[██▒▒  ] 38%  7 of 20 tokens",
+                TextStyle::Dim
+            )),
+            "38%  7 of 20 tokens"
+        );
+        assert_eq!(
+            of(&StyledLine::of("> ", TextStyle::Accent).and("what I typed", TextStyle::Strong)),
+            ""
+        );
+        assert_eq!(
+            of(&StyledLine::of("    code ? ✓", TextStyle::Plain)),
+            "    code ? ✓"
+        );
     }
 
     #[test]
     fn a_list_is_read_out() {
         let list = serde_json::json!({"todos": [{"content": "Test a_b\u{1b}[2J", "status": "in_progress"}]});
         let said = todo(&list);
-        assert!(said[0].starts_with("todo, in progress: Test a_b") && !said[0].contains('\u{1b}'), "{said:?}");
+        assert!(
+            said[0].starts_with("todo, in progress: Test a_b") && !said[0].contains('\u{1b}'),
+            "{said:?}"
+        );
     }
 }

@@ -6,35 +6,71 @@ const COLUMNS: u16 = 20;
 const ROWS: u16 = 8;
 
 fn frame(rows: &[&str], cursor: (usize, usize)) -> LiveRegion {
-    let rows = rows.iter().map(|row| StyledLine::of(row, TextStyle::Accent)).collect();
-    LiveRegion { rows, cursor, shows_cursor: true }
+    let rows = rows
+        .iter()
+        .map(|row| StyledLine::of(row, TextStyle::Accent))
+        .collect();
+    LiveRegion {
+        rows,
+        cursor,
+        shows_cursor: true,
+    }
 }
 
 fn lines(rows: &[&str]) -> Vec<StyledLine> {
-    rows.iter().map(|row| StyledLine::of(row, TextStyle::Plain)).collect()
+    rows.iter()
+        .map(|row| StyledLine::of(row, TextStyle::Plain))
+        .collect()
 }
 
 /// A terminal that all bytes of a screen go to.
 fn terminal() -> (TerminalScreen<Vec<u8>>, vt100::Parser) {
-    (TerminalScreen::new(Vec::new(), Palette::Colour), vt100::Parser::new(ROWS, COLUMNS, 1_000))
+    (
+        TerminalScreen::new(Vec::new(), Palette::Colour),
+        vt100::Parser::new(ROWS, COLUMNS, 1_000),
+    )
 }
 
 fn shown(screen: &mut TerminalScreen<Vec<u8>>, terminal: &mut vt100::Parser) -> Vec<String> {
     terminal.process(&std::mem::take(&mut screen.out));
-    terminal.screen().rows(0, COLUMNS).map(|row| row.trim_end().to_owned()).collect()
+    terminal
+        .screen()
+        .rows(0, COLUMNS)
+        .map(|row| row.trim_end().to_owned())
+        .collect()
 }
 
 #[test]
 fn what_is_finished_stays_above_what_is_live() {
     let (mut screen, mut terminal) = terminal();
-    screen.draw(&[], &frame(&["> a", "status"], (0, 3))).unwrap();
-    screen.draw(&lines(&["one", "two"]), &frame(&["", "> ab", "status"], (1, 4))).unwrap();
-    assert_eq!(shown(&mut screen, &mut terminal)[..5], ["one", "two", "", "> ab", "status"]);
+    screen
+        .draw(&[], &frame(&["> a", "status"], (0, 3)))
+        .unwrap();
+    screen
+        .draw(
+            &lines(&["one", "two"]),
+            &frame(&["", "> ab", "status"], (1, 4)),
+        )
+        .unwrap();
+    assert_eq!(
+        shown(&mut screen, &mut terminal)[..5],
+        ["one", "two", "", "> ab", "status"]
+    );
     assert_eq!(terminal.screen().cursor_position(), (3, 4));
-    screen.draw(&[], &frame(&["> abc", "other"], (0, 5))).unwrap();
-    assert_eq!(shown(&mut screen, &mut terminal)[..6], ["one", "two", "> abc", "other", "", ""]);
-    screen.draw(&[], &frame(&["x", "> abc", "y", "other"], (1, 5))).unwrap();
-    assert_eq!(shown(&mut screen, &mut terminal)[..6], ["one", "two", "x", "> abc", "y", "other"]);
+    screen
+        .draw(&[], &frame(&["> abc", "other"], (0, 5)))
+        .unwrap();
+    assert_eq!(
+        shown(&mut screen, &mut terminal)[..6],
+        ["one", "two", "> abc", "other", "", ""]
+    );
+    screen
+        .draw(&[], &frame(&["x", "> abc", "y", "other"], (1, 5)))
+        .unwrap();
+    assert_eq!(
+        shown(&mut screen, &mut terminal)[..6],
+        ["one", "two", "x", "> abc", "y", "other"]
+    );
     screen.leave().unwrap();
     assert_eq!(shown(&mut screen, &mut terminal)[..3], ["one", "two", ""]);
     assert_eq!(terminal.screen().cursor_position(), (2, 0));
@@ -44,17 +80,27 @@ fn what_is_finished_stays_above_what_is_live() {
 fn a_full_row_keeps_its_last_letter() {
     let (mut screen, mut terminal) = terminal();
     let full = "x".repeat(COLUMNS.into());
-    screen.draw(&lines(&[&full]), &frame(&[&full, &full], (1, 3))).unwrap();
-    assert_eq!(shown(&mut screen, &mut terminal)[..4], [&*full, &*full, &*full, ""]);
+    screen
+        .draw(&lines(&[&full]), &frame(&[&full, &full], (1, 3)))
+        .unwrap();
+    assert_eq!(
+        shown(&mut screen, &mut terminal)[..4],
+        [&*full, &*full, &*full, ""]
+    );
 }
 
 #[test]
 fn without_colour_there_are_no_colours() {
     let mut screen = TerminalScreen::new(Vec::new(), Palette::Attributes);
-    let line = StyledLine::of("a", TextStyle::Bad).and("b", TextStyle::Added).and("c", TextStyle::Link);
+    let line = StyledLine::of("a", TextStyle::Bad)
+        .and("b", TextStyle::Added)
+        .and("c", TextStyle::Link);
     screen.draw(&[line], &LiveRegion::default()).unwrap();
     let bytes = String::from_utf8(screen.out).unwrap();
-    assert!(!(30..38).any(|colour| bytes.contains(&format!("{colour}m"))), "{bytes:?}");
+    assert!(
+        !(30..38).any(|colour| bytes.contains(&format!("{colour}m"))),
+        "{bytes:?}"
+    );
 }
 
 proptest! {

@@ -16,11 +16,17 @@ fn case(random: &mut Random) -> Result<(), String> {
     let stream = random.below(2) == 0;
     let whole = reply(random);
     let size = 1 + random.below(200);
-    let cut = Reply { chunk_bytes: Some(size), ..whole.clone() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let cut = Reply {
+        chunk_bytes: Some(size),
+        ..whole.clone()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let (whole, cut) =
-        runtime.block_on(async { Ok::<_, String>((ask(api, stream, whole).await?, ask(api, stream, cut).await?)) })?;
+    let (whole, cut) = runtime.block_on(async {
+        Ok::<_, String>((ask(api, stream, whole).await?, ask(api, stream, cut).await?))
+    })?;
     if !whole.complete || !cut.complete {
         return Err(format!("{api}: a reply did not come to its end"));
     }
@@ -32,7 +38,10 @@ fn case(random: &mut Random) -> Result<(), String> {
         ));
     }
     if cut.pieces.iter().rev().skip(1).any(|piece| *piece != size) {
-        return Err(format!("{api}: pieces of {size} bytes asked, {:?} sent", cut.pieces));
+        return Err(format!(
+            "{api}: pieces of {size} bytes asked, {:?} sent",
+            cut.pieces
+        ));
     }
     Ok(())
 }
@@ -49,33 +58,62 @@ fn reply(random: &mut Random) -> Reply {
                     0 => json!({ "value": random.text(40) }),
                     _ => Value::String(random.text(40)),
                 };
-                ReplyPart::ToolCall(ScriptCall::new("tool", arguments).with_id(format!("id_{index}")))
+                ReplyPart::ToolCall(
+                    ScriptCall::new("tool", arguments).with_id(format!("id_{index}")),
+                )
             }
         });
     }
-    Reply { delta_chars: Some(1 + random.below(9)), ..Reply::parts(parts) }
+    Reply {
+        delta_chars: Some(1 + random.below(9)),
+        ..Reply::parts(parts)
+    }
 }
 
 async fn ask(api: Api, stream: bool, reply: Reply) -> Result<RawReply, String> {
     let script = Script::replies([reply]).map_err(|error| error.to_string())?;
-    let server = ScriptedServer::start(script).await.map_err(|error| error.to_string())?;
+    let server = ScriptedServer::start(script)
+        .await
+        .map_err(|error| error.to_string())?;
     let user = json!([{ "role": "user", "content": "Hi." }]);
     let (path, body) = match api {
-        Api::OpenaiChat => ("/v1/chat/completions", json!({ "model": "m", "stream": stream, "messages": user })),
-        Api::OpenaiResponses => ("/v1/responses", json!({ "model": "m", "stream": stream, "input": user })),
-        Api::Anthropic => {
-            ("/v1/messages", json!({ "model": "m", "max_tokens": 9, "stream": stream, "messages": user }))
-        }
+        Api::OpenaiChat => (
+            "/v1/chat/completions",
+            json!({ "model": "m", "stream": stream, "messages": user }),
+        ),
+        Api::OpenaiResponses => (
+            "/v1/responses",
+            json!({ "model": "m", "stream": stream, "input": user }),
+        ),
+        Api::Anthropic => (
+            "/v1/messages",
+            json!({ "model": "m", "max_tokens": 9, "stream": stream, "messages": user }),
+        ),
         Api::Gemini => (
-            if stream { "/v1beta/models/m:streamGenerateContent?alt=sse" } else { "/v1beta/models/m:generateContent" },
+            if stream {
+                "/v1beta/models/m:streamGenerateContent?alt=sse"
+            } else {
+                "/v1beta/models/m:generateContent"
+            },
             json!({ "contents": [{ "role": "user", "parts": [{ "text": "Hi." }] }] }),
         ),
     };
-    let headers = [("content-type", "application/json"), ("anthropic-version", "2023-06-01")];
-    let mut client = RawClient::connect(server.address()).await.map_err(|error| error.to_string())?;
-    let reply = client.post(path, &headers, &body).await.map_err(|error| error.to_string())?;
+    let headers = [
+        ("content-type", "application/json"),
+        ("anthropic-version", "2023-06-01"),
+    ];
+    let mut client = RawClient::connect(server.address())
+        .await
+        .map_err(|error| error.to_string())?;
+    let reply = client
+        .post(path, &headers, &body)
+        .await
+        .map_err(|error| error.to_string())?;
     match reply.status {
         200 => Ok(reply),
-        status => Err(format!("{api}: status {status}: {}", String::from_utf8_lossy(&reply.body))),
+        status => Err(format!(
+            "{api}: status {status}: {}",
+            String::from_utf8_lossy(&reply.body)
+        )),
     }
 }

@@ -1,13 +1,17 @@
-//! Whatever a model's server does wrong, haft runs a command once or not at all and ends as the table says.
+//! Whatever a model's server does wrong, haft runs a command once or not at all and ends as the
+//! table says.
 //!
-//! A small sample with the real binary of what the example `fault_campaign` of `haft-model` tries in one process on every byte:
-//! here the engine's gate, the store and the exit code are in it too. The task is one command, then an answer; the fault is done
-//! to one of the two replies. APIs, kinds of fault and replies are dealt by the seed. `docs/faults.md` is the table in words.
+//! A small sample with the real binary of what the example `fault_campaign` of `haft-model` tries
+//! in one process on every byte: here the engine's gate, the store and the exit code are in it too.
+//! The task is one command, then an answer; the fault is done to one of the two replies. APIs,
+//! kinds of fault and replies are dealt by the seed. `docs/faults.md` is the table in words.
 
 use std::time::Duration;
 
 use haft_testkit::test::{Campaign, HaftCase, Random, Trial};
-use haft_testkit::{Garbage, Replace, Reply, Script, ScriptCall, ScriptedError, ScriptedServer, Stop};
+use haft_testkit::{
+    Garbage, Replace, Reply, Script, ScriptCall, ScriptedError, ScriptedServer, Stop,
+};
 use haft_types::Api;
 use serde_json::{Value, json};
 
@@ -82,7 +86,10 @@ struct Expected {
 impl Fault {
     /// Whether it can be done to a reply without a call.
     fn needs_a_call(self) -> bool {
-        matches!(self, Self::BrokenArguments | Self::KeyTwice | Self::WordsBehindArguments | Self::CutByLength)
+        matches!(
+            self,
+            Self::BrokenArguments | Self::KeyTwice | Self::WordsBehindArguments | Self::CutByLength
+        )
     }
 
     /// The table.
@@ -97,64 +104,124 @@ impl Fault {
             | Self::Status
             | Self::StatusWithHint
             | Self::Page
-            | Self::NotUtf8 => Expected { code: 0, retries: 1, requests: 3, effects: 1 },
-            // Asking again would not help. With no valid reply at all, the configuration is to blame.
-            Self::Refusal | Self::SpendLimit | Self::BadKey => {
-                Expected { code: if effects == 0 { 2 } else { 1 }, retries: 0, requests: before, effects }
-            }
+            | Self::NotUtf8 => Expected {
+                code: 0,
+                retries: 1,
+                requests: 3,
+                effects: 1,
+            },
+            // Asking again would not help. With no valid reply at all, the configuration is to
+            // blame.
+            Self::Refusal | Self::SpendLimit | Self::BadKey => Expected {
+                code: if effects == 0 { 2 } else { 1 },
+                retries: 0,
+                requests: before,
+                effects,
+            },
             // The reply counts, the call in it does not run.
-            Self::BrokenArguments | Self::KeyTwice | Self::WordsBehindArguments => {
-                Expected { code: 0, retries: 0, requests: 2, effects: 0 }
-            }
+            Self::BrokenArguments | Self::KeyTwice | Self::WordsBehindArguments => Expected {
+                code: 0,
+                retries: 0,
+                requests: 2,
+                effects: 0,
+            },
             // It is continued, and the next reply calls again.
-            Self::CutByLength => Expected { code: 0, retries: 0, requests: 3, effects: 1 },
+            Self::CutByLength => Expected {
+                code: 0,
+                retries: 0,
+                requests: 3,
+                effects: 1,
+            },
         }
     }
 
     /// The reply with the fault.
     fn done_to(self, reply: Reply, at: Target, random: &mut Random) -> Reply {
         let error = |status: u16, message: &str| Reply::error(status, message);
-        let arguments = |text: &str| Reply { tool_calls: vec![call(text.into())], ..reply.clone() };
+        let arguments = |text: &str| Reply {
+            tool_calls: vec![call(text.into())],
+            ..reply.clone()
+        };
         match self {
-            Self::Dropped => Reply { drop_after_bytes: Some(random.below(BEFORE_THE_END)), ..reply },
-            Self::EndMissing => Reply { omit_end: true, ..reply },
+            Self::Dropped => Reply {
+                drop_after_bytes: Some(random.below(BEFORE_THE_END)),
+                ..reply
+            },
+            Self::EndMissing => Reply {
+                omit_end: true,
+                ..reply
+            },
             Self::ErrorEvent => {
                 let status = random.one_of(&[429, 500, 503, 529]).copied();
-                Reply { error_event_after: Some(random.below(40)), status, ..reply }
+                Reply {
+                    error_event_after: Some(random.below(40)),
+                    status,
+                    ..reply
+                }
             }
-            Self::Status => {
-                error(random.one_of(&[408, 409, 429, 500, 502, 503, 504, 529]).copied().unwrap_or(500), "busy")
-            }
+            Self::Status => error(
+                random
+                    .one_of(&[408, 409, 429, 500, 502, 503, 504, 529])
+                    .copied()
+                    .unwrap_or(500),
+                "busy",
+            ),
             Self::StatusWithHint => {
                 let status = random.one_of(&[429, 503, 529]).copied().unwrap_or(429);
-                Reply { retry_after: Some(0.0), ..error(status, "come back at once") }
+                Reply {
+                    retry_after: Some(0.0),
+                    ..error(status, "come back at once")
+                }
             }
             Self::Page => {
-                let page = Garbage { body: b"<html>gateway</html>".to_vec(), content_type: "text/html".into() };
-                Reply { garbage: Some(page), ..Reply::default() }
+                let page = Garbage {
+                    body: b"<html>gateway</html>".to_vec(),
+                    content_type: "text/html".into(),
+                };
+                Reply {
+                    garbage: Some(page),
+                    ..Reply::default()
+                }
             }
             Self::NotUtf8 => {
-                let find = if at == Target::Call { "padding" } else { "words" };
+                let find = if at == Target::Call {
+                    "padding"
+                } else {
+                    "words"
+                };
                 Reply {
-                    replace: Some(Replace { find: find.into(), with: vec![0xff, 0xfe] }),
+                    replace: Some(Replace {
+                        find: find.into(),
+                        with: vec![0xff, 0xfe],
+                    }),
                     delta_chars: Some(500),
                     ..reply
                 }
             }
-            Self::Refusal => error(random.one_of(&[400, 413, 422]).copied().unwrap_or(400), "no"),
+            Self::Refusal => error(
+                random.one_of(&[400, 413, 422]).copied().unwrap_or(400),
+                "no",
+            ),
             Self::SpendLimit => {
                 let error = ScriptedError::new("You have reached your spend limit.");
-                Reply { status: Some(429), error: Some(error), ..Reply::default() }
+                Reply {
+                    status: Some(429),
+                    error: Some(error),
+                    ..Reply::default()
+                }
             }
             Self::BadKey => error(401, "no such key"),
             Self::BrokenArguments => arguments(r#"{"command":"echo x >> effects","requires_appro"#),
-            Self::KeyTwice => {
-                arguments(r#"{"command":"echo x >> effects","command":"echo x >> effects","requires_approval":false}"#)
-            }
+            Self::KeyTwice => arguments(
+                r#"{"command":"echo x >> effects","command":"echo x >> effects","requires_approval":false}"#,
+            ),
             Self::WordsBehindArguments => {
                 arguments(r#"{"command":"echo x >> effects","requires_approval":false} and so on"#)
             }
-            Self::CutByLength => Reply { stop: Some(Stop::Length), ..reply },
+            Self::CutByLength => Reply {
+                stop: Some(Stop::Length),
+                ..reply
+            },
         }
     }
 }
@@ -163,36 +230,74 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let api = Api::ALL[case.seed as usize % Api::ALL.len()];
     let turn = case.seed as usize / Api::ALL.len();
     let fault = FAULTS[turn % FAULTS.len()];
-    let at =
-        if fault.needs_a_call() || (turn / FAULTS.len()).is_multiple_of(2) { Target::Call } else { Target::Answer };
+    let at = if fault.needs_a_call() || (turn / FAULTS.len()).is_multiple_of(2) {
+        Target::Call
+    } else {
+        Target::Answer
+    };
     let script = script(fault, at, &mut case.random).map_err(|error| error.to_string())?;
-    let server = ScriptedServer::builder(script).start_in_thread().map_err(|error| error.to_string())?;
+    let server = ScriptedServer::builder(script)
+        .start_in_thread()
+        .map_err(|error| error.to_string())?;
     let mut place = Place::new(case.haft, api, &server)?;
-    let arguments = ["run", "--output-format", "stream-json", "--permission-mode", "yolo", "Run the command."];
+    let arguments = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        "Run the command.",
+    ];
     let ended = Running::start(&place, &arguments, 1)?.finish(PATIENCE)?;
     let effects = place.read("effects").map_or(0, |text| text.lines().count());
-    // Gemini cannot carry broken arguments as text: the server sends them as a string, which is as wrong.
-    match judge(fault.expected(at), &ended, server.generations().len(), effects) {
+    // Gemini cannot carry broken arguments as text: the server sends them as a string, which is as
+    // wrong.
+    match judge(
+        fault.expected(at),
+        &ended,
+        server.generations().len(),
+        effects,
+    ) {
         Ok(()) => {
-            case.tally.count(format!("{fault:?} in the {at:?} over {api}"));
+            case.tally
+                .count(format!("{fault:?} in the {at:?} over {api}"));
             Ok(())
         }
-        Err(what) => Err(format!("{fault:?} in the {at:?} over {api}: {what}\n        kept in {}", place.keep())),
+        Err(what) => Err(format!(
+            "{fault:?} in the {at:?} over {api}: {what}\n        kept in {}",
+            place.keep()
+        )),
     }
 }
 
-fn script(fault: Fault, at: Target, random: &mut Random) -> Result<Script, haft_testkit::ScriptError> {
-    let arguments =
-        json!({ "command": format!("echo x >> effects # {}", "padding ".repeat(40)), "requires_approval": false });
+fn script(
+    fault: Fault,
+    at: Target,
+    random: &mut Random,
+) -> Result<Script, haft_testkit::ScriptError> {
+    let arguments = json!({ "command": format!("echo x >> effects # {}", "padding ".repeat(40)), "requires_approval": false });
     let long = "A sentence of some words, sent in small pieces. ".repeat(12);
-    let streamed = |reply: Reply| Reply { delta_chars: Some(6), ..reply };
+    let streamed = |reply: Reply| Reply {
+        delta_chars: Some(6),
+        ..reply
+    };
     let calling = streamed(Reply::calls([call(arguments)]).with_text(&long));
     let answering = streamed(Reply::text(format!("{long}{ANSWER}")));
     let replies = match at {
         // The reply counts, so what follows is the answer.
-        Target::Call if fault.expected(at).requests == 2 => vec![fault.done_to(calling, at, random), answering],
-        Target::Call => vec![fault.done_to(calling.clone(), at, random), calling, answering],
-        Target::Answer => vec![calling, fault.done_to(answering.clone(), at, random), answering],
+        Target::Call if fault.expected(at).requests == 2 => {
+            vec![fault.done_to(calling, at, random), answering]
+        }
+        Target::Call => vec![
+            fault.done_to(calling.clone(), at, random),
+            calling,
+            answering,
+        ],
+        Target::Answer => vec![
+            calling,
+            fault.done_to(answering.clone(), at, random),
+            answering,
+        ],
     };
     Script::replies(replies)
 }
@@ -202,16 +307,41 @@ fn call(arguments: Value) -> ScriptCall {
 }
 
 fn judge(expected: Expected, ended: &Ended, requests: usize, effects: usize) -> Result<(), String> {
-    let of = |kind: &str| ended.events.iter().filter(|event| event["type"] == kind).count();
-    let seen = Expected { code: ended.code.unwrap_or(-1), retries: of("retry"), requests, effects };
+    let of = |kind: &str| {
+        ended
+            .events
+            .iter()
+            .filter(|event| event["type"] == kind)
+            .count()
+    };
+    let seen = Expected {
+        code: ended.code.unwrap_or(-1),
+        retries: of("retry"),
+        requests,
+        effects,
+    };
     if ended.stderr.contains("panicked") {
         return Err(format!("a panic: {}", ended.stderr));
     }
     if seen != expected {
-        return Err(format!("expected {expected:?}, found {seen:?}; {} {}", ended.last_event(), ended.stderr));
+        return Err(format!(
+            "expected {expected:?}, found {seen:?}; {} {}",
+            ended.last_event(),
+            ended.stderr
+        ));
     }
-    let outcome = ended.events.last().map(|event| event["outcome"].clone()).unwrap_or_default();
-    if outcome != if expected.code == 0 { "completed" } else { "failed" } {
+    let outcome = ended
+        .events
+        .last()
+        .map(|event| event["outcome"].clone())
+        .unwrap_or_default();
+    if outcome
+        != if expected.code == 0 {
+            "completed"
+        } else {
+            "failed"
+        }
+    {
         return Err(format!("the outcome is {outcome}"));
     }
     Ok(())

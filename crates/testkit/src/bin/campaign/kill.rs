@@ -1,9 +1,11 @@
-//! Killing haft at any moment and continuing: the task finishes, nothing stored is lost or doubled, nothing is left running.
+//! Killing haft at any moment and continuing: the task finishes, nothing stored is lost or doubled,
+//! nothing is left running.
 //!
-//! Each case plays one scripted task against the strict server, kills the process one to three times, continues, and then
-//! compares everything that can be seen from outside: the events printed before each death, the requests the server got, the
-//! exported conversation, the files, the process table. Kinds of moment and APIs are dealt by the seed, so that any sixteen
-//! neighbouring cases hold each pair of them once.
+//! Each case plays one scripted task against the strict server, kills the process one to three
+//! times, continues, and then compares everything that can be seen from outside: the events printed
+//! before each death, the requests the server got, the exported conversation, the files, the
+//! process table. Kinds of moment and APIs are dealt by the seed, so that any sixteen neighbouring
+//! cases hold each pair of them once.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -42,15 +44,27 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let aims = aims(case.seed, &mut case.random);
     let token = format!("{:07}{:020}", std::process::id(), case.seed);
     let script = task::script(&token)?;
-    let server = ScriptedServer::builder(script).start_in_thread().map_err(|error| error.to_string())?;
+    let server = ScriptedServer::builder(script)
+        .start_in_thread()
+        .map_err(|error| error.to_string())?;
     let place = Place::new(case.haft, api, &server)?;
-    let mut game = Game { server, place, token, random: case.random.clone(), runs: Vec::new(), snapshots: Vec::new() };
+    let mut game = Game {
+        server,
+        place,
+        token,
+        random: case.random.clone(),
+        runs: Vec::new(),
+        snapshots: Vec::new(),
+    };
     match game.play(&aims, case.tally) {
         Ok(()) => {
             case.tally.count(format!("cases over {api}"));
             Ok(())
         }
-        Err(what) => Err(format!("{api}, aimed at {aims:?}: {what}\n        kept in {}", game.place.keep())),
+        Err(what) => Err(format!(
+            "{api}, aimed at {aims:?}: {what}\n        kept in {}",
+            game.place.keep()
+        )),
     }
 }
 
@@ -62,7 +76,9 @@ fn aims(seed: u64, random: &mut Random) -> Vec<Aim> {
         2 => vec![Aim::Anytime],
         _ => {
             let count = 2 + random.below(2);
-            (0..count).map(|_| random.one_of(&Aim::ALL).copied().unwrap_or(Aim::Anytime)).collect()
+            (0..count)
+                .map(|_| random.one_of(&Aim::ALL).copied().unwrap_or(Aim::Anytime))
+                .collect()
         }
     }
 }
@@ -80,7 +96,13 @@ enum Start {
 
 impl Start {
     fn arguments(self) -> Vec<&'static str> {
-        let mut arguments = vec!["run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+        let mut arguments = vec![
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            "yolo",
+        ];
         match self {
             Self::New => arguments.push(task::TASK),
             Self::Continue => arguments.push("-c"),
@@ -147,10 +169,13 @@ impl Game {
 
     /// How to go on after the newest run, which was begun so.
     fn next_start(&self, start: Start) -> Result<Start, String> {
-        let Some(ended) = self.runs.last() else { return Ok(Start::New) };
+        let Some(ended) = self.runs.last() else {
+            return Ok(Start::New);
+        };
         match (ended.code, start) {
             (None | Some(0), _) => Ok(Start::Continue),
-            // There is nothing to continue: the kill came before the task was stored, and nobody was told that it was.
+            // There is nothing to continue: the kill came before the task was stored, and nobody
+            // was told that it was.
             (Some(2), Start::Continue) if self.nothing_acknowledged() => Ok(Start::Again),
             (Some(code), _) => Err(format!(
                 "run {} ({start:?}) ended with {code}: {} {}",
@@ -166,8 +191,9 @@ impl Game {
         told.replies.is_empty() && told.results.is_empty() && self.server.generations().is_empty()
     }
 
-    /// After some kills the store is read and the process table searched at once; after the others the next run follows at once,
-    /// while what the killed one left is still being cleared away.
+    /// After some kills the store is read and the process table searched at once; after the others
+    /// the next run follows at once, while what the killed one left is still being cleared
+    /// away.
     fn look_between(&mut self) -> Result<(), String> {
         if self.random.below(2) == 0 {
             return Ok(());
@@ -181,7 +207,10 @@ impl Game {
 }
 
 /// Asks again every millisecond until the answer is yes, or says no at the deadline.
-pub(crate) fn poll_until(patience: Duration, mut ask: impl FnMut() -> Result<bool, String>) -> Result<bool, String> {
+pub(crate) fn poll_until(
+    patience: Duration,
+    mut ask: impl FnMut() -> Result<bool, String>,
+) -> Result<bool, String> {
     let begun = std::time::Instant::now();
     loop {
         if ask()? {

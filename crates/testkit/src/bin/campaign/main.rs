@@ -1,6 +1,7 @@
 //! `campaign NAME --count N --seed S`: tries one property on very many generated cases.
 //!
-//! A failure prints the seed that repeats it; exit code 0 when every case held, 1 when one did not, 2 on wrong usage.
+//! A failure prints the seed that repeats it; exit code 0 when every case held, 1 when one did not,
+//! 2 on wrong usage.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,14 +16,31 @@ mod output;
 mod swaps;
 
 /// Every campaign there is.
-const CAMPAIGNS: &[Campaign] =
-    &[chunking::CAMPAIGN, faults::CAMPAIGN, kill::CAMPAIGN, output::CAMPAIGN, swaps::CAMPAIGN];
+const CAMPAIGNS: &[Campaign] = &[
+    chunking::CAMPAIGN,
+    faults::CAMPAIGN,
+    kill::CAMPAIGN,
+    output::CAMPAIGN,
+    swaps::CAMPAIGN,
+];
 
 fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), String> {
-    let (mut name, mut setup) = (None, Setup { count: 100, seed: 1, haft: None, size: None });
+    let (mut name, mut setup) = (
+        None,
+        Setup {
+            count: 100,
+            seed: 1,
+            haft: None,
+            size: None,
+        },
+    );
     let mut given = given;
     while let Some(argument) = given.next() {
-        let mut value = |what| given.next().ok_or_else(|| format!("`{argument}` needs {what}"));
+        let mut value = |what| {
+            given
+                .next()
+                .ok_or_else(|| format!("`{argument}` needs {what}"))
+        };
         match argument.as_str() {
             "--count" => setup.count = number(&value("a number")?)?,
             "--seed" => setup.seed = number(&value("a number")?)?,
@@ -30,7 +48,11 @@ fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), S
             "--haft" => setup.haft = Some(binary(&value("the path of the haft binary")?)?),
             flag if flag.starts_with('-') => return Err(format!("unknown option `{flag}`")),
             _ if name.is_none() => name = Some(argument),
-            _ => return Err(format!("unexpected argument `{argument}`; one campaign is run at a time")),
+            _ => {
+                return Err(format!(
+                    "unexpected argument `{argument}`; one campaign is run at a time"
+                ));
+            }
         }
     }
     let name = name.ok_or("no campaign named")?;
@@ -40,18 +62,27 @@ fn arguments(given: impl Iterator<Item = String>) -> Result<(Campaign, Setup), S
 }
 
 fn number(value: &str) -> Result<u64, String> {
-    value.parse().map_err(|_| format!("`{value}` is not a number"))
+    value
+        .parse()
+        .map_err(|_| format!("`{value}` is not a number"))
 }
 
 /// Made absolute, since cases run it in folders of their own.
 fn binary(value: &str) -> Result<PathBuf, String> {
-    PathBuf::from(value).canonicalize().map_err(|error| format!("`--haft {value}`: {error}"))
+    PathBuf::from(value)
+        .canonicalize()
+        .map_err(|error| format!("`--haft {value}`: {error}"))
 }
 
 fn usage() -> String {
-    let list: Vec<String> =
-        CAMPAIGNS.iter().map(|campaign| format!("  {:<12} {}", campaign.name, campaign.about)).collect();
-    format!("usage: campaign NAME [--count N] [--seed S] [--haft PATH] [--size BYTES]\n\n{}", list.join("\n"))
+    let list: Vec<String> = CAMPAIGNS
+        .iter()
+        .map(|campaign| format!("  {:<12} {}", campaign.name, campaign.about))
+        .collect();
+    format!(
+        "usage: campaign NAME [--count N] [--seed S] [--haft PATH] [--size BYTES]\n\n{}",
+        list.join("\n")
+    )
 }
 
 fn main() -> io::Result<ExitCode> {
@@ -64,7 +95,11 @@ fn main() -> io::Result<ExitCode> {
         Err(complaint) => return complain(&complaint),
     };
     match campaign.run(&setup, &mut io::stdout()) {
-        Ok(summary) => Ok(if summary.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+        Ok(summary) => Ok(if summary.failed == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }),
         Err(error @ CampaignError::NoHaft { .. }) => complain(&error.to_string()),
         Err(CampaignError::Output(error)) => Err(error),
     }

@@ -1,9 +1,10 @@
-//! Commands that write without end: haft's memory stays small, the model's text is bounded, counts are exact, and the whole can
-//! be read by range.
+//! Commands that write without end: haft's memory stays small, the model's text is bounded, counts
+//! are exact, and the whole can be read by range.
 //!
-//! Each case runs one hostile command with the real binary and looks at the most memory haft ever had: when it asks the model
-//! before the command and when it asks after it. Then the conversation goes on and reads a range of the file with the whole.
-//! Kinds are dealt by the seed; `--size` says how many bytes a command writes.
+//! Each case runs one hostile command with the real binary and looks at the most memory haft ever
+//! had: when it asks the model before the command and when it asks after it. Then the conversation
+//! goes on and reads a range of the file with the whole. Kinds are dealt by the seed; `--size` says
+//! how many bytes a command writes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -53,8 +54,15 @@ enum Flood {
     Terminal,
 }
 
-const FLOODS: [Flood; 7] =
-    [Flood::Endless, Flood::Lines, Flood::Line, Flood::Noise, Flood::Both, Flood::Background, Flood::Terminal];
+const FLOODS: [Flood; 7] = [
+    Flood::Endless,
+    Flood::Lines,
+    Flood::Line,
+    Flood::Noise,
+    Flood::Both,
+    Flood::Background,
+    Flood::Terminal,
+];
 
 impl Flood {
     /// The calls after which all of it was written.
@@ -73,15 +81,27 @@ impl Flood {
             Self::Lines => command(lines(size), long),
             Self::Line => command(format!("head -c {size} /dev/zero | tr '\\0' x"), long),
             Self::Noise => command(format!("head -c {size} /dev/urandom"), long),
-            Self::Both => command(format!("{} & {} >&2; wait", lines(size / 2), lines(size / 2)), long),
+            Self::Both => command(
+                format!("{} & {} >&2; wait", lines(size / 2), lines(size / 2)),
+                long,
+            ),
             Self::Background => vec![
-                Reply::call("background_task", json!({"action": "start", "command": lines(size)})),
-                Reply::call("background_task", json!({"action": "monitor", "task_id": "t1", "timeout": 600})),
+                Reply::call(
+                    "background_task",
+                    json!({"action": "start", "command": lines(size)}),
+                ),
+                Reply::call(
+                    "background_task",
+                    json!({"action": "monitor", "task_id": "t1", "timeout": 600}),
+                ),
             ],
             // Less, because a terminal is slow; without the line ends it adds.
             Self::Terminal => {
                 let line = format!("stty -onlcr; {}", lines(size / 8));
-                vec![Reply::call("session_start", json!({"command": line, "timeout": 600}))]
+                vec![Reply::call(
+                    "session_start",
+                    json!({"command": line, "timeout": 600}),
+                )]
             }
         }
     }
@@ -103,34 +123,69 @@ fn case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let calls = flood.calls(size);
     let count = calls.len();
     // Each reply waits, so that there is time to look at the process that waits for it.
-    let wait = |reply: Reply| Reply { delay_ms: 400, ..reply };
-    let script = Script::turns(calls.into_iter().chain([Reply::text("It wrote.")]).map(wait));
+    let wait = |reply: Reply| Reply {
+        delay_ms: 400,
+        ..reply
+    };
+    let script = Script::turns(
+        calls
+            .into_iter()
+            .chain([Reply::text("It wrote.")])
+            .map(wait),
+    );
     let server = ScriptedServer::builder(script.map_err(|error| error.to_string())?);
-    let server = server.start_in_thread().map_err(|error| error.to_string())?;
+    let server = server
+        .start_in_thread()
+        .map_err(|error| error.to_string())?;
     let mut place = Place::new(case.haft, Api::Anthropic, &server)?;
     let tried = flow(flood, size, count, &place, server);
     match tried {
         Ok(grown) => {
             let steps = (grown >> 20) / 8;
-            case.tally.count(format!("{flood:?}: {} to {} MB more memory", steps * 8, steps * 8 + 8));
+            case.tally.count(format!(
+                "{flood:?}: {} to {} MB more memory",
+                steps * 8,
+                steps * 8 + 8
+            ));
             Ok(())
         }
-        Err(what) => Err(format!("{flood:?}: {what}\n        kept in {}", place.keep())),
+        Err(what) => Err(format!(
+            "{flood:?}: {what}\n        kept in {}",
+            place.keep()
+        )),
     }
 }
 
 /// Plays a case and says by how many bytes the most memory has grown.
-fn flow(flood: Flood, size: u64, calls: usize, place: &Place, server: ScriptedServer) -> Result<u64, String> {
+fn flow(
+    flood: Flood,
+    size: u64,
+    calls: usize,
+    place: &Place,
+    server: ScriptedServer,
+) -> Result<u64, String> {
     let cap = format!("limits.spill_bytes={size}");
-    let arguments =
-        ["run", "--output-format", "stream-json", "--permission-mode", "yolo", "--set", &cap, "Let it write."];
+    let arguments = [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        "--set",
+        &cap,
+        "Let it write.",
+    ];
     let mut running = Running::start(place, &arguments, 1)?;
     let before = memory_at(1, &mut running, &server)?;
     let after = memory_at(calls + 1, &mut running, &server)?;
     let ended = running.finish(PATIENCE)?;
     let grown = after.saturating_sub(before);
     if grown > MOST_MEMORY {
-        return Err(format!("{} MB more memory than the {} MB before", grown >> 20, before >> 20));
+        return Err(format!(
+            "{} MB more memory than the {} MB before",
+            grown >> 20,
+            before >> 20
+        ));
     }
     let told = Told::of(&ended)?;
     told.check(flood, size)?;
@@ -139,14 +194,28 @@ fn flow(flood: Flood, size: u64, calls: usize, place: &Place, server: ScriptedSe
 }
 
 /// The most memory haft ever had, in bytes, when it waits for the reply to this request.
-fn memory_at(request: usize, running: &mut Running, server: &ScriptedServer) -> Result<u64, String> {
-    let asked = poll_until(PATIENCE, || Ok(server.generations().len() >= request || running.is_over()?))?;
+fn memory_at(
+    request: usize,
+    running: &mut Running,
+    server: &ScriptedServer,
+) -> Result<u64, String> {
+    let asked = poll_until(PATIENCE, || {
+        Ok(server.generations().len() >= request || running.is_over()?)
+    })?;
     if !asked || running.is_over()? {
         return Err(format!("request {request} never came"));
     }
-    let status = fs::read_to_string(format!("/proc/{}/status", running.id())).map_err(|error| error.to_string())?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
-    peak.map(|kilobytes: u64| kilobytes << 10).ok_or_else(|| "no peak memory".to_owned())
+    let status = fs::read_to_string(format!("/proc/{}/status", running.id()))
+        .map_err(|error| error.to_string())?;
+    let peak = status.lines().find_map(|line| {
+        line.strip_prefix("VmHWM:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse()
+            .ok()
+    });
+    peak.map(|kilobytes: u64| kilobytes << 10)
+        .ok_or_else(|| "no peak memory".to_owned())
 }
 
 /// What the last result told.
@@ -160,57 +229,125 @@ struct Told {
 
 impl Told {
     fn of(ended: &Ended) -> Result<Self, String> {
-        let mut results = ended.events.iter().filter(|event| event["type"] == "tool_result");
-        let text = results.next_back().and_then(|event| event["text"].as_str()).ok_or("no result")?.to_owned();
-        let file = text.split('`').find(|part| part.contains("/spill/")).ok_or("no file is named")?.into();
+        let mut results = ended
+            .events
+            .iter()
+            .filter(|event| event["type"] == "tool_result");
+        let text = results
+            .next_back()
+            .and_then(|event| event["text"].as_str())
+            .ok_or("no result")?
+            .to_owned();
+        let file = text
+            .split('`')
+            .find(|part| part.contains("/spill/"))
+            .ok_or("no file is named")?
+            .into();
         let counts = counts(&text).ok_or_else(|| format!("no counts: {}", end_of(&text)))?;
-        Ok(Self { lines: counts.0, bytes: counts.1, file, text })
+        Ok(Self {
+            lines: counts.0,
+            bytes: counts.1,
+            file,
+            text,
+        })
     }
 
     fn check(&self, flood: Flood, size: u64) -> Result<(), String> {
-        let Self { text, lines, bytes, file } = self;
+        let Self {
+            text,
+            lines,
+            bytes,
+            file,
+        } = self;
         if text.len() > MOST_TEXT || text.lines().count() > MOST_LINES {
-            return Err(format!("the model got {} bytes in {} lines", text.len(), text.lines().count()));
+            return Err(format!(
+                "the model got {} bytes in {} lines",
+                text.len(),
+                text.lines().count()
+            ));
         }
-        if let Some(strange) = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+        if let Some(strange) = text
+            .chars()
+            .find(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+        {
             return Err(format!("the model got {strange:?}"));
         }
         if flood.bytes(size).is_some_and(|expected| expected != *bytes) {
-            return Err(format!("{bytes} bytes were told, not {:?}", flood.bytes(size)));
+            return Err(format!(
+                "{bytes} bytes were told, not {:?}",
+                flood.bytes(size)
+            ));
         }
         let expected_lines = match flood {
             Flood::Line => 1,
             Flood::Noise => *lines,
-            Flood::Endless | Flood::Lines | Flood::Both | Flood::Background | Flood::Terminal => bytes.div_ceil(2),
+            Flood::Endless | Flood::Lines | Flood::Both | Flood::Background | Flood::Terminal => {
+                bytes.div_ceil(2)
+            }
         };
         if *lines != expected_lines {
-            return Err(format!("{lines} lines were told of {bytes} bytes, not {expected_lines}"));
+            return Err(format!(
+                "{lines} lines were told of {bytes} bytes, not {expected_lines}"
+            ));
         }
-        let kept = file.metadata().map_err(|error| format!("{}: {error}", file.display()))?.len();
+        let kept = file
+            .metadata()
+            .map_err(|error| format!("{}: {error}", file.display()))?
+            .len();
         let expected = size.min(*bytes);
         if kept != expected {
             return Err(format!("the file holds {kept} bytes, not {expected}"));
         }
         let said = text.contains(&format!("only the first {size} bytes were kept"));
         if said != (*bytes > size) {
-            return Err(format!("what the file holds is told wrong: {}", end_of(text)));
+            return Err(format!(
+                "what the file holds is told wrong: {}",
+                end_of(text)
+            ));
         }
         Ok(())
     }
 }
 
 /// The conversation goes on: the model reads a range of the file.
-fn read_back(flood: Flood, told: &Told, place: &Place, server: ScriptedServer) -> Result<(), String> {
+fn read_back(
+    flood: Flood,
+    told: &Told,
+    place: &Place,
+    server: ScriptedServer,
+) -> Result<(), String> {
     let port = server.address().port();
     drop(server);
-    let middle = told.lines.min(told.file.metadata().map_or(0, |file| file.len() / 2)) / 2 + 1;
+    let middle = told
+        .lines
+        .min(told.file.metadata().map_or(0, |file| file.len() / 2))
+        / 2
+        + 1;
     let read = json!({"path": told.file, "start_line": middle, "end_line": middle + 1});
-    let script = Script::replies([Reply::call("read_file", read), Reply::text("It can be read.")]);
+    let script = Script::replies([
+        Reply::call("read_file", read),
+        Reply::text("It can be read."),
+    ]);
     let server = ScriptedServer::builder(script.map_err(|error| error.to_string())?).port(port);
-    let _server = server.start_in_thread().map_err(|error| error.to_string())?;
-    let arguments = ["run", "-c", "--output-format", "stream-json", "--permission-mode", "yolo", "Read it."];
+    let _server = server
+        .start_in_thread()
+        .map_err(|error| error.to_string())?;
+    let arguments = [
+        "run",
+        "-c",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        "Read it.",
+    ];
     let ended = Running::start(place, &arguments, 2)?.finish(PATIENCE)?;
-    let result = ended.events.iter().find(|event| event["type"] == "tool_result").cloned().unwrap_or_default();
+    let result = ended
+        .events
+        .iter()
+        .find(|event| event["type"] == "tool_result")
+        .cloned()
+        .unwrap_or_default();
     let text = result["text"].as_str().unwrap_or_default();
     if text.len() > MOST_TEXT {
         return Err(format!("reading gave {} bytes", text.len()));
@@ -223,16 +360,30 @@ fn read_back(flood: Flood, told: &Told, place: &Place, server: ScriptedServer) -
             text.starts_with(&format!("{middle}\ty\n"))
         }
     };
-    if fits { Ok(()) } else { Err(format!("line {middle} of the file: {}", &text[..text.len().min(300)])) }
+    if fits {
+        Ok(())
+    } else {
+        Err(format!(
+            "line {middle} of the file: {}",
+            &text[..text.len().min(300)]
+        ))
+    }
 }
 
-/// Lines and bytes, as told: `The whole stdout has 5 lines and 10 bytes`. Of a task it is `All 5 lines`, each of two bytes here.
+/// Lines and bytes, as told: `The whole stdout has 5 lines and 10 bytes`. Of a task it is `All 5
+/// lines`, each of two bytes here.
 fn counts(text: &str) -> Option<(u64, u64)> {
     let words: Vec<_> = text.split("has ").last()?.split(' ').collect();
     if let [lines, "lines", "and", bytes, ..] = words.as_slice() {
         return Some((lines.parse().ok()?, bytes.parse().ok()?));
     }
-    let lines = text.split("[All ").nth(1)?.split(' ').next()?.parse().ok()?;
+    let lines = text
+        .split("[All ")
+        .nth(1)?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
     Some((lines, lines * 2))
 }
 

@@ -1,8 +1,10 @@
-//! A folder of the project and a link that leads out of it change places without a pause while haft takes changes back, brings
-//! them back, or merges the copy of a sub-agent. Nothing outside may be touched, whether it holds the same or something else.
+//! A folder of the project and a link that leads out of it change places without a pause while haft
+//! takes changes back, brings them back, or merges the copy of a sub-agent. Nothing outside may be
+//! touched, whether it holds the same or something else.
 //!
-//! Each case runs the real binary: three of four `haft undo` and `haft redo` in turn, the fourth a sub-agent whose last reply comes
-//! when the swapping begins. The tally counts how often the two changed places and how many calls were carried out.
+//! Each case runs the real binary: three of four `haft undo` and `haft redo` in turn, the fourth a
+//! sub-agent whose last reply comes when the swapping begins. The tally counts how often the two
+//! changed places and how many calls were carried out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,11 +35,14 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
 const CALLS: usize = 12;
 const FILES: [&str; 3] = ["file", "deep/file", "gone"];
 /// What the edit does to them; `kept` stays, so that git has something of the folder in any case.
-const EDIT: &str =
-    "cd folder && echo new > file && echo new > deep/file && rm gone && mkdir new && echo new > new/made";
+const EDIT: &str = "cd folder && echo new > file && echo new > deep/file && rm gone && mkdir new && echo new > new/made";
 /// How long the two stay where they are: a call is met at other moments by each.
-const PAUSES: [Duration; 4] =
-    [Duration::ZERO, Duration::from_micros(100), Duration::from_millis(1), Duration::from_millis(8)];
+const PAUSES: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_micros(100),
+    Duration::from_millis(1),
+    Duration::from_millis(8),
+];
 /// Far longer than any run takes, so that a hang is told as one.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -45,7 +50,11 @@ type Case = Result<(), String>;
 
 fn case(case: &mut HaftCase<'_>) -> Case {
     let merges = case.seed % 4 == 3;
-    let script = if merges { Script::replies(merging()) } else { Script::replies(editing()) };
+    let script = if merges {
+        Script::replies(merging())
+    } else {
+        Script::replies(editing())
+    };
     let server = ScriptedServer::builder(script.map_err(|error| error.to_string())?)
         .start_in_thread()
         .map_err(|error| error.to_string())?;
@@ -63,7 +72,11 @@ fn case(case: &mut HaftCase<'_>) -> Case {
     }
     symlink(&outside, place.project().join("link")).map_err(|error| error.to_string())?;
     let pause = PAUSES[case.random.below(PAUSES.len())];
-    let tried = if merges { merge(&place, pause, &server, case.tally) } else { take_back(&place, pause, case.tally) };
+    let tried = if merges {
+        merge(&place, pause, &server, case.tally)
+    } else {
+        take_back(&place, pause, case.tally)
+    };
     tried.map_err(|what| format!("{what}\n        kept in {}", place.keep()))
 }
 
@@ -72,11 +85,21 @@ fn editing() -> Vec<Reply> {
 }
 
 fn merging() -> Vec<Reply> {
-    let on = |text: &str, reply: Reply| reply.when(When { last_contains: Some(text.into()), ..When::default() });
-    let start =
-        Reply::call("run_named_subagents", json!({"subagents": "- {name: worker, task: TASK, worktree: true}"}));
+    let on = |text: &str, reply: Reply| {
+        reply.when(When {
+            last_contains: Some(text.into()),
+            ..When::default()
+        })
+    };
+    let start = Reply::call(
+        "run_named_subagents",
+        json!({"subagents": "- {name: worker, task: TASK, worktree: true}"}),
+    );
     // The last reply waits until the swapping has begun.
-    let last = Reply { delay_ms: 150, ..Reply::text("Worked.") };
+    let last = Reply {
+        delay_ms: 150,
+        ..Reply::text("Worked.")
+    };
     vec![
         on("begin", start),
         on("TASK", run(&format!("{EDIT}; echo the work is done"))),
@@ -86,7 +109,10 @@ fn merging() -> Vec<Reply> {
 }
 
 fn run(line: &str) -> Reply {
-    Reply::call("execute_command", json!({"command": line, "requires_approval": false}))
+    Reply::call(
+        "execute_command",
+        json!({"command": line, "requires_approval": false}),
+    )
 }
 
 /// Undo and redo in turn, while the two change places.
@@ -98,8 +124,16 @@ fn take_back(place: &Place, pause: Duration, tally: &mut Tally) -> Case {
     let swapping = Swapping::of(place, pause)?;
     for number in 0..CALLS {
         let what = if number % 2 == 0 { "undo" } else { "redo" };
-        let ended = swapping.during(|| Running::start(place, &[what, "--json"], 2 + number)?.finish_quietly())?;
-        tally.count(format!("{what}: {}", if ended == Some(0) { "carried out" } else { "refused, whole or in part" }));
+        let ended = swapping
+            .during(|| Running::start(place, &[what, "--json"], 2 + number)?.finish_quietly())?;
+        tally.count(format!(
+            "{what}: {}",
+            if ended == Some(0) {
+                "carried out"
+            } else {
+                "refused, whole or in part"
+            }
+        ));
     }
     swapping.check(tally)
 }
@@ -120,24 +154,52 @@ fn merge(place: &Place, pause: Duration, server: &ScriptedServer, tally: &mut Ta
     }
     let swapping = Swapping::of(place, pause)?;
     let mut running = Running::start(place, &arguments("begin"), 2)?;
-    let asked = poll_until(PATIENCE, || Ok(server.generations().len() >= 3 || running.is_over()?))?;
+    let asked = poll_until(PATIENCE, || {
+        Ok(server.generations().len() >= 3 || running.is_over()?)
+    })?;
     if !asked || running.is_over()? {
-        return Err(format!("the sub-agent never asked for its last reply: {}", running.finish(PATIENCE)?.stderr));
+        return Err(format!(
+            "the sub-agent never asked for its last reply: {}",
+            running.finish(PATIENCE)?.stderr
+        ));
     }
     let ended = swapping.during(|| running.finish(PATIENCE))?;
-    let merged = ended.events.iter().any(|event| event.to_string().contains("Merged into the project"));
-    tally.count(format!("merge: {}", if merged { "carried out" } else { "refused" }));
+    let merged = ended
+        .events
+        .iter()
+        .any(|event| event.to_string().contains("Merged into the project"));
+    tally.count(format!(
+        "merge: {}",
+        if merged { "carried out" } else { "refused" }
+    ));
     swapping.check(tally)
 }
 
 fn arguments(task: &str) -> [&str; 6] {
-    ["run", "--output-format", "stream-json", "--permission-mode", "yolo", task]
+    [
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "yolo",
+        task,
+    ]
 }
 
 fn shell(folder: &Path, line: &str) -> Case {
-    let output =
-        Command::new("sh").args(["-c", line]).current_dir(folder).output().map_err(|error| error.to_string())?;
-    if output.status.success() { Ok(()) } else { Err(format!("`{line}`: {}", String::from_utf8_lossy(&output.stderr))) }
+    let output = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder)
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!(
+            "`{line}`: {}",
+            String::from_utf8_lossy(&output.stderr)
+        ))
+    }
 }
 
 /// The two that change places, and what lay outside before.
@@ -170,10 +232,16 @@ impl Swapping {
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    if renameat_with(CWD, &self.folder, CWD, &self.link, RenameFlags::EXCHANGE).is_ok() {
+                    if renameat_with(CWD, &self.folder, CWD, &self.link, RenameFlags::EXCHANGE)
+                        .is_ok()
+                    {
                         self.swaps.fetch_add(1, Ordering::Relaxed);
                     }
-                    if self.pause.is_zero() { thread::yield_now() } else { thread::sleep(self.pause) }
+                    if self.pause.is_zero() {
+                        thread::yield_now()
+                    } else {
+                        thread::sleep(self.pause)
+                    }
                 }
             });
             let done = act();
@@ -191,10 +259,19 @@ impl Swapping {
         tally.add("swaps", swaps);
         let now = look(&self.outside)?;
         if now != self.untouched {
-            return Err(format!("outside was touched: {:?} became {:?}", self.untouched, now));
+            return Err(format!(
+                "outside was touched: {:?} became {:?}",
+                self.untouched, now
+            ));
         }
-        let real = if self.folder.is_symlink() { &self.link } else { &self.folder };
-        let left = look(real)?.into_keys().find(|path| path.to_string_lossy().contains(".haft-"));
+        let real = if self.folder.is_symlink() {
+            &self.link
+        } else {
+            &self.folder
+        };
+        let left = look(real)?
+            .into_keys()
+            .find(|path| path.to_string_lossy().contains(".haft-"));
         left.map_or(Ok(()), |path| Err(format!("{} was left", path.display())))
     }
 }

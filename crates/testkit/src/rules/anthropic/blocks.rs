@@ -10,15 +10,65 @@ use crate::rules::{
 
 /// Block types and, where we know them all, their fields.
 const TYPES: &[(&str, Option<&[&str]>)] = &[
-    ("text", Some(&["type", "text", "cache_control", "citations"])),
-    ("image", Some(&["type", "source", "cache_control", "transformations"])),
-    ("document", Some(&["type", "source", "cache_control", "citations", "context", "title"])),
-    ("search_result", Some(&["type", "content", "source", "title", "cache_control", "citations"])),
+    (
+        "text",
+        Some(&["type", "text", "cache_control", "citations"]),
+    ),
+    (
+        "image",
+        Some(&["type", "source", "cache_control", "transformations"]),
+    ),
+    (
+        "document",
+        Some(&[
+            "type",
+            "source",
+            "cache_control",
+            "citations",
+            "context",
+            "title",
+        ]),
+    ),
+    (
+        "search_result",
+        Some(&[
+            "type",
+            "content",
+            "source",
+            "title",
+            "cache_control",
+            "citations",
+        ]),
+    ),
     ("thinking", Some(&["type", "thinking", "signature"])),
     ("redacted_thinking", Some(&["type", "data"])),
-    ("tool_use", Some(&["type", "id", "name", "input", "cache_control", "caller", "toolset_name"])),
-    ("tool_result", Some(&["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"])),
-    ("server_tool_use", Some(&["type", "id", "name", "input", "cache_control", "caller"])),
+    (
+        "tool_use",
+        Some(&[
+            "type",
+            "id",
+            "name",
+            "input",
+            "cache_control",
+            "caller",
+            "toolset_name",
+        ]),
+    ),
+    (
+        "tool_result",
+        Some(&[
+            "type",
+            "tool_use_id",
+            "content",
+            "is_error",
+            "cache_control",
+            "toolset_name",
+        ]),
+    ),
+    (
+        "server_tool_use",
+        Some(&["type", "id", "name", "input", "cache_control", "caller"]),
+    ),
     ("web_search_tool_result", None),
     ("web_fetch_tool_result", None),
     ("advisor_tool_result", None),
@@ -43,12 +93,21 @@ pub(super) fn content_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     let messages = list(body, "messages");
     for (index, message) in messages.iter().enumerate() {
         let empty = match message.get("content") {
-            None => return Err(Problem::new(format!("messages.{index}.content: Field required"))),
+            None => {
+                return Err(Problem::new(format!(
+                    "messages.{index}.content: Field required"
+                )));
+            }
             Some(Value::String(content)) => content.is_empty(),
             Some(Value::Array(content)) => content.is_empty(),
-            Some(_) => return Err(Problem::new(format!("messages.{index}.content: Input should be a valid list"))),
+            Some(_) => {
+                return Err(Problem::new(format!(
+                    "messages.{index}.content: Input should be a valid list"
+                )));
+            }
         };
-        let may_be_empty = index + 1 == messages.len() && text(message, "role") == Some("assistant");
+        let may_be_empty =
+            index + 1 == messages.len() && text(message, "role") == Some("assistant");
         if empty && !may_be_empty {
             let message = "all messages must have non-empty content except for the optional final assistant message";
             return Err(Problem::new(format!("messages.{index}: {message}")));
@@ -75,11 +134,15 @@ pub(super) fn known_type(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, block, value) in each_block(body) {
         if let Some(key) = unknown_field(value) {
-            return Err(not_permitted(&format!("messages.{message}.content.{block}.{}.{key}", kind(value))));
+            return Err(not_permitted(&format!(
+                "messages.{message}.content.{block}.{}.{key}",
+                kind(value)
+            )));
         }
         for (inner, value) in list(value, "content").iter().enumerate() {
             if let Some(key) = unknown_field(value) {
-                let path = format!("messages.{message}.content.{block}.tool_result.content.{inner}");
+                let path =
+                    format!("messages.{message}.content.{block}.tool_result.content.{inner}");
                 return Err(not_permitted(&format!("{path}.{}.{key}", kind(value))));
             }
         }
@@ -94,7 +157,10 @@ pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
 
 /// A cache mark on thinking is a rule of its own.
 fn unknown_field(block: &Value) -> Option<&str> {
-    let known = TYPES.iter().find(|(name, _)| *name == kind(block)).and_then(|(_, fields)| *fields)?;
+    let known = TYPES
+        .iter()
+        .find(|(name, _)| *name == kind(block))
+        .and_then(|(_, fields)| *fields)?;
     let thinking = matches!(kind(block), "thinking" | "redacted_thinking");
     unknown_key(block, known).filter(|key| !(thinking && *key == "cache_control"))
 }
@@ -109,7 +175,8 @@ pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
             _ => continue,
         };
         if text(&messages[message], "role").is_some_and(|role| role != needed) {
-            let message = format!("messages.{message}: `{found}` blocks can only be in `{needed}` messages");
+            let message =
+                format!("messages.{message}: `{found}` blocks can only be in `{needed}` messages");
             return Err(Problem::new(message));
         }
     }
@@ -118,20 +185,36 @@ pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn text_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     if each_text(body).any(str::is_empty) {
-        return Err(Problem::new("messages: text content blocks must be non-empty"));
+        return Err(Problem::new(
+            "messages: text content blocks must be non-empty",
+        ));
     }
-    if list(body, "system").iter().any(|block| text(block, "text") == Some("")) {
-        return Err(Problem::new("system: text content blocks must be non-empty"));
+    if list(body, "system")
+        .iter()
+        .any(|block| text(block, "text") == Some(""))
+    {
+        return Err(Problem::new(
+            "system: text content blocks must be non-empty",
+        ));
     }
     Ok(())
 }
 
 pub(super) fn text_not_blank(body: &Value, _: &RequestInfo) -> Verdict {
     // Blocks inside a tool result may be blank: the output of a command often is.
-    let own = each_block(body).filter(|(_, _, block)| kind(block) == "text").filter_map(|(_, _, b)| text(b, "text"));
-    let whole = list(body, "messages").iter().filter_map(|message| text(message, "content"));
-    if own.chain(whole).any(|text| !text.is_empty() && text.trim().is_empty()) {
-        return Err(Problem::new("messages: text content blocks must contain non-whitespace text"));
+    let own = each_block(body)
+        .filter(|(_, _, block)| kind(block) == "text")
+        .filter_map(|(_, _, b)| text(b, "text"));
+    let whole = list(body, "messages")
+        .iter()
+        .filter_map(|message| text(message, "content"));
+    if own
+        .chain(whole)
+        .any(|text| !text.is_empty() && text.trim().is_empty())
+    {
+        return Err(Problem::new(
+            "messages: text content blocks must contain non-whitespace text",
+        ));
     }
     Ok(())
 }
@@ -147,10 +230,19 @@ fn each_text(body: &Value) -> impl Iterator<Item = &str> {
 pub(super) fn image_source(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, block, value) in each_block(body) {
         if kind(value) == "image" {
-            check_image(value, &format!("messages.{message}.content.{block}.image.source"))?;
+            check_image(
+                value,
+                &format!("messages.{message}.content.{block}.image.source"),
+            )?;
         }
-        for (inner, part) in list(value, "content").iter().enumerate().filter(|(_, part)| kind(part) == "image") {
-            let path = format!("messages.{message}.content.{block}.tool_result.content.{inner}.image.source");
+        for (inner, part) in list(value, "content")
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| kind(part) == "image")
+        {
+            let path = format!(
+                "messages.{message}.content.{block}.tool_result.content.{inner}.image.source"
+            );
             check_image(part, &path)?;
         }
     }
@@ -166,7 +258,9 @@ fn check_image(image: &Value, path: &str) -> Verdict {
     }
     if !text(source, "media_type").is_some_and(|found| IMAGE_TYPES.contains(&found)) {
         let expected = quoted_list(IMAGE_TYPES, "or", "");
-        return Err(Problem::new(format!("{path}.base64.media_type: Input should be {expected}")));
+        return Err(Problem::new(format!(
+            "{path}.base64.media_type: Input should be {expected}"
+        )));
     }
     if !text(source, "data").is_some_and(is_base64) {
         return Err(Problem::new(format!("{path}.base64: invalid base64 data")));
@@ -181,7 +275,9 @@ pub(super) fn signature(body: &Value, _: &RequestInfo) -> Verdict {
             "redacted_thinking" if text(value, "data").is_none() => "redacted_thinking.data",
             _ => continue,
         };
-        return Err(Problem::new(format!("messages.{message}.content.{block}.{missing}: Field required")));
+        return Err(Problem::new(format!(
+            "messages.{message}.content.{block}.{missing}: Field required"
+        )));
     }
     Ok(())
 }

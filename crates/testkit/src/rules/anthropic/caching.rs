@@ -14,7 +14,9 @@ pub(super) fn at_most_four(body: &Value, _: &RequestInfo) -> Verdict {
     // The automatic mark of the request itself takes one of the four places.
     let found = marks(body).count() + usize::from(given(body, "cache_control").is_some());
     if found > MOST {
-        let message = format!("A maximum of {MOST} blocks with cache_control may be provided. Found {found}.");
+        let message = format!(
+            "A maximum of {MOST} blocks with cache_control may be provided. Found {found}."
+        );
         return Err(Problem::new(message));
     }
     Ok(())
@@ -23,7 +25,8 @@ pub(super) fn at_most_four(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn not_on_thinking(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, block, value) in each_block(body) {
         let found = kind(value);
-        if matches!(found, "thinking" | "redacted_thinking") && value.get("cache_control").is_some() {
+        if matches!(found, "thinking" | "redacted_thinking") && value.get("cache_control").is_some()
+        {
             let path = format!("messages.{message}.content.{block}.{found}.cache_control");
             return Err(super::fields::not_permitted(&path));
         }
@@ -61,19 +64,30 @@ impl Place {
             Self::Tool(tool) => format!("tools.{tool}"),
             Self::System(block) => format!("system.{block}"),
             Self::Block(message, block) => format!("messages.{message}.content.{block}"),
-            Self::Inner(message, block, inner) => format!("messages.{message}.content.{block}.content.{inner}"),
+            Self::Inner(message, block, inner) => {
+                format!("messages.{message}.content.{block}.content.{inner}")
+            }
         }
     }
 }
 
 /// Every mark in the order the service reads them.
 fn marks(body: &Value) -> impl Iterator<Item = (Place, &Value)> {
-    let tools = list(body, "tools").iter().enumerate().map(|(at, tool)| (Place::Tool(at), tool));
-    let system = list(body, "system").iter().enumerate().map(|(at, block)| (Place::System(at), block));
+    let tools = list(body, "tools")
+        .iter()
+        .enumerate()
+        .map(|(at, tool)| (Place::Tool(at), tool));
+    let system = list(body, "system")
+        .iter()
+        .enumerate()
+        .map(|(at, block)| (Place::System(at), block));
     let blocks = each_block(body).flat_map(|(message, block, value)| {
         let inner = list(value, "content").iter().enumerate();
         let inner = inner.map(move |(at, part)| (Place::Inner(message, block, at), part));
         inner.chain(std::iter::once((Place::Block(message, block), value)))
     });
-    tools.chain(system).chain(blocks).filter_map(|(place, holder)| Some((place, given(holder, "cache_control")?)))
+    tools
+        .chain(system)
+        .chain(blocks)
+        .filter_map(|(place, holder)| Some((place, given(holder, "cache_control")?)))
 }

@@ -8,21 +8,48 @@ use crate::rules::{
 };
 
 const KNOWN: &[&str] = &[
-    "model", "messages", "max_tokens", "cache_control", "container", "diagnostics", "inference_geo", "metadata",
-    "output_config", "service_tier", "speed", "stop_sequences", "stream", "system", "temperature", "thinking",
-    "tool_choice", "tools", "top_k", "top_p", "user_profile_id", "workspace_id",
+    "model",
+    "messages",
+    "max_tokens",
+    "cache_control",
+    "container",
+    "diagnostics",
+    "inference_geo",
+    "metadata",
+    "output_config",
+    "service_tier",
+    "speed",
+    "stop_sequences",
+    "stream",
+    "system",
+    "temperature",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_p",
+    "user_profile_id",
+    "workspace_id",
 ];
 
 const BETA: &[&str] = &[
-    "compaction", "context_management", "fallback_credit_token", "fallbacks", "mcp_servers", "output_format", "thread",
+    "compaction",
+    "context_management",
+    "fallback_credit_token",
+    "fallbacks",
+    "mcp_servers",
+    "output_format",
+    "thread",
 ];
 
 const ROLES: &[&str] = &["user", "assistant", "system"];
 
 pub(super) fn request(body: &Value, _: &RequestInfo) -> Verdict {
-    let unknown = body
-        .as_object()
-        .and_then(|fields| fields.keys().find(|key| !KNOWN.contains(&key.as_str()) && !BETA.contains(&key.as_str())));
+    let unknown = body.as_object().and_then(|fields| {
+        fields
+            .keys()
+            .find(|key| !KNOWN.contains(&key.as_str()) && !BETA.contains(&key.as_str()))
+    });
     unknown.map_or(Ok(()), |key| Err(not_permitted(key)))
 }
 
@@ -42,9 +69,15 @@ pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
             Some(role) if ROLES.contains(&role) => {}
             Some(_) => {
                 let expected = quoted_list(ROLES, "or", "");
-                return Err(Problem::new(format!("messages.{index}.role: Input should be {expected}")));
+                return Err(Problem::new(format!(
+                    "messages.{index}.role: Input should be {expected}"
+                )));
             }
-            None => return Err(Problem::new(format!("messages.{index}.role: Field required"))),
+            None => {
+                return Err(Problem::new(format!(
+                    "messages.{index}.role: Field required"
+                )));
+            }
         }
     }
     Ok(())

@@ -28,7 +28,9 @@ pub(super) fn max_tokens(body: &Value, _: &RequestInfo) -> Verdict {
     match body.get("max_tokens") {
         None => Err(Problem::new("max_tokens: Field required")),
         Some(limit) if limit.is_u64() => Ok(()),
-        Some(limit) if limit.is_i64() => Err(Problem::new("max_tokens: Input should be greater than or equal to 0")),
+        Some(limit) if limit.is_i64() => Err(Problem::new(
+            "max_tokens: Input should be greater than or equal to 0",
+        )),
         Some(_) => Err(Problem::new("max_tokens: Input should be a valid integer")),
     }
 }
@@ -46,10 +48,13 @@ pub(super) fn messages(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn thinking_budget(body: &Value, _: &RequestInfo) -> Verdict {
     match enabled_thinking(body).map(|thinking| thinking.get("budget_tokens")) {
-        Some(None) => Err(Problem::new("thinking.enabled.budget_tokens: Field required")),
+        Some(None) => Err(Problem::new(
+            "thinking.enabled.budget_tokens: Field required",
+        )),
         Some(Some(budget)) if budget.as_i64().is_some_and(|budget| budget < LEAST_BUDGET) => {
-            let message =
-                format!("thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_BUDGET}");
+            let message = format!(
+                "thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_BUDGET}"
+            );
             Err(Problem::new(message))
         }
         Some(Some(_)) | None => Ok(()),
@@ -57,12 +62,16 @@ pub(super) fn thinking_budget(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 pub(super) fn thinking_budget_fits(body: &Value, info: &RequestInfo) -> Verdict {
-    let interleaved = info.header("anthropic-beta").is_some_and(|betas| betas.contains("interleaved-thinking"));
-    let budget = enabled_thinking(body).and_then(|thinking| thinking.get("budget_tokens")).and_then(Value::as_u64);
+    let interleaved = info
+        .header("anthropic-beta")
+        .is_some_and(|betas| betas.contains("interleaved-thinking"));
+    let budget = enabled_thinking(body)
+        .and_then(|thinking| thinking.get("budget_tokens"))
+        .and_then(Value::as_u64);
     match (budget, body.get("max_tokens").and_then(Value::as_u64)) {
-        (Some(budget), Some(limit)) if budget >= limit && !interleaved => {
-            Err(Problem::new("`max_tokens` must be greater than `thinking.budget_tokens`."))
-        }
+        (Some(budget), Some(limit)) if budget >= limit && !interleaved => Err(Problem::new(
+            "`max_tokens` must be greater than `thinking.budget_tokens`.",
+        )),
         _ => Ok(()),
     }
 }
@@ -71,15 +80,20 @@ pub(super) fn thinking_temperature(body: &Value, _: &RequestInfo) -> Verdict {
     let temperature = given(body, "temperature").and_then(Value::as_f64);
     let changed = temperature.is_some_and(|temperature| (temperature - 1.0).abs() > f64::EPSILON);
     if changed && enabled_thinking(body).is_some() {
-        return Err(Problem::new("`temperature` may only be set to 1 when thinking is enabled."));
+        return Err(Problem::new(
+            "`temperature` may only be set to 1 when thinking is enabled.",
+        ));
     }
     Ok(())
 }
 
 pub(super) fn thinking_tool_choice(body: &Value, _: &RequestInfo) -> Verdict {
-    let forced = given(body, "tool_choice").is_some_and(|choice| matches!(kind(choice), "any" | "tool"));
+    let forced =
+        given(body, "tool_choice").is_some_and(|choice| matches!(kind(choice), "any" | "tool"));
     if forced && enabled_thinking(body).is_some() {
-        return Err(Problem::new("Thinking may not be enabled when tool_choice forces tool use."));
+        return Err(Problem::new(
+            "Thinking may not be enabled when tool_choice forces tool use.",
+        ));
     }
     Ok(())
 }

@@ -11,13 +11,24 @@ use crate::rules::{
 };
 
 const TOOL_FIELDS: &[&str] = &[
-    "type", "name", "description", "input_schema", "allowed_callers", "cache_control", "defer_loading",
-    "eager_input_streaming", "input_examples", "strict",
+    "type",
+    "name",
+    "description",
+    "input_schema",
+    "allowed_callers",
+    "cache_control",
+    "defer_loading",
+    "eager_input_streaming",
+    "input_examples",
+    "strict",
 ];
 
 /// The tools a client defines itself; the service's own have other shapes.
 fn custom_tools(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
-    list(body, "tools").iter().enumerate().filter(|(_, tool)| matches!(kind(tool), "" | "custom"))
+    list(body, "tools")
+        .iter()
+        .enumerate()
+        .filter(|(_, tool)| matches!(kind(tool), "" | "custom"))
 }
 
 pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
@@ -35,10 +46,15 @@ pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
             Some(name) if is_plain_name(name, 128) => {}
             Some(_) => {
                 let pattern = "^[a-zA-Z0-9_-]{1,128}$";
-                let message = format!("tools.{index}.custom.name: String should match pattern '{pattern}'");
+                let message =
+                    format!("tools.{index}.custom.name: String should match pattern '{pattern}'");
                 return Err(Problem::new(message));
             }
-            None => return Err(Problem::new(format!("tools.{index}.custom.name: Field required"))),
+            None => {
+                return Err(Problem::new(format!(
+                    "tools.{index}.custom.name: Field required"
+                )));
+            }
         }
     }
     Ok(())
@@ -46,7 +62,11 @@ pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn names_differ(body: &Value, _: &RequestInfo) -> Verdict {
     let mut seen = HashSet::new();
-    if list(body, "tools").iter().filter_map(|tool| text(tool, "name")).all(|name| seen.insert(name)) {
+    if list(body, "tools")
+        .iter()
+        .filter_map(|tool| text(tool, "name"))
+        .all(|name| seen.insert(name))
+    {
         return Ok(());
     }
     Err(Problem::new("tools: Tool names must be unique."))
@@ -62,18 +82,26 @@ pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
                     let path = format!("tools.{index}.custom.input_schema.type");
                     return Err(Problem::new(format!("{path}: Input should be 'object'")));
                 }
-                None => return Err(Problem::new(format!("tools.{index}.custom.input_schema.type: Field required"))),
+                None => {
+                    return Err(Problem::new(format!(
+                        "tools.{index}.custom.input_schema.type: Field required"
+                    )));
+                }
             },
             Some(_) => "Input should be a valid dictionary",
         };
-        return Err(Problem::new(format!("tools.{index}.custom.input_schema: {problem}")));
+        return Err(Problem::new(format!(
+            "tools.{index}.custom.input_schema: {problem}"
+        )));
     }
     Ok(())
 }
 
 pub(super) fn choice_needs_tools(body: &Value, _: &RequestInfo) -> Verdict {
     if given(body, "tool_choice").is_some() && list(body, "tools").is_empty() {
-        return Err(Problem::new("tool_choice: tool_choice may only be specified while providing tools."));
+        return Err(Problem::new(
+            "tool_choice: tool_choice may only be specified while providing tools.",
+        ));
     }
     Ok(())
 }
@@ -89,7 +117,10 @@ pub(super) fn call_id(body: &Value, _: &RequestInfo) -> Verdict {
         match text(call, "id") {
             Some(id) if is_plain_name(id, usize::MAX) => {}
             Some(_) => {
-                return Err(Problem::new(format!("{}: String should match pattern '^[a-zA-Z0-9_-]+$'", path())));
+                return Err(Problem::new(format!(
+                    "{}: String should match pattern '^[a-zA-Z0-9_-]+$'",
+                    path()
+                )));
             }
             None => return Err(Problem::new(format!("{}: Field required", path()))),
         }
@@ -104,7 +135,9 @@ pub(super) fn call_input(body: &Value, _: &RequestInfo) -> Verdict {
             Some(_) => "Input should be a valid dictionary",
             None => "Field required",
         };
-        return Err(Problem::new(format!("messages.{message}.content.{block}.tool_use.input: {problem}")));
+        return Err(Problem::new(format!(
+            "messages.{message}.content.{block}.tool_use.input: {problem}"
+        )));
     }
     Ok(())
 }
@@ -113,7 +146,8 @@ pub(super) fn call_ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
     let mut seen = HashSet::new();
     for (message, block, call) in calls(body) {
         if text(call, "id").is_some_and(|id| !seen.insert(id)) {
-            let message = format!("messages.{message}.content.{block}: `tool_use` ids must be unique");
+            let message =
+                format!("messages.{message}.content.{block}: `tool_use` ids must be unique");
             return Err(Problem::new(message));
         }
     }
@@ -122,7 +156,8 @@ pub(super) fn call_ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn error_has_content(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, block, result) in each_block(body) {
-        let failed = kind(result) == "tool_result" && result.get("is_error") == Some(&Value::Bool(true));
+        let failed =
+            kind(result) == "tool_result" && result.get("is_error") == Some(&Value::Bool(true));
         let empty = match result.get("content") {
             None | Some(Value::Null) => true,
             Some(Value::String(content)) => content.is_empty(),
@@ -131,7 +166,9 @@ pub(super) fn error_has_content(body: &Value, _: &RequestInfo) -> Verdict {
         };
         if failed && empty {
             let path = format!("messages.{message}.content.{block}.tool_result");
-            return Err(Problem::new(format!("{path}: content cannot be empty if `is_error` is true")));
+            return Err(Problem::new(format!(
+                "{path}: content cannot be empty if `is_error` is true"
+            )));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! What must hold between turns: who speaks first, and which result answers which call.
 //!
-//! Turns are messages joined as the service joins them: neighbours of one role become one turn. `system` messages
-//! inside a conversation belong to no turn and part none.
+//! Turns are messages joined as the service joins them: neighbours of one role become one turn.
+//! `system` messages inside a conversation belong to no turn and part none.
 
 use std::collections::HashSet;
 
@@ -32,11 +32,20 @@ fn turns(body: &Value) -> Vec<Turn<'_>> {
             continue;
         }
         if turns.last().is_none_or(|last| last.role != role) {
-            turns.push(Turn { role, blocks: Vec::new(), starts_with_text: false });
+            turns.push(Turn {
+                role,
+                blocks: Vec::new(),
+                starts_with_text: false,
+            });
         }
         if let Some(turn) = turns.last_mut() {
             turn.starts_with_text |= turn.blocks.is_empty() && text(message, "content").is_some();
-            turn.blocks.extend(list(message, "content").iter().enumerate().map(|(block, value)| (at, block, value)));
+            turn.blocks.extend(
+                list(message, "content")
+                    .iter()
+                    .enumerate()
+                    .map(|(block, value)| (at, block, value)),
+            );
         }
     }
     turns
@@ -44,7 +53,8 @@ fn turns(body: &Value) -> Vec<Turn<'_>> {
 
 impl<'a> Turn<'a> {
     fn calls(&self) -> impl Iterator<Item = (usize, &'a str)> {
-        self.of_kind("tool_use", "id").map(|(message, _, id)| (message, id))
+        self.of_kind("tool_use", "id")
+            .map(|(message, _, id)| (message, id))
     }
 
     fn results(&self) -> impl Iterator<Item = (usize, usize, &'a str)> {
@@ -64,8 +74,13 @@ pub(super) fn system_role(body: &Value, _: &RequestInfo) -> Verdict {
     if takes_system(model) {
         return Ok(());
     }
-    match list(body, "messages").iter().position(|message| text(message, "role") == Some("system")) {
-        Some(at) => Err(Problem::new(format!("messages.{at}: role 'system' is not supported on this model"))),
+    match list(body, "messages")
+        .iter()
+        .position(|message| text(message, "role") == Some("system"))
+    {
+        Some(at) => Err(Problem::new(format!(
+            "messages.{at}: role 'system' is not supported on this model"
+        ))),
         None => Ok(()),
     }
 }
@@ -77,17 +92,24 @@ fn takes_system(model: &str) -> bool {
     }
     let mut words = model.split('-');
     let claude = words.next() == Some("claude");
-    let family = words.next().is_some_and(|family| family.chars().all(|c| c.is_ascii_lowercase()));
-    let generation = words.next().and_then(|generation| generation.parse::<u32>().ok());
+    let family = words
+        .next()
+        .is_some_and(|family| family.chars().all(|c| c.is_ascii_lowercase()));
+    let generation = words
+        .next()
+        .and_then(|generation| generation.parse::<u32>().ok());
     claude && family && generation.is_some_and(|generation| (5..100).contains(&generation))
 }
 
 pub(super) fn system_placement(body: &Value, _: &RequestInfo) -> Verdict {
     let messages = list(body, "messages");
     for (at, message) in messages.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|before| text(&messages[before], "role"));
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| text(&messages[before], "role"));
         if text(message, "role") == Some("system") && before != Some("user") {
-            let message = format!("messages.{at}: role 'system' must immediately follow a user message");
+            let message =
+                format!("messages.{at}: role 'system' must immediately follow a user message");
             return Err(Problem::new(message));
         }
     }
@@ -95,8 +117,13 @@ pub(super) fn system_placement(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 pub(super) fn first_role(body: &Value, _: &RequestInfo) -> Verdict {
-    match list(body, "messages").first().and_then(|message| text(message, "role")) {
-        Some("assistant") => Err(Problem::new("messages: first message must use the \"user\" role")),
+    match list(body, "messages")
+        .first()
+        .and_then(|message| text(message, "role"))
+    {
+        Some("assistant") => Err(Problem::new(
+            "messages: first message must use the \"user\" role",
+        )),
         _ => Ok(()),
     }
 }
@@ -108,9 +135,15 @@ pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
             Some(next) => next.results().map(|(_, _, id)| id).collect(),
             None => HashSet::new(),
         };
-        let mut open = turn.calls().filter(|(_, id)| !answered.contains(id)).peekable();
+        let mut open = turn
+            .calls()
+            .filter(|(_, id)| !answered.contains(id))
+            .peekable();
         if let Some((message, _)) = open.peek() {
-            return Err(unanswered(*message, &open.map(|(_, id)| id).collect::<Vec<_>>()));
+            return Err(unanswered(
+                *message,
+                &open.map(|(_, id)| id).collect::<Vec<_>>(),
+            ));
         }
     }
     Ok(())
@@ -128,7 +161,9 @@ pub(super) fn every_result_called(body: &Value, _: &RequestInfo) -> Verdict {
     let turns = turns(body);
     for (at, turn) in turns.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| turns.get(before));
-        let called: HashSet<&str> = before.map(|before| before.calls().map(|(_, id)| id).collect()).unwrap_or_default();
+        let called: HashSet<&str> = before
+            .map(|before| before.calls().map(|(_, id)| id).collect())
+            .unwrap_or_default();
         if let Some((message, block, id)) = turn.results().find(|(_, _, id)| !called.contains(id)) {
             return Err(Problem::new(format!(
                 "messages.{message}.content.{block}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
@@ -149,7 +184,10 @@ pub(super) fn results_first(body: &Value, _: &RequestInfo) -> Verdict {
             if is_result && other_seen {
                 let id = text(block, "tool_use_id").unwrap_or_default();
                 // Reported where the call stands, as the service does.
-                let message = asking.calls().find(|(_, call)| *call == id).map_or(0, |(message, _)| message);
+                let message = asking
+                    .calls()
+                    .find(|(_, call)| *call == id)
+                    .map_or(0, |(message, _)| message);
                 return Err(unanswered(message, &[id]));
             }
             other_seen |= !is_result;
@@ -172,13 +210,20 @@ pub(super) fn results_differ(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 pub(super) fn no_trailing_space(body: &Value, _: &RequestInfo) -> Verdict {
-    let Some(last) = list(body, "messages").last().filter(|last| text(last, "role") == Some("assistant")) else {
+    let Some(last) = list(body, "messages")
+        .last()
+        .filter(|last| text(last, "role") == Some("assistant"))
+    else {
         return Ok(());
     };
-    let block = list(last, "content").last().filter(|block| kind(block) == "text");
+    let block = list(last, "content")
+        .last()
+        .filter(|block| kind(block) == "text");
     let end = text(last, "content").or_else(|| block.and_then(|block| text(block, "text")));
     if end.is_some_and(|end| end.ends_with(char::is_whitespace)) {
-        return Err(Problem::new("messages: final assistant content cannot end with trailing whitespace"));
+        return Err(Problem::new(
+            "messages: final assistant content cannot end with trailing whitespace",
+        ));
     }
     Ok(())
 }

@@ -12,14 +12,23 @@ const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
 
 /// The fields of a part of which one must be there.
 const DATA: &[&str] = &[
-    "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult",
-    "toolCall", "toolResponse",
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
 ];
 
 pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
     for content in items(body, "contents") {
         // A turn without a role is the user's.
-        let role = field(content, "role").and_then(Value::as_str).unwrap_or_default();
+        let role = field(content, "role")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if !matches!(role, "user" | "model" | "") {
             return Err(Problem::new("Please use a valid role: user, model."));
         }
@@ -30,7 +39,10 @@ pub(super) fn role(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn parts_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, content) in items(body, "contents").iter().enumerate() {
         if items(content, "parts").is_empty() {
-            return Err(refused(&format!("contents[{at}].parts"), "contents.parts must not be empty."));
+            return Err(refused(
+                &format!("contents[{at}].parts"),
+                "contents.parts must not be empty.",
+            ));
         }
     }
     Ok(())
@@ -40,7 +52,10 @@ pub(super) fn part_has_data(body: &Value, _: &RequestInfo) -> Verdict {
     for (turn, part, value) in each_part(body) {
         if !DATA.iter().any(|name| field(value, name).is_some()) {
             let place = format!("contents[{turn}].parts[{part}].data");
-            return Err(refused(&place, "required oneof field 'data' must have one initialized field"));
+            return Err(refused(
+                &place,
+                "required oneof field 'data' must have one initialized field",
+            ));
         }
     }
     Ok(())
@@ -68,7 +83,11 @@ fn is_struct(body: &Value, camel: &str, snake: &str, inner: &str) -> Verdict {
 pub(super) fn response_name(body: &Value, _: &RequestInfo) -> Verdict {
     for (turn, part, value) in each_part(body) {
         let response = field(value, "functionResponse");
-        let unnamed = |response: &Value| field(response, "name").and_then(Value::as_str).is_none_or(str::is_empty);
+        let unnamed = |response: &Value| {
+            field(response, "name")
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
+        };
         if response.is_some_and(unnamed) {
             let place = format!("contents[{turn}].parts[{part}].function_response.name");
             return Err(refused(&place, "Name cannot be empty."));
@@ -79,13 +98,20 @@ pub(super) fn response_name(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn inline_data(body: &Value, _: &RequestInfo) -> Verdict {
     for (turn, part, value) in each_part(body) {
-        let Some(data) = field(value, "inlineData").and_then(|blob| field(blob, "data")) else { continue };
+        let Some(data) = field(value, "inlineData").and_then(|blob| field(blob, "data")) else {
+            continue;
+        };
         // The service reads both alphabets of base64.
-        let readable = data.as_str().is_some_and(|data| is_base64(&data.replace('-', "+").replace('_', "/")));
+        let readable = data
+            .as_str()
+            .is_some_and(|data| is_base64(&data.replace('-', "+").replace('_', "/")));
         if !readable {
             let place = format!("contents[{turn}].parts[{part}].inline_data.data");
             let mut violation = invalid_value(place, "TYPE_BYTES", data);
-            violation.description = violation.description.replacen("), ", "), Base64 decoding failed for ", 1);
+            violation.description =
+                violation
+                    .description
+                    .replacen("), ", "), Base64 decoding failed for ", 1);
             return unreadable(vec![violation]);
         }
     }
@@ -94,9 +120,16 @@ pub(super) fn inline_data(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn mime_type(body: &Value, _: &RequestInfo) -> Verdict {
     for (_, _, value) in each_part(body) {
-        let Some(blob) = field(value, "inlineData") else { continue };
-        let found = field(blob, "mimeType").and_then(Value::as_str).unwrap_or_default();
-        if !found.split_once('/').is_some_and(|(kind, name)| !kind.is_empty() && !name.is_empty()) {
+        let Some(blob) = field(value, "inlineData") else {
+            continue;
+        };
+        let found = field(blob, "mimeType")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if !found
+            .split_once('/')
+            .is_some_and(|(kind, name)| !kind.is_empty() && !name.is_empty())
+        {
             return Err(Problem::new(format!("Unsupported MIME type: {found}")));
         }
     }

@@ -1,4 +1,5 @@
-//! Which fields the request's objects have, as one table of types, and the walk that finds any other.
+//! Which fields the request's objects have, as one table of types, and the walk that finds any
+//! other.
 
 use serde_json::Value;
 
@@ -12,15 +13,19 @@ use crate::rules::{
 struct Field(&'static str, &'static str, Inside);
 
 enum Inside {
-    /// Not looked into: a plain value, a free-form object, or a schema (which has rules of its own).
+    /// Not looked into: a plain value, a free-form object, or a schema (which has rules of its
+    /// own).
     Leaf,
     One(&'static [Field]),
     Many(&'static [Field]),
 }
 use Inside::{Leaf, Many, One};
 
-const BLOB: &[Field] =
-    &[Field("mimeType", "mime_type", Leaf), Field("data", "data", Leaf), Field("displayName", "display_name", Leaf)];
+const BLOB: &[Field] = &[
+    Field("mimeType", "mime_type", Leaf),
+    Field("data", "data", Leaf),
+    Field("displayName", "display_name", Leaf),
+];
 
 const FILE: &[Field] = &[
     Field("mimeType", "mime_type", Leaf),
@@ -28,7 +33,11 @@ const FILE: &[Field] = &[
     Field("displayName", "display_name", Leaf),
 ];
 
-const FUNCTION_CALL: &[Field] = &[Field("id", "id", Leaf), Field("name", "name", Leaf), Field("args", "args", Leaf)];
+const FUNCTION_CALL: &[Field] = &[
+    Field("id", "id", Leaf),
+    Field("name", "name", Leaf),
+    Field("args", "args", Leaf),
+];
 
 const FUNCTION_RESPONSE_PART: &[Field] = &[
     Field("inlineData", "inline_data", One(BLOB)),
@@ -52,7 +61,11 @@ const PART: &[Field] = &[
     Field("inlineData", "inline_data", One(BLOB)),
     Field("fileData", "file_data", One(FILE)),
     Field("functionCall", "function_call", One(FUNCTION_CALL)),
-    Field("functionResponse", "function_response", One(FUNCTION_RESPONSE)),
+    Field(
+        "functionResponse",
+        "function_response",
+        One(FUNCTION_RESPONSE),
+    ),
     Field("executableCode", "executable_code", Leaf),
     Field("codeExecutionResult", "code_execution_result", Leaf),
     Field("toolCall", "tool_call", Leaf),
@@ -65,7 +78,10 @@ const PART: &[Field] = &[
     Field("speechMetadata", "speech_metadata", Leaf),
 ];
 
-const CONTENT: &[Field] = &[Field("role", "role", Leaf), Field("parts", "parts", Many(PART))];
+const CONTENT: &[Field] = &[
+    Field("role", "role", Leaf),
+    Field("parts", "parts", Many(PART)),
+];
 
 const DECLARATION: &[Field] = &[
     Field("name", "name", Leaf),
@@ -78,7 +94,11 @@ const DECLARATION: &[Field] = &[
 ];
 
 const TOOL: &[Field] = &[
-    Field("functionDeclarations", "function_declarations", Many(DECLARATION)),
+    Field(
+        "functionDeclarations",
+        "function_declarations",
+        Many(DECLARATION),
+    ),
     Field("googleSearch", "google_search", Leaf),
     Field("googleSearchRetrieval", "google_search_retrieval", Leaf),
     Field("googleMaps", "google_maps", Leaf),
@@ -89,13 +109,23 @@ const TOOL: &[Field] = &[
     Field("mcpServers", "mcp_servers", Leaf),
 ];
 
-const CALLING_CONFIG: &[Field] =
-    &[Field("mode", "mode", Leaf), Field("allowedFunctionNames", "allowed_function_names", Leaf)];
+const CALLING_CONFIG: &[Field] = &[
+    Field("mode", "mode", Leaf),
+    Field("allowedFunctionNames", "allowed_function_names", Leaf),
+];
 
 const TOOL_CONFIG: &[Field] = &[
-    Field("functionCallingConfig", "function_calling_config", One(CALLING_CONFIG)),
+    Field(
+        "functionCallingConfig",
+        "function_calling_config",
+        One(CALLING_CONFIG),
+    ),
     Field("retrievalConfig", "retrieval_config", Leaf),
-    Field("includeServerSideToolInvocations", "include_server_side_tool_invocations", Leaf),
+    Field(
+        "includeServerSideToolInvocations",
+        "include_server_side_tool_invocations",
+        Leaf,
+    ),
 ];
 
 const THINKING: &[Field] = &[
@@ -121,17 +151,28 @@ const GENERATION: &[Field] = &[
     Field("frequencyPenalty", "frequency_penalty", Leaf),
     Field("responseLogprobs", "response_logprobs", Leaf),
     Field("logprobs", "logprobs", Leaf),
-    Field("enableEnhancedCivicAnswers", "enable_enhanced_civic_answers", Leaf),
+    Field(
+        "enableEnhancedCivicAnswers",
+        "enable_enhanced_civic_answers",
+        Leaf,
+    ),
     Field("enableAffectiveDialog", "enable_affective_dialog", Leaf),
     Field("speechConfig", "speech_config", Leaf),
     Field("thinkingConfig", "thinking_config", One(THINKING)),
     Field("imageConfig", "image_config", Leaf),
     Field("mediaResolution", "media_resolution", Leaf),
     Field("translationConfig", "translation_config", Leaf),
-    Field("audioTranscriptionConfig", "audio_transcription_config", Leaf),
+    Field(
+        "audioTranscriptionConfig",
+        "audio_transcription_config",
+        Leaf,
+    ),
 ];
 
-const SAFETY: &[Field] = &[Field("category", "category", Leaf), Field("threshold", "threshold", Leaf)];
+const SAFETY: &[Field] = &[
+    Field("category", "category", Leaf),
+    Field("threshold", "threshold", Leaf),
+];
 
 const REQUEST: &[Field] = &[
     Field("model", "model", Leaf),
@@ -157,7 +198,9 @@ pub(super) fn known(body: &Value, _: &RequestInfo) -> Verdict {
 fn walk(value: &Value, known: &[Field], path: &mut String, violations: &mut Vec<Violation>) {
     use std::fmt::Write;
     for (key, inner) in value.as_object().into_iter().flatten() {
-        let Some(Field(_, snake, inside)) = known.iter().find(|field| key == field.0 || key == field.1) else {
+        let Some(Field(_, snake, inside)) =
+            known.iter().find(|field| key == field.0 || key == field.1)
+        else {
             violations.push(unknown_name(key, path));
             continue;
         };
@@ -183,9 +226,18 @@ fn walk(value: &Value, known: &[Field], path: &mut String, violations: &mut Vec<
 
 /// The service's finding of a field its type does not have.
 pub(super) fn unknown_name(name: &str, path: &str) -> Violation {
-    let place = if path.is_empty() { String::new() } else { format!(" at '{path}'") };
-    let description = format!("Invalid JSON payload received. Unknown name \"{name}\"{place}: Cannot find field.");
-    Violation { field: path.to_owned(), description }
+    let place = if path.is_empty() {
+        String::new()
+    } else {
+        format!(" at '{path}'")
+    };
+    let description = format!(
+        "Invalid JSON payload received. Unknown name \"{name}\"{place}: Cannot find field."
+    );
+    Violation {
+        field: path.to_owned(),
+        description,
+    }
 }
 
 /// Whether `key`, in either case, is the field called `camel`.
@@ -220,7 +272,17 @@ mod tests {
 
     #[test]
     fn the_table_spells_each_field_both_ways() {
-        for table in [REQUEST, CONTENT, PART, TOOL, DECLARATION, GENERATION, TOOL_CONFIG, CALLING_CONFIG, THINKING] {
+        for table in [
+            REQUEST,
+            CONTENT,
+            PART,
+            TOOL,
+            DECLARATION,
+            GENERATION,
+            TOOL_CONFIG,
+            CALLING_CONFIG,
+            THINKING,
+        ] {
             for Field(camel, snake, _) in table {
                 assert!(same_name(snake, camel), "{camel} is not {snake}");
             }

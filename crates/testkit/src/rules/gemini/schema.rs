@@ -1,7 +1,7 @@
 //! The schema of a function's `parameters`: a named subset of `OpenAPI`, not JSON schema.
 //!
-//! One walk for all rules. The service has two ways of naming a place: by position in the message it reads
-//! (`properties[0].value`), and by key in the checks after it (`properties[unit]`).
+//! One walk for all rules. The service has two ways of naming a place: by position in the message
+//! it reads (`properties[0].value`), and by key in the checks after it (`properties[unit]`).
 
 use serde_json::Value;
 
@@ -12,13 +12,42 @@ use crate::rules::{
 };
 
 const KNOWN: &[&str] = &[
-    "type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems", "properties", "required",
-    "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf",
+    "type",
+    "format",
+    "title",
+    "description",
+    "nullable",
+    "enum",
+    "maxItems",
+    "minItems",
+    "properties",
+    "required",
+    "minProperties",
+    "maxProperties",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "example",
+    "anyOf",
     // In no list of the reference, but read all the same.
-    "oneOf", "propertyOrdering", "default", "items", "minimum", "maximum",
+    "oneOf",
+    "propertyOrdering",
+    "default",
+    "items",
+    "minimum",
+    "maximum",
 ];
 
-const TYPES: &[&str] = &["TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"];
+const TYPES: &[&str] = &[
+    "TYPE_UNSPECIFIED",
+    "STRING",
+    "NUMBER",
+    "INTEGER",
+    "BOOLEAN",
+    "ARRAY",
+    "OBJECT",
+    "NULL",
+];
 const TYPE_NAME: &str = "type.googleapis.com/google.ai.generativelanguage.v1beta.Type";
 
 /// A subschema's place, spelled both ways.
@@ -29,7 +58,10 @@ struct Place {
 
 impl Place {
     fn inner(&self, by_position: &str, by_key: &str) -> Self {
-        Self { by_position: format!("{}.{by_position}", self.by_position), by_key: format!("{}.{by_key}", self.by_key) }
+        Self {
+            by_position: format!("{}.{by_position}", self.by_position),
+            by_key: format!("{}.{by_key}", self.by_key),
+        }
     }
 }
 
@@ -39,7 +71,14 @@ fn each_schema(body: &Value, look: &mut dyn FnMut(&Value, &Place) -> Verdict) ->
         for name in ["parameters", "response"] {
             if let Some(schema) = field(function, name) {
                 let root = format!("tools[{tool}].function_declarations[{at}].{name}");
-                walk(schema, &Place { by_position: root.clone(), by_key: root }, look)?;
+                walk(
+                    schema,
+                    &Place {
+                        by_position: root.clone(),
+                        by_key: root,
+                    },
+                    look,
+                )?;
             }
         }
     }
@@ -48,9 +87,19 @@ fn each_schema(body: &Value, look: &mut dyn FnMut(&Value, &Place) -> Verdict) ->
 
 fn walk(schema: &Value, place: &Place, look: &mut dyn FnMut(&Value, &Place) -> Verdict) -> Verdict {
     look(schema, place)?;
-    let properties = field(schema, "properties").and_then(Value::as_object).into_iter().flatten();
+    let properties = field(schema, "properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     for (at, (name, inner)) in properties.enumerate() {
-        walk(inner, &place.inner(&format!("properties[{at}].value"), &format!("properties[{name}]")), look)?;
+        walk(
+            inner,
+            &place.inner(
+                &format!("properties[{at}].value"),
+                &format!("properties[{name}]"),
+            ),
+            look,
+        )?;
     }
     if let Some(inner) = field(schema, "items").filter(|inner| inner.is_object()) {
         walk(inner, &place.inner("items", "items"), look)?;
@@ -67,8 +116,15 @@ fn walk(schema: &Value, place: &Place, look: &mut dyn FnMut(&Value, &Place) -> V
 pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     let mut violations: Vec<Violation> = Vec::new();
     each_schema(body, &mut |schema, place| {
-        for key in schema.as_object().into_iter().flat_map(serde_json::Map::keys) {
-            if !KNOWN.iter().any(|known| super::fields::same_name(key, known)) {
+        for key in schema
+            .as_object()
+            .into_iter()
+            .flat_map(serde_json::Map::keys)
+        {
+            if !KNOWN
+                .iter()
+                .any(|known| super::fields::same_name(key, known))
+            {
                 violations.push(unknown_name(key, &place.by_position));
             }
         }
@@ -93,7 +149,11 @@ pub(super) fn types(body: &Value, _: &RequestInfo) -> Verdict {
             }
             Some(Value::String(found)) if !TYPES.contains(&found.to_ascii_uppercase().as_str()) => {
                 let path = format!("{}.type", place.by_position);
-                violations.push(invalid_value(path, TYPE_NAME, &Value::String(found.clone())));
+                violations.push(invalid_value(
+                    path,
+                    TYPE_NAME,
+                    &Value::String(found.clone()),
+                ));
             }
             _ => {}
         }
@@ -103,12 +163,18 @@ pub(super) fn types(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 fn is_type(schema: &Value, wanted: &str) -> bool {
-    schema.get("type").and_then(Value::as_str).is_some_and(|found| found.eq_ignore_ascii_case(wanted))
+    schema
+        .get("type")
+        .and_then(Value::as_str)
+        .is_some_and(|found| found.eq_ignore_ascii_case(wanted))
 }
 
 fn items_given(schema: &Value, place: &Place) -> Verdict {
     if is_type(schema, "array") && field(schema, "items").is_none() {
-        return Err(refused(&format!("{}.items", place.by_key), "missing field."));
+        return Err(refused(
+            &format!("{}.items", place.by_key),
+            "missing field.",
+        ));
     }
     Ok(())
 }
@@ -121,7 +187,10 @@ pub(super) fn enums(body: &Value, _: &RequestInfo) -> Verdict {
     each_schema(body, &mut |schema, place| {
         let typed = schema.get("type").is_some();
         if field(schema, "enum").is_some() && typed && !is_type(schema, "string") {
-            return Err(refused(&format!("{}.enum", place.by_key), "only allowed for STRING type"));
+            return Err(refused(
+                &format!("{}.enum", place.by_key),
+                "only allowed for STRING type",
+            ));
         }
         Ok(())
     })
@@ -131,9 +200,14 @@ pub(super) fn required(body: &Value, _: &RequestInfo) -> Verdict {
     each_schema(body, &mut |schema, place| {
         let properties = field(schema, "properties").and_then(Value::as_object);
         for (at, name) in super::items(schema, "required").iter().enumerate() {
-            let defined = name.as_str().is_some_and(|name| properties.is_some_and(|known| known.contains_key(name)));
+            let defined = name
+                .as_str()
+                .is_some_and(|name| properties.is_some_and(|known| known.contains_key(name)));
             if !defined {
-                return Err(refused(&format!("{}.required[{at}]", place.by_key), "property is not defined"));
+                return Err(refused(
+                    &format!("{}.required[{at}]", place.by_key),
+                    "property is not defined",
+                ));
             }
         }
         Ok(())

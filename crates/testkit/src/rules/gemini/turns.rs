@@ -9,7 +9,10 @@ use crate::rules::{
 };
 
 fn count(content: &Value, camel: &str) -> usize {
-    items(content, "parts").iter().filter(|part| field(part, camel).is_some()).count()
+    items(content, "parts")
+        .iter()
+        .filter(|part| field(part, camel).is_some())
+        .count()
 }
 
 fn calls(content: &Value) -> usize {
@@ -27,7 +30,9 @@ fn is_model(content: &Value) -> bool {
 /// Each turn with the one before it.
 fn with_previous(body: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
     let contents = items(body, "contents");
-    std::iter::once(None).chain(contents.iter().map(Some)).zip(contents)
+    std::iter::once(None)
+        .chain(contents.iter().map(Some))
+        .zip(contents)
 }
 
 pub(super) fn calls_after_user(body: &Value, _: &RequestInfo) -> Verdict {
@@ -72,26 +77,41 @@ pub(super) fn ends_with_user(body: &Value, _: &RequestInfo) -> Verdict {
         [only] if is_model(only) => Err(Problem::new(
             "Please ensure that single turn requests end with a user role or the role field is empty.",
         )),
-        [.., last] if is_model(last) => {
-            Err(Problem::new("Please ensure that multiturn requests ends with a user role or a function response."))
-        }
+        [.., last] if is_model(last) => Err(Problem::new(
+            "Please ensure that multiturn requests ends with a user role or a function response.",
+        )),
         _ => Ok(()),
     }
 }
 
 pub(super) fn signatures(body: &Value, info: &RequestInfo) -> Verdict {
-    if !info.model_from_path.as_deref().is_some_and(|model| model.starts_with("gemini-3")) {
+    if !info
+        .model_from_path
+        .as_deref()
+        .is_some_and(|model| model.starts_with("gemini-3"))
+    {
         return Ok(());
     }
     let contents = items(body, "contents");
     // What the user says begins a turn; responses go on with it.
-    let start = contents.iter().rposition(|content| !is_model(content) && responses(content) == 0).unwrap_or(0);
+    let start = contents
+        .iter()
+        .rposition(|content| !is_model(content) && responses(content) == 0)
+        .unwrap_or(0);
     for (at, content) in contents.iter().enumerate().skip(start) {
-        let Some(first) = items(content, "parts").iter().find(|part| field(part, "functionCall").is_some()) else {
+        let Some(first) = items(content, "parts")
+            .iter()
+            .find(|part| field(part, "functionCall").is_some())
+        else {
             continue;
         };
-        if field(first, "thoughtSignature").and_then(Value::as_str).is_none_or(str::is_empty) {
-            let name = field(first, "functionCall").and_then(|call| field(call, "name")).and_then(Value::as_str);
+        if field(first, "thoughtSignature")
+            .and_then(Value::as_str)
+            .is_none_or(str::is_empty)
+        {
+            let name = field(first, "functionCall")
+                .and_then(|call| field(call, "name"))
+                .and_then(Value::as_str);
             return Err(Problem::new(format!(
                 "Function call is missing a thought_signature in functionCall parts. This is required for tools to work \
                  correctly, and missing thought_signature may lead to degraded model performance. Additional data, \

@@ -1,6 +1,7 @@
 //! What the services refuse in the JSON schema of a function.
 //!
-//! One walk over the schema; the path is written the way the service reports it, as a tuple of keys.
+//! One walk over the schema; the path is written the way the service reports it, as a tuple of
+//! keys.
 
 use serde_json::Value;
 
@@ -13,17 +14,26 @@ type Path<'a> = Vec<std::borrow::Cow<'a, str>>;
 pub(in crate::rules) fn check_schema(function: &str, parameters: &Value, param: &str) -> Verdict {
     let refuse = |what: String| {
         let message = format!("Invalid schema for function '{function}': {what}");
-        Err(Problem::new(message).param(param).code("invalid_function_parameters"))
+        Err(Problem::new(message)
+            .param(param)
+            .code("invalid_function_parameters"))
     };
     if parameters.get("type").and_then(Value::as_str) != Some("object") {
-        let found = parameters.get("type").and_then(Value::as_str).unwrap_or("None");
-        return refuse(format!("schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{found}\"'."));
+        let found = parameters
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("None");
+        return refuse(format!(
+            "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{found}\"'."
+        ));
     }
     if parameters.get("properties").is_none() {
         return refuse("In context=(), object schema missing properties.".to_owned());
     }
     let found = find(parameters, &|schema| {
-        let lacking = is_type(schema, "array") && schema.get("items").is_none() && schema.get("prefixItems").is_none();
+        let lacking = is_type(schema, "array")
+            && schema.get("items").is_none()
+            && schema.get("prefixItems").is_none();
         lacking.then(|| "array schema missing items.".to_owned())
     });
     found.map_or(Ok(()), refuse)
@@ -34,7 +44,9 @@ pub(in crate::rules) fn check_strict(function: &str, parameters: &Value, param: 
     match find(parameters, &lacks_strictness) {
         Some(what) => {
             let message = format!("Invalid schema for function '{function}': {what}");
-            Err(Problem::new(message).param(param).code("invalid_function_parameters"))
+            Err(Problem::new(message)
+                .param(param)
+                .code("invalid_function_parameters"))
         }
         None => Ok(()),
     }
@@ -45,11 +57,18 @@ fn lacks_strictness(schema: &Value) -> Option<String> {
         return None;
     }
     if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
-        return Some("'additionalProperties' is required to be supplied and to be false.".to_owned());
+        return Some(
+            "'additionalProperties' is required to be supplied and to be false.".to_owned(),
+        );
     }
     let properties = schema.get("properties").and_then(Value::as_object)?;
-    let required: std::collections::HashSet<&str> = list(schema, "required").iter().filter_map(Value::as_str).collect();
-    let missing = properties.keys().find(|name| !required.contains(name.as_str()))?;
+    let required: std::collections::HashSet<&str> = list(schema, "required")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let missing = properties
+        .keys()
+        .find(|name| !required.contains(name.as_str()))?;
     Some(format!(
         "'required' is required to be supplied and to be an array including every key in properties. Missing '{missing}'."
     ))
@@ -72,12 +91,21 @@ fn find(schema: &Value, fault: &dyn Fn(&Value) -> Option<String>) -> Option<Stri
     Some(format!("In context=({}{comma}), {what}", keys.join(", ")))
 }
 
-fn walk<'a>(schema: &'a Value, path: &mut Path<'a>, fault: &dyn Fn(&Value) -> Option<String>) -> Option<String> {
+fn walk<'a>(
+    schema: &'a Value,
+    path: &mut Path<'a>,
+    fault: &dyn Fn(&Value) -> Option<String>,
+) -> Option<String> {
     if let Some(what) = fault(schema) {
         return Some(what);
     }
     for group in ["properties", "$defs", "definitions"] {
-        for (name, inner) in schema.get(group).and_then(Value::as_object).into_iter().flatten() {
+        for (name, inner) in schema
+            .get(group)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             path.extend([group.into(), name.as_str().into()]);
             if let Some(what) = walk(inner, path, fault) {
                 return Some(what);

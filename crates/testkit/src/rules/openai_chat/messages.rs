@@ -8,18 +8,41 @@ use crate::rules::{
     openai::{missing, not_among, unknown, wrong_type},
 };
 
-const ROLES: &[&str] = &["system", "assistant", "user", "function", "tool", "developer"];
+const ROLES: &[&str] = &[
+    "system",
+    "assistant",
+    "user",
+    "function",
+    "tool",
+    "developer",
+];
 
-/// `annotations` comes with every answer and clients send answers back whole. `reasoning_content` is no field of the
-/// reference: servers of this protocol that show their thinking give it and want it back, and so does this one.
-const ASSISTANT_FIELDS: &[&str] =
-    &["role", "content", "name", "audio", "annotations", "function_call", "refusal", "tool_calls", "reasoning_content"];
+/// `annotations` comes with every answer and clients send answers back whole. `reasoning_content`
+/// is no field of the reference: servers of this protocol that show their thinking give it and want
+/// it back, and so does this one.
+const ASSISTANT_FIELDS: &[&str] = &[
+    "role",
+    "content",
+    "name",
+    "audio",
+    "annotations",
+    "function_call",
+    "refusal",
+    "tool_calls",
+    "reasoning_content",
+];
 
 /// Content part types and their fields.
 const PARTS: &[(&str, &[&str])] = &[
     ("text", &["type", "text", "prompt_cache_breakpoint"]),
-    ("image_url", &["type", "image_url", "prompt_cache_breakpoint"]),
-    ("input_audio", &["type", "input_audio", "prompt_cache_breakpoint"]),
+    (
+        "image_url",
+        &["type", "image_url", "prompt_cache_breakpoint"],
+    ),
+    (
+        "input_audio",
+        &["type", "input_audio", "prompt_cache_breakpoint"],
+    ),
     ("refusal", &["type", "refusal"]),
     ("file", &["type", "file", "prompt_cache_breakpoint"]),
 ];
@@ -51,7 +74,9 @@ pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, message) in list(body, "messages").iter().enumerate() {
-        let bad = |name: &str| name.is_empty() || name.contains(|c: char| c.is_whitespace() || "<|\\/>".contains(c));
+        let bad = |name: &str| {
+            name.is_empty() || name.contains(|c: char| c.is_whitespace() || "<|\\/>".contains(c))
+        };
         if text(message, "name").is_some_and(bad) {
             let param = format!("messages[{at}].name");
             let message = format!(
@@ -78,7 +103,11 @@ pub(super) fn content(body: &Value, _: &RequestInfo) -> Verdict {
             }
             Some(other) => {
                 let param = format!("messages[{at}].content");
-                return Err(wrong_type(&param, "one of a string or array of objects", other));
+                return Err(wrong_type(
+                    &param,
+                    "one of a string or array of objects",
+                    other,
+                ));
             }
         }
     }
@@ -87,9 +116,15 @@ pub(super) fn content(body: &Value, _: &RequestInfo) -> Verdict {
 
 /// Every content part, with the index of its message and its own.
 fn parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
-    list(body, "messages").iter().enumerate().flat_map(|(message, value)| {
-        list(value, "content").iter().enumerate().map(move |(part, value)| (message, part, value))
-    })
+    list(body, "messages")
+        .iter()
+        .enumerate()
+        .flat_map(|(message, value)| {
+            list(value, "content")
+                .iter()
+                .enumerate()
+                .map(move |(part, value)| (message, part, value))
+        })
 }
 
 pub(super) fn part_type(body: &Value, _: &RequestInfo) -> Verdict {
@@ -97,7 +132,11 @@ pub(super) fn part_type(body: &Value, _: &RequestInfo) -> Verdict {
         let found = kind(value);
         if !PARTS.iter().any(|(name, _)| *name == found) {
             let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
-            return Err(not_among(&format!("messages[{message}].content[{part}].type"), found, &names));
+            return Err(not_among(
+                &format!("messages[{message}].content[{part}].type"),
+                found,
+                &names,
+            ));
         }
     }
     Ok(())
@@ -107,7 +146,9 @@ pub(super) fn part_fields(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, part, value) in parts(body) {
         let known = PARTS.iter().find(|(name, _)| *name == kind(value));
         if let Some(key) = known.and_then(|(_, known)| unknown_key(value, known)) {
-            return Err(unknown(&format!("messages[{message}].content[{part}].{key}")));
+            return Err(unknown(&format!(
+                "messages[{message}].content[{part}].{key}"
+            )));
         }
     }
     Ok(())

@@ -14,7 +14,11 @@ use crate::rules::{
 const LONGEST_ID: usize = 64;
 
 pub(super) fn arguments(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, item) in list(body, "input").iter().enumerate().filter(|(_, item)| item_type(item) == "function_call") {
+    for (at, item) in list(body, "input")
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| item_type(item) == "function_call")
+    {
         let param = || format!("input[{at}].arguments");
         match item.get("arguments") {
             Some(Value::String(_)) => {}
@@ -29,7 +33,11 @@ pub(super) fn id_length(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, item) in list(body, "input").iter().enumerate() {
         let length = text(item, "call_id").map_or(0, |id| id.chars().count());
         if length > LONGEST_ID {
-            return Err(too_long(&format!("input[{at}].call_id"), LONGEST_ID, length));
+            return Err(too_long(
+                &format!("input[{at}].call_id"),
+                LONGEST_ID,
+                length,
+            ));
         }
     }
     Ok(())
@@ -65,32 +73,50 @@ fn ids<'a>(body: &'a Value, wanted: &str) -> HashSet<&'a str> {
 pub(super) fn every_call_answered(body: &Value, _: &RequestInfo) -> Verdict {
     for (call, output, name) in [
         ("function_call", "function_call_output", "function call"),
-        ("custom_tool_call", "custom_tool_call_output", "custom tool call"),
+        (
+            "custom_tool_call",
+            "custom_tool_call_output",
+            "custom tool call",
+        ),
     ] {
         let answered = ids(body, output);
-        let calls = list(body, "input").iter().filter(|item| item_type(item) == call);
-        if let Some(id) = calls.filter_map(|item| text(item, "call_id")).find(|id| !answered.contains(id)) {
-            return Err(Problem::new(format!("No tool output found for {name} {id}.")).param("input"));
+        let calls = list(body, "input")
+            .iter()
+            .filter(|item| item_type(item) == call);
+        if let Some(id) = calls
+            .filter_map(|item| text(item, "call_id"))
+            .find(|id| !answered.contains(id))
+        {
+            return Err(
+                Problem::new(format!("No tool output found for {name} {id}.")).param("input"),
+            );
         }
     }
     Ok(())
 }
 
 pub(super) fn every_output_called(body: &Value, _: &RequestInfo) -> Verdict {
-    let stored = ["previous_response_id", "conversation"].iter().any(|key| given(body, key).is_some());
-    let referred = list(body, "input").iter().any(|item| item_type(item) == "item_reference");
+    let stored = ["previous_response_id", "conversation"]
+        .iter()
+        .any(|key| given(body, key).is_some());
+    let referred = list(body, "input")
+        .iter()
+        .any(|item| item_type(item) == "item_reference");
     if stored || referred {
         return Ok(());
     }
     let mut called = HashSet::new();
     for item in list(body, "input") {
-        let Some(id) = text(item, "call_id") else { continue };
+        let Some(id) = text(item, "call_id") else {
+            continue;
+        };
         match item_type(item) {
             "function_call" => {
                 called.insert(id);
             }
             "function_call_output" if !called.contains(id) => {
-                let message = format!("No tool call found for function call output with call_id {id}.");
+                let message =
+                    format!("No tool call found for function call output with call_id {id}.");
                 return Err(Problem::new(message).param("input"));
             }
             _ => {}

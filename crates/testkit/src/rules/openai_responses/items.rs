@@ -11,21 +11,58 @@ use crate::rules::{
 };
 
 /// An item type with the letters its ids begin with and its fields, where we check them.
-struct ItemType(&'static str, Option<&'static str>, Option<&'static [&'static str]>);
+struct ItemType(
+    &'static str,
+    Option<&'static str>,
+    Option<&'static [&'static str]>,
+);
 
 const TYPES: &[ItemType] = &[
-    ItemType("message", Some("msg"), Some(&["type", "id", "role", "content", "status", "phase"])),
+    ItemType(
+        "message",
+        Some("msg"),
+        Some(&["type", "id", "role", "content", "status", "phase"]),
+    ),
     ItemType(
         "function_call",
         Some("fc"),
-        Some(&["type", "id", "call_id", "name", "arguments", "status", "namespace", "caller"]),
+        Some(&[
+            "type",
+            "id",
+            "call_id",
+            "name",
+            "arguments",
+            "status",
+            "namespace",
+            "caller",
+        ]),
     ),
     ItemType(
         "function_call_output",
         Some("fc"),
-        Some(&["type", "id", "call_id", "output", "status", "name", "namespace", "caller"]),
+        Some(&[
+            "type",
+            "id",
+            "call_id",
+            "output",
+            "status",
+            "name",
+            "namespace",
+            "caller",
+        ]),
     ),
-    ItemType("reasoning", Some("rs"), Some(&["type", "id", "summary", "content", "encrypted_content", "status"])),
+    ItemType(
+        "reasoning",
+        Some("rs"),
+        Some(&[
+            "type",
+            "id",
+            "summary",
+            "content",
+            "encrypted_content",
+            "status",
+        ]),
+    ),
     ItemType("item_reference", None, Some(&["type", "id"])),
     ItemType("additional_tools", None, None),
     ItemType("apply_patch_call", None, None),
@@ -82,7 +119,9 @@ pub(super) fn known_type(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, item) in list(body, "input").iter().enumerate() {
-        let found = TYPES.iter().find(|ItemType(name, ..)| *name == item_type(item));
+        let found = TYPES
+            .iter()
+            .find(|ItemType(name, ..)| *name == item_type(item));
         if let Some(key) = found.and_then(|ItemType(_, _, known)| unknown_key(item, (*known)?)) {
             return Err(unknown(&format!("input[{at}].{key}")));
         }
@@ -92,7 +131,13 @@ pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
         for (part, value) in list(item, "content").iter().enumerate() {
             let known: &[&str] = match kind(value) {
                 "input_text" => &["type", "text", "prompt_cache_breakpoint"],
-                "input_image" => &["type", "detail", "file_id", "image_url", "prompt_cache_breakpoint"],
+                "input_image" => &[
+                    "type",
+                    "detail",
+                    "file_id",
+                    "image_url",
+                    "prompt_cache_breakpoint",
+                ],
                 "output_text" => &["type", "text", "annotations", "logprobs"],
                 "refusal" => &["type", "refusal"],
                 _ => continue,
@@ -107,13 +152,19 @@ pub(super) fn known_fields(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn id_prefix(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, item) in list(body, "input").iter().enumerate() {
-        let found = TYPES.iter().find(|ItemType(name, ..)| *name == item_type(item));
-        let (Some(id), Some(prefix)) = (text(item, "id"), found.and_then(|ItemType(_, prefix, _)| *prefix)) else {
+        let found = TYPES
+            .iter()
+            .find(|ItemType(name, ..)| *name == item_type(item));
+        let (Some(id), Some(prefix)) = (
+            text(item, "id"),
+            found.and_then(|ItemType(_, prefix, _)| *prefix),
+        ) else {
             continue;
         };
         if !id.starts_with(prefix) {
             let param = format!("input[{at}].id");
-            let message = format!("Invalid '{param}': '{id}'. Expected an ID that begins with '{prefix}'.");
+            let message =
+                format!("Invalid '{param}': '{id}'. Expected an ID that begins with '{prefix}'.");
             return Err(Problem::new(message).param(param).code("invalid_value"));
         }
     }
@@ -122,10 +173,14 @@ pub(super) fn id_prefix(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn ids_differ(body: &Value, _: &RequestInfo) -> Verdict {
     let mut seen = HashSet::new();
-    for id in list(body, "input").iter().filter_map(|item| text(item, "id")) {
+    for id in list(body, "input")
+        .iter()
+        .filter_map(|item| text(item, "id"))
+    {
         if !seen.insert(id) {
-            let message =
-                format!("Duplicate item found with id {id}. Remove duplicate items from your input and try again.");
+            let message = format!(
+                "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
+            );
             return Err(Problem::new(message).param("input"));
         }
     }
@@ -151,7 +206,11 @@ pub(super) fn content_type(body: &Value, _: &RequestInfo) -> Verdict {
         };
         for (part, value) in list(item, "content").iter().enumerate() {
             if !supported.contains(&kind(value)) {
-                return Err(not_among(&format!("input[{at}].content[{part}]"), kind(value), supported));
+                return Err(not_among(
+                    &format!("input[{at}].content[{part}]"),
+                    kind(value),
+                    supported,
+                ));
             }
         }
     }
@@ -181,7 +240,9 @@ pub(super) fn reasoning_encrypted(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn reasoning_followed(body: &Value, _: &RequestInfo) -> Verdict {
     let alone = |id: &str| {
-        let message = format!("Item '{id}' of type 'reasoning' was provided without its required following item.");
+        let message = format!(
+            "Item '{id}' of type 'reasoning' was provided without its required following item."
+        );
         Err(Problem::new(message).param("input"))
     };
     let mut waiting: Option<&str> = None;

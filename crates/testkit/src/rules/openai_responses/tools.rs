@@ -10,7 +10,10 @@ use crate::rules::{
 
 /// Function tools with their indexes.
 fn functions(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
-    list(body, "tools").iter().enumerate().filter(|(_, tool)| kind(tool) == "function")
+    list(body, "tools")
+        .iter()
+        .enumerate()
+        .filter(|(_, tool)| kind(tool) == "function")
 }
 
 pub(super) fn flat(body: &Value, _: &RequestInfo) -> Verdict {
@@ -32,7 +35,11 @@ pub(super) fn name(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, tool) in functions(body) {
         if let Some(parameters) = given(tool, "parameters") {
-            check_schema(text(tool, "name").unwrap_or_default(), parameters, &format!("tools[{at}].parameters"))?;
+            check_schema(
+                text(tool, "name").unwrap_or_default(),
+                parameters,
+                &format!("tools[{at}].parameters"),
+            )?;
         }
     }
     Ok(())
@@ -40,9 +47,15 @@ pub(super) fn schema(body: &Value, _: &RequestInfo) -> Verdict {
 
 /// Unlike in Chat Completions, a tool that does not say is strict.
 pub(super) fn strict(body: &Value, _: &RequestInfo) -> Verdict {
-    for (at, tool) in functions(body).filter(|(_, tool)| tool.get("strict") != Some(&Value::Bool(false))) {
+    for (at, tool) in
+        functions(body).filter(|(_, tool)| tool.get("strict") != Some(&Value::Bool(false)))
+    {
         if let Some(parameters) = given(tool, "parameters") {
-            check_strict(text(tool, "name").unwrap_or_default(), parameters, &format!("tools[{at}].parameters"))?;
+            check_strict(
+                text(tool, "name").unwrap_or_default(),
+                parameters,
+                &format!("tools[{at}].parameters"),
+            )?;
         }
     }
     Ok(())
@@ -61,12 +74,19 @@ pub(super) fn choice_needs_tools(body: &Value, _: &RequestInfo) -> Verdict {
 }
 
 pub(super) fn choice_is_known(body: &Value, _: &RequestInfo) -> Verdict {
-    let Some(choice) = given(body, "tool_choice").filter(|choice| kind(choice) == "function") else { return Ok(()) };
+    let Some(choice) = given(body, "tool_choice").filter(|choice| kind(choice) == "function")
+    else {
+        return Ok(());
+    };
     // Tools of other kinds may bring functions we cannot see.
-    let known = |tool: &Value| kind(tool) != "function" || text(tool, "name") == text(choice, "name");
+    let known =
+        |tool: &Value| kind(tool) != "function" || text(tool, "name") == text(choice, "name");
     let known = list(body, "tools").iter().any(known);
     if !known && given(body, "prompt").is_none() {
-        return Err(Problem::new("Tool choice 'function' not found in 'tools' parameter.").param("tool_choice"));
+        return Err(
+            Problem::new("Tool choice 'function' not found in 'tools' parameter.")
+                .param("tool_choice"),
+        );
     }
     Ok(())
 }

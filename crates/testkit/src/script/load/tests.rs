@@ -71,7 +71,13 @@ replies:
             ScriptCall::new("n", json!("{\"broken")),
         ],
         parts: Vec::new(),
-        usage: Some(Usage { input: 1, cached_input: 2, cache_write: 3, output: 5, reasoning: 4 }),
+        usage: Some(Usage {
+            input: 1,
+            cached_input: 2,
+            cache_write: 3,
+            output: 5,
+            reasoning: 4,
+        }),
         stop: Some(Stop::Length),
         chunk_bytes: Some(6),
         delta_chars: Some(7),
@@ -79,19 +85,35 @@ replies:
         delta_delay_ms: 9,
         hold: None,
         status: Some(529),
-        error: Some(ScriptedError { message: "m".into(), kind: Some("k".into()), code: Some("c".into()) }),
+        error: Some(ScriptedError {
+            message: "m".into(),
+            kind: Some("k".into()),
+            code: Some("c".into()),
+        }),
         retry_after: Some(1.5),
         error_event_after: Some(11),
         drop_after_bytes: Some(10),
         garbage: None,
         omit_end: true,
-        replace: Some(Replace { find: "q".into(), with: vec![0xfe] }),
+        replace: Some(Replace {
+            find: "q".into(),
+            with: vec![0xfe],
+        }),
     };
     assert_eq!(replies[0], first);
-    let thinking = ReplyPart::Thinking { text: "h".into(), signature: Some("s".into()) };
+    let thinking = ReplyPart::Thinking {
+        text: "h".into(),
+        signature: Some("s".into()),
+    };
     let call = ReplyPart::ToolCall(ScriptCall::new("n", serde_json::Value::Null));
     assert_eq!(replies[1].parts, [thinking, ReplyPart::text("t"), call]);
-    assert_eq!(replies[2].garbage, Some(Garbage { body: vec![255, 0], content_type: "text/plain".into() }));
+    assert_eq!(
+        replies[2].garbage,
+        Some(Garbage {
+            body: vec![255, 0],
+            content_type: "text/plain".into()
+        })
+    );
 }
 
 #[test]
@@ -100,9 +122,15 @@ fn an_unknown_field_is_named_with_its_place() {
     assert!(said.starts_with("s.yaml:3:5: "), "{said}");
     assert!(said.contains("txet"), "{said}");
     let said = complaint("replies:\n  - text: a\n    usage: { inputs: 3 }\n");
-    assert!(said.starts_with("s.yaml:3:") && said.contains("inputs"), "{said}");
+    assert!(
+        said.starts_with("s.yaml:3:") && said.contains("inputs"),
+        "{said}"
+    );
     let said = complaint("replies:\n  - status: 500\n    error:\n      messages: x\n");
-    assert!(said.starts_with("s.yaml:4:") && said.contains("messages"), "{said}");
+    assert!(
+        said.starts_with("s.yaml:4:") && said.contains("messages"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -110,7 +138,10 @@ fn a_value_of_the_wrong_type_is_named_with_its_place() {
     let said = complaint("replies:\n  - text: a\n    chunk_bytes: many\n");
     assert!(said.starts_with("s.yaml:3:18: "), "{said}");
     let said = complaint("replies:\n  - parts:\n      - text: a\n        thinking: b\n");
-    assert!(said.starts_with("s.yaml:3:") && said.contains("exactly one of"), "{said}");
+    assert!(
+        said.starts_with("s.yaml:3:") && said.contains("exactly one of"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -118,26 +149,56 @@ fn text_that_is_not_yaml_is_named_with_its_place() {
     let said = complaint("replies:\n  - text: \"a\n");
     assert!(said.starts_with("s.yaml:"), "{said}");
     assert!(complaint("").contains("s.yaml:"));
-    assert_eq!(complaint("models: [a]"), "s.yaml:1:1: a script needs `replies` or `turns`");
-    assert_eq!(complaint("replies: []\nturns: []"), "s.yaml:1:1: give `replies` or `turns`, not both");
+    assert_eq!(
+        complaint("models: [a]"),
+        "s.yaml:1:1: a script needs `replies` or `turns`"
+    );
+    assert_eq!(
+        complaint("replies: []\nturns: []"),
+        "s.yaml:1:1: give `replies` or `turns`, not both"
+    );
 }
 
 #[test]
 fn contradictions_name_the_line_and_the_field() {
     let cases = [
-        ("text: a\n    chunk_bytes: 0", "chunk_bytes", "must be at least 1"),
+        (
+            "text: a\n    chunk_bytes: 0",
+            "chunk_bytes",
+            "must be at least 1",
+        ),
         ("text: a\n    times: 0", "times", "must be at least 1"),
         (
             "text: a\n    parts: [{ text: b }]",
             "parts",
             "give `parts`, or `text`, `thinking` and `tool_calls`, not both",
         ),
-        ("text: a\n    signature: s", "signature", "belongs to `thinking`, which is absent"),
+        (
+            "text: a\n    signature: s",
+            "signature",
+            "belongs to `thinking`, which is absent",
+        ),
         ("status: 200", "status", "must be 400 to 599"),
-        ("status: 500\n    text: a", "status", "an error reply has no content; remove one of them"),
-        ("text: a\n    error: e", "error", "needs `status` or `error_event_after`"),
-        ("text: a\n    replace: { find: '', hex: ff }", "replace", "`find` is empty; name the text to replace"),
-        ("text: a\n    garbage: e", "garbage", "replaces the reply; remove its content"),
+        (
+            "status: 500\n    text: a",
+            "status",
+            "an error reply has no content; remove one of them",
+        ),
+        (
+            "text: a\n    error: e",
+            "error",
+            "needs `status` or `error_event_after`",
+        ),
+        (
+            "text: a\n    replace: { find: '', hex: ff }",
+            "replace",
+            "`find` is empty; name the text to replace",
+        ),
+        (
+            "text: a\n    garbage: e",
+            "garbage",
+            "replaces the reply; remove its content",
+        ),
         (
             "delay_ms: 4",
             "text",
@@ -149,11 +210,17 @@ fn contradictions_name_the_line_and_the_field() {
         assert_eq!(said, format!("s.yaml:3: reply 2, field `{field}`: {what}"));
     }
     let said = complaint("turns:\n  - text: a\n    when: {}\n");
-    assert_eq!(said, "s.yaml:2: reply 1, field `when`: `turns` are chosen by position; use `replies` for conditions");
+    assert_eq!(
+        said,
+        "s.yaml:2: reply 1, field `when`: `turns` are chosen by position; use `replies` for conditions"
+    );
 }
 
 #[test]
 fn a_script_built_in_rust_is_checked_too() {
     let said = Script::replies([Reply::default()]).unwrap_err().to_string();
-    assert!(said.starts_with("reply 1, field `text`: the reply is empty"), "{said}");
+    assert!(
+        said.starts_with("reply 1, field `text`: the reply is empty"),
+        "{said}"
+    );
 }

@@ -1,29 +1,57 @@
 use super::*;
 use crate::config::ModelRole;
 
-fn load_with(file: &str, environment: &[(&str, &str)], set: &[&str]) -> Result<LoadedConfig, String> {
+fn load_with(
+    file: &str,
+    environment: &[(&str, &str)],
+    set: &[&str],
+) -> Result<LoadedConfig, String> {
     let folder = tempfile::tempdir().unwrap();
     let user_file = folder.path().join("config.toml");
     std::fs::write(&user_file, file).unwrap();
     let sources = Sources {
         user_file: user_file.clone(),
-        environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        environment: environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
         set: set.iter().map(|set| (*set).to_owned()).collect(),
         sections: Vec::new(),
     };
-    load(&sources).map_err(|error| error.to_string().replace(&user_file.display().to_string(), "config.toml"))
+    load(&sources).map_err(|error| {
+        error
+            .to_string()
+            .replace(&user_file.display().to_string(), "config.toml")
+    })
 }
 
 #[test]
 fn later_layers_win_and_each_value_knows_its_origin() {
     let file = "model = \"a/file\"\n[retry]\nattempts = 1\nbase_delay_ms = 10\n";
-    let environment = [("HAFT_MODEL", "a/env"), ("HAFT_RETRY__ATTEMPTS", "2"), ("HAFT_HOME", "/x"), ("PATH", "/bin")];
+    let environment = [
+        ("HAFT_MODEL", "a/env"),
+        ("HAFT_RETRY__ATTEMPTS", "2"),
+        ("HAFT_HOME", "/x"),
+        ("PATH", "/bin"),
+    ];
     let loaded = load_with(file, &environment, &["model=a/flag"]).unwrap();
     assert_eq!(loaded.config.model.as_deref(), Some("a/flag"));
-    assert_eq!((loaded.config.retry.attempts, loaded.config.retry.base_delay_ms), (2, 10));
+    assert_eq!(
+        (
+            loaded.config.retry.attempts,
+            loaded.config.retry.base_delay_ms
+        ),
+        (2, 10)
+    );
     assert_eq!(loaded.origin("model"), ValueOrigin::Flag);
-    assert_eq!(loaded.origin("retry.attempts"), ValueOrigin::Variable("HAFT_RETRY__ATTEMPTS".into()));
-    assert!(matches!(loaded.origin("retry.base_delay_ms"), ValueOrigin::File(_)));
+    assert_eq!(
+        loaded.origin("retry.attempts"),
+        ValueOrigin::Variable("HAFT_RETRY__ATTEMPTS".into())
+    );
+    assert!(matches!(
+        loaded.origin("retry.base_delay_ms"),
+        ValueOrigin::File(_)
+    ));
     assert_eq!(loaded.origin("retry.max_delay_ms"), ValueOrigin::BuiltIn);
 }
 
@@ -36,30 +64,57 @@ fn set_takes_toml_values_and_quoted_keys() {
 
 #[test]
 fn mistakes_name_their_place() {
-    type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
+    type Case = (
+        &'static str,
+        &'static [(&'static str, &'static str)],
+        &'static [&'static str],
+        &'static str,
+    );
     let cases: &[Case] = &[
         ("model = \n", &[], &[], "config.toml:1:9: "),
-        ("modle = \"a/b\"\n", &[], &[], "config.toml:1:1: unknown key `modle`; did you mean `model`?"),
-        ("[retry]\nattempts = \"x\"\n", &[], &[], "config.toml:2:12: "),
+        (
+            "modle = \"a/b\"\n",
+            &[],
+            &[],
+            "config.toml:1:1: unknown key `modle`; did you mean `model`?",
+        ),
+        (
+            "[retry]\nattempts = \"x\"\n",
+            &[],
+            &[],
+            "config.toml:2:12: ",
+        ),
         (
             "",
             &[("HAFT_RETRY__ATEMPTS", "3")],
             &[],
             "environment variable `HAFT_RETRY__ATEMPTS`: unknown key `atempts`; did you mean `attempts`?",
         ),
-        ("", &[], &["retry.attempts=many"], "`--set retry.attempts=many`: invalid type"),
+        (
+            "",
+            &[],
+            &["retry.attempts=many"],
+            "`--set retry.attempts=many`: invalid type",
+        ),
         ("", &[], &["retry"], "`--set retry`: expected KEY=VALUE"),
     ];
     for (file, environment, set, expected) in cases {
         let error = load_with(file, environment, set).unwrap_err();
-        assert!(error.starts_with(expected), "expected {expected}\n   found {error}");
+        assert!(
+            error.starts_with(expected),
+            "expected {expected}\n   found {error}"
+        );
         assert!(!error.contains('\n'), "one line: {error}");
     }
 }
 
 #[test]
 fn a_missing_file_is_no_mistake() {
-    let loaded = load(&Sources { user_file: "/nonexistent/config.toml".into(), ..Sources::default() }).unwrap();
+    let loaded = load(&Sources {
+        user_file: "/nonexistent/config.toml".into(),
+        ..Sources::default()
+    })
+    .unwrap();
     assert_eq!(loaded.config, Config::default());
 }
 
@@ -67,7 +122,12 @@ fn a_missing_file_is_no_mistake() {
 fn a_declared_key_lies_over_the_built_in_ones() {
     let file = "[providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n\
                 [models.\"anthropic/claude-opus-5\"]\nprice = { input = 1.5 }\ncache = { ttl = \"1h\" }\n";
-    let loaded = load_with(file, &[], &["models.\"anthropic/claude-opus-5\".max_output_tokens=1000"]).unwrap();
+    let loaded = load_with(
+        file,
+        &[],
+        &["models.\"anthropic/claude-opus-5\".max_output_tokens=1000"],
+    )
+    .unwrap();
     let openai = &loaded.config.providers["openai"];
     assert_eq!(
         (openai.base_url.as_str(), openai.api_key_env.as_deref()),
@@ -76,43 +136,95 @@ fn a_declared_key_lies_over_the_built_in_ones() {
     let opus = &loaded.config.models["anthropic/claude-opus-5"];
     let price = opus.price.unwrap();
     assert!((price.input - 1.5).abs() < 1e-9 && (price.output - 25.0).abs() < 1e-9);
-    assert_eq!((opus.context_window, opus.max_output_tokens), (Some(1_000_000), Some(1_000)));
+    assert_eq!(
+        (opus.context_window, opus.max_output_tokens),
+        (Some(1_000_000), Some(1_000))
+    );
     let cache = opus.cache.as_ref().unwrap();
-    assert_eq!((cache.ttl.as_str(), cache.min, cache.look_back), ("1h", 512, Some(20)));
-    assert!(matches!(loaded.origin("models.\"anthropic/claude-opus-5\".price.input"), ValueOrigin::File(_)));
-    assert_eq!(loaded.origin("models.\"anthropic/claude-opus-5\".price.output"), ValueOrigin::BuiltIn);
-    assert!(!loaded.config.models.contains_key("anthropic/claude-sonnet-5"), "the rest of the catalogue is not listed");
+    assert_eq!(
+        (cache.ttl.as_str(), cache.min, cache.look_back),
+        ("1h", 512, Some(20))
+    );
+    assert!(matches!(
+        loaded.origin("models.\"anthropic/claude-opus-5\".price.input"),
+        ValueOrigin::File(_)
+    ));
+    assert_eq!(
+        loaded.origin("models.\"anthropic/claude-opus-5\".price.output"),
+        ValueOrigin::BuiltIn
+    );
+    assert!(
+        !loaded
+            .config
+            .models
+            .contains_key("anthropic/claude-sonnet-5"),
+        "the rest of the catalogue is not listed"
+    );
 }
 
 #[test]
 fn a_provider_that_is_not_built_in_needs_all_of_it() {
-    let error = load_with("[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n", &[], &[]).unwrap_err();
-    assert!(error.starts_with("config.toml:1:1: missing field `api`"), "{error}");
-    let error = load_with("[providers.openai]\nbase = \"http://127.0.0.1:9/v1\"\n", &[], &[]).unwrap_err();
+    let error = load_with(
+        "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
+        &[],
+        &[],
+    )
+    .unwrap_err();
+    assert!(
+        error.starts_with("config.toml:1:1: missing field `api`"),
+        "{error}"
+    );
+    let error = load_with(
+        "[providers.openai]\nbase = \"http://127.0.0.1:9/v1\"\n",
+        &[],
+        &[],
+    )
+    .unwrap_err();
     assert!(error.contains("unknown key `base`"), "{error}");
 }
 
 #[test]
 fn a_role_is_one_model_or_several() {
-    let roles = load_with("[model_roles]\nmain = [\"a/b\", \"c/d\"]\nsummary = \"e/f\"\n", &[], &[]).unwrap();
+    let roles = load_with(
+        "[model_roles]\nmain = [\"a/b\", \"c/d\"]\nsummary = \"e/f\"\n",
+        &[],
+        &[],
+    )
+    .unwrap();
     assert_eq!(roles.config.models_of(ModelRole::Main), ["a/b", "c/d"]);
     assert_eq!(roles.config.models_of(ModelRole::Summary), ["e/f"]);
-    assert_eq!(roles.config.models_of(ModelRole::Vision), ["a/b", "c/d"], "the main models play it");
+    assert_eq!(
+        roles.config.models_of(ModelRole::Vision),
+        ["a/b", "c/d"],
+        "the main models play it"
+    );
     let unknown = load_with("[model_roles]\nvisoin = \"a/b\"\n", &[], &[]).unwrap_err();
-    assert!(unknown.contains("unknown key `visoin`; did you mean `vision`?"), "{unknown}");
+    assert!(
+        unknown.contains("unknown key `visoin`; did you mean `vision`?"),
+        "{unknown}"
+    );
 }
 
 #[test]
 fn the_main_model_comes_first_and_once() {
     let file = "model = \"c/d\"\n[model_roles]\nmain = [\"a/b\", \"c/d\"]\n";
-    assert_eq!(load_with(file, &[], &[]).unwrap().config.models_of(ModelRole::Title), ["c/d", "a/b"]);
+    assert_eq!(
+        load_with(file, &[], &[])
+            .unwrap()
+            .config
+            .models_of(ModelRole::Title),
+        ["c/d", "a/b"]
+    );
 }
 
 #[test]
 fn a_model_chosen_for_this_run_beats_the_one_for_code() {
     let file = "model = \"a/b\"\n[model_roles]\ncode = [\"c/d\", \"e/f\"]\n";
     let code = |variables: &[(&str, &str)], set: &[&str]| {
-        load_with(file, variables, set).unwrap().config.models_of(ModelRole::Code)
+        load_with(file, variables, set)
+            .unwrap()
+            .config
+            .models_of(ModelRole::Code)
     };
     assert_eq!(code(&[], &[]), ["c/d", "e/f"]);
     assert_eq!(code(&[("HAFT_MODEL", "x/y")], &[]), ["x/y"]);

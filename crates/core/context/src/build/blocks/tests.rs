@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{
-    Quarter, any_conversation, call, calls, conversation, entry, id, result, text, whole_conversation,
+    Quarter, any_conversation, call, calls, conversation, entry, id, result, text,
+    whole_conversation,
 };
 
 /// The sequence as letters: `A`, its results as `T`, interrupted ones as `I`, `U`, `a`.
@@ -14,7 +15,10 @@ fn shape(blocks: &Blocks) -> String {
         Role::Assistant if entry.message.tool_calls().next().is_some() => 'A',
         Role::Assistant => 'a',
         Role::Tool => {
-            let interrupted = entry.message.tool_results().any(|result| result.envelope.text == INTERRUPTED);
+            let interrupted = entry
+                .message
+                .tool_results()
+                .any(|result| result.envelope.text == INTERRUPTED);
             if interrupted { 'I' } else { 'T' }
         }
     };
@@ -36,7 +40,12 @@ fn whole_conversations_are_shared_and_untouched() {
         let blocks = repair(&history, &Quarter);
         assert_eq!(shape(&blocks), shape_in);
         assert!(blocks.repairs.is_empty());
-        assert!(history.iter().zip(&blocks.entries).all(|(stored, sent)| Arc::ptr_eq(stored, sent)));
+        assert!(
+            history
+                .iter()
+                .zip(&blocks.entries)
+                .all(|(stored, sent)| Arc::ptr_eq(stored, sent))
+        );
     }
 }
 
@@ -55,7 +64,10 @@ fn a_block_reaches_over_messages_between_its_results() {
     assert_eq!(shape(&blocks), "UATTUaU");
     assert_eq!(
         blocks.repairs,
-        [Repair::MovedBehindBlock { message: id(3) }, Repair::MovedBehindBlock { message: id(4) }]
+        [
+            Repair::MovedBehindBlock { message: id(3) },
+            Repair::MovedBehindBlock { message: id(4) }
+        ]
     );
     assert_eq!(blocks.before_block(3), 1);
     assert_eq!(blocks.before_block(4), 4);
@@ -64,19 +76,33 @@ fn a_block_reaches_over_messages_between_its_results() {
 
 #[test]
 fn missing_results_are_said_to_be_interrupted() {
-    let history = [text(0, Role::User, "go"), calls(1, &ids(&["1", "2", "3"])), ok(2, "2"), text(3, Role::User, "on")];
+    let history = [
+        text(0, Role::User, "go"),
+        calls(1, &ids(&["1", "2", "3"])),
+        ok(2, "2"),
+        text(3, Role::User, "on"),
+    ];
     let blocks = repair(&history, &Quarter);
     assert_eq!(shape(&blocks), "UATIIU");
     assert_eq!(blocks.repairs, [Repair::Interrupted { message: id(1) }; 2]);
     let made = &blocks.entries[3].message;
     assert_eq!(made.created_at, history[1].message.created_at);
     assert_eq!(made.tool_results().next().unwrap().tool_call_id, "1");
-    assert_eq!(made, &repair(&history, &Quarter).entries[3].message, "made the same every time");
+    assert_eq!(
+        made,
+        &repair(&history, &Quarter).entries[3].message,
+        "made the same every time"
+    );
 }
 
 #[test]
 fn a_foreign_result_ends_the_block() {
-    let history = [calls(0, &ids(&["1", "2"])), ok(1, "1"), ok(2, "9"), ok(3, "2")];
+    let history = [
+        calls(0, &ids(&["1", "2"])),
+        ok(1, "1"),
+        ok(2, "9"),
+        ok(3, "2"),
+    ];
     let blocks = repair(&history, &Quarter);
     assert_eq!(shape(&blocks), "ATI");
     assert_eq!(
@@ -91,7 +117,13 @@ fn a_foreign_result_ends_the_block() {
 
 #[test]
 fn the_next_calls_end_the_block() {
-    let history = [calls(0, &ids(&["1"])), text(1, Role::User, "hm"), calls(2, &ids(&["2"])), ok(3, "1"), ok(4, "2")];
+    let history = [
+        calls(0, &ids(&["1"])),
+        text(1, Role::User, "hm"),
+        calls(2, &ids(&["2"])),
+        ok(3, "1"),
+        ok(4, "2"),
+    ];
     // The result of call 1 comes too late and is foreign to call 2.
     assert_eq!(shape(&repair(&history, &Quarter)), "AIUAI");
 }
@@ -106,17 +138,36 @@ fn a_second_result_of_a_call_is_not_sent() {
 
 #[test]
 fn of_a_message_with_several_results_only_the_answers_are_sent() {
-    let both = [ok(0, "1"), ok(0, "9")].iter().flat_map(|entry| entry.message.content.clone()).collect();
-    let history = [calls(1, &ids(&["1"])), entry(Message::new(id(2), Role::Tool, both, crate::testing::at(2)))];
+    let both = [ok(0, "1"), ok(0, "9")]
+        .iter()
+        .flat_map(|entry| entry.message.content.clone())
+        .collect();
+    let history = [
+        calls(1, &ids(&["1"])),
+        entry(Message::new(id(2), Role::Tool, both, crate::testing::at(2))),
+    ];
     let blocks = repair(&history, &Quarter);
-    let sent: Vec<_> = blocks.entries[1].message.tool_results().map(|result| result.tool_call_id.as_str()).collect();
+    let sent: Vec<_> = blocks.entries[1]
+        .message
+        .tool_results()
+        .map(|result| result.tool_call_id.as_str())
+        .collect();
     assert_eq!(sent, ["1"]);
 }
 
 #[test]
 fn calls_of_the_same_name_are_told_apart_by_id() {
     let parts = vec![call("x", "read_file", "{}"), call("y", "read_file", "{}")];
-    let history = [entry(Message::new(id(0), Role::Assistant, parts, crate::testing::at(0))), ok(1, "y"), ok(2, "x")];
+    let history = [
+        entry(Message::new(
+            id(0),
+            Role::Assistant,
+            parts,
+            crate::testing::at(0),
+        )),
+        ok(1, "y"),
+        ok(2, "x"),
+    ];
     assert_eq!(shape(&repair(&history, &Quarter)), "ATT");
 }
 

@@ -5,7 +5,9 @@ use haft_types::{CacheKind, CacheRule, Entry, Envelope, Layer, ModelSpec, Role};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Quarter, conversation, model, named_result, system, tool_set, whole_conversation};
+use crate::testing::{
+    Quarter, conversation, model, named_result, system, tool_set, whole_conversation,
+};
 use crate::{Account, Assembly, Carried, Compress, Marks, Placement, Policy, assemble, repair};
 
 /// A conversation as the engine carries it from request to request.
@@ -22,10 +24,18 @@ struct World {
 
 impl World {
     fn new(shape: &str) -> Self {
-        let cache = CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() };
+        let cache = CacheRule {
+            rule: CacheKind::Anthropic,
+            min: 1,
+            ..CacheRule::default()
+        };
         Self {
             model: ModelSpec { cache, ..model() },
-            policy: Policy { reminders: Placement::CacheAware, compress: Some(Compress::Never), ..Policy::default() },
+            policy: Policy {
+                reminders: Placement::CacheAware,
+                compress: Some(Compress::Never),
+                ..Policy::default()
+            },
             history: conversation(shape),
             reminders: Reminders {
                 role: Some("You are careful.".into()),
@@ -41,7 +51,14 @@ impl World {
 
     fn build(&self) -> Assembly {
         let (system, tools) = (system(), tool_set(&["read_file"]));
-        let plain = Snapshot::new(&self.model, &self.policy, &system, &tools, &self.history, &Quarter);
+        let plain = Snapshot::new(
+            &self.model,
+            &self.policy,
+            &system,
+            &tools,
+            &self.history,
+            &Quarter,
+        );
         assemble(&Snapshot {
             reminders: Some(&self.reminders),
             marks: Some(&self.marks),
@@ -53,7 +70,8 @@ impl World {
         .unwrap()
     }
 
-    /// Builds the next request and keeps what it decided; returns its shape with one letter a reminder.
+    /// Builds the next request and keeps what it decided; returns its shape with one letter a
+    /// reminder.
     fn send(&mut self) -> String {
         let assembly = self.build();
         let shape = shape(&assembly);
@@ -77,7 +95,13 @@ impl World {
 
 fn shape(assembly: &Assembly) -> String {
     let letter = |segment: &Segment| match (segment.layer, segment.entry.message.role) {
-        (Layer::Reminders, _) => segment.owner.strip_prefix("reminder:").unwrap().chars().next().unwrap(),
+        (Layer::Reminders, _) => segment
+            .owner
+            .strip_prefix("reminder:")
+            .unwrap()
+            .chars()
+            .next()
+            .unwrap(),
         (_, Role::System) => 'S',
         (_, Role::User) => 'U',
         (_, Role::Summary) => 'Σ',
@@ -101,8 +125,20 @@ fn copies_stay_and_new_ones_are_appended() {
     assert_eq!(world.send(), "SUrtATATtATaUt");
     world.reminders.todo = None;
     assert_eq!(world.send(), "SUrtATATtATaUtt");
-    assert!(world.carried.copies.last().unwrap().text.contains("no longer holds"));
-    assert_eq!(world.send(), "SUrtATATtATaUtt", "that it is empty is said once");
+    assert!(
+        world
+            .carried
+            .copies
+            .last()
+            .unwrap()
+            .text
+            .contains("no longer holds")
+    );
+    assert_eq!(
+        world.send(),
+        "SUrtATATtATaUtt",
+        "that it is empty is said once"
+    );
 }
 
 #[test]
@@ -110,7 +146,11 @@ fn a_copy_too_far_from_the_end_is_said_again() {
     let mut world = World::new("U");
     world.send();
     world.policy.max_distance = 6;
-    assert_eq!(world.then("UATATU").build().request.segments.len(), 9, "six messages lie behind the role");
+    assert_eq!(
+        world.then("UATATU").build().request.segments.len(),
+        9,
+        "six messages lie behind the role"
+    );
     world.policy.max_distance = 5;
     assert_eq!(world.send(), "SUrtATATUrt", "one pushes the other");
 }
@@ -118,7 +158,13 @@ fn a_copy_too_far_from_the_end_is_said_again() {
 /// The conversation, its message with this index the result of a TODO tool.
 fn with_list(shape: &str, index: usize, tool: &str, envelope: Envelope) -> Vec<Arc<Entry>> {
     let mut history = conversation(shape);
-    let call = history[index].message.tool_results().next().unwrap().tool_call_id.clone();
+    let call = history[index]
+        .message
+        .tool_results()
+        .next()
+        .unwrap()
+        .tool_call_id
+        .clone();
     history[index] = named_result(index, &call, tool, envelope);
     history
 }
@@ -126,7 +172,10 @@ fn with_list(shape: &str, index: usize, tool: &str, envelope: Envelope) -> Vec<A
 /// With a TODO list and no role.
 fn listing(shape: &str, index: usize, shown: &str) -> World {
     let mut world = World::new("");
-    world.reminders = Reminders { todo: Some("Keep it.\n\n- [~] one\n- [ ] two".into()), ..Reminders::default() };
+    world.reminders = Reminders {
+        todo: Some("Keep it.\n\n- [~] one\n- [ ] two".into()),
+        ..Reminders::default()
+    };
     world.history = with_list(shape, index, "todo_write", Envelope::success(shown));
     world
 }
@@ -143,7 +192,13 @@ fn a_list_that_a_result_shows_is_said_when_that_is_too_far() {
     assert_eq!(world.send(), "SUATATATATt");
     // From here on there is a copy, which a new list makes wrong.
     world.reminders.todo = Some("- [x] one".into());
-    let again = with_list("UATATATATAT", 10, "todo_write", Envelope::success("[x] one")).remove(10);
+    let again = with_list(
+        "UATATATATAT",
+        10,
+        "todo_write",
+        Envelope::success("[x] one"),
+    )
+    .remove(10);
     world.history = listing("UATATATATAT", 2, SHOWN).history;
     world.history[10] = again;
     assert_eq!(world.send(), "SUATATATATtATt");
@@ -151,20 +206,35 @@ fn a_list_that_a_result_shows_is_said_when_that_is_too_far() {
 
 #[test]
 fn a_list_that_no_result_shows_as_it_is_is_said_at_once() {
-    for shown in
-        ["[ ] one\n[ ] two", "[~] one", "[~] one\n[ ] two\n[ ] three", "[ ] two\n[~] one", "{\"status\":\"success\"}"]
-    {
+    for shown in [
+        "[ ] one\n[ ] two",
+        "[~] one",
+        "[~] one\n[ ] two\n[ ] three",
+        "[ ] two\n[~] one",
+        "{\"status\":\"success\"}",
+    ] {
         assert_eq!(listing("UAT", 2, shown).send(), "SUATt", "{shown}");
     }
     let shown = "[~] one\n[ ] two";
     let mut world = listing("UAT", 2, shown);
     world.history = with_list("UAT", 2, "read_file", Envelope::success(shown));
-    assert_eq!(world.send(), "SUATt", "a file that holds the same is no list");
+    assert_eq!(
+        world.send(),
+        "SUATt",
+        "a file that holds the same is no list"
+    );
     world = listing("UATAT", 2, shown);
-    world.history[4] = with_list("UATAT", 4, "todo_write", Envelope::success("[~] other")).remove(4);
+    world.history[4] =
+        with_list("UATAT", 4, "todo_write", Envelope::success("[~] other")).remove(4);
     assert_eq!(world.send(), "SUATATt", "the newest result counts");
     world = listing("UATAT", 2, shown);
-    world.history[4] = with_list("UATAT", 4, "todo_write", Envelope::failure("store", "cannot")).remove(4);
+    world.history[4] = with_list(
+        "UATAT",
+        4,
+        "todo_write",
+        Envelope::failure("store", "cannot"),
+    )
+    .remove(4);
     assert_eq!(world.send(), "SUATAT", "one that failed changed nothing");
 }
 
@@ -175,12 +245,27 @@ fn what_is_cold_is_collapsed() {
     world.reminders.todo = Some("- [x] one".into());
     assert_eq!(world.then("UAT").send(), "SUrtATt");
     world.idle = Some(Duration::from_mins(5));
-    assert_eq!(world.then("UATAT").send(), "SUrtATtAT", "an entry lives for five minutes");
+    assert_eq!(
+        world.then("UATAT").send(),
+        "SUrtATtAT",
+        "an entry lives for five minutes"
+    );
     world.idle = Some(Duration::from_secs(301));
     let cold = world.build();
     assert_eq!(shape(&cold), "SUATATrt");
-    let broken = cold.account.prefix.as_ref().unwrap().broken.as_ref().unwrap();
-    assert_eq!((broken.tokens, broken.cost), (0, None), "nothing is lost that was not lost before");
+    let broken = cold
+        .account
+        .prefix
+        .as_ref()
+        .unwrap()
+        .broken
+        .as_ref()
+        .unwrap();
+    assert_eq!(
+        (broken.tokens, broken.cost),
+        (0, None),
+        "nothing is lost that was not lost before"
+    );
     assert_eq!(cold.account.expected.cached_input, 0);
     world.keep(cold.account);
     world.idle = None;
@@ -213,7 +298,15 @@ fn a_clock_alone_makes_no_copy() {
     assert_eq!(world.then("UAT").send(), "SUrtAT");
     world.reminders.role = Some("You are bold.".into());
     assert_eq!(world.send(), "SUrtATr");
-    assert!(world.carried.copies.last().unwrap().text.contains("Date and time: 12:01"));
+    assert!(
+        world
+            .carried
+            .copies
+            .last()
+            .unwrap()
+            .text
+            .contains("Date and time: 12:01")
+    );
 }
 
 #[test]
@@ -229,9 +322,15 @@ fn another_place_forgets_the_copies() {
 fn live(world: &World) -> Vec<(&'static str, String)> {
     let run = world.reminders.run(
         &world.policy,
-        crate::memo::EntryMaker { counter: &Quarter, memo: None, recall: crate::memo::RecallTool::Missing },
+        crate::memo::EntryMaker {
+            counter: &Quarter,
+            memo: None,
+            recall: crate::memo::RecallTool::Missing,
+        },
     );
-    run.into_iter().map(|(owner, entry)| (owner, entry.message.joined_text())).collect()
+    run.into_iter()
+        .map(|(owner, entry)| (owner, entry.message.joined_text()))
+        .collect()
 }
 
 fn check(world: &World, assembly: &Assembly) -> Result<(), TestCaseError> {

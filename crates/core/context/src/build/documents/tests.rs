@@ -2,40 +2,79 @@ use super::*;
 use crate::testing::Quarter;
 
 fn document(kind: DocumentKind, heading: &str, text: &str) -> Document {
-    Document { kind, heading: heading.into(), text: text.into(), need: Need::Always }
+    Document {
+        kind,
+        heading: heading.into(),
+        text: text.into(),
+        need: Need::Always,
+    }
 }
 
 fn texts(documents: &Documents) -> String {
     let line = |(owner, entry): &(&'static str, Arc<Entry>)| {
-        format!("<{owner} {}>\n{}", entry.message.role, entry.message.joined_text())
+        format!(
+            "<{owner} {}>\n{}",
+            entry.message.role,
+            entry.message.joined_text()
+        )
     };
-    documents.messages.iter().map(line).collect::<Vec<_>>().join("\n\n")
+    documents
+        .messages
+        .iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 #[test]
 fn one_pair_a_kind_in_a_fixed_order() {
     let sources = vec![
         document(DocumentKind::CodeLaw, "CODE_LAW.md", "Never panic.\n"),
-        document(DocumentKind::Rules, ".haft/rules/style.md", "Short sentences."),
+        document(
+            DocumentKind::Rules,
+            ".haft/rules/style.md",
+            "Short sentences.",
+        ),
         document(DocumentKind::LibraryDocs, "serde", "Derive it."),
         document(DocumentKind::Rules, ".haft/rules/empty.md", " \n"),
-        document(DocumentKind::Rules, ".haft/rules/tests.md", "Test what can fail."),
+        document(
+            DocumentKind::Rules,
+            ".haft/rules/tests.md",
+            "Test what can fail.",
+        ),
     ];
     let documents = Documents::new(sources.clone(), &Quarter);
     insta::assert_snapshot!(texts(&documents));
-    assert_eq!(documents.messages, Documents::new(sources, &Quarter).messages, "stable");
+    assert_eq!(
+        documents.messages,
+        Documents::new(sources, &Quarter).messages,
+        "stable"
+    );
 }
 
 #[test]
 fn no_documents_no_messages() {
     assert!(Documents::default().messages.is_empty());
-    assert!(Documents::new(vec![document(DocumentKind::Rules, "a", "")], &Quarter).messages.is_empty());
+    assert!(
+        Documents::new(vec![document(DocumentKind::Rules, "a", "")], &Quarter)
+            .messages
+            .is_empty()
+    );
 }
 
 #[test]
 fn when_room_is_short_only_what_is_always_needed_is_sent() {
-    let optional = Document { need: Need::IfRoom, ..document(DocumentKind::Rules, "b.md", "Maybe.") };
-    let both = Documents::new(vec![document(DocumentKind::Rules, "a.md", "Must."), optional], &Quarter);
+    let optional = Document {
+        need: Need::IfRoom,
+        ..document(DocumentKind::Rules, "b.md", "Maybe.")
+    };
+    let both = Documents::new(
+        vec![document(DocumentKind::Rules, "a.md", "Must."), optional],
+        &Quarter,
+    );
     let text = texts(&both.always(&Quarter));
-    assert!(texts(&both).contains("Maybe.") && text.contains("Must.") && !text.contains("Maybe."), "{text}");
+    assert!(
+        texts(&both).contains("Maybe.") && text.contains("Must.") && !text.contains("Maybe."),
+        "{text}"
+    );
 }

@@ -5,38 +5,80 @@ use crate::memo::RecallTool;
 use crate::testing::{Quarter, at, call, conversation, entry, id, model, system, tool_set};
 use crate::{Compress, Policy, Snapshot, assemble};
 
-const MAKER: EntryMaker<'_> = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
+const MAKER: EntryMaker<'_> = EntryMaker {
+    counter: &Quarter,
+    memo: None,
+    recall: RecallTool::Missing,
+};
 
 fn sent(shape: &str, ids: MessageIds) -> Vec<String> {
-    let policy = Policy { message_ids: ids, compress: Some(Compress::Never), ..Policy::default() };
+    let policy = Policy {
+        message_ids: ids,
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    };
     let (system, model, tools, history) = (system(), model(), tool_set(&[]), conversation(shape));
-    let built = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap();
+    let built = assemble(&Snapshot::new(
+        &model, &policy, &system, &tools, &history, &Quarter,
+    ))
+    .unwrap();
     assert_eq!(built.account.budget.used(), built.request.tokens());
     let text = |message: &Message| match message.tool_results().next() {
         Some(result) => result.envelope.text.clone(),
         None => message.joined_text(),
     };
-    built.request.segments[1..].iter().map(|segment| text(&segment.entry.message)).collect()
+    built.request.segments[1..]
+        .iter()
+        .map(|segment| text(&segment.entry.message))
+        .collect()
 }
 
 #[test]
 fn off_results_and_all() {
     let hint = |number: usize| hint(id(number));
     assert_eq!(sent("UAT", MessageIds::Off), ["input 0", "", "result 2"]);
-    assert_eq!(sent("UAT", MessageIds::Results), ["input 0".into(), String::new(), format!("result 2\n\n{}", hint(2))]);
-    let all = [format!("input 0\n\n{}", hint(0)), hint(1), format!("result 2\n\n{}", hint(2))];
+    assert_eq!(
+        sent("UAT", MessageIds::Results),
+        [
+            "input 0".into(),
+            String::new(),
+            format!("result 2\n\n{}", hint(2))
+        ]
+    );
+    let all = [
+        format!("input 0\n\n{}", hint(0)),
+        hint(1),
+        format!("result 2\n\n{}", hint(2)),
+    ];
     assert_eq!(sent("UAT", MessageIds::All), all);
-    assert_eq!(sent("ΣU", MessageIds::All), ["summary 0".into(), format!("input 1\n\n{}", hint(1))]);
+    assert_eq!(
+        sent("ΣU", MessageIds::All),
+        ["summary 0".into(), format!("input 1\n\n{}", hint(1))]
+    );
 }
 
 #[test]
 fn a_hint_comes_before_the_calls_and_after_signed_parts() {
-    let signed = Part::Text { text: "signed".into(), signature: Some("s".into()) };
-    let thinking = Part::Thinking(Thinking { text: "hm".into(), ..Thinking::default() });
+    let signed = Part::Text {
+        text: "signed".into(),
+        signature: Some("s".into()),
+    };
+    let thinking = Part::Thinking(Thinking {
+        text: "hm".into(),
+        ..Thinking::default()
+    });
     let parts = vec![thinking.clone(), signed.clone(), call("1", "t", "{}")];
     let message = entry(Message::new(id(7), Role::Assistant, parts, at(7)));
     let made = hinted(&message, MAKER);
-    assert_eq!(made.message.content, [thinking, signed, Part::text(hint(id(7))), call("1", "t", "{}")]);
+    assert_eq!(
+        made.message.content,
+        [
+            thinking,
+            signed,
+            Part::text(hint(id(7))),
+            call("1", "t", "{}")
+        ]
+    );
     assert_ne!(made.hash, message.hash);
 }
 
@@ -45,9 +87,15 @@ fn repeated_hints_are_stripped() {
     for (text, expected) in [
         ("done", "done"),
         ("done\n\n[Hint: message_id: 0a1b2c3d]", "done"),
-        ("one\n\n[Hint: message_id: 0a1b2c3d]\ntwo [Hint: message_id: ffffffff].", "one\ntwo ."),
+        (
+            "one\n\n[Hint: message_id: 0a1b2c3d]\ntwo [Hint: message_id: ffffffff].",
+            "one\ntwo .",
+        ),
         ("[Hint: message_id: 0a1b2c3]", "[Hint: message_id: 0a1b2c3]"),
-        ("[Hint: message_id: 0a1b2c3g]", "[Hint: message_id: 0a1b2c3g]"),
+        (
+            "[Hint: message_id: 0a1b2c3g]",
+            "[Hint: message_id: 0a1b2c3g]",
+        ),
         ("[Hint: message_id: äöüß]", "[Hint: message_id: äöüß]"),
         ("[Hint: message_id: ", "[Hint: message_id: "),
     ] {

@@ -7,7 +7,12 @@ use crate::build::system::REQUIRED;
 use crate::testing::{at, call, conversation, entry, id, system, tool_set};
 
 fn request(messages: Vec<Arc<Entry>>) -> Request {
-    let segment = |entry| Segment { layer: Layer::History, owner: "history", entry, boundary: false };
+    let segment = |entry| Segment {
+        layer: Layer::History,
+        owner: "history",
+        entry,
+        boundary: false,
+    };
     Request {
         segments: messages.into_iter().map(segment).collect(),
         tools: tool_set(&[]),
@@ -33,47 +38,104 @@ fn a_sound_request_passes() {
 #[test]
 fn the_first_message_is_the_only_system_message() {
     assert_eq!(check_error(Vec::new()), IntegrityError::Empty);
-    assert_eq!(check_error(conversation("U")), IntegrityError::FirstNotSystem { id: id(0), role: Role::User });
+    assert_eq!(
+        check_error(conversation("U")),
+        IntegrityError::FirstNotSystem {
+            id: id(0),
+            role: Role::User
+        }
+    );
     let twice = [with_system("U"), with_system("")].concat();
     let second = twice[2].message.message_id;
     let last = [twice, conversation("U")].concat();
-    assert_eq!(check_error(last), IntegrityError::SecondSystem { id: second });
+    assert_eq!(
+        check_error(last),
+        IntegrityError::SecondSystem { id: second }
+    );
 }
 
 #[test]
 fn the_last_message_can_be_answered() {
     let error = check_error(with_system("Ua"));
-    assert_eq!(error, IntegrityError::LastNotAnswerable { id: id(1), role: Role::Assistant });
-    assert!(error.to_string().contains(&id(1).to_string()), "the error names the message: {error}");
+    assert_eq!(
+        error,
+        IntegrityError::LastNotAnswerable {
+            id: id(1),
+            role: Role::Assistant
+        }
+    );
+    assert!(
+        error.to_string().contains(&id(1).to_string()),
+        "the error names the message: {error}"
+    );
 }
 
 #[test]
 fn blocks_are_whole() {
     let mut messages = with_system("UATTU");
     messages.remove(4);
-    let broken = IntegrityError::BrokenBlock { id: id(1), call: "call-1-1".into() };
+    let broken = IntegrityError::BrokenBlock {
+        id: id(1),
+        call: "call-1-1".into(),
+    };
     assert_eq!(check_error(messages), broken);
     let mut messages = with_system("UAT");
     messages.remove(2);
-    assert_eq!(check_error(messages), IntegrityError::OrphanResult { id: id(2), call: "call-1-0".into() });
+    assert_eq!(
+        check_error(messages),
+        IntegrityError::OrphanResult {
+            id: id(2),
+            call: "call-1-0".into()
+        }
+    );
     // A message between call and result.
     let mut messages = with_system("UATU");
     messages.swap(3, 4);
-    assert!(matches!(check_error(messages), IntegrityError::BrokenBlock { .. }));
+    assert!(matches!(
+        check_error(messages),
+        IntegrityError::BrokenBlock { .. }
+    ));
 }
 
 #[test]
 fn calls_and_results_stand_where_they_belong() {
-    let odd = entry(Message::new(id(9), Role::User, vec![call("1", "t", "{}")], at(9)));
+    let odd = entry(Message::new(
+        id(9),
+        Role::User,
+        vec![call("1", "t", "{}")],
+        at(9),
+    ));
     let messages = [with_system("U"), vec![odd]].concat();
-    assert_eq!(check_error(messages), IntegrityError::MisplacedPart { id: id(9), role: Role::User });
+    assert_eq!(
+        check_error(messages),
+        IntegrityError::MisplacedPart {
+            id: id(9),
+            role: Role::User
+        }
+    );
 }
 
 #[test]
 fn required_sections_are_there() {
-    let bare = crate::system_entry("You are haft.\n\n====\n\nRULES\n\nNone.\n", &crate::testing::Quarter);
+    let bare = crate::system_entry(
+        "You are haft.\n\n====\n\nRULES\n\nNone.\n",
+        &crate::testing::Quarter,
+    );
     let messages = [vec![bare], conversation("U")].concat();
-    let error = check(&request(messages.clone()), &[SystemSection::Rules, SystemSection::Objective]).unwrap_err();
-    assert!(matches!(error, IntegrityError::MissingSection { section: "OBJECTIVE", .. }), "{error}");
+    let error = check(
+        &request(messages.clone()),
+        &[SystemSection::Rules, SystemSection::Objective],
+    )
+    .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            IntegrityError::MissingSection {
+                section: "OBJECTIVE",
+                ..
+            }
+        ),
+        "{error}"
+    );
     check(&request(messages), &[SystemSection::Rules]).unwrap();
 }

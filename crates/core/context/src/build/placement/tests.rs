@@ -4,7 +4,9 @@ use haft_types::{Entry, Layer, MessageId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Quarter, any_conversation, conversation, model, system, text, tool_set, whole_conversation};
+use crate::testing::{
+    Quarter, any_conversation, conversation, model, system, text, tool_set, whole_conversation,
+};
 use crate::{Assembly, Policy, Reminders, Snapshot, assemble};
 
 fn reminders() -> Reminders {
@@ -18,7 +20,10 @@ fn reminders() -> Reminders {
 }
 
 fn build(history: &[Arc<Entry>], place: Placement, reminders: &Reminders) -> Assembly {
-    let policy = Policy { reminders: place, ..Policy::default() };
+    let policy = Policy {
+        reminders: place,
+        ..Policy::default()
+    };
     let (system, model, tools) = (system(), model(), tool_set(&["read_file"]));
     assemble(&Snapshot {
         reminders: Some(reminders),
@@ -63,14 +68,25 @@ fn the_vectors() {
         } else if !line.starts_with('#') && !line.is_empty() {
             let (before, after) = line.split_once(char::is_whitespace).unwrap();
             let mut history = conversation(before);
-            // A conversation that ends with an answer is shown as it is, but only one with an input can be sent.
+            // A conversation that ends with an answer is shown as it is, but only one with an input
+            // can be sent.
             let open = matches!(history.last().unwrap().message.role, Role::Assistant);
             if open {
-                let items = crate::build::rounds::Timeline::new(crate::repair(&history, &Quarter)).items;
-                let star = after.trim().chars().position(|letter| letter == '*').unwrap() - 1;
+                let items =
+                    crate::build::rounds::Timeline::new(crate::repair(&history, &Quarter)).items;
+                let star = after
+                    .trim()
+                    .chars()
+                    .position(|letter| letter == '*')
+                    .unwrap()
+                    - 1;
                 assert_eq!(find(place, &items, 24), star, "{place}: {before}");
             } else {
-                assert_eq!(shape(&build(&history, place, &reminders())), after.trim(), "{place}: {before}");
+                assert_eq!(
+                    shape(&build(&history, place, &reminders())),
+                    after.trim(),
+                    "{place}: {before}"
+                );
             }
             history.clear();
             checked += 1;
@@ -81,14 +97,32 @@ fn the_vectors() {
 
 #[test]
 fn names_are_read_and_written() {
-    for name in ["after-tool-result:3", "before-assistant:1", "from-end:5", "front", "tail", "cache-aware"] {
+    for name in [
+        "after-tool-result:3",
+        "before-assistant:1",
+        "from-end:5",
+        "front",
+        "tail",
+        "cache-aware",
+    ] {
         assert_eq!(name.parse::<Placement>().unwrap().to_string(), name);
         let json = format!("\"{name}\"");
-        assert_eq!(serde_json::to_string(&serde_json::from_str::<Placement>(&json).unwrap()).unwrap(), json);
+        assert_eq!(
+            serde_json::to_string(&serde_json::from_str::<Placement>(&json).unwrap()).unwrap(),
+            json
+        );
     }
-    for wrong in
-        ["", "front:1", "from-end", "from-end:0", "from-end:-1", "from-end:x", "tail:", "cache-aware:2", "middle"]
-    {
+    for wrong in [
+        "",
+        "front:1",
+        "from-end",
+        "from-end:0",
+        "from-end:-1",
+        "from-end:x",
+        "tail:",
+        "cache-aware:2",
+        "middle",
+    ] {
         let error = wrong.parse::<Placement>().unwrap_err().to_string();
         assert!(error.contains("after-tool-result:N"), "{error}");
     }
@@ -106,19 +140,37 @@ fn any_place() -> impl Strategy<Value = Placement> {
 }
 
 fn ids(assembly: &Assembly) -> Vec<MessageId> {
-    let outside = assembly.request.segments.iter().filter(|segment| segment.layer != Layer::Reminders);
-    outside.map(|segment| segment.entry.message.message_id).collect()
+    let outside = assembly
+        .request
+        .segments
+        .iter()
+        .filter(|segment| segment.layer != Layer::Reminders);
+    outside
+        .map(|segment| segment.entry.message.message_id)
+        .collect()
 }
 
 fn check(mut history: Vec<Arc<Entry>>, place: Placement) -> Result<(), TestCaseError> {
     history.push(text(100_000, Role::User, "go on"));
     let plain = build(&history, place, &Reminders::default());
-    prop_assert!(plain.request.segments.iter().all(|segment| segment.layer != Layer::Reminders));
+    prop_assert!(
+        plain
+            .request
+            .segments
+            .iter()
+            .all(|segment| segment.layer != Layer::Reminders)
+    );
     let with = build(&history, place, &reminders());
-    // Everything else is there, in order; the run is contiguous and in its own order. Whole blocks are checked by `assemble`.
+    // Everything else is there, in order; the run is contiguous and in its own order. Whole blocks
+    // are checked by `assemble`.
     prop_assert_eq!(ids(&plain), ids(&with));
-    let run: Vec<_> =
-        with.request.segments.iter().enumerate().filter(|(_, one)| one.layer == Layer::Reminders).collect();
+    let run: Vec<_> = with
+        .request
+        .segments
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.layer == Layer::Reminders)
+        .collect();
     let owners: Vec<_> = run.iter().map(|(_, segment)| segment.owner).collect();
     prop_assert_eq!(owners, ["reminder:role", "reminder:todo", "reminder:notes"]);
     prop_assert_eq!(run[2].0 - run[0].0, 2);

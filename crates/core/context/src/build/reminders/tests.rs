@@ -3,9 +3,21 @@ use crate::memo::RecallTool;
 use crate::testing::Quarter;
 
 fn run(reminders: &Reminders) -> Vec<(&'static str, String)> {
-    let policy = Policy { clock: true, ..Policy::default() };
-    let run = reminders.run(&policy, EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing });
-    run.into_iter().map(|(owner, entry)| (owner, entry.message.joined_text())).collect()
+    let policy = Policy {
+        clock: true,
+        ..Policy::default()
+    };
+    let run = reminders.run(
+        &policy,
+        EntryMaker {
+            counter: &Quarter,
+            memo: None,
+            recall: RecallTool::Missing,
+        },
+    );
+    run.into_iter()
+        .map(|(owner, entry)| (owner, entry.message.joined_text()))
+        .collect()
 }
 
 #[test]
@@ -14,9 +26,18 @@ fn headings_and_order() {
         role: Some("Careful.".into()),
         todo: Some(todo_text(
             &[
-                Todo { content: "read", progress: TodoProgress::Completed },
-                Todo { content: "write\nmuch", progress: TodoProgress::InProgress },
-                Todo { content: "test", progress: TodoProgress::Pending },
+                Todo {
+                    content: "read",
+                    progress: TodoProgress::Completed,
+                },
+                Todo {
+                    content: "write\nmuch",
+                    progress: TodoProgress::InProgress,
+                },
+                Todo {
+                    content: "test",
+                    progress: TodoProgress::Pending,
+                },
             ],
             ListOwner::Reader,
             PromptLanguage::English,
@@ -38,13 +59,25 @@ fn headings_and_order() {
             },
         ])),
         folder_notes: Some(folder_notes_text(&[
-            FolderNotes { folder: "src", notes: &["No panics here.".into()] },
-            FolderNotes { folder: "src/empty", notes: &[] },
-            FolderNotes { folder: "src/deep", notes: &["One.".into(), "Two.".into()] },
+            FolderNotes {
+                folder: "src",
+                notes: &["No panics here.".into()],
+            },
+            FolderNotes {
+                folder: "src/empty",
+                notes: &[],
+            },
+            FolderNotes {
+                folder: "src/deep",
+                notes: &["One.".into(), "Two.".into()],
+            },
         ])),
         clock: None,
     };
-    let text: Vec<_> = run(&all).into_iter().map(|(owner, text)| format!("<{owner}>\n{text}")).collect();
+    let text: Vec<_> = run(&all)
+        .into_iter()
+        .map(|(owner, text)| format!("<{owner}>\n{text}"))
+        .collect();
     insta::assert_snapshot!(text.join("\n\n"));
 }
 
@@ -53,7 +86,11 @@ fn empty_kinds_are_left_out() {
     assert!(run(&Reminders::default()).is_empty());
     let blank = Reminders {
         role: Some(" \n".into()),
-        todo: Some(todo_text(&[], ListOwner::MainAgent, PromptLanguage::English)),
+        todo: Some(todo_text(
+            &[],
+            ListOwner::MainAgent,
+            PromptLanguage::English,
+        )),
         ..Reminders::default()
     };
     assert!(run(&blank).is_empty());
@@ -62,35 +99,62 @@ fn empty_kinds_are_left_out() {
 #[test]
 fn the_clock_goes_with_the_role_or_alone() {
     let clock = Some("2026-11-15 10:00".to_owned());
-    let with_role =
-        Reminders { role: Some("R".into()), useful: Some("U".into()), clock: clock.clone(), ..Reminders::default() };
+    let with_role = Reminders {
+        role: Some("R".into()),
+        useful: Some("U".into()),
+        clock: clock.clone(),
+        ..Reminders::default()
+    };
     let texts: Vec<_> = run(&with_role).into_iter().map(|(_, text)| text).collect();
     let role = tagged("## Agent Role Definition\n\nR\n\nDate and time: 2026-11-15 10:00");
     assert_eq!(texts, [role, tagged("## Useful Information\n\nU")]);
-    let alone = Reminders { clock, ..Reminders::default() };
+    let alone = Reminders {
+        clock,
+        ..Reminders::default()
+    };
     assert!(
         alone
-            .run(&Policy::default(), EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing })
+            .run(
+                &Policy::default(),
+                EntryMaker {
+                    counter: &Quarter,
+                    memo: None,
+                    recall: RecallTool::Missing
+                }
+            )
             .is_empty(),
         "off by default"
     );
-    assert_eq!(run(&alone)[0].1, tagged("## Useful Information\n\nDate and time: 2026-11-15 10:00"));
+    assert_eq!(
+        run(&alone)[0].1,
+        tagged("## Useful Information\n\nDate and time: 2026-11-15 10:00")
+    );
 }
 
 #[test]
 fn a_sub_agent_is_told_whose_list_it_sees() {
     let text = todo_text(
-        &[Todo { content: "x", progress: TodoProgress::Pending }],
+        &[Todo {
+            content: "x",
+            progress: TodoProgress::Pending,
+        }],
         ListOwner::MainAgent,
         PromptLanguage::English,
     );
-    assert!(text.starts_with("This list belongs to the main agent."), "{text}");
+    assert!(
+        text.starts_with("This list belongs to the main agent."),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_role_is_joined_from_the_parts_there_are() {
-    let parts =
-        RoleParts { role: Some("Role.\n"), environment: Some("Env."), completion: Some(" "), ..RoleParts::default() };
+    let parts = RoleParts {
+        role: Some("Role.\n"),
+        environment: Some("Env."),
+        completion: Some(" "),
+        ..RoleParts::default()
+    };
     assert_eq!(parts.join(), "Role.\n\nEnv.");
     assert_eq!(RoleParts::default().join(), "");
 }
@@ -99,35 +163,82 @@ fn a_role_is_joined_from_the_parts_there_are() {
 fn a_sub_agent_without_role_names_the_file_to_fix() {
     assert!(check_subagent_role("scout", Some("You scout."), ".haft/agents/scout.md").is_ok());
     for role in [None, Some("  ")] {
-        let error = check_subagent_role("scout", role, ".haft/agents/scout.md").unwrap_err().to_string();
-        assert!(error.contains("scout") && error.contains(".haft/agents/scout.md"), "{error}");
+        let error = check_subagent_role("scout", role, ".haft/agents/scout.md")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("scout") && error.contains(".haft/agents/scout.md"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn an_unchanged_reminder_is_the_same_message() {
     let memo = crate::Memo::default();
-    let reminders = Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() };
-    let (policy, maker) =
-        (Policy::default(), EntryMaker { counter: &Quarter, memo: Some(&memo), recall: RecallTool::Missing });
-    assert!(Arc::ptr_eq(&reminders.run(&policy, maker)[0].1, &reminders.run(&policy, maker)[0].1));
+    let reminders = Reminders {
+        todo: Some("- [ ] x".into()),
+        ..Reminders::default()
+    };
+    let (policy, maker) = (
+        Policy::default(),
+        EntryMaker {
+            counter: &Quarter,
+            memo: Some(&memo),
+            recall: RecallTool::Missing,
+        },
+    );
+    assert!(Arc::ptr_eq(
+        &reminders.run(&policy, maker)[0].1,
+        &reminders.run(&policy, maker)[0].1
+    ));
     assert!(!reminders.run(&policy, maker)[0].1.message.opens_round());
 }
 
 #[test]
 fn recorded_reminders_are_the_newest_copies() {
-    let reminders = Reminders { role: Some("Be kind.".into()), todo: Some("- [ ] a".into()), ..Reminders::default() };
-    let maker = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
+    let reminders = Reminders {
+        role: Some("Be kind.".into()),
+        todo: Some("- [ ] a".into()),
+        ..Reminders::default()
+    };
+    let maker = EntryMaker {
+        counter: &Quarter,
+        memo: None,
+        recall: RecallTool::Missing,
+    };
     let run = reminders.run(&Policy::default(), maker);
-    let texts: Vec<_> = run.iter().map(|(owner, entry)| (*owner, entry.message.joined_text())).collect();
+    let texts: Vec<_> = run
+        .iter()
+        .map(|(owner, entry)| (*owner, entry.message.joined_text()))
+        .collect();
     let segments = || texts.iter().map(|(owner, text)| (*owner, text.as_str()));
     assert_eq!(Reminders::recorded(segments()), Some(reminders.clone()));
-    let older = [("reminder:todo", "## TODO List\n\nolder"), ("history", "no reminder")];
-    assert_eq!(Reminders::recorded(older.into_iter().chain(segments())), Some(reminders.clone()));
+    let older = [
+        ("reminder:todo", "## TODO List\n\nolder"),
+        ("history", "no reminder"),
+    ];
+    assert_eq!(
+        Reminders::recorded(older.into_iter().chain(segments())),
+        Some(reminders.clone())
+    );
     let emptied = format!("## TODO List\n\n{NOTHING}");
     let emptied = segments().chain([("reminder:todo", emptied.as_str())]);
-    assert_eq!(Reminders::recorded(emptied), Some(Reminders { todo: None, ..reminders }));
+    assert_eq!(
+        Reminders::recorded(emptied),
+        Some(Reminders {
+            todo: None,
+            ..reminders
+        })
+    );
     assert_eq!(Reminders::recorded([("system", "x")].into_iter()), None);
-    let told = Reminders { todo: Some("older".into()), ..Reminders::default() };
-    assert_eq!(Reminders::recorded(older.into_iter()), Some(told), "sent before there were tags");
+    let told = Reminders {
+        todo: Some("older".into()),
+        ..Reminders::default()
+    };
+    assert_eq!(
+        Reminders::recorded(older.into_iter()),
+        Some(told),
+        "sent before there were tags"
+    );
 }

@@ -2,8 +2,18 @@ use super::*;
 use crate::testing::{Quarter, tools};
 
 const CODING: &[&str] = &[
-    "read_file", "write_to_file", "replace_in_file", "multi_edit", "apply_patch", "list_files", "search_files",
-    "execute_command", "todo_read", "todo_write", "ask_followup_question", "attempt_completion",
+    "read_file",
+    "write_to_file",
+    "replace_in_file",
+    "multi_edit",
+    "apply_patch",
+    "list_files",
+    "search_files",
+    "execute_command",
+    "todo_read",
+    "todo_write",
+    "ask_followup_question",
+    "attempt_completion",
 ];
 const READING: &[&str] = &["read_file", "list_files", "search_files"];
 
@@ -23,10 +33,17 @@ fn environment() -> Environment {
 fn native_coding_profile() {
     let tools = tools(CODING);
     let environment = environment();
-    let input = SystemInput { tools: &tools, environment: &environment, ..SystemInput::default() };
+    let input = SystemInput {
+        tools: &tools,
+        environment: &environment,
+        ..SystemInput::default()
+    };
     let text = render_system(&input).unwrap();
     let tokens = Quarter.text(&text);
-    assert!((900..1_700).contains(&tokens), "{tokens} tokens of four bytes");
+    assert!(
+        (900..1_700).contains(&tokens),
+        "{tokens} tokens of four bytes"
+    );
     insta::assert_snapshot!(text);
 }
 
@@ -34,7 +51,11 @@ fn native_coding_profile() {
 fn native_reading_profile() {
     let tools = tools(READING);
     let environment = environment();
-    let input = SystemInput { tools: &tools, environment: &environment, ..SystemInput::default() };
+    let input = SystemInput {
+        tools: &tools,
+        environment: &environment,
+        ..SystemInput::default()
+    };
     insta::assert_snapshot!(render_system(&input).unwrap());
 }
 
@@ -42,15 +63,34 @@ fn native_reading_profile() {
 fn text_protocols_are_told_how_to_call() {
     let tools = tools(READING);
     let environment = environment();
-    let native = SystemInput { tools: &tools, environment: &environment, ..SystemInput::default() };
+    let native = SystemInput {
+        tools: &tools,
+        environment: &environment,
+        ..SystemInput::default()
+    };
     let call_format = Some("# Calling tools\n\nWrite {{ braces }}.\n\n# Tools\n\n## read_file");
     for (protocol, name) in [(ToolProtocol::Xml, "xml"), (ToolProtocol::React, "react")] {
-        let text = render_system(&SystemInput { protocol, call_format, ..native }).unwrap();
-        let tool_use = text.split(SEPARATOR).find(|section| section.starts_with("TOOL USE")).unwrap();
+        let text = render_system(&SystemInput {
+            protocol,
+            call_format,
+            ..native
+        })
+        .unwrap();
+        let tool_use = text
+            .split(SEPARATOR)
+            .find(|section| section.starts_with("TOOL USE"))
+            .unwrap();
         insta::assert_snapshot!(format!("tool_use_{name}"), tool_use);
     }
-    let with_format = SystemInput { call_format, ..native };
-    assert_eq!(render_system(&with_format).unwrap(), render_system(&native).unwrap(), "the API's own way needs none");
+    let with_format = SystemInput {
+        call_format,
+        ..native
+    };
+    assert_eq!(
+        render_system(&with_format).unwrap(),
+        render_system(&native).unwrap(),
+        "the API's own way needs none"
+    );
 }
 
 #[test]
@@ -63,7 +103,10 @@ fn everything_a_user_can_add() {
         examples: &["Read the first lines:\n{\"path\": \"a.rs\", \"end_line\": 20}".into()],
         guidelines: &["Read whole functions.".into()],
         package_context: Some("`engine` drives the turn."),
-        environment: &Environment { safe_zone_tokens: Some(160_000), ..environment() },
+        environment: &Environment {
+            safe_zone_tokens: Some(160_000),
+            ..environment()
+        },
         focus_files: &focus,
         append: Some("Reply in verse."),
         ..SystemInput::default()
@@ -73,7 +116,11 @@ fn everything_a_user_can_add() {
 
 #[test]
 fn an_empty_section_is_left_out_with_its_heading() {
-    let text = render_system(&SystemInput { environment: &environment(), ..SystemInput::default() }).unwrap();
+    let text = render_system(&SystemInput {
+        environment: &environment(),
+        ..SystemInput::default()
+    })
+    .unwrap();
     assert!(!SystemSection::ToolUse.stands_in(&text) && !text.contains("TOOL USE"));
     assert!(!text.contains("PROJECT PACKAGE CONTEXT") && !text.contains("<files>"));
     assert!(!text.contains("====\n\n===="));
@@ -85,37 +132,76 @@ fn an_empty_section_is_left_out_with_its_heading() {
 #[test]
 fn a_role_is_not_a_template() {
     let role = RoleText::Role("Write {{ braces }} and {% tags %} as they are.");
-    let text = render_system(&SystemInput { role, environment: &environment(), ..SystemInput::default() }).unwrap();
-    assert!(text.starts_with("Write {{ braces }} and {% tags %} as they are.\n\n====\n"), "{text}");
+    let text = render_system(&SystemInput {
+        role,
+        environment: &environment(),
+        ..SystemInput::default()
+    })
+    .unwrap();
+    assert!(
+        text.starts_with("Write {{ braces }} and {% tags %} as they are.\n\n====\n"),
+        "{text}"
+    );
 }
 
 #[test]
 fn an_unchanged_layer_is_the_same_message() {
     let environment = environment();
-    let input = SystemInput { environment: &environment, ..SystemInput::default() };
+    let input = SystemInput {
+        environment: &environment,
+        ..SystemInput::default()
+    };
     let entry = || system_entry(render_system(&input).unwrap(), &Quarter);
     assert_eq!(entry(), entry());
-    assert_ne!(entry().message.message_id, system_entry("other", &Quarter).message.message_id);
+    assert_ne!(
+        entry().message.message_id,
+        system_entry("other", &Quarter).message.message_id
+    );
 }
 
 #[test]
 fn sections_are_replaced_and_reordered() {
     let sections = PromptSections {
         replaced: [
-            (SystemSection::Capabilities, "You work in {{ environment.cwd }}.".to_owned()),
-            (SystemSection::Objective, "OBJECTIVE\n\nBe brief.".to_owned()),
-            (SystemSection::Role, "You are {{ role or 'a helper' }}.".to_owned()),
+            (
+                SystemSection::Capabilities,
+                "You work in {{ environment.cwd }}.".to_owned(),
+            ),
+            (
+                SystemSection::Objective,
+                "OBJECTIVE\n\nBe brief.".to_owned(),
+            ),
+            (
+                SystemSection::Role,
+                "You are {{ role or 'a helper' }}.".to_owned(),
+            ),
         ]
         .into(),
         order: vec![SystemSection::Objective, SystemSection::Role],
     };
-    let environment = Environment { cwd: "/work".into(), ..Environment::default() };
-    let input = SystemInput { sections: &sections, environment: &environment, ..SystemInput::default() };
+    let environment = Environment {
+        cwd: "/work".into(),
+        ..Environment::default()
+    };
+    let input = SystemInput {
+        sections: &sections,
+        environment: &environment,
+        ..SystemInput::default()
+    };
     let text = render_system(&input).unwrap();
-    assert!(text.starts_with("OBJECTIVE\n\nBe brief.\n\n====\n\nYou are a helper.\n\n====\n\n"), "{text}");
-    assert!(text.contains("\n\n====\n\nCAPABILITIES\n\nYou work in /work.\n\n====\n\n"), "{text}");
+    assert!(
+        text.starts_with("OBJECTIVE\n\nBe brief.\n\n====\n\nYou are a helper.\n\n====\n\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n\n====\n\nCAPABILITIES\n\nYou work in /work.\n\n====\n\n"),
+        "{text}"
+    );
     assert!(REQUIRED.iter().all(|section| section.stands_in(&text)));
-    let given = SystemInput { role: RoleText::Custom("Only this."), ..input };
+    let given = SystemInput {
+        role: RoleText::Custom("Only this."),
+        ..input
+    };
     assert!(
         render_system(&given).unwrap().contains("Only this.")
             && !render_system(&given).unwrap().contains("You are Only")
@@ -124,6 +210,10 @@ fn sections_are_replaced_and_reordered() {
         replaced: [(SystemSection::Rules, "{{ nothing }}".to_owned())].into(),
         ..PromptSections::default()
     };
-    let error = render_system(&SystemInput { sections: &wrong, ..SystemInput::default() }).unwrap_err();
+    let error = render_system(&SystemInput {
+        sections: &wrong,
+        ..SystemInput::default()
+    })
+    .unwrap_err();
     assert!(error.to_string().contains("rules"), "{error}");
 }

@@ -1,16 +1,40 @@
 use haft_types::{Envelope, ModelSpec, Origin, Thinking};
 
 use super::*;
-use crate::testing::{Quarter, at, call, conversation, entry, id, model, result, system, text, tool_set};
-use crate::{Assembly, Document, DocumentKind, Documents, Need, PlanStep, Policy, Reminders, View, assemble};
+use crate::testing::{
+    Quarter, at, call, conversation, entry, id, model, result, system, text, tool_set,
+};
+use crate::{
+    Assembly, Document, DocumentKind, Documents, Need, PlanStep, Policy, Reminders, View, assemble,
+};
 
 fn build(history: &[Arc<Entry>], api: Api, execution: &ExecutionState) -> Assembly {
-    build_by(&Policy { dialogue: 4, ..Policy::default() }, history, api, execution)
+    build_by(
+        &Policy {
+            dialogue: 4,
+            ..Policy::default()
+        },
+        history,
+        api,
+        execution,
+    )
 }
 
-fn build_by(policy: &Policy, history: &[Arc<Entry>], api: Api, execution: &ExecutionState) -> Assembly {
-    let policy = Policy { view: View::Execute, ..policy.clone() };
-    let (system, model, tools) = (system(), ModelSpec { api, ..model() }, tool_set(&["read_file", "write_to_file"]));
+fn build_by(
+    policy: &Policy,
+    history: &[Arc<Entry>],
+    api: Api,
+    execution: &ExecutionState,
+) -> Assembly {
+    let policy = Policy {
+        view: View::Execute,
+        ..policy.clone()
+    };
+    let (system, model, tools) = (
+        system(),
+        ModelSpec { api, ..model() },
+        tool_set(&["read_file", "write_to_file"]),
+    );
     let rules = Document {
         kind: DocumentKind::Rules,
         heading: "style.md".into(),
@@ -18,7 +42,10 @@ fn build_by(policy: &Policy, history: &[Arc<Entry>], api: Api, execution: &Execu
         need: Need::Always,
     };
     let documents = Documents::new(vec![rules], &Quarter);
-    let reminders = Reminders { todo: Some("- [~] fix it".into()), ..Reminders::default() };
+    let reminders = Reminders {
+        todo: Some("- [~] fix it".into()),
+        ..Reminders::default()
+    };
     assemble(&Snapshot {
         documents: Some(&documents),
         reminders: Some(&reminders),
@@ -29,14 +56,22 @@ fn build_by(policy: &Policy, history: &[Arc<Entry>], api: Api, execution: &Execu
 }
 
 fn texts(assembly: &Assembly) -> Vec<String> {
-    assembly.request.segments.iter().map(|segment| segment.entry.message.joined_text()).collect()
+    assembly
+        .request
+        .segments
+        .iter()
+        .map(|segment| segment.entry.message.joined_text())
+        .collect()
 }
 
 /// Older talk, then a running round with a thought, speech beside a call, and two results.
 fn story() -> Vec<Arc<Entry>> {
     let mut history = conversation("UATaUa");
     let parts = vec![
-        Part::Thinking(Thinking { text: "I must look.".into(), ..Thinking::default() }),
+        Part::Thinking(Thinking {
+            text: "I must look.".into(),
+            ..Thinking::default()
+        }),
         Part::text("I will read both."),
         call("1", "read_file", r#"{"path":"a"}"#),
         call("2", "read_file", r#"{"path":"b"}"#),
@@ -44,7 +79,11 @@ fn story() -> Vec<Arc<Entry>> {
     history.push(text(10, Role::User, "fix \"it\"\nnow"));
     history.push(entry(Message::new(id(11), Role::Assistant, parts, at(11))));
     history.push(result(12, "1", Envelope::success("1\tone")));
-    history.push(result(13, "2", Envelope::failure("not_found", "`b` does not exist")));
+    history.push(result(
+        13,
+        "2",
+        Envelope::failure("not_found", "`b` does not exist"),
+    ));
     history
 }
 
@@ -53,74 +92,150 @@ fn four_messages() {
     let state = ExecutionState {
         max_replies: Some(20),
         mode: "auto".into(),
-        plan_step: Some(PlanStep { step: "read the files".into(), done_when: "both are known".into() }),
+        plan_step: Some(PlanStep {
+            step: "read the files".into(),
+            done_when: "both are known".into(),
+        }),
         tasks: vec!["build (running)".into()],
         last_write: Some("src/a.rs".into()),
     };
     let built = build(&story(), Api::OpenaiChat, &state);
-    let roles: Vec<_> = built.request.segments.iter().map(|one| one.entry.message.role).collect();
-    assert_eq!(roles, [Role::System, Role::Assistant, Role::Assistant, Role::System]);
+    let roles: Vec<_> = built
+        .request
+        .segments
+        .iter()
+        .map(|one| one.entry.message.role)
+        .collect();
+    assert_eq!(
+        roles,
+        [Role::System, Role::Assistant, Role::Assistant, Role::System]
+    );
     let texts = texts(&built);
-    assert!(texts[0].contains("Be brief.") && texts[0].contains("- read_file: Does something"), "{}", texts[0]);
+    assert!(
+        texts[0].contains("Be brief.") && texts[0].contains("- read_file: Does something"),
+        "{}",
+        texts[0]
+    );
     insta::assert_snapshot!(texts[1..].join("\n\n--------\n\n"));
 }
 
-/// Nudges, what background tasks did and what other agents say are no utterances, and were not sent at all.
+/// Nudges, what background tasks did and what other agents say are no utterances, and were not sent
+/// at all.
 #[test]
 fn what_haft_and_other_agents_say_is_shown_in_the_window() {
     let mut history = story();
-    for (number, origin, said) in [(14, Origin::Engine, "Task t1 has ended."), (15, Origin::Agent, "From bob: stop.")] {
-        history.push(entry(Message::text(id(number), Role::User, said, at(number)).from(origin)));
+    for (number, origin, said) in [
+        (14, Origin::Engine, "Task t1 has ended."),
+        (15, Origin::Agent, "From bob: stop."),
+    ] {
+        history.push(entry(
+            Message::text(id(number), Role::User, said, at(number)).from(origin),
+        ));
     }
-    let texts = texts(&build(&history, Api::OpenaiChat, &ExecutionState::default()));
+    let texts = texts(&build(
+        &history,
+        Api::OpenaiChat,
+        &ExecutionState::default(),
+    ));
     assert!(
-        texts[2].ends_with("does not exist\n\nnotice: Task t1 has ended.\n\nnotice: From bob: stop."),
+        texts[2]
+            .ends_with("does not exist\n\nnotice: Task t1 has ended.\n\nnotice: From bob: stop."),
         "{}",
         texts[2]
     );
-    assert!(!texts[1].contains("ended") && !texts[1].contains("bob"), "{}", texts[1]);
+    assert!(
+        !texts[1].contains("ended") && !texts[1].contains("bob"),
+        "{}",
+        texts[1]
+    );
 }
 
 #[test]
 fn tagged_user_messages_where_the_shape_is_not_taken() {
     for api in [Api::Anthropic, Api::Gemini] {
         let built = build(&story(), api, &ExecutionState::default());
-        assert!(built.request.segments[1..].iter().all(|one| one.entry.message.role == Role::User));
+        assert!(
+            built.request.segments[1..]
+                .iter()
+                .all(|one| one.entry.message.role == Role::User)
+        );
         let texts = texts(&built);
         for (text, tag) in texts[1..].iter().zip(["dialogue", "window", "state"]) {
-            assert!(text.starts_with(&format!("<{tag}>\n")) && text.ends_with(&format!("\n</{tag}>")), "{text}");
+            assert!(
+                text.starts_with(&format!("<{tag}>\n")) && text.ends_with(&format!("\n</{tag}>")),
+                "{text}"
+            );
         }
     }
 }
 
 #[test]
 fn a_bare_continue_sees_the_chain_of_intent() {
-    let history: Vec<_> = story().into_iter().chain([text(20, Role::User, "continue")]).collect();
+    let history: Vec<_> = story()
+        .into_iter()
+        .chain([text(20, Role::User, "continue")])
+        .collect();
     let built = build(&history, Api::OpenaiChat, &ExecutionState::default());
     let texts = texts(&built);
     let folded = "user: \"continue\"\n\n(3 older utterances and 1 older step are folded.)\n- read_file a: success";
     assert!(texts[1].ends_with(folded), "{}", texts[1]);
-    assert!(texts[1].contains(r#"user: "fix \"it\"\nnow""#), "{}", texts[1]);
-    assert!(texts[2].contains("1. observation: "), "the results that were not seen: {}", texts[2]);
-    assert!(!texts[3].contains("fix") || texts[3].contains("[~] fix it"), "no goal is made up: {}", texts[3]);
+    assert!(
+        texts[1].contains(r#"user: "fix \"it\"\nnow""#),
+        "{}",
+        texts[1]
+    );
+    assert!(
+        texts[2].contains("1. observation: "),
+        "the results that were not seen: {}",
+        texts[2]
+    );
+    assert!(
+        !texts[3].contains("fix") || texts[3].contains("[~] fix it"),
+        "no goal is made up: {}",
+        texts[3]
+    );
 }
 
 #[test]
 fn summaries_stand_below_the_dialogue() {
-    let built = build(&conversation("ΣU"), Api::OpenaiChat, &ExecutionState::default());
-    assert!(texts(&built)[1].ends_with("user: \"input 1\"\n\nsummary 0"), "{}", texts(&built)[1]);
+    let built = build(
+        &conversation("ΣU"),
+        Api::OpenaiChat,
+        &ExecutionState::default(),
+    );
+    assert!(
+        texts(&built)[1].ends_with("user: \"input 1\"\n\nsummary 0"),
+        "{}",
+        texts(&built)[1]
+    );
 }
 
-const APIS: [Api; 4] = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic, Api::Gemini];
+const APIS: [Api; 4] = [
+    Api::OpenaiChat,
+    Api::OpenaiResponses,
+    Api::Anthropic,
+    Api::Gemini,
+];
 
 /// The assistant's words beside a call, and the call's result.
 fn step(number: usize, said: &str, path: &str) -> Vec<Arc<Entry>> {
     let id_of_call = number.to_string();
-    let parts = vec![Part::text(said), call(&id_of_call, "read_file", &format!(r#"{{"path":"{path}"}}"#))];
-    let parts = if said.is_empty() { parts[1..].to_vec() } else { parts };
+    let parts = vec![
+        Part::text(said),
+        call(&id_of_call, "read_file", &format!(r#"{{"path":"{path}"}}"#)),
+    ];
+    let parts = if said.is_empty() {
+        parts[1..].to_vec()
+    } else {
+        parts
+    };
     vec![
         entry(Message::new(id(number), Role::Assistant, parts, at(number))),
-        result(number + 1, &id_of_call, Envelope::success(format!("1\tcontent of {path}"))),
+        result(
+            number + 1,
+            &id_of_call,
+            Envelope::success(format!("1\tcontent of {path}")),
+        ),
     ]
 }
 
@@ -132,14 +247,21 @@ fn known_state() -> ExecutionState {
             step: "move the first".into(),
             done_when: "the next item can begin: report".into(),
         }),
-        tasks: vec!["background task t1 (make): running".into(), "session s1 (python): running".into()],
+        tasks: vec![
+            "background task t1 (make): running".into(),
+            "session s1 (python): running".into(),
+        ],
         last_write: Some("calendar.md".into()),
     }
 }
 
 /// A goal, work on it, a cut connection, a bare "continue", work again.
 fn cut_and_continued() -> Vec<Arc<Entry>> {
-    let mut history = vec![text(1, Role::User, "Find the double bookings, then move the second of each.")];
+    let mut history = vec![text(
+        1,
+        Role::User,
+        "Find the double bookings, then move the second of each.",
+    )];
     history.extend(step(2, "I look for them first.", "calendar.md"));
     history.push(text(4, Role::Assistant, "Two found."));
     let joined = Message::text(id(5), Role::User, "continue", at(5)).from(Origin::Joined);
@@ -151,12 +273,19 @@ fn cut_and_continued() -> Vec<Arc<Entry>> {
 #[test]
 fn a_continued_round_is_shown_in_the_order_it_was_said() {
     for api in APIS {
-        let texts = texts(&build_by(&Policy::default(), &cut_and_continued(), api, &known_state()));
+        let texts = texts(&build_by(
+            &Policy::default(),
+            &cut_and_continued(),
+            api,
+            &known_state(),
+        ));
         let five = "user: \"Find the double bookings, then move the second of each.\"\n\
                     assistant: \"I look for them first.\"\nassistant: \"Two found.\"\nuser: \"continue\"\n\
                     assistant: \"Going on with the first.\"";
-        let lines: Vec<_> =
-            texts[1].lines().filter(|line| line.starts_with("user: ") || line.starts_with("assistant: ")).collect();
+        let lines: Vec<_> = texts[1]
+            .lines()
+            .filter(|line| line.starts_with("user: ") || line.starts_with("assistant: "))
+            .collect();
         assert_eq!(lines.join("\n"), five, "{api:?}: {}", texts[1]);
         assert!(!texts[1].contains("folded"), "{api:?}: {}", texts[1]);
         for said in [
@@ -170,7 +299,10 @@ fn a_continued_round_is_shown_in_the_order_it_was_said() {
         let state = "round: 1 of no limit\nmode: auto\nplan step: move the first\ndone when: the next item can begin: report\n\
                      task: background task t1 (make): running\ntask: session s1 (python): running\nlast write: calendar.md\n";
         assert!(texts[3].contains(state), "{api:?}: {}", texts[3]);
-        assert!(texts[3].contains("<system-reminder>\n## TODO List"), "{api:?}: reminders are part of it");
+        assert!(
+            texts[3].contains("<system-reminder>\n## TODO List"),
+            "{api:?}: reminders are part of it"
+        );
     }
 }
 
@@ -178,32 +310,73 @@ fn a_continued_round_is_shown_in_the_order_it_was_said() {
 fn after_a_long_round_the_goal_and_every_word_of_the_user_are_there() {
     let mut history = cut_and_continued();
     for number in 0..40 {
-        history.extend(step(10 + 2 * number, &format!("Utterance {number}."), &format!("f{number}.md")));
+        history.extend(step(
+            10 + 2 * number,
+            &format!("Utterance {number}."),
+            &format!("f{number}.md"),
+        ));
     }
     history.push(text(100, Role::User, "Now write the report."));
     for api in APIS {
         let texts = texts(&build_by(&Policy::default(), &history, api, &known_state()));
-        for said in ["Find the double bookings, then move the second of each.", "continue", "Now write the report."] {
-            assert!(texts[1].contains(&format!("user: \"{said}\"")), "{api:?}: {said}: {}", texts[1]);
+        for said in [
+            "Find the double bookings, then move the second of each.",
+            "continue",
+            "Now write the report.",
+        ] {
+            assert!(
+                texts[1].contains(&format!("user: \"{said}\"")),
+                "{api:?}: {said}: {}",
+                texts[1]
+            );
         }
-        let shown = texts[1].lines().filter(|line| line.starts_with("assistant: ")).count();
-        assert_eq!(shown, 27, "{api:?}: thirty in all, with what the user said: {}", texts[1]);
-        assert!(texts[1].contains("(16 older utterances and 41 older steps are folded.)"), "{api:?}: {}", texts[1]);
-        let digest =
-            texts[1].lines().filter(|line| line.starts_with("- read_file ") && line.ends_with(": success")).count();
+        let shown = texts[1]
+            .lines()
+            .filter(|line| line.starts_with("assistant: "))
+            .count();
+        assert_eq!(
+            shown, 27,
+            "{api:?}: thirty in all, with what the user said: {}",
+            texts[1]
+        );
+        assert!(
+            texts[1].contains("(16 older utterances and 41 older steps are folded.)"),
+            "{api:?}: {}",
+            texts[1]
+        );
+        let digest = texts[1]
+            .lines()
+            .filter(|line| line.starts_with("- read_file ") && line.ends_with(": success"))
+            .count();
         assert_eq!(digest, 41, "{api:?}: a line for each step: {}", texts[1]);
         assert!(
             texts[2].contains("1. observation: read_file (success)\n1\tcontent of f39.md"),
             "{api:?}: {}",
             texts[2]
         );
-        assert!(texts[3].contains("round: 2 of no limit"), "{api:?}: {}", texts[3]);
+        assert!(
+            texts[3].contains("round: 2 of no limit"),
+            "{api:?}: {}",
+            texts[3]
+        );
     }
 }
 
 #[test]
 fn a_limit_of_replies_is_told_as_such() {
-    let state = ExecutionState { max_replies: Some(20), ..ExecutionState::default() };
-    let texts = texts(&build_by(&Policy::default(), &cut_and_continued(), Api::OpenaiChat, &state));
-    assert!(texts[3].contains("round: 1, reply 4 of 20\n"), "{}", texts[3]);
+    let state = ExecutionState {
+        max_replies: Some(20),
+        ..ExecutionState::default()
+    };
+    let texts = texts(&build_by(
+        &Policy::default(),
+        &cut_and_continued(),
+        Api::OpenaiChat,
+        &state,
+    ));
+    assert!(
+        texts[3].contains("round: 1, reply 4 of 20\n"),
+        "{}",
+        texts[3]
+    );
 }

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::testing::{Quarter, at, entry, id, lengthy, model, system, text, tool_set};
 use crate::{
-    Account, ArchiveWish, Assembly, Cleared, Compress, Document, DocumentKind, Documents, Marks, MessageIds, Need,
-    Placement, Reminders, SafeZone, Snapshot, assemble, plan_compaction, repair, summary_message, system_entry,
+    Account, ArchiveWish, Assembly, Cleared, Compress, Document, DocumentKind, Documents, Marks,
+    MessageIds, Need, Placement, Reminders, SafeZone, Snapshot, assemble, plan_compaction, repair,
+    summary_message, system_entry,
 };
 
 /// Everything a request depends on, to be changed one at a time.
@@ -26,10 +27,24 @@ struct World {
 
 impl World {
     fn new(shape: &str) -> Self {
-        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
-        let cache = CacheRule { rule: CacheKind::Anthropic, min: 1, ..CacheRule::default() };
+        let price = Price {
+            input: 3.0,
+            cached_input: Some(0.3),
+            cache_write: Some(3.75),
+            output: 15.0,
+            long: None,
+        };
+        let cache = CacheRule {
+            rule: CacheKind::Anthropic,
+            min: 1,
+            ..CacheRule::default()
+        };
         Self {
-            model: ModelSpec { price: Some(price), cache, ..model() },
+            model: ModelSpec {
+                price: Some(price),
+                cache,
+                ..model()
+            },
             policy: Policy {
                 reminders: Placement::AfterToolResult(3),
                 compress: Some(Compress::RoundEnd),
@@ -39,14 +54,24 @@ impl World {
             tools: tool_set(&["read_file"]),
             history: lengthy(shape),
             documents: rules("Be brief."),
-            reminders: Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() },
+            reminders: Reminders {
+                todo: Some("- [ ] x".into()),
+                ..Reminders::default()
+            },
             marks: Marks::default(),
             cleared: Cleared::default(),
         }
     }
 
     fn build(&self, last: Option<&Account>) -> Assembly {
-        let plain = Snapshot::new(&self.model, &self.policy, &self.system, &self.tools, &self.history, &Quarter);
+        let plain = Snapshot::new(
+            &self.model,
+            &self.policy,
+            &self.system,
+            &self.tools,
+            &self.history,
+            &Quarter,
+        );
         assemble(&Snapshot {
             documents: Some(&self.documents),
             reminders: Some(&self.reminders),
@@ -63,14 +88,24 @@ impl World {
         let first = self.build(None);
         let mut later = self.clone();
         change(&mut later);
-        later.build(Some(&first.account)).account.prefix.unwrap().broken
+        later
+            .build(Some(&first.account))
+            .account
+            .prefix
+            .unwrap()
+            .broken
     }
 }
 
 type ContextChange = fn(&mut World);
 
 fn rules(text: &str) -> Documents {
-    let rule = Document { kind: DocumentKind::Rules, heading: "a.md".into(), text: text.into(), need: Need::Always };
+    let rule = Document {
+        kind: DocumentKind::Rules,
+        heading: "a.md".into(),
+        text: text.into(),
+        need: Need::Always,
+    };
     Documents::new(vec![rule], &Quarter)
 }
 
@@ -92,33 +127,80 @@ fn every_break_has_its_cause() {
     let same = |_: &mut World| ();
     assert_eq!(cause(world.then(same)), None);
     let changes: [(Cause, ContextChange); 10] = [
-        (Cause::ModelSwitched, |world| world.model.name = "other".into()),
-        (Cause::ToolsChanged, |world| world.tools = tool_set(&["read_file", "new"])),
-        (Cause::SystemChanged, |world| {
-            world.system = system_entry(format!("New.\n\n{}", world.system.message.joined_text()), &Quarter);
+        (Cause::ModelSwitched, |world| {
+            world.model.name = "other".into()
         }),
-        (Cause::DocumentsChanged, |world| world.documents = rules("Be long.")),
-        (Cause::RemindersChanged, |world| world.reminders.todo = Some("- [x] x".into())),
-        (Cause::RemindersChanged, |world| world.reminders = Reminders::default()),
-        (Cause::RemindersMoved, |world| world.history = lengthy("UATaUATATATATAT")),
-        (Cause::Compression, |world| world.history = lengthy("UATaUATATATATaU")),
-        (Cause::MessagesDeleted, |world| world.marks.deleted = [id(1)].into()),
-        (Cause::PolicyChanged, |world| world.policy.message_ids = MessageIds::All),
+        (Cause::ToolsChanged, |world| {
+            world.tools = tool_set(&["read_file", "new"])
+        }),
+        (Cause::SystemChanged, |world| {
+            world.system = system_entry(
+                format!("New.\n\n{}", world.system.message.joined_text()),
+                &Quarter,
+            );
+        }),
+        (Cause::DocumentsChanged, |world| {
+            world.documents = rules("Be long.")
+        }),
+        (Cause::RemindersChanged, |world| {
+            world.reminders.todo = Some("- [x] x".into())
+        }),
+        (Cause::RemindersChanged, |world| {
+            world.reminders = Reminders::default()
+        }),
+        (Cause::RemindersMoved, |world| {
+            world.history = lengthy("UATaUATATATATAT")
+        }),
+        (Cause::Compression, |world| {
+            world.history = lengthy("UATaUATATATATaU")
+        }),
+        (Cause::MessagesDeleted, |world| {
+            world.marks.deleted = [id(1)].into()
+        }),
+        (Cause::PolicyChanged, |world| {
+            world.policy.message_ids = MessageIds::All
+        }),
     ];
     for (expected, change) in changes {
         assert_eq!(cause(world.then(change)), Some(expected));
     }
-    let quiet = World { reminders: Reminders::default(), ..World::new("UATaU") };
-    assert_eq!(cause(quiet.then(|world| world.policy.compress = Some(Compress::Never))), Some(Cause::PolicyChanged));
+    let quiet = World {
+        reminders: Reminders::default(),
+        ..World::new("UATaU")
+    };
+    assert_eq!(
+        cause(quiet.then(|world| world.policy.compress = Some(Compress::Never))),
+        Some(Cause::PolicyChanged)
+    );
     let edited = quiet.then(|world| world.history[0] = text(0, Role::User, "edited"));
     assert_eq!(cause(edited), Some(Cause::MessageEdited));
-    let policy = Policy { compress: Some(Compress::Never), ..Policy::default() };
-    let running = World { reminders: Reminders::default(), policy, ..World::new("UATATAT") };
-    assert_eq!(cause(running.then(|world| world.history.truncate(5))), Some(Cause::Rewound));
-    let retold = running.then(|world| world.history = [&world.history[..3], &[text(90, Role::User, "no")]].concat());
+    let policy = Policy {
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    };
+    let running = World {
+        reminders: Reminders::default(),
+        policy,
+        ..World::new("UATATAT")
+    };
+    assert_eq!(
+        cause(running.then(|world| world.history.truncate(5))),
+        Some(Cause::Rewound)
+    );
+    let retold = running.then(|world| {
+        world.history = [&world.history[..3], &[text(90, Role::User, "no")]].concat()
+    });
     assert_eq!(cause(retold), Some(Cause::Rewound));
-    let restored = World { marks: Marks { deleted: [id(1)].into() }, ..quiet };
-    assert_eq!(cause(restored.then(|world| world.marks.deleted.clear())), Some(Cause::MessagesRestored));
+    let restored = World {
+        marks: Marks {
+            deleted: [id(1)].into(),
+        },
+        ..quiet
+    };
+    assert_eq!(
+        cause(restored.then(|world| world.marks.deleted.clear())),
+        Some(Cause::MessagesRestored)
+    );
 }
 
 #[test]
@@ -134,7 +216,10 @@ fn pruning_compaction_and_the_ladder_are_named() {
             *entry = Entry::new(message, &Quarter);
         }
     };
-    let mut world = World { reminders: Reminders::default(), ..World::new(&format!("U{}", "AT".repeat(10))) };
+    let mut world = World {
+        reminders: Reminders::default(),
+        ..World::new(&format!("U{}", "AT".repeat(10)))
+    };
     big(&mut world);
     let pruned = world.then(|world| world.policy.safe_zone = Some(SafeZone::Tokens(5_000)));
     assert_eq!(cause(pruned), Some(Cause::Pruning));
@@ -145,11 +230,23 @@ fn pruning_compaction_and_the_ladder_are_named() {
         Some(Cause::PruningUndone)
     );
 
-    let mut long = World { reminders: Reminders::default(), ..World::new(&"UATa".repeat(12)) };
+    let mut long = World {
+        reminders: Reminders::default(),
+        ..World::new(&"UATa".repeat(12))
+    };
     long.history.push(text(500, Role::User, "next"));
     let compacted = long.then(|world| {
-        let plan = plan_compaction(&world.history, ArchiveWish::ByHand, &world.policy, &world.model, &Quarter).unwrap();
-        world.history.push(entry(summary_message(id(600), at(600), "Σ", &plan)));
+        let plan = plan_compaction(
+            &world.history,
+            ArchiveWish::ByHand,
+            &world.policy,
+            &world.model,
+            &Quarter,
+        )
+        .unwrap();
+        world
+            .history
+            .push(entry(summary_message(id(600), at(600), "Σ", &plan)));
     });
     assert_eq!(cause(compacted), Some(Cause::Compaction));
     long.policy.prune_keep = Some(1_000);
@@ -163,14 +260,22 @@ fn pruning_compaction_and_the_ladder_are_named() {
 #[test]
 fn a_break_tells_where_and_what_it_costs() {
     let world = World::new("UATATATAT");
-    let broken = world.then(|world| world.history = lengthy("UATATATATAT")).unwrap();
-    assert_eq!((broken.cause, broken.first.layer), (Cause::RemindersMoved, Layer::Reminders));
+    let broken = world
+        .then(|world| world.history = lengthy("UATATATATAT"))
+        .unwrap();
+    assert_eq!(
+        (broken.cause, broken.first.layer),
+        (Cause::RemindersMoved, Layer::Reminders)
+    );
     // Behind the old place of the run lie the run itself and two blocks.
     let tokens = |entries: &[Arc<Entry>]| entries.iter().map(|entry| entry.tokens).sum::<u32>();
     let run = broken.first.tokens;
     assert_eq!(broken.tokens, u64::from(tokens(&world.history[5..]) + run));
     // The block that now lies before the run is written to the cache; what lies behind it is not.
-    let (written, fresh) = (tokens(&world.history[5..7]), tokens(&world.history[7..]) + run);
+    let (written, fresh) = (
+        tokens(&world.history[5..7]),
+        tokens(&world.history[7..]) + run,
+    );
     let expected = (f64::from(written) * (3.75 - 0.3) + f64::from(fresh) * (3.0 - 0.3)) / 1e6;
     assert!((broken.cost.unwrap() - expected).abs() < 1e-12);
 }
@@ -184,7 +289,11 @@ fn what_was_sent_survives_a_restart() {
 
 /// A conversation that grows message by message, as the engine sees it.
 fn grow(history: &[Arc<Entry>], policy: Policy) -> Result<(), TestCaseError> {
-    let mut world = World { policy, history: Vec::new(), ..World::new("") };
+    let mut world = World {
+        policy,
+        history: Vec::new(),
+        ..World::new("")
+    };
     let mut last: Option<Account> = None;
     for message in history {
         world.history.push(Arc::clone(message));
@@ -236,7 +345,10 @@ proptest! {
 
 #[test]
 fn a_message_is_compared_by_what_is_sent_of_it() {
-    let world = World { reminders: Reminders::default(), ..World::new("U") };
+    let world = World {
+        reminders: Reminders::default(),
+        ..World::new("U")
+    };
     let same_text = world.then(|world| {
         let copy = Message::text(id(77), Role::User, "input 0", at(9));
         world.history = vec![entry(copy)];

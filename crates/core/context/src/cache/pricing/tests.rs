@@ -5,19 +5,46 @@ use crate::testing::{Quarter, conversation, model, system, tool_set};
 use crate::{Account, Policy, Snapshot, assemble};
 
 fn build(rule: CacheKind, min: u32, shape: &str, last: Option<&Account>) -> (u64, Account) {
-    let (system, tools, policy, history) = (system(), tool_set(&["read_file"]), Policy::default(), conversation(shape));
-    let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
-    let model = ModelSpec { cache: CacheRule { rule, min, ..CacheRule::default() }, price: Some(price), ..model() };
+    let (system, tools, policy, history) = (
+        system(),
+        tool_set(&["read_file"]),
+        Policy::default(),
+        conversation(shape),
+    );
+    let price = Price {
+        input: 3.0,
+        cached_input: Some(0.3),
+        cache_write: Some(3.75),
+        output: 15.0,
+        long: None,
+    };
+    let model = ModelSpec {
+        cache: CacheRule {
+            rule,
+            min,
+            ..CacheRule::default()
+        },
+        price: Some(price),
+        ..model()
+    };
     let plain = Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter);
-    let built = assemble(&Snapshot { last: last.map(|account| &account.sent), ..plain }).unwrap();
+    let built = assemble(&Snapshot {
+        last: last.map(|account| &account.sent),
+        ..plain
+    })
+    .unwrap();
     (built.request.tokens(), built.account)
 }
 
 #[test]
 fn classes_are_disjoint_and_add_up() {
-    for rule in
-        [CacheKind::Anthropic, CacheKind::Automatic, CacheKind::Deepseek, CacheKind::OpenaiBreakpoints, CacheKind::None]
-    {
+    for rule in [
+        CacheKind::Anthropic,
+        CacheKind::Automatic,
+        CacheKind::Deepseek,
+        CacheKind::OpenaiBreakpoints,
+        CacheKind::None,
+    ] {
         let (first_tokens, first) = build(rule, 100, "UAT", None);
         let (second_tokens, second) = build(rule, 100, "UATAT", Some(&first));
         assert_eq!(first.expected.all_input(), first_tokens);
@@ -47,12 +74,33 @@ fn a_short_prefix_is_not_cached() {
 
 #[test]
 fn prices_are_those_of_the_models_own_tokens() {
-    let (system, tools, policy, history) = (system(), tool_set(&["read_file"]), Policy::default(), conversation("UAT"));
+    let (system, tools, policy, history) = (
+        system(),
+        tool_set(&["read_file"]),
+        Policy::default(),
+        conversation("UAT"),
+    );
     let expected = |tokenizer_factor| {
-        let price = Price { input: 3.0, cached_input: None, cache_write: None, output: 15.0, long: None };
-        let model = ModelSpec { price: Some(price), tokenizer_factor, ..model() };
-        let built = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap();
-        (built.account.expected.input, built.account.expected_cost.unwrap().total)
+        let price = Price {
+            input: 3.0,
+            cached_input: None,
+            cache_write: None,
+            output: 15.0,
+            long: None,
+        };
+        let model = ModelSpec {
+            price: Some(price),
+            tokenizer_factor,
+            ..model()
+        };
+        let built = assemble(&Snapshot::new(
+            &model, &policy, &system, &tools, &history, &Quarter,
+        ))
+        .unwrap();
+        (
+            built.account.expected.input,
+            built.account.expected_cost.unwrap().total,
+        )
     };
     let ((counted, cheap), (tokens, dear)) = (expected(1.0), expected(1.5));
     assert_eq!(tokens, (counted as f64 * 1.5).round() as u64);
@@ -63,15 +111,45 @@ fn prices_are_those_of_the_models_own_tokens() {
 #[test]
 fn a_break_is_priced_by_the_length_of_the_whole_request() {
     let cost_of = |above| {
-        let long = LongPrice { above, input: 6.0, cached_input: Some(0.6), cache_write: None, output: 15.0 };
-        let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: None, output: 15.0, long: Some(long) };
-        let rule = CacheRule { rule: CacheKind::Automatic, min: 0, ..CacheRule::default() };
-        let model = ModelSpec { cache: rule, price: Some(price), ..model() };
+        let long = LongPrice {
+            above,
+            input: 6.0,
+            cached_input: Some(0.6),
+            cache_write: None,
+            output: 15.0,
+        };
+        let price = Price {
+            input: 3.0,
+            cached_input: Some(0.3),
+            cache_write: None,
+            output: 15.0,
+            long: Some(long),
+        };
+        let rule = CacheRule {
+            rule: CacheKind::Automatic,
+            min: 0,
+            ..CacheRule::default()
+        };
+        let model = ModelSpec {
+            cache: rule,
+            price: Some(price),
+            ..model()
+        };
         let (system, policy, history) = (system(), Policy::default(), conversation("UATAT"));
-        let (tools, fewer) = (tool_set(&["read_file", "list_files"]), tool_set(&["read_file"]));
-        let first = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap();
+        let (tools, fewer) = (
+            tool_set(&["read_file", "list_files"]),
+            tool_set(&["read_file"]),
+        );
+        let first = assemble(&Snapshot::new(
+            &model, &policy, &system, &tools, &history, &Quarter,
+        ))
+        .unwrap();
         let plain = Snapshot::new(&model, &policy, &system, &fewer, &history, &Quarter);
-        let built = assemble(&Snapshot { last: Some(&first.account.sent), ..plain }).unwrap();
+        let built = assemble(&Snapshot {
+            last: Some(&first.account.sent),
+            ..plain
+        })
+        .unwrap();
         let broken = built.account.prefix.unwrap().broken.unwrap();
         (broken.tokens, broken.cost.unwrap(), built.request.tokens())
     };

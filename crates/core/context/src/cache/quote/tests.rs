@@ -1,12 +1,16 @@
 use std::sync::Arc;
 
-use haft_types::{CacheKind, CacheRule, Entry, Layer, Message, Part, Price, Request, Role, ToolSet};
+use haft_types::{
+    CacheKind, CacheRule, Entry, Layer, Message, Part, Price, Request, Role, ToolSet,
+};
 use proptest::prelude::*;
 
 use super::*;
 use crate::cache::simulate::pieces;
 use crate::testing::{Quarter, conversation, entry, model, system, tool_set, whole_conversation};
-use crate::{Account, Assembly, Compress, Placement, Policy, Reminders, Snapshot, assemble, system_entry};
+use crate::{
+    Account, Assembly, Compress, Placement, Policy, Reminders, Snapshot, assemble, system_entry,
+};
 
 const RULES: [CacheKind; 9] = [
     CacheKind::Anthropic,
@@ -21,9 +25,24 @@ const RULES: [CacheKind; 9] = [
 ];
 
 fn priced(rule: CacheKind, tokenizer_factor: f64) -> ModelSpec {
-    let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
-    let cache = CacheRule { rule, min: 256, ..CacheRule::default() };
-    ModelSpec { price: Some(price), cache, tokenizer_factor, ..model() }
+    let price = Price {
+        input: 3.0,
+        cached_input: Some(0.3),
+        cache_write: Some(3.75),
+        output: 15.0,
+        long: None,
+    };
+    let cache = CacheRule {
+        rule,
+        min: 256,
+        ..CacheRule::default()
+    };
+    ModelSpec {
+        price: Some(price),
+        cache,
+        tokenizer_factor,
+        ..model()
+    }
 }
 
 /// What a request is made of, so that each part can be changed.
@@ -36,19 +55,38 @@ struct Given {
 
 impl Given {
     fn new(history: &[Arc<Entry>]) -> Self {
-        Self { system: system(), tools: tool_set(&["read_file"]), history: history.iter().map(longer).collect() }
+        Self {
+            system: system(),
+            tools: tool_set(&["read_file"]),
+            history: history.iter().map(longer).collect(),
+        }
     }
 
     fn assemble(&self, model: &ModelSpec, last: Option<&Account>) -> Assembly {
-        let reminders = Reminders { todo: Some("- [ ] make the build pass".into()), ..Reminders::default() };
+        let reminders = Reminders {
+            todo: Some("- [ ] make the build pass".into()),
+            ..Reminders::default()
+        };
         let policy = Policy {
             reminders: Placement::AfterToolResult(3),
             compress: Some(Compress::RoundEnd),
             ..Policy::default()
         };
-        let plain = Snapshot::new(model, &policy, &self.system, &self.tools, &self.history, &Quarter);
+        let plain = Snapshot::new(
+            model,
+            &policy,
+            &self.system,
+            &self.tools,
+            &self.history,
+            &Quarter,
+        );
         let last = last.map(|account| &account.sent);
-        assemble(&Snapshot { reminders: Some(&reminders), last, ..plain }).unwrap()
+        assemble(&Snapshot {
+            reminders: Some(&reminders),
+            last,
+            ..plain
+        })
+        .unwrap()
     }
 }
 
@@ -81,11 +119,18 @@ fn other_words(one: &Arc<Entry>) -> Arc<Entry> {
 
 /// The segments of a block that lies whole before the run.
 fn answered_block(request: &Request, place: f64) -> Option<(usize, usize)> {
-    let run = request.segments.iter().position(|segment| segment.layer == Layer::Reminders)?;
+    let run = request
+        .segments
+        .iter()
+        .position(|segment| segment.layer == Layer::Reminders)?;
     let role = |index: usize| request.segments[index].entry.message.role;
-    let starts: Vec<_> = (1..run).filter(|index| role(*index) == Role::Assistant).collect();
+    let starts: Vec<_> = (1..run)
+        .filter(|index| role(*index) == Role::Assistant)
+        .collect();
     let first = *starts.get((starts.len() as f64 * place) as usize)?;
-    let end = (first + 1..run).find(|index| role(*index) != Role::Tool).unwrap_or(run);
+    let end = (first + 1..run)
+        .find(|index| role(*index) != Role::Tool)
+        .unwrap_or(run);
     Some((first, end))
 }
 
@@ -102,18 +147,30 @@ struct Driven {
 impl Driven {
     fn new(history: &[Arc<Entry>], model: ModelSpec, pause: Duration) -> Self {
         let (known, cache) = (PrefixCache::new(&model), CacheSimulator::new(&model.cache));
-        let mut driven = Self { given: Given::new(history), model, known, cache, at: Duration::ZERO, last: None };
+        let mut driven = Self {
+            given: Given::new(history),
+            model,
+            known,
+            cache,
+            at: Duration::ZERO,
+            last: None,
+        };
         let whole = driven.given.clone();
         for end in 1..=history.len() {
             let is_asked = matches!(history[end - 1].message.role, Role::User | Role::Tool);
-            let goes_on = history.get(end).is_none_or(|next| next.message.role == Role::Assistant);
+            let goes_on = history
+                .get(end)
+                .is_none_or(|next| next.message.role == Role::Assistant);
             if is_asked && goes_on {
                 driven.given.history = whole.history[..end].to_vec();
                 let next = driven.next(&driven.given);
                 let layers = next.request.segments.iter().map(|segment| segment.layer);
                 driven.known.note(pause, pieces(&next.request, 1.0), layers);
                 driven.at += pause;
-                driven.cache.send(driven.at, &pieces(&next.request, driven.model.tokenizer_factor));
+                driven.cache.send(
+                    driven.at,
+                    &pieces(&next.request, driven.model.tokenizer_factor),
+                );
                 driven.last = Some(next);
             }
         }
@@ -127,7 +184,10 @@ impl Driven {
     /// What the cache really does with the request made of these parts.
     fn really(&self, given: &Given, idle: Duration) -> Usage {
         let next = self.next(given);
-        self.cache.clone().send(self.at + idle, &pieces(&next.request, self.model.tokenizer_factor))
+        self.cache.clone().send(
+            self.at + idle,
+            &pieces(&next.request, self.model.tokenizer_factor),
+        )
     }
 }
 
@@ -139,7 +199,11 @@ fn near(one: f64, other: f64, whole: f64) -> bool {
 fn close_in_tokens(quoted: Usage, really: Usage) -> bool {
     let whole = really.all_input() as f64;
     let anew = |usage: Usage| (usage.input + usage.cache_write) as f64;
-    near(quoted.cached_input as f64, really.cached_input as f64, whole) && near(anew(quoted), anew(really), whole)
+    near(
+        quoted.cached_input as f64,
+        really.cached_input as f64,
+        whole,
+    ) && near(anew(quoted), anew(really), whole)
 }
 
 /// The same, and the money.
@@ -238,35 +302,81 @@ proptest! {
 
 #[test]
 fn what_is_billed_again_has_its_price() {
-    let driven = Driven::new(&conversation("UATAT"), priced(CacheKind::Anthropic, 1.0), Duration::from_secs(1));
-    let quote = driven.known.waited(Duration::from_secs(301), &driven.model).unwrap();
-    let (again, read) = (quote.usage.cache_write + quote.usage.input, quote.otherwise.cached_input);
+    let driven = Driven::new(
+        &conversation("UATAT"),
+        priced(CacheKind::Anthropic, 1.0),
+        Duration::from_secs(1),
+    );
+    let quote = driven
+        .known
+        .waited(Duration::from_secs(301), &driven.model)
+        .unwrap();
+    let (again, read) = (
+        quote.usage.cache_write + quote.usage.input,
+        quote.otherwise.cached_input,
+    );
     assert_eq!((quote.tokens, quote.usage.cached_input), (read, 0));
     assert_eq!(quote.saved(), 0);
     let cost = (quote.usage.cache_write - quote.otherwise.cache_write) as f64 * 3.75 / 1e6;
     assert!((quote.cost.unwrap() - cost).abs() < 1e-9, "{quote:?}");
-    assert!((quote.extra.unwrap() - (cost - read as f64 * 0.3 / 1e6)).abs() < 1e-9, "{quote:?}");
+    assert!(
+        (quote.extra.unwrap() - (cost - read as f64 * 0.3 / 1e6)).abs() < 1e-9,
+        "{quote:?}"
+    );
     assert!(again >= read);
     let text = quote.to_string();
-    assert!(text.starts_with('≈') && text.contains(" tokens, $0.0"), "{text}");
+    assert!(
+        text.starts_with('≈') && text.contains(" tokens, $0.0"),
+        "{text}"
+    );
 }
 
 #[test]
 fn nothing_is_quoted_for_what_changes_nothing() {
-    let driven = Driven::new(&conversation("UATAT"), priced(CacheKind::Openai, 1.0), Duration::from_secs(1));
-    let quote = driven.known.change(ContextChange::From(usize::MAX), Duration::ZERO, &driven.model);
-    assert_eq!((quote.tokens, quote.cost, quote.extra), (0, Some(0.0), Some(0.0)));
-    assert_eq!(driven.known.waited(Duration::from_secs(10), &driven.model), None);
-    let unpriced = ModelSpec { price: None, ..driven.model.clone() };
-    let quote = driven.known.change(ContextChange::Everything, Duration::ZERO, &unpriced);
-    assert!(quote.tokens > 0 && quote.cost.is_none() && !quote.to_string().contains('$'), "{quote}");
+    let driven = Driven::new(
+        &conversation("UATAT"),
+        priced(CacheKind::Openai, 1.0),
+        Duration::from_secs(1),
+    );
+    let quote = driven.known.change(
+        ContextChange::From(usize::MAX),
+        Duration::ZERO,
+        &driven.model,
+    );
+    assert_eq!(
+        (quote.tokens, quote.cost, quote.extra),
+        (0, Some(0.0), Some(0.0))
+    );
+    assert_eq!(
+        driven.known.waited(Duration::from_secs(10), &driven.model),
+        None
+    );
+    let unpriced = ModelSpec {
+        price: None,
+        ..driven.model.clone()
+    };
+    let quote = driven
+        .known
+        .change(ContextChange::Everything, Duration::ZERO, &unpriced);
+    assert!(
+        quote.tokens > 0 && quote.cost.is_none() && !quote.to_string().contains('$'),
+        "{quote}"
+    );
 }
 
 /// A prefix that the cache has lost already costs nothing to change.
 #[test]
 fn a_cold_prefix_is_free_to_change() {
-    let driven = Driven::new(&conversation("UATAT"), priced(CacheKind::Anthropic, 1.0), Duration::from_secs(1));
-    let quote = driven.known.change(ContextChange::Everything, Duration::from_secs(301), &driven.model);
+    let driven = Driven::new(
+        &conversation("UATAT"),
+        priced(CacheKind::Anthropic, 1.0),
+        Duration::from_secs(1),
+    );
+    let quote = driven.known.change(
+        ContextChange::Everything,
+        Duration::from_secs(301),
+        &driven.model,
+    );
     assert_eq!(quote.tokens, 0);
     assert!(quote.extra.unwrap() <= 0.0, "{quote:?}");
 }

@@ -3,43 +3,82 @@ use crate::testing::{Quarter, at, conversation, entry, id, model, system, tool_s
 use crate::{Assembly, Snapshot, assemble};
 
 fn usage(input: u64, output: u64) -> Usage {
-    Usage { input: input / 2, cached_input: input - input / 2, output, ..Usage::default() }
+    Usage {
+        input: input / 2,
+        cached_input: input - input / 2,
+        output,
+        ..Usage::default()
+    }
 }
 
 #[test]
 fn due_at_a_share_of_the_usable_window() {
     // Of 200,000 tokens 10,000 are kept free for the reply: 85 % of the rest are 161,500.
     let (policy, model) = (Policy::default(), windowed());
-    let due = |usage, input: &str, messages| compaction_due(&policy, &model, usage, input, messages);
+    let due =
+        |usage, input: &str, messages| compaction_due(&policy, &model, usage, input, messages);
     assert_eq!(due(usage(150_000, 11_500), "", 3), Due::Now);
-    assert_eq!(due(usage(150_000, 11_499), "ab", 3), Due::WhenFree, "two characters are no token");
-    assert_eq!(due(usage(150_000, 11_499), "äöü", 3), Due::Now, "characters, not bytes");
-    assert_eq!(due(usage(150_000, 11_500), "", 2), Due::No, "too few messages");
+    assert_eq!(
+        due(usage(150_000, 11_499), "ab", 3),
+        Due::WhenFree,
+        "two characters are no token"
+    );
+    assert_eq!(
+        due(usage(150_000, 11_499), "äöü", 3),
+        Due::Now,
+        "characters, not bytes"
+    );
+    assert_eq!(
+        due(usage(150_000, 11_500), "", 2),
+        Due::No,
+        "too few messages"
+    );
     assert_eq!(due(usage(189_999, 0), "", 3), Due::Now);
     assert_eq!(due(usage(190_000, 0), "", 3), Due::Overflow);
-    let of_window = Policy { compact_at: 0.8, compact_of: ShareOf::Window, ..Policy::default() };
-    assert_eq!(compaction_due(&of_window, &model, usage(159_999, 0), "", 3), Due::WhenFree);
-    assert_eq!(compaction_due(&of_window, &model, usage(160_000, 0), "", 3), Due::Now);
+    let of_window = Policy {
+        compact_at: 0.8,
+        compact_of: ShareOf::Window,
+        ..Policy::default()
+    };
+    assert_eq!(
+        compaction_due(&of_window, &model, usage(159_999, 0), "", 3),
+        Due::WhenFree
+    );
+    assert_eq!(
+        compaction_due(&of_window, &model, usage(160_000, 0), "", 3),
+        Due::Now
+    );
 }
 
 fn windowed() -> ModelSpec {
-    ModelSpec { context_window: 200_000, max_output_tokens: Some(10_000), ..model() }
+    ModelSpec {
+        context_window: 200_000,
+        max_output_tokens: Some(10_000),
+        ..model()
+    }
 }
 
 /// What is archived whatever it frees.
 fn planned(history: &[Arc<Entry>]) -> Option<CompactionPlan> {
-    let policy = Policy { compact_frees: f64::MIN_POSITIVE, ..Policy::default() };
+    let policy = Policy {
+        compact_frees: f64::MIN_POSITIVE,
+        ..Policy::default()
+    };
     plan_compaction(history, ArchiveWish::Automatic, &policy, &model(), &Quarter)
 }
 
 #[test]
 fn below_that_it_waits_for_a_cold_prefix() {
-    let due = |policy: &Policy, tokens| compaction_due(policy, &windowed(), usage(tokens, 0), "", 3);
+    let due =
+        |policy: &Policy, tokens| compaction_due(policy, &windowed(), usage(tokens, 0), "", 3);
     assert_eq!(
         [113_999, 114_000, 161_499, 161_500].map(|tokens| due(&Policy::default(), tokens)),
         [Due::No, Due::WhenFree, Due::WhenFree, Due::Now]
     );
-    let never = Policy { compress: Some(Compress::Never), ..Policy::default() };
+    let never = Policy {
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    };
     assert_eq!(due(&never, 161_499), Due::No, "unless nothing waits");
 }
 
@@ -47,7 +86,10 @@ fn below_that_it_waits_for_a_cold_prefix() {
 fn the_newest_ten_rounds_stay() {
     let history = conversation(&"UATTa".repeat(13));
     let plan = planned(&history).unwrap();
-    assert_eq!((plan.rounds, plan.messages.len(), plan.first_kept), (3, 15, id(15)));
+    assert_eq!(
+        (plan.rounds, plan.messages.len(), plan.first_kept),
+        (3, 15, id(15))
+    );
     assert_eq!((plan.from, plan.to), (at(0), at(14)));
     assert!(planned(&conversation(&"UATTa".repeat(10))).is_none());
     assert!(planned(&[]).is_none());
@@ -61,18 +103,40 @@ fn a_summary_stands_for_what_it_archives_and_is_never_compacted_again() {
     history.push(crate::testing::text(901, Role::User, "next"));
     let sent = |history: &[Arc<Entry>]| -> (Vec<MessageId>, Assembly) {
         let (system, model, policy, tools) = (system(), model(), Policy::default(), tool_set(&[]));
-        let built = assemble(&Snapshot::new(&model, &policy, &system, &tools, history, &Quarter)).unwrap();
-        (built.request.segments.iter().map(|segment| segment.entry.message.message_id).skip(1).collect(), built)
+        let built = assemble(&Snapshot::new(
+            &model, &policy, &system, &tools, history, &Quarter,
+        ))
+        .unwrap();
+        (
+            built
+                .request
+                .segments
+                .iter()
+                .map(|segment| segment.entry.message.message_id)
+                .skip(1)
+                .collect(),
+            built,
+        )
     };
     let (ids, built) = sent(&history);
-    let kept: Vec<_> = [900].into_iter().chain(12..52).chain([901]).map(id).collect();
+    let kept: Vec<_> = [900]
+        .into_iter()
+        .chain(12..52)
+        .chain([901])
+        .map(id)
+        .collect();
     assert_eq!(ids, kept);
     assert_eq!(built.account.round, 14, "archived rounds still count");
 
-    // One round more than is kept: exactly that one is planned next, and both summaries stand first, oldest first.
+    // One round more than is kept: exactly that one is planned next, and both summaries stand
+    // first, oldest first.
     let plan = planned(&history).unwrap();
     assert_eq!((plan.rounds, plan.first_kept), (1, id(16)));
-    assert!(plan.messages.iter().all(|entry| entry.message.role != Role::Summary));
+    assert!(
+        plan.messages
+            .iter()
+            .all(|entry| entry.message.role != Role::Summary)
+    );
     history.push(entry(summary_message(id(902), at(902), "Σ two", &plan)));
     assert_eq!(sent(&history).0[..3], [900, 902, 16].map(id));
 }
@@ -89,17 +153,29 @@ fn a_summary_that_names_no_message_archives_nothing() {
 fn the_request_for_a_summary() {
     let history = conversation(&"UATa".repeat(11));
     let plan = planned(&history).unwrap();
-    let wish = SummaryWish { focus: Some("the parser"), refused: Some(&SummaryRefusal::Cut), session: &[] };
+    let wish = SummaryWish {
+        focus: Some("the parser"),
+        refused: Some(&SummaryRefusal::Cut),
+        session: &[],
+    };
     let request = summary_request(&plan, wish, &model(), &Policy::default(), &Quarter).unwrap();
-    let texts: Vec<_> = request.segments.iter().map(|segment| segment.entry.message.joined_text()).collect();
+    let texts: Vec<_> = request
+        .segments
+        .iter()
+        .map(|segment| segment.entry.message.joined_text())
+        .collect();
     insta::assert_snapshot!(texts.join("\n\n--------\n\n"));
 }
 
-/// One round of so many blocks with results of about `size` tokens, after `before` rounds of an answer each.
+/// One round of so many blocks with results of about `size` tokens, after `before` rounds of an
+/// answer each.
 fn long_round(before: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
     let mut history = conversation(&"Ua".repeat(before));
     let first = history.len();
-    for (index, one) in conversation(&format!("U{}", "AT".repeat(blocks))).into_iter().enumerate() {
+    for (index, one) in conversation(&format!("U{}", "AT".repeat(blocks)))
+        .into_iter()
+        .enumerate()
+    {
         let mut message = one.message.clone();
         message.message_id = id(first + index);
         message.created_at = at(first + index);
@@ -117,22 +193,51 @@ fn long_round(before: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
 fn of_one_long_round_the_oldest_blocks_are_archived_and_what_the_user_said_stays() {
     let mut history = long_round(2, 90, 1_000);
     let automatic = |history: &[Arc<Entry>]| {
-        plan_compaction(history, ArchiveWish::Automatic, &Policy::default(), &windowed(), &Quarter)
+        plan_compaction(
+            history,
+            ArchiveWish::Automatic,
+            &Policy::default(),
+            &windowed(),
+            &Quarter,
+        )
     };
     let plan = automatic(&history).unwrap();
-    // A result takes 1,250 tokens and its call some more; 57,000 tokens are three tenths of the usable window.
-    assert_eq!((plan.rounds, plan.steps, plan.subject().as_str()), (0, 47, "47 older steps"));
-    assert!(plan.messages.iter().all(|one| one.message.role != Role::User));
+    // A result takes 1,250 tokens and its call some more; 57,000 tokens are three tenths of the
+    // usable window.
+    assert_eq!(
+        (plan.rounds, plan.steps, plan.subject().as_str()),
+        (0, 47, "47 older steps")
+    );
+    assert!(
+        plan.messages
+            .iter()
+            .all(|one| one.message.role != Role::User)
+    );
     history.push(entry(summary_message(id(900), at(900), "Σ", &plan)));
     let mut line = Timeline::new(repair(&history, &Quarter));
     drop_archived(&mut line);
-    let roles: String = line.items.iter().map(|item| format!("{:?}", item.role()).to_lowercase().remove(0)).collect();
-    assert_eq!(roles, format!("uuu{}", "at".repeat(45)), "as many blocks stay as fit");
-    assert!(automatic(&history).is_none(), "what is left besides the newest blocks frees too little");
-    assert!(automatic(&long_round(2, 60, 300)).is_none(), "a fifth of the window, or it is not worth it");
+    let roles: String = line
+        .items
+        .iter()
+        .map(|item| format!("{:?}", item.role()).to_lowercase().remove(0))
+        .collect();
+    assert_eq!(
+        roles,
+        format!("uuu{}", "at".repeat(45)),
+        "as many blocks stay as fit"
+    );
+    assert!(
+        automatic(&history).is_none(),
+        "what is left besides the newest blocks frees too little"
+    );
+    assert!(
+        automatic(&long_round(2, 60, 300)).is_none(),
+        "a fifth of the window, or it is not worth it"
+    );
 }
 
-/// A result that was cleared is a line in every request: archiving it for its whole size freed nothing and broke the prefix.
+/// A result that was cleared is a line in every request: archiving it for its whole size freed
+/// nothing and broke the prefix.
 #[test]
 fn what_was_cleared_before_frees_nothing() {
     let history = long_round(2, 90, 1_000);
@@ -140,24 +245,46 @@ fn what_was_cleared_before_frees_nothing() {
         let wish = ArchiveWish::AfterClearing(cleared);
         plan_compaction(&history, wish, &Policy::default(), &windowed(), &Quarter)
     };
-    let results: Vec<_> = history.iter().filter(|one| one.message.role == Role::Tool).collect();
+    let results: Vec<_> = history
+        .iter()
+        .filter(|one| one.message.role == Role::Tool)
+        .collect();
     let cleared = |count: usize| Cleared {
-        ids: results[..count].iter().map(|one| one.message.message_id).collect(),
+        ids: results[..count]
+            .iter()
+            .map(|one| one.message.message_id)
+            .collect(),
         ..Cleared::default()
     };
     assert_eq!(plan(&cleared(0)).unwrap().steps, 47);
     assert!(plan(&cleared(84)).is_none(), "all but the newest are lines");
-    assert!((62..=70).contains(&plan(&cleared(20)).unwrap().steps), "more goes, so that as much is freed");
+    assert!(
+        (62..=70).contains(&plan(&cleared(20)).unwrap().steps),
+        "more goes, so that as much is freed"
+    );
 }
 
 #[test]
 fn by_hand_all_but_the_newest_block_goes() {
     let by_hand = |shape: &str| {
-        plan_compaction(&conversation(shape), ArchiveWish::ByHand, &Policy::default(), &model(), &Quarter)
+        plan_compaction(
+            &conversation(shape),
+            ArchiveWish::ByHand,
+            &Policy::default(),
+            &model(),
+            &Quarter,
+        )
     };
     let plan = by_hand("UATaUATATa").unwrap();
-    assert_eq!((plan.rounds, plan.first_kept, plan.users_from), (1, id(9), Some(id(4))));
-    assert_eq!(plan.messages.len(), 8, "the input of the newest round stays");
+    assert_eq!(
+        (plan.rounds, plan.first_kept, plan.users_from),
+        (1, id(9), Some(id(4)))
+    );
+    assert_eq!(
+        plan.messages.len(),
+        8,
+        "the input of the newest round stays"
+    );
     assert!(by_hand("Ua").is_none());
 }
 
@@ -165,10 +292,18 @@ fn by_hand_all_but_the_newest_block_goes() {
 fn archives_keep_their_distance() {
     let early = |shape: &str| is_too_early(&conversation(shape), &Policy::default());
     assert!(early("UaUaUaUa") && !early("UaUaUaUaUa"));
-    assert!(early(&"AT".repeat(19)) && !early(&"AT".repeat(20)), "inside a round that goes on by itself");
+    assert!(
+        early(&"AT".repeat(19)) && !early(&"AT".repeat(20)),
+        "inside a round that goes on by itself"
+    );
     assert!(early(&format!("U{}", "AT".repeat(30))));
-    // An archive before the first of these inputs, and one while the fifth is answered, would be two in five inputs.
+    // An archive before the first of these inputs, and one while the fifth is answered, would be
+    // two in five inputs.
     assert!(early("UaUaUaUaU") && early("UaUaUaUaUAT") && !early("UaUaUaUaUaUAT"));
     let gone_on = |shape: &str| has_gone_on(&conversation(shape), &Policy::default());
-    assert!(gone_on(&"AT".repeat(10)) && !gone_on(&"AT".repeat(9)) && !gone_on(&format!("{}UAT", "AT".repeat(30))));
+    assert!(
+        gone_on(&"AT".repeat(10))
+            && !gone_on(&"AT".repeat(9))
+            && !gone_on(&format!("{}UAT", "AT".repeat(30)))
+    );
 }

@@ -1,7 +1,7 @@
 //! How much of each tool's result is kept.
 //!
-//! Every rule bounds the one large field its tool has and passes the other fields on, so that markers such as `truncated` or
-//! `fallback` survive.
+//! Every rule bounds the one large field its tool has and passes the other fields on, so that
+//! markers such as `truncated` or `fallback` survive.
 
 use haft_types::Envelope;
 use serde_json::{Map, Value};
@@ -26,8 +26,15 @@ pub(super) struct Kept {
 pub(super) fn keep(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
     let mut kept = by_rule(name, envelope, limits);
     if kept.left_out {
-        let says = |line: &str| kept.data.values().any(|value| value.as_str().is_some_and(|text| text.contains(line)));
-        let failing: Vec<_> = failing_lines(&envelope.text).filter(|line| !says(line)).map(Value::from).collect();
+        let says = |line: &str| {
+            kept.data
+                .values()
+                .any(|value| value.as_str().is_some_and(|text| text.contains(line)))
+        };
+        let failing: Vec<_> = failing_lines(&envelope.text)
+            .filter(|line| !says(line))
+            .map(Value::from)
+            .collect();
         if !failing.is_empty() {
             kept.data.insert("failing".into(), failing.into());
         }
@@ -36,17 +43,23 @@ pub(super) fn keep(name: &str, envelope: &Envelope, limits: CompressLimits) -> K
 }
 
 fn by_rule(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
-    let Value::Object(data) = &envelope.data else { return other(envelope, limits.other) };
+    let Value::Object(data) = &envelope.data else {
+        return other(envelope, limits.other);
+    };
     let mut data = data.clone();
     let left_out = match name {
         "list_files" => first(&mut data, "entries", limits.list),
         "glob" => first(&mut data, "entries", limits.glob),
         "search_files" => first(&mut data, "lines", limits.grep),
         "read_file" | "ac_mod_read" => numbered(&mut data, limits.read),
-        "write_to_file" | "edit_file" | "replace_in_file" | "ac_mod_write" => short_diff(&mut data, limits.edit),
+        "write_to_file" | "edit_file" | "replace_in_file" | "ac_mod_write" => {
+            short_diff(&mut data, limits.edit)
+        }
         "multi_edit" | "apply_patch" => short_diffs(&mut data, limits.edit),
         "execute_command" => shell(&mut data, limits),
-        "session_start" | "session_interactive" | "session_stop" | "background_task" => running(&mut data, limits),
+        "session_start" | "session_interactive" | "session_stop" | "background_task" => {
+            running(&mut data, limits)
+        }
         "todo_read" | "todo_write" => todo(&mut data),
         _ => return other(envelope, limits.other),
     };
@@ -55,7 +68,9 @@ fn by_rule(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
 
 /// Keeps the first entries of a list.
 fn first(data: &mut Map<String, Value>, key: &str, limit: u32) -> bool {
-    let Some(Value::Array(entries)) = data.get_mut(key) else { return false };
+    let Some(Value::Array(entries)) = data.get_mut(key) else {
+        return false;
+    };
     let cut = entries.len() > limit as usize;
     if cut {
         entries.truncate(limit as usize);
@@ -64,28 +79,40 @@ fn first(data: &mut Map<String, Value>, key: &str, limit: u32) -> bool {
     cut
 }
 
-/// Numbers the lines of a file and keeps the first ones. When the file was changed last is of no use to a model.
+/// Numbers the lines of a file and keeps the first ones. When the file was changed last is of no
+/// use to a model.
 fn numbered(data: &mut Map<String, Value>, limit: u32) -> bool {
     data.shift_remove("mtime");
     let start = data.get("start_line").and_then(Value::as_u64).unwrap_or(1);
-    let Some(Value::String(content)) = data.get("content") else { return false };
+    let Some(Value::String(content)) = data.get("content") else {
+        return false;
+    };
     let lines = (start..).zip(content.lines());
-    let numbered: Vec<_> = lines.take(limit as usize).map(|(number, line)| format!("{number}\t{line}")).collect();
+    let numbered: Vec<_> = lines
+        .take(limit as usize)
+        .map(|(number, line)| format!("{number}\t{line}"))
+        .collect();
     let cut = content.lines().nth(limit as usize).is_some();
     if cut {
-        data.insert("end_line".into(), (start + u64::from(limit)).saturating_sub(1).into());
+        data.insert(
+            "end_line".into(),
+            (start + u64::from(limit)).saturating_sub(1).into(),
+        );
         data.insert("truncated".into(), true.into());
     }
     data.insert("content".into(), numbered.join("\n").into());
     cut
 }
 
-/// Keeps a diff, or the head of a large one; counts and ranges stay. Of one that was too large for the tool there is the head.
+/// Keeps a diff, or the head of a large one; counts and ranges stay. Of one that was too large for
+/// the tool there is the head.
 fn short_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     let head = data.shift_remove("diff_head");
     let only_head = head.is_some();
     data.extend(head.map(|head| ("diff".to_owned(), head)));
-    let Some(Value::String(diff)) = data.get("diff") else { return false };
+    let Some(Value::String(diff)) = data.get("diff") else {
+        return false;
+    };
     let lines: Vec<_> = diff.lines().collect();
     if lines.len() <= limit as usize {
         return only_head;
@@ -96,13 +123,19 @@ fn short_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     true
 }
 
-/// Keeps those diffs of several files that are small together, and of the others their heads; counts and ranges stay.
+/// Keeps those diffs of several files that are small together, and of the others their heads;
+/// counts and ranges stay.
 fn short_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
-    let Some(Value::Array(files)) = data.get_mut("files") else { return false };
+    let Some(Value::Array(files)) = data.get_mut("files") else {
+        return false;
+    };
     let (mut room, mut left_out) = (limit, false);
     for file in files.iter_mut().filter_map(Value::as_object_mut) {
         left_out |= short_diff(file, room);
-        let kept = file.get("diff").and_then(Value::as_str).map_or(0, |diff| diff.lines().count());
+        let kept = file
+            .get("diff")
+            .and_then(Value::as_str)
+            .map_or(0, |diff| diff.lines().count());
         room = room.saturating_sub(kept as u32);
         if room == 0 && file.get("diff").is_some_and(|diff| diff == "") {
             file.shift_remove("diff");
@@ -111,7 +144,8 @@ fn short_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
     left_out
 }
 
-/// Keeps how a command ended, the ends of its output and the last of its complaints. What was run stands in the call.
+/// Keeps how a command ended, the ends of its output and the last of its complaints. What was run
+/// stands in the call.
 fn shell(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     for known in ["command", "cwd", "duration_ms"] {
         data.shift_remove(known);
@@ -121,7 +155,9 @@ fn shell(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     for count in ["stderr_lines", "stderr_bytes"] {
         data.shift_remove(count);
     }
-    let Some(Value::String(stderr)) = data.get("stderr") else { return stdout };
+    let Some(Value::String(stderr)) = data.get("stderr") else {
+        return stdout;
+    };
     let lines: Vec<_> = stderr.lines().collect();
     if lines.is_empty() {
         data.shift_remove("stderr");
@@ -129,7 +165,11 @@ fn shell(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     }
     let kept = &lines[lines.len().saturating_sub(limits.stderr as usize)..];
     let left_out = all.unwrap_or(lines.len()).saturating_sub(kept.len());
-    let note = if left_out > 0 { format!("[{left_out} lines left out]\n") } else { String::new() };
+    let note = if left_out > 0 {
+        format!("[{left_out} lines left out]\n")
+    } else {
+        String::new()
+    };
     let (ends, cut) = ends(&kept.join("\n"), usize::MAX, kept.len());
     data.insert("stderr".into(), format!("{note}{ends}").into());
     stdout || cut || left_out > 0
@@ -142,13 +182,21 @@ fn running(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     first(data, "tasks", limits.list) || stdout
 }
 
-/// Keeps the ends of what was written. The counts are of all of it; the text may already be bounded.
+/// Keeps the ends of what was written. The counts are of all of it; the text may already be
+/// bounded.
 fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
-    let Some(Value::String(stdout)) = data.get("stdout") else { return false };
+    let Some(Value::String(stdout)) = data.get("stdout") else {
+        return false;
+    };
     let (lines, bytes) = (stdout.lines().count(), stdout.len());
-    let (text, cut) = ends(stdout, limits.stdout as usize, counted(data, "stdout_lines").unwrap_or(lines));
+    let (text, cut) = ends(
+        stdout,
+        limits.stdout as usize,
+        counted(data, "stdout_lines").unwrap_or(lines),
+    );
     // A long line of letters that take several bytes each is cut before it comes here.
-    let cut = cut || (bytes > OTHER_CHARS && counted(data, "stdout_bytes").is_some_and(|all| all > bytes));
+    let cut = cut
+        || (bytes > OTHER_CHARS && counted(data, "stdout_bytes").is_some_and(|all| all > bytes));
     if text.is_empty() {
         for nothing in ["stdout", "stdout_lines", "stdout_bytes"] {
             data.shift_remove(nothing);
@@ -162,12 +210,16 @@ fn stdout_ends(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
 }
 
 fn counted(data: &Map<String, Value>, key: &str) -> Option<usize> {
-    data.get(key).and_then(Value::as_u64).map(|count| count as usize)
+    data.get(key)
+        .and_then(Value::as_u64)
+        .map(|count| count as usize)
 }
 
 /// Keeps the counts and the item in progress.
 fn todo(data: &mut Map<String, Value>) -> bool {
-    let Some(Value::Array(items)) = data.shift_remove("items") else { return false };
+    let Some(Value::Array(items)) = data.shift_remove("items") else {
+        return false;
+    };
     if let Some(current) = items.iter().find(|item| item["status"] == "in_progress") {
         data.insert("current".into(), current["content"].clone());
     }
@@ -178,21 +230,31 @@ fn todo(data: &mut Map<String, Value>) -> bool {
 fn other(envelope: &Envelope, limit: u32) -> Kept {
     let mut data = Map::new();
     let mut left_out = false;
-    let said = envelope.error.as_ref().is_some_and(|error| error.message == envelope.text);
+    let said = envelope
+        .error
+        .as_ref()
+        .is_some_and(|error| error.message == envelope.text);
     if !said && !envelope.text.is_empty() {
-        let (output, cut) = ends(&envelope.text, limit as usize, envelope.text.lines().count());
+        let (output, cut) = ends(
+            &envelope.text,
+            limit as usize,
+            envelope.text.lines().count(),
+        );
         data.insert("output".into(), output.into());
         left_out = cut;
     }
     if let Value::Object(fields) = &envelope.data {
-        let markers = fields.iter().filter(|(key, value)| value.is_boolean() || key.as_str() == "note");
+        let markers = fields
+            .iter()
+            .filter(|(key, value)| value.is_boolean() || key.as_str() == "note");
         data.extend(markers.map(|(key, value)| (key.clone(), value.clone())));
     }
     Kept { data, left_out }
 }
 
-/// The first and last lines of a text, or characters where its lines are long, with a note of what is left out between, and
-/// whether anything is. `total` is the number of lines the text had before anyone cut it.
+/// The first and last lines of a text, or characters where its lines are long, with a note of what
+/// is left out between, and whether anything is. `total` is the number of lines the text had before
+/// anyone cut it.
 pub(super) fn ends(text: &str, lines: usize, total: usize) -> (String, bool) {
     let text = text.trim_end_matches('\n');
     let all: Vec<_> = text.lines().collect();
@@ -200,7 +262,11 @@ pub(super) fn ends(text: &str, lines: usize, total: usize) -> (String, bool) {
     let text = if cut {
         let (head, tail) = (lines.div_ceil(2), lines / 2);
         let note = format!("[{} lines left out]", total.max(all.len()) - lines);
-        let kept = all[..head].iter().copied().chain([note.as_str()]).chain(all[all.len() - tail..].iter().copied());
+        let kept = all[..head]
+            .iter()
+            .copied()
+            .chain([note.as_str()])
+            .chain(all[all.len() - tail..].iter().copied());
         kept.collect::<Vec<_>>().join("\n")
     } else {
         text.to_owned()
@@ -211,5 +277,11 @@ pub(super) fn ends(text: &str, lines: usize, total: usize) -> (String, bool) {
     }
     let head: String = text.chars().take(OTHER_CHARS / 2).collect();
     let tail: String = text.chars().skip(characters - OTHER_CHARS / 2).collect();
-    (format!("{head}\n[{} characters left out]\n{tail}", characters - OTHER_CHARS), true)
+    (
+        format!(
+            "{head}\n[{} characters left out]\n{tail}",
+            characters - OTHER_CHARS
+        ),
+        true,
+    )
 }

@@ -10,7 +10,16 @@ use crate::testing::{Quarter, conversation, entry, id, lengthy, model, system, t
 use crate::{Compress, Memo, Policy, Snapshot, assemble};
 
 const PLAIN: Compression = Compression {
-    limits: CompressLimits { list: 20, glob: 10, grep: 5, read: 500, edit: 50, stdout: 10, stderr: 20, other: 40 },
+    limits: CompressLimits {
+        list: 20,
+        glob: 10,
+        grep: 5,
+        read: 500,
+        edit: 50,
+        stdout: 10,
+        stderr: 20,
+        other: 40,
+    },
     protocol: ToolProtocol::Native,
 };
 
@@ -19,7 +28,10 @@ const PLAIN: Compression = Compression {
 fn the_fixtures() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/compress");
     let mut seen = 0;
-    let mut folders: Vec<_> = fs::read_dir(&root).unwrap().map(|folder| folder.unwrap().path()).collect();
+    let mut folders: Vec<_> = fs::read_dir(&root)
+        .unwrap()
+        .map(|folder| folder.unwrap().path())
+        .collect();
     folders.sort();
     for folder in folders {
         let tool = folder.file_name().unwrap().to_str().unwrap().to_owned();
@@ -42,31 +54,68 @@ fn the_fixtures() {
 fn tests_that_failed_are_named_whatever_is_left_out() {
     let quiet = "test a ... ok\n".repeat(60);
     let stdout = format!("{quiet}test b::\"c\" ... FAILED\n{quiet}test z ... FAILED\n");
-    let envelope = Envelope::success(stdout.clone()).with_data(json!({"exit_code": 101, "stdout": stdout}));
+    let envelope =
+        Envelope::success(stdout.clone()).with_data(json!({"exit_code": 101, "stdout": stdout}));
     let kept = || keep("execute_command", &envelope, PLAIN.limits);
-    let text = plain_text(kept(), &envelope, Original { id: None, images: 0 });
-    assert!(text.ends_with("failing:\ntest b::\"c\" ... FAILED"), "what the ends show is not said twice: {text}");
-    let line = json_line(kept(), &envelope, Original { id: None, images: 0 });
+    let text = plain_text(
+        kept(),
+        &envelope,
+        Original {
+            id: None,
+            images: 0,
+        },
+    );
+    assert!(
+        text.ends_with("failing:\ntest b::\"c\" ... FAILED"),
+        "what the ends show is not said twice: {text}"
+    );
+    let line = json_line(
+        kept(),
+        &envelope,
+        Original {
+            id: None,
+            images: 0,
+        },
+    );
     assert_eq!(line.lines().count(), 1);
     let text = Envelope::success(format!("{quiet}FAILED tests/a.py::b\n{quiet}"));
-    assert_eq!(keep("mcp__a__b", &text, PLAIN.limits).data["failing"], json!(["FAILED tests/a.py::b"]));
+    assert_eq!(
+        keep("mcp__a__b", &text, PLAIN.limits).data["failing"],
+        json!(["FAILED tests/a.py::b"])
+    );
     let whole = Envelope::success("FAILED tests/a.py::b");
-    assert_eq!(keep("mcp__a__b", &whole, PLAIN.limits).data.get("failing"), None);
+    assert_eq!(
+        keep("mcp__a__b", &whole, PLAIN.limits).data.get("failing"),
+        None
+    );
 }
 
-/// A tool gives no diff that is too long for it, and letters of several bytes are cut before they are many: the lines there are
-/// stay, and where the whole can be had is said.
+/// A tool gives no diff that is too long for it, and letters of several bytes are cut before they
+/// are many: the lines there are stay, and where the whole can be had is said.
 #[test]
 fn what_the_tool_had_cut_already_is_left_out_too() {
     let text = |tool: &str, data: Value| {
         let envelope = Envelope::success("much more").with_data(data);
-        plain_text(keep(tool, &envelope, PLAIN.limits), &envelope, Original { id: Some(id(1).short()), images: 0 })
+        plain_text(
+            keep(tool, &envelope, PLAIN.limits),
+            &envelope,
+            Original {
+                id: Some(id(1).short()),
+                images: 0,
+            },
+        )
     };
     let edited = json!({"path": "a", "added": 80, "truncated": true, "diff_head": "@@ -1 +1,80 @@\n-one\n+two"});
     let id = id(1).short();
     let named = format!("\"message_id\":\"{id}\"");
-    for edited in [text("edit_file", edited.clone()), text("multi_edit", json!({"files": [edited]}))] {
-        assert!(edited.ends_with("@@ -1 +1,80 @@\n-one\n+two") && edited.contains(&named), "{edited}");
+    for edited in [
+        text("edit_file", edited.clone()),
+        text("multi_edit", json!({"files": [edited]})),
+    ] {
+        assert!(
+            edited.ends_with("@@ -1 +1,80 @@\n-one\n+two") && edited.contains(&named),
+            "{edited}"
+        );
         assert!(!edited.contains("diff_head"), "{edited}");
     }
     let line = json!({"exit_code": 0, "stdout": "数".repeat(2_000), "stdout_lines": 1, "stdout_bytes": 18_001});
@@ -79,31 +128,59 @@ fn what_the_tool_had_cut_already_is_left_out_too() {
 fn results_are_whole_while_the_round_runs_and_compressed_afterwards() {
     let (system, model, tools) = (system(), model(), tool_set(&["read_file"]));
     let texts = |history: &[Arc<Entry>], policy: &Policy| -> Vec<String> {
-        let request = assemble(&Snapshot::new(&model, policy, &system, &tools, history, &Quarter)).unwrap().request;
-        let results = request.segments.iter().flat_map(|segment| segment.entry.message.tool_results());
+        let request = assemble(&Snapshot::new(
+            &model, policy, &system, &tools, history, &Quarter,
+        ))
+        .unwrap()
+        .request;
+        let results = request
+            .segments
+            .iter()
+            .flat_map(|segment| segment.entry.message.tool_results());
         results.map(|result| result.envelope.text.clone()).collect()
     };
-    let policy = Policy { compress: Some(Compress::RoundEnd), ..Policy::default() };
+    let policy = Policy {
+        compress: Some(Compress::RoundEnd),
+        ..Policy::default()
+    };
     let compressed = |history: &[Arc<Entry>], policy: &Policy| -> Vec<bool> {
-        texts(history, policy).iter().map(|text| text.starts_with(r#"{"status":"success""#)).collect()
+        texts(history, policy)
+            .iter()
+            .map(|text| text.starts_with(r#"{"status":"success""#))
+            .collect()
     };
     assert_eq!(compressed(&lengthy("UATAT"), &policy), [false, false]);
     assert_eq!(compressed(&lengthy("UATATaU"), &policy), [true, true]);
     assert_eq!(compressed(&lengthy("UATaUAT"), &policy), [true, false]);
-    let never = Policy { compress: Some(Compress::Never), ..Policy::default() };
+    let never = Policy {
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    };
     assert_eq!(compressed(&lengthy("UATaUAT"), &never), [false, false]);
     // What would not become smaller stays whole.
-    assert_eq!(texts(&conversation("UATATaU"), &policy), ["result 2", "result 4"]);
+    assert_eq!(
+        texts(&conversation("UATATaU"), &policy),
+        ["result 2", "result 4"]
+    );
 }
 
 #[test]
 fn files_and_output_stay_plain_text() {
-    let numbers: Vec<_> = (1..=600).map(|number| format!("let \"x\" = {number};")).collect();
+    let numbers: Vec<_> = (1..=600)
+        .map(|number| format!("let \"x\" = {number};"))
+        .collect();
     let data = json!({"path": "a.rs", "start_line": 1, "end_line": 600, "total_lines": 600, "mtime": "2026-11-15T10:00:00Z",
         "content": numbers.join("\n")});
     let envelope = Envelope::success(numbers.join("\n")).with_data(data);
-    let original = Original { id: Some(id(3).short()), images: 0 };
-    let text = plain_text(keep("read_file", &envelope, PLAIN.limits), &envelope, original);
+    let original = Original {
+        id: Some(id(3).short()),
+        images: 0,
+    };
+    let text = plain_text(
+        keep("read_file", &envelope, PLAIN.limits),
+        &envelope,
+        original,
+    );
     let (head, body) = text.split_once('\n').unwrap();
     let expected = format!(
         r#"{{"status":"success","data":{{"path":"a.rs","start_line":1,"end_line":500,"total_lines":600,"truncated":true,"message_id":"{}"}}}}"#,
@@ -115,7 +192,11 @@ fn files_and_output_stay_plain_text() {
 
     let data = json!({"exit_code": 1, "stdout": "out\n", "stderr": "bad\n", "stdout_lines": 1, "stdout_bytes": 4});
     let envelope = Envelope::success("out\nbad").with_data(data);
-    let text = plain_text(keep("execute_command", &envelope, PLAIN.limits), &envelope, original);
+    let text = plain_text(
+        keep("execute_command", &envelope, PLAIN.limits),
+        &envelope,
+        original,
+    );
     assert_eq!(
         text,
         "{\"status\":\"success\",\"data\":{\"exit_code\":1,\"stdout_lines\":1,\"stdout_bytes\":4}}\nstdout:\nout\nstderr:\nbad",
@@ -123,28 +204,68 @@ fn files_and_output_stay_plain_text() {
     );
     let hit = |line: u32| json!({"path": "a.rs", "line": line, "text": "fn main()"});
     let data = json!({"matches": 7, "lines": (1..8).map(hit).collect::<Vec<_>>()});
-    let text =
-        plain_text(keep("search_files", &Envelope::success("").with_data(data), PLAIN.limits), &envelope, original);
-    assert!(text.ends_with("a.rs:4:fn main()\na.rs:5:fn main()"), "{text}");
+    let text = plain_text(
+        keep(
+            "search_files",
+            &Envelope::success("").with_data(data),
+            PLAIN.limits,
+        ),
+        &envelope,
+        original,
+    );
+    assert!(
+        text.ends_with("a.rs:4:fn main()\na.rs:5:fn main()"),
+        "{text}"
+    );
 }
 
 #[test]
 fn nothing_is_compressed_twice() {
-    let (system, model, policy, tools) = (system(), model(), Policy::default(), tool_set(&["read_file"]));
+    let (system, model, policy, tools) = (
+        system(),
+        model(),
+        Policy::default(),
+        tool_set(&["read_file"]),
+    );
     let (memo, history) = (Memo::default(), lengthy("UATATaU"));
-    let snapshot =
-        Snapshot { memo: Some(&memo), ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter) };
-    let (one, two) = (assemble(&snapshot).unwrap().request, assemble(&snapshot).unwrap().request);
-    assert!(one.segments.iter().zip(&two.segments).all(|(one, two)| Arc::ptr_eq(&one.entry, &two.entry)));
-    assert_eq!(one, assemble(&Snapshot { memo: None, ..snapshot }).unwrap().request);
+    let snapshot = Snapshot {
+        memo: Some(&memo),
+        ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)
+    };
+    let (one, two) = (
+        assemble(&snapshot).unwrap().request,
+        assemble(&snapshot).unwrap().request,
+    );
+    assert!(
+        one.segments
+            .iter()
+            .zip(&two.segments)
+            .all(|(one, two)| Arc::ptr_eq(&one.entry, &two.entry))
+    );
+    assert_eq!(
+        one,
+        assemble(&Snapshot {
+            memo: None,
+            ..snapshot
+        })
+        .unwrap()
+        .request
+    );
 }
 
 #[test]
 fn pictures_are_left_out_and_counted() {
     let mut message = conversation("UAT")[2].message.clone();
-    message.content.push(Part::Image(haft_types::Image { media_type: "image/png".into(), data: "aGFmdA==".into() }));
+    message.content.push(Part::Image(haft_types::Image {
+        media_type: "image/png".into(),
+        data: "aGFmdA==".into(),
+    }));
     message.message_id = id(2);
-    let maker = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
+    let maker = EntryMaker {
+        counter: &Quarter,
+        memo: None,
+        recall: RecallTool::Missing,
+    };
     for part in &mut message.content {
         if let Part::ToolResult(result) = part {
             result.envelope.text = "a line\n".repeat(100);
@@ -152,15 +273,36 @@ fn pictures_are_left_out_and_counted() {
     }
     let compressed = compressed_entry(&entry(message), PLAIN, maker).unwrap();
     assert_eq!(compressed.message.content.len(), 1);
-    assert!(compressed.message.tool_results().next().unwrap().envelope.text.contains(r#""images_left_out":1"#));
+    assert!(
+        compressed
+            .message
+            .tool_results()
+            .next()
+            .unwrap()
+            .envelope
+            .text
+            .contains(r#""images_left_out":1"#)
+    );
 }
 
 #[test]
 fn react_models_read_the_whole_envelope_while_the_round_runs() {
     let mut line = Timeline::new(crate::build::blocks::repair(&lengthy("UATUAT"), &Quarter));
-    let maker = EntryMaker { counter: &Quarter, memo: None, recall: RecallTool::Missing };
+    let maker = EntryMaker {
+        counter: &Quarter,
+        memo: None,
+        recall: RecallTool::Missing,
+    };
     let round = line.round;
-    compress_finished(&mut line, round, Compression { protocol: ToolProtocol::React, ..PLAIN }, maker);
+    compress_finished(
+        &mut line,
+        round,
+        Compression {
+            protocol: ToolProtocol::React,
+            ..PLAIN
+        },
+        maker,
+    );
     let before = line.items[2].entry.clone();
     show_envelopes(&mut line, maker);
     assert_eq!(line.items[2].entry, before, "what is compressed stays so");
@@ -168,7 +310,10 @@ fn react_models_read_the_whole_envelope_while_the_round_runs() {
         data: json!({"lines": 1, "path": "/p/a", "content": "a\nb\n", "truncated": true, "entries": ["a"]}),
         stats: json!({"ms": 3}),
         context: json!({"hash": "x"}),
-        error: Some(haft_types::ToolError { code: "odd".into(), message: "why".into() }),
+        error: Some(haft_types::ToolError {
+            code: "odd".into(),
+            message: "why".into(),
+        }),
         ..Envelope::success("a\nb")
     };
     line.items[5].entry = crate::testing::result(5, "call-4-0", envelope);
@@ -221,15 +366,40 @@ proptest! {
 
 /// Every tool with a rule of its own, and one without.
 const TOOLS: [&str; 18] = [
-    "list_files", "glob", "search_files", "read_file", "ac_mod_read", "write_to_file", "edit_file", "replace_in_file",
-    "ac_mod_write", "multi_edit", "apply_patch", "execute_command", "session_start", "session_interactive",
-    "background_task", "todo_read", "todo_write", "mcp__a__b",
+    "list_files",
+    "glob",
+    "search_files",
+    "read_file",
+    "ac_mod_read",
+    "write_to_file",
+    "edit_file",
+    "replace_in_file",
+    "ac_mod_write",
+    "multi_edit",
+    "apply_patch",
+    "execute_command",
+    "session_start",
+    "session_interactive",
+    "background_task",
+    "todo_read",
+    "todo_write",
+    "mcp__a__b",
 ];
 
 /// What a result's data may hold: the fields the rules know, with any value, and others.
 fn data() -> impl Strategy<Value = Value> {
     const KEYS: [&str; 12] = [
-        "path", "entries", "lines", "content", "diff", "files", "stdout", "stderr", "items", "truncated", "start_line",
+        "path",
+        "entries",
+        "lines",
+        "content",
+        "diff",
+        "files",
+        "stdout",
+        "stderr",
+        "items",
+        "truncated",
+        "start_line",
         "other",
     ];
     let text = prop_oneof![
@@ -237,7 +407,16 @@ fn data() -> impl Strategy<Value = Value> {
         any::<u32>().prop_map(Value::from),
         any::<bool>().prop_map(Value::from)
     ];
-    let value = prop_oneof![text.clone(), prop::collection::vec(text, 0..40).prop_map(Value::from)];
-    prop::collection::vec((prop::sample::select(KEYS.to_vec()), value), 0..8)
-        .prop_map(|fields| Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()))
+    let value = prop_oneof![
+        text.clone(),
+        prop::collection::vec(text, 0..40).prop_map(Value::from)
+    ];
+    prop::collection::vec((prop::sample::select(KEYS.to_vec()), value), 0..8).prop_map(|fields| {
+        Value::Object(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect(),
+        )
+    })
 }

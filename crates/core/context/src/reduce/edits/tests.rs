@@ -1,8 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Quarter, any_conversation, conversation, id, model, system, text, tool_set, whole_conversation};
-use crate::{Account, Assembly, Cause, Cleared, ContextError, Policy, SafeZone, Snapshot, Warning, assemble};
+use crate::testing::{
+    Quarter, any_conversation, conversation, id, model, system, text, tool_set, whole_conversation,
+};
+use crate::{
+    Account, Assembly, Cause, Cleared, ContextError, Policy, SafeZone, Snapshot, Warning, assemble,
+};
 
 fn build(history: &[Arc<Entry>], edits: &Edits, policy: &Policy) -> Result<Assembly, ContextError> {
     after(history, edits, policy, None)
@@ -14,22 +18,40 @@ fn after(
     policy: &Policy,
     last: Option<&Account>,
 ) -> Result<Assembly, ContextError> {
-    let (system, model, tools, state) = (system(), model(), tool_set(&["read_file"]), edits.state());
+    let (system, model, tools, state) =
+        (system(), model(), tool_set(&["read_file"]), edits.state());
     let plain = Snapshot::new(&model, policy, &system, &tools, history, &Quarter);
     let last = last.map(|account| &account.sent);
-    assemble(&Snapshot { edits: Some(&state), last, ..plain })
+    assemble(&Snapshot {
+        edits: Some(&state),
+        last,
+        ..plain
+    })
 }
 
 fn sent(assembly: &Assembly) -> Vec<MessageId> {
-    assembly.request.segments[1..].iter().map(|segment| segment.entry.message.message_id).collect()
+    assembly.request.segments[1..]
+        .iter()
+        .map(|segment| segment.entry.message.message_id)
+        .collect()
 }
 
 fn words(assembly: &Assembly) -> String {
-    serde_json::to_string(&assembly.request.segments.iter().map(|one| &one.entry.message).collect::<Vec<_>>()).unwrap()
+    serde_json::to_string(
+        &assembly
+            .request
+            .segments
+            .iter()
+            .map(|one| &one.entry.message)
+            .collect::<Vec<_>>(),
+    )
+    .unwrap()
 }
 
 fn of(list: impl IntoIterator<Item = ContextEdit>) -> Edits {
-    Edits { list: list.into_iter().collect() }
+    Edits {
+        list: list.into_iter().collect(),
+    }
 }
 
 fn ids(numbers: &[usize]) -> BTreeSet<MessageId> {
@@ -44,8 +66,17 @@ fn short(number: usize) -> String {
 fn one_side_of_a_block_brings_the_other_along() {
     let history = conversation("UATTaUAT");
     let chosen = choose(&[short(2)], EditReach::Block, &history, &Quarter).unwrap();
-    assert_eq!((chosen.ids, chosen.along), ([1, 2, 3].map(id).to_vec(), [1, 3].map(id).to_vec()));
-    let range = choose(&[format!("{}..{}", short(3), id(5))], EditReach::Block, &history, &Quarter).unwrap();
+    assert_eq!(
+        (chosen.ids, chosen.along),
+        ([1, 2, 3].map(id).to_vec(), [1, 3].map(id).to_vec())
+    );
+    let range = choose(
+        &[format!("{}..{}", short(3), id(5))],
+        EditReach::Block,
+        &history,
+        &Quarter,
+    )
+    .unwrap();
     assert_eq!(range.ids, [1, 2, 3, 4, 5].map(id));
     let alone = choose(&[short(2)], EditReach::Message, &history, &Quarter).unwrap();
     assert_eq!((alone.ids, alone.along.len()), (vec![id(2)], 0));
@@ -63,32 +94,70 @@ fn what_cannot_be_edited_is_said() {
     let history = conversation("ΣUATaUAT");
     let named = |word: String| choose(&[word], EditReach::Block, &history, &Quarter);
     assert_eq!(named(short(0)), Err(EditError::Archive(id(0).short())));
-    assert_eq!(named("ffffffff".into()), Err(EditError::Unknown("ffffffff".into())));
+    assert_eq!(
+        named("ffffffff".into()),
+        Err(EditError::Unknown("ffffffff".into()))
+    );
     let backwards = format!("{}..{}", short(4), short(2));
-    assert_eq!(named(backwards.clone()), Err(EditError::Backwards(backwards)));
+    assert_eq!(
+        named(backwards.clone()),
+        Err(EditError::Backwards(backwards))
+    );
     let check = |edit| check_edit(&edit, &Edits::default(), &history, &Quarter);
-    assert_eq!(check(ContextEdit::Drop { ids: ids(&[5]) }), Err(EditError::Current(id(5).short())));
-    assert_eq!(check(ContextEdit::Summarise { ids: vec![id(1)], text: " \n".into() }), Err(EditError::NoWords));
-    assert_eq!(check(ContextEdit::Undo { edits: 1 }), Err(EditError::TooManyUndos(0)));
-    assert_eq!(check(ContextEdit::Drop { ids: ids(&[1, 2, 3, 4]) }), Ok(()));
+    assert_eq!(
+        check(ContextEdit::Drop { ids: ids(&[5]) }),
+        Err(EditError::Current(id(5).short()))
+    );
+    assert_eq!(
+        check(ContextEdit::Summarise {
+            ids: vec![id(1)],
+            text: " \n".into()
+        }),
+        Err(EditError::NoWords)
+    );
+    assert_eq!(
+        check(ContextEdit::Undo { edits: 1 }),
+        Err(EditError::TooManyUndos(0))
+    );
+    assert_eq!(
+        check(ContextEdit::Drop {
+            ids: ids(&[1, 2, 3, 4])
+        }),
+        Ok(())
+    );
     let open = conversation("UATaUA");
     let rest = ContextEdit::Drop { ids: ids(&[5]) };
-    assert_eq!(check_edit(&rest, &Edits::default(), &open, &Quarter), Ok(()), "the input is left to answer");
+    assert_eq!(
+        check_edit(&rest, &Edits::default(), &open, &Quarter),
+        Ok(()),
+        "the input is left to answer"
+    );
 }
 
 /// A provider refused such a request: the first message must be the user's.
 #[test]
 fn the_model_never_speaks_first() {
     let history = conversation("UATaUATaU");
-    let without =
-        |numbers: &[usize]| build(&history, &of([ContextEdit::Drop { ids: ids(numbers) }]), &Policy::default());
+    let without = |numbers: &[usize]| {
+        build(
+            &history,
+            &of([ContextEdit::Drop { ids: ids(numbers) }]),
+            &Policy::default(),
+        )
+    };
     let first = without(&[0]).unwrap();
-    let roles: Vec<_> = first.request.segments[1..3].iter().map(|segment| segment.entry.message.role).collect();
+    let roles: Vec<_> = first.request.segments[1..3]
+        .iter()
+        .map(|segment| segment.entry.message.role)
+        .collect();
     assert_eq!(roles, [Role::User, Role::Assistant]);
     assert_eq!(sent(&first)[1..], (1..9).map(id).collect::<Vec<_>>());
     assert!(words(&first).contains("[What was said before is left out.]"));
     // A round that goes whole needs nobody to open it.
-    assert_eq!(sent(&without(&[0, 1, 2, 3]).unwrap()), (4..9).map(id).collect::<Vec<_>>());
+    assert_eq!(
+        sent(&without(&[0, 1, 2, 3]).unwrap()),
+        (4..9).map(id).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -104,31 +173,59 @@ fn a_masked_message_is_only_named() {
     history[1] = crate::testing::entry(call);
     history[2] = crate::testing::result(2, "call-1-0", Envelope::success("SECRET result"));
     let plain = build(&history, &Edits::default(), &Policy::default()).unwrap();
-    let masked = build(&history, &of([ContextEdit::Mask { ids: ids(&[0, 1, 2, 3]) }]), &Policy::default()).unwrap();
-    assert!(words(&plain).contains("SECRET") && !words(&masked).contains("SECRET"), "{}", words(&masked));
+    let masked = build(
+        &history,
+        &of([ContextEdit::Mask {
+            ids: ids(&[0, 1, 2, 3]),
+        }]),
+        &Policy::default(),
+    )
+    .unwrap();
+    assert!(
+        words(&plain).contains("SECRET") && !words(&masked).contains("SECRET"),
+        "{}",
+        words(&masked)
+    );
     assert_eq!(sent(&plain), sent(&masked), "every message keeps its place");
     for number in 0..4 {
-        assert!(words(&masked).contains(&format!("message id {}", short(number))), "{number}");
+        assert!(
+            words(&masked).contains(&format!("message id {}", short(number))),
+            "{number}"
+        );
     }
-    let owners: Vec<_> = masked.request.segments[1..5].iter().map(|segment| segment.owner).collect();
+    let owners: Vec<_> = masked.request.segments[1..5]
+        .iter()
+        .map(|segment| segment.owner)
+        .collect();
     assert_eq!(owners, [MASKED; 4]);
 }
 
 #[test]
 fn a_summary_stands_where_its_messages_were() {
     let history = conversation("UATaUATaU");
-    let edit = ContextEdit::Summarise { ids: [4, 5, 6, 7].map(id).to_vec(), text: "The second round.".into() };
+    let edit = ContextEdit::Summarise {
+        ids: [4, 5, 6, 7].map(id).to_vec(),
+        text: "The second round.".into(),
+    };
     let edits = of([edit.clone()]);
     let built = build(&history, &edits, &Policy::default()).unwrap();
     let summary = &built.request.segments[5];
     assert_eq!((summary.owner, summary.layer), (SUMMARISED, Layer::History));
     let said = summary.entry.message.joined_text();
-    assert!(said.ends_with("The second round.") && said.contains(&short(4)) && said.contains(&short(7)), "{said}");
+    assert!(
+        said.ends_with("The second round.") && said.contains(&short(4)) && said.contains(&short(7)),
+        "{said}"
+    );
     assert_eq!(sent(&built).len(), 6);
     // Restoring any of them brings all of them back.
     let restored = of([edit, ContextEdit::Restore { ids: ids(&[6]) }]);
     let plain = build(&history, &Edits::default(), &Policy::default()).unwrap();
-    assert_eq!(build(&history, &restored, &Policy::default()).unwrap().request, plain.request);
+    assert_eq!(
+        build(&history, &restored, &Policy::default())
+            .unwrap()
+            .request,
+        plain.request
+    );
 }
 
 #[test]
@@ -136,7 +233,10 @@ fn a_fork_keeps_the_edits_of_what_it_keeps() {
     let history = conversation("UATaUATaU");
     let edits = of([
         ContextEdit::Mask { ids: ids(&[2]) },
-        ContextEdit::Summarise { ids: [4, 5, 6, 7].map(id).to_vec(), text: "The second round.".into() },
+        ContextEdit::Summarise {
+            ids: [4, 5, 6, 7].map(id).to_vec(),
+            text: "The second round.".into(),
+        },
     ]);
     // Cut in the middle of what was summarised: half of it is there, and is sent.
     let fork = &history[..7];
@@ -149,15 +249,28 @@ fn a_fork_keeps_the_edits_of_what_it_keeps() {
 #[test]
 fn pins_survive_compression_pruning_and_archives() {
     let mut history = conversation(&"UATa".repeat(12));
-    for (number, entry) in history.iter_mut().enumerate().filter(|(_, one)| one.message.role == Role::Tool) {
+    for (number, entry) in history
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, one)| one.message.role == Role::Tool)
+    {
         let envelope = Envelope::success(format!("result {number} {}", "word ".repeat(2_000)));
         *entry = crate::testing::result(number, &format!("call-{}-0", number - 1), envelope);
     }
     history.push(text(48, Role::User, "and now?"));
-    let policy = Policy { safe_zone: Some(SafeZone::Tokens(20_000)), prune_keep: Some(0), ..Policy::default() };
+    let policy = Policy {
+        safe_zone: Some(SafeZone::Tokens(20_000)),
+        prune_keep: Some(0),
+        ..Policy::default()
+    };
     let whole = |built: &Assembly, number: usize| {
         let is_it = |segment: &&haft_types::Segment| segment.entry.message.message_id == id(number);
-        let found = built.request.segments.iter().find(is_it).map(|segment| segment.entry.hash);
+        let found = built
+            .request
+            .segments
+            .iter()
+            .find(is_it)
+            .map(|segment| segment.entry.hash);
         found == Some(history[number].hash)
     };
     let plain = build(&history, &Edits::default(), &policy).unwrap();
@@ -168,8 +281,15 @@ fn pins_survive_compression_pruning_and_archives() {
 
     // Archived behind a summary: the pinned block stays, whole.
     let mut archived = history.clone();
-    let mut summary = Message::text(id(900), Role::Summary, "Ten rounds.", crate::testing::at(900));
-    summary.metadata.insert("first_kept".into(), id(40).to_string().into());
+    let mut summary = Message::text(
+        id(900),
+        Role::Summary,
+        "Ten rounds.",
+        crate::testing::at(900),
+    );
+    summary
+        .metadata
+        .insert("first_kept".into(), id(40).to_string().into());
     archived.push(crate::testing::entry(summary));
     let built = build(&archived, &edits, &policy).unwrap();
     let sent_now = sent(&built);
@@ -177,7 +297,8 @@ fn pins_survive_compression_pruning_and_archives() {
     assert!(whole(&built, 2) && !sent_now.contains(&id(0)) && !sent_now.contains(&id(6)));
 
     // Left out by the ladder before, and remembered.
-    let (system, model, tools, state) = (system(), model(), tool_set(&["read_file"]), edits.state());
+    let (system, model, tools, state) =
+        (system(), model(), tool_set(&["read_file"]), edits.state());
     let cleared = Cleared {
         target: 20_000,
         first_kept: Some(id(40)),
@@ -186,7 +307,12 @@ fn pins_survive_compression_pruning_and_archives() {
         ..Cleared::default()
     };
     let plain = Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter);
-    let built = assemble(&Snapshot { edits: Some(&state), cleared: Some(&cleared), ..plain }).unwrap();
+    let built = assemble(&Snapshot {
+        edits: Some(&state),
+        cleared: Some(&cleared),
+        ..plain
+    })
+    .unwrap();
     assert!(whole(&built, 2) && !whole(&built, 42));
 }
 
@@ -198,7 +324,10 @@ fn the_next_request_has_one_named_break() {
     for edit in [
         ContextEdit::Drop { ids: ids(&[1, 2]) },
         ContextEdit::Mask { ids: ids(&[3]) },
-        ContextEdit::Summarise { ids: [4, 5, 6, 7].map(id).to_vec(), text: "Done.".into() },
+        ContextEdit::Summarise {
+            ids: [4, 5, 6, 7].map(id).to_vec(),
+            text: "Done.".into(),
+        },
     ] {
         let edits = of([edit]);
         let second = after(&history, &edits, &policy, Some(&first.account)).unwrap();
@@ -219,7 +348,12 @@ fn what_would_leave_nothing_to_answer_is_not_applied() {
     let built = build(&history, &edits, &Policy::default()).unwrap();
     assert_eq!(sent(&built), [id(7)], "the current input stays");
     let joined = conversation("UA");
-    let built = build(&joined, &of([ContextEdit::Drop { ids: ids(&[0]) }]), &Policy::default()).unwrap();
+    let built = build(
+        &joined,
+        &of([ContextEdit::Drop { ids: ids(&[0]) }]),
+        &Policy::default(),
+    )
+    .unwrap();
     assert_eq!(built.request.segments[1].entry.message.message_id, id(0));
     assert!(!built.account.warnings.contains(&Warning::MarksNotApplied));
 }
@@ -228,7 +362,10 @@ fn what_would_leave_nothing_to_answer_is_not_applied() {
 fn edits_are_read_back_as_they_were_written() {
     let edits = of([
         ContextEdit::Drop { ids: ids(&[1, 2]) },
-        ContextEdit::Summarise { ids: vec![id(3)], text: "x".into() },
+        ContextEdit::Summarise {
+            ids: vec![id(3)],
+            text: "x".into(),
+        },
         ContextEdit::Undo { edits: 2 },
     ]);
     let json = serde_json::to_value(&edits).unwrap();
@@ -243,38 +380,72 @@ fn any_edit() -> impl Strategy<Value = (u8, f64, f64)> {
 }
 
 /// The edit as a person would make it, if it can be made.
-fn made(edits: &Edits, history: &[Arc<Entry>], (what, from, far): (u8, f64, f64)) -> Option<ContextEdit> {
+fn made(
+    edits: &Edits,
+    history: &[Arc<Entry>],
+    (what, from, far): (u8, f64, f64),
+) -> Option<ContextEdit> {
     let line = Timeline::new(repair(history, &Quarter));
     let first = (line.items.len() as f64 * from) as usize;
-    let last = (first + (line.items.len() as f64 * far) as usize).min(line.items.len().checked_sub(1)?);
+    let last =
+        (first + (line.items.len() as f64 * far) as usize).min(line.items.len().checked_sub(1)?);
     let range = format!("{}..{}", line.items.get(first)?.id(), line.items[last].id());
-    let chosen = |reach| choose(std::slice::from_ref(&range), reach, history, &Quarter).ok().map(|one| one.ids);
+    let chosen = |reach| {
+        choose(std::slice::from_ref(&range), reach, history, &Quarter)
+            .ok()
+            .map(|one| one.ids)
+    };
     let set = |ids: Vec<MessageId>| ids.into_iter().collect();
     let edit = match what {
-        0 => ContextEdit::Drop { ids: set(chosen(EditReach::Block)?) },
-        1 => ContextEdit::Pin { ids: set(chosen(EditReach::Block)?) },
-        2 => ContextEdit::Mask { ids: set(chosen(EditReach::Message)?) },
-        3 => ContextEdit::Restore { ids: set(chosen(EditReach::Message)?) },
-        4 => ContextEdit::Summarise { ids: chosen(EditReach::Span)?, text: "what was done".into() },
+        0 => ContextEdit::Drop {
+            ids: set(chosen(EditReach::Block)?),
+        },
+        1 => ContextEdit::Pin {
+            ids: set(chosen(EditReach::Block)?),
+        },
+        2 => ContextEdit::Mask {
+            ids: set(chosen(EditReach::Message)?),
+        },
+        3 => ContextEdit::Restore {
+            ids: set(chosen(EditReach::Message)?),
+        },
+        4 => ContextEdit::Summarise {
+            ids: chosen(EditReach::Span)?,
+            text: "what was done".into(),
+        },
         _ => ContextEdit::Undo { edits: 1 },
     };
-    check_edit(&edit, edits, history, &Quarter).ok().map(|()| edit)
+    check_edit(&edit, edits, history, &Quarter)
+        .ok()
+        .map(|()| edit)
 }
 
 fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestCaseError> {
-    let policy = Policy { safe_zone: Some(SafeZone::Tokens(2_500)), ..Policy::default() };
-    let Ok(original) = build(history, &Edits::default(), &policy) else { return Ok(()) };
+    let policy = Policy {
+        safe_zone: Some(SafeZone::Tokens(2_500)),
+        ..Policy::default()
+    };
+    let Ok(original) = build(history, &Edits::default(), &policy) else {
+        return Ok(());
+    };
     let mut edits = Edits::default();
     for one in wanted {
-        let Some(edit) = made(&edits, history, *one) else { continue };
+        let Some(edit) = made(&edits, history, *one) else {
+            continue;
+        };
         edits.push(edit);
         // Blocks and roles are checked on the way; what was accepted can be sent.
         let built = build(history, &edits, &policy);
         prop_assert!(built.is_ok(), "{:?}: {:?}", edits, built.err());
         let built = built.unwrap();
-        prop_assert!(!built.account.warnings.contains(&Warning::MarksNotApplied), "{edits:?}");
+        prop_assert!(
+            !built.account.warnings.contains(&Warning::MarksNotApplied),
+            "{edits:?}"
+        );
         let state = edits.state();
-        let gone = |one: &haft_types::Segment| state.of(one.entry.message.message_id) == Some(Edited::Dropped);
+        let gone = |one: &haft_types::Segment| {
+            state.of(one.entry.message.message_id) == Some(Edited::Dropped)
+        };
         prop_assert!(!built.request.segments.iter().any(gone));
     }
     let undos = edits.in_force().len();
@@ -283,7 +454,10 @@ fn edited(history: &[Arc<Entry>], wanted: &[(u8, f64, f64)]) -> Result<(), TestC
         edits.push(ContextEdit::Undo { edits: 1 });
     }
     prop_assert_eq!(edits.all().len(), before + undos, "the list only grows");
-    prop_assert_eq!(build(history, &edits, &policy).unwrap().request, original.request);
+    prop_assert_eq!(
+        build(history, &edits, &policy).unwrap().request,
+        original.request
+    );
     Ok(())
 }
 

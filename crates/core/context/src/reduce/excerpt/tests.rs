@@ -11,26 +11,53 @@ use crate::{Assembly, Cleared, Compress, LadderStep, Policy, SafeZone, assemble}
 
 /// An input, then one step with a result of each of these sizes in bytes.
 fn one_step(sizes: &[usize]) -> Vec<Arc<Entry>> {
-    let ids: Vec<_> = (0..sizes.len()).map(|number| format!("call-{number}")).collect();
+    let ids: Vec<_> = (0..sizes.len())
+        .map(|number| format!("call-{number}"))
+        .collect();
     let mut history = vec![text(0, Role::User, "go"), calls(1, &ids)];
     for (number, (size, call)) in sizes.iter().zip(&ids).enumerate() {
         let line = format!("{number}: word word word\n");
-        history.push(result(2 + number, call, Envelope::success(line.repeat(size / line.len()))));
+        history.push(result(
+            2 + number,
+            call,
+            Envelope::success(line.repeat(size / line.len())),
+        ));
     }
     history
 }
 
-fn build(history: &[Arc<Entry>], window: u32, cleared: Option<&Cleared>, spill: Option<&Path>) -> Assembly {
-    let model = ModelSpec { context_window: window, max_output_tokens: Some(1_000), ..model() };
-    let policy = Policy { compress: Some(Compress::Never), ..Policy::default() };
+fn build(
+    history: &[Arc<Entry>],
+    window: u32,
+    cleared: Option<&Cleared>,
+    spill: Option<&Path>,
+) -> Assembly {
+    let model = ModelSpec {
+        context_window: window,
+        max_output_tokens: Some(1_000),
+        ..model()
+    };
+    let policy = Policy {
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    };
     let system = system();
     let tools = tool_set(&["read_file"]);
     let plain = Snapshot::new(&model, &policy, &system, &tools, history, &Quarter);
-    assemble(&Snapshot { cleared, spill, ..plain }).unwrap()
+    assemble(&Snapshot {
+        cleared,
+        spill,
+        ..plain
+    })
+    .unwrap()
 }
 
 fn owners(assembly: &Assembly) -> Vec<&'static str> {
-    let results = assembly.request.segments.iter().filter(|segment| segment.entry.message.role == Role::Tool);
+    let results = assembly
+        .request
+        .segments
+        .iter()
+        .filter(|segment| segment.entry.message.role == Role::Tool);
     results.map(|segment| segment.owner).collect()
 }
 
@@ -48,14 +75,40 @@ fn excerpts_take_the_largest_results_and_leave_small_ones_whole() {
     assert_eq!(owners(&built), [EXCERPT, "history", EXCERPT, "history"]);
     let excerpts: BTreeSet<_> = built.account.excerpts.iter().copied().collect();
     assert_eq!(excerpts, BTreeSet::from([id(2), id(4)]));
-    assert!(built.account.ladder.iter().any(|step| matches!(step, LadderStep::Excerpts { messages: 2, .. })));
-    let sent = built.request.segments.iter().find(|segment| segment.entry.message.message_id == id(2)).unwrap();
-    let text = &sent.entry.message.tool_results().next().unwrap().envelope.text;
-    assert!(text.starts_with("0: word word word\n") && text.len() > 4_000, "{text}");
+    assert!(
+        built
+            .account
+            .ladder
+            .iter()
+            .any(|step| matches!(step, LadderStep::Excerpts { messages: 2, .. }))
+    );
+    let sent = built
+        .request
+        .segments
+        .iter()
+        .find(|segment| segment.entry.message.message_id == id(2))
+        .unwrap();
+    let text = &sent
+        .entry
+        .message
+        .tool_results()
+        .next()
+        .unwrap()
+        .envelope
+        .text;
+    assert!(
+        text.starts_with("0: word word word\n") && text.len() > 4_000,
+        "{text}"
+    );
     let end = format!(
         "0: word word word\n[This result did not fit the window: {} of 59994 bytes are omitted. The whole text is in \
          `/spill/result-{}.txt`: read it by range, or search it.]",
-        text.split(" of 59994").next().unwrap().rsplit(' ').next().unwrap(),
+        text.split(" of 59994")
+            .next()
+            .unwrap()
+            .rsplit(' ')
+            .next()
+            .unwrap(),
         id(2)
     );
     assert!(text.ends_with(&end), "{text}");
@@ -66,19 +119,32 @@ fn excerpts_are_remembered_and_undone_by_a_larger_window() {
     let mut history = one_step(&[60_000, 800]);
     let first = build(&history, 12_000, None, None);
     assert_eq!(owners(&first), [EXCERPT, "history"]);
-    history.extend([text(10, Role::Assistant, "Read."), text(11, Role::User, "thanks")]);
+    history.extend([
+        text(10, Role::Assistant, "Read."),
+        text(11, Role::User, "thanks"),
+    ]);
     let cleared = first.account.cleared.clone();
     let later = build(&history, 12_000, cleared.as_ref(), None);
     let sent = |assembly: &Assembly| {
         let segments = assembly.request.segments.iter();
-        segments.map(|segment| segment.entry.hash).take(first.request.segments.len()).collect::<Vec<_>>()
+        segments
+            .map(|segment| segment.entry.hash)
+            .take(first.request.segments.len())
+            .collect::<Vec<_>>()
     };
     assert_eq!(sent(&later), sent(&first));
-    assert_eq!(owners(&build(&history, 200_000, cleared.as_ref(), None)), ["history"; 2]);
+    assert_eq!(
+        owners(&build(&history, 200_000, cleared.as_ref(), None)),
+        ["history"; 2]
+    );
 }
 
 fn any_policy() -> impl Strategy<Value = Policy> {
-    let compress = prop_oneof![Just(Compress::Never), Just(Compress::RoundEnd), Just(Compress::WhenFree)];
+    let compress = prop_oneof![
+        Just(Compress::Never),
+        Just(Compress::RoundEnd),
+        Just(Compress::WhenFree)
+    ];
     let view = prop_oneof![Just(View::Layered), Just(View::Execute)];
     (compress, view, 0u32..4, 0.1f64..1.0).prop_map(|(compress, view, keep, to)| Policy {
         safe_zone: Some(SafeZone::Tokens(1_000)),

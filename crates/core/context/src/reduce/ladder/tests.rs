@@ -3,7 +3,8 @@ use haft_types::{Entry, Envelope, Message};
 use super::*;
 use crate::testing::{Quarter, at, call, entry, id, model, result, text, tool_set, tools};
 use crate::{
-    Assembly, Document, DocumentKind, Need, Policy, Reminders, SafeZone, SystemInput, assemble, render_system,
+    Assembly, Document, DocumentKind, Need, Policy, Reminders, SafeZone, SystemInput, assemble,
+    render_system,
 };
 
 /// `rounds` rounds of one block with a result of about `size` tokens.
@@ -14,8 +15,17 @@ fn rounds(rounds: usize, size: usize) -> Vec<Arc<Entry>> {
         let call_id = format!("call-{round}");
         history.push(text(number, Role::User, "go on"));
         let parts = vec![call(&call_id, "list", "{}")];
-        history.push(entry(Message::new(id(number + 1), Role::Assistant, parts, at(number + 1))));
-        history.push(result(number + 2, &call_id, Envelope::success("abc ".repeat(size))));
+        history.push(entry(Message::new(
+            id(number + 1),
+            Role::Assistant,
+            parts,
+            at(number + 1),
+        )));
+        history.push(result(
+            number + 2,
+            &call_id,
+            Envelope::success("abc ".repeat(size)),
+        ));
         history.push(text(number + 3, Role::Assistant, &"said ".repeat(40)));
     }
     history.pop();
@@ -41,9 +51,19 @@ impl Bench {
         Self {
             history,
             // Pruning keeps everything here: the ladder is what is tested.
-            policy: Policy { safe_zone: Some(SafeZone::Share(0.9)), prune_keep: Some(1_000), ..Policy::default() },
-            documents: Documents::new(vec![rule("must.md", Need::Always), rule("may.md", Need::IfRoom)], &Quarter),
-            reminders: Reminders { todo: Some("- [ ] x".into()), ..Reminders::default() },
+            policy: Policy {
+                safe_zone: Some(SafeZone::Share(0.9)),
+                prune_keep: Some(1_000),
+                ..Policy::default()
+            },
+            documents: Documents::new(
+                vec![rule("must.md", Need::Always), rule("may.md", Need::IfRoom)],
+                &Quarter,
+            ),
+            reminders: Reminders {
+                todo: Some("- [ ] x".into()),
+                ..Reminders::default()
+            },
             cleared: Cleared::default(),
         }
     }
@@ -51,13 +71,28 @@ impl Bench {
     fn build(&self, window: u32) -> Result<Assembly, ContextError> {
         let specs = tools(&["read_file", "list"]);
         let examples = ["An example. ".repeat(100)];
-        let input = SystemInput { tools: &specs, examples: &examples, ..SystemInput::default() };
+        let input = SystemInput {
+            tools: &specs,
+            examples: &examples,
+            ..SystemInput::default()
+        };
         let system = system_entry(render_system(&input).unwrap(), &Quarter);
         let (tools, model) = (
             ToolSet::new(specs.clone(), &Quarter),
-            ModelSpec { context_window: window, max_output_tokens: Some(1_000), ..model() },
+            ModelSpec {
+                context_window: window,
+                max_output_tokens: Some(1_000),
+                ..model()
+            },
         );
-        let plain = Snapshot::new(&model, &self.policy, &system, &tools, &self.history, &Quarter);
+        let plain = Snapshot::new(
+            &model,
+            &self.policy,
+            &system,
+            &tools,
+            &self.history,
+            &Quarter,
+        );
         assemble(&Snapshot {
             system_input: Some(&input),
             documents: Some(&self.documents),
@@ -69,8 +104,13 @@ impl Bench {
 }
 
 fn ids(assembly: &Assembly) -> Vec<MessageId> {
-    let line = assembly.request.segments.iter().filter(|one| matches!(one.layer, Layer::History | Layer::Current));
-    line.map(|segment| segment.entry.message.message_id).collect()
+    let line = assembly
+        .request
+        .segments
+        .iter()
+        .filter(|one| matches!(one.layer, Layer::History | Layer::Current));
+    line.map(|segment| segment.entry.message.message_id)
+        .collect()
 }
 
 #[test]
@@ -84,12 +124,30 @@ fn older_rounds_go_first_and_come_back_with_a_larger_window() {
     let bench = Bench::new(rounds(8, 700));
     let whole = bench.build(200_000).unwrap();
     let built = bench.build(whole.request.tokens() as u32 + 1_000).unwrap();
-    let [LadderStep::OlderRounds { rounds, steps: 0, tokens }] = built.account.ladder[..] else {
+    let [
+        LadderStep::OlderRounds {
+            rounds,
+            steps: 0,
+            tokens,
+        },
+    ] = built.account.ladder[..]
+    else {
         panic!("{:?}", built.account.ladder)
     };
     assert!(rounds >= 1 && tokens > 0);
-    let summary = built.request.segments.iter().find(|one| one.owner == "ledger").unwrap();
-    assert!(summary.entry.message.joined_text().contains("Made without a model"));
+    let summary = built
+        .request
+        .segments
+        .iter()
+        .find(|one| one.owner == "ledger")
+        .unwrap();
+    assert!(
+        summary
+            .entry
+            .message
+            .joined_text()
+            .contains("Made without a model")
+    );
     assert_eq!(ids(&built)[1], id(rounds as usize * 4), "whole rounds");
     assert_eq!(built.request.tokens() + tokens, whole.request.tokens());
     assert_eq!(bench.build(200_000).unwrap().request, whole.request);
@@ -106,15 +164,28 @@ fn rounds_left_out_stay_out_until_the_window_grows() {
     let second = bench.build(window).unwrap();
     assert_eq!(ids(&second)[..ids(&first).len()], ids(&first));
     assert!(second.account.ladder.is_empty() && second.account.cleared.is_none());
-    assert_eq!(ids(&bench.build(200_000).unwrap()).len(), bench.history.len(), "all of it again");
+    assert_eq!(
+        ids(&bench.build(200_000).unwrap()).len(),
+        bench.history.len(),
+        "all of it again"
+    );
 }
 
 #[test]
 fn then_the_system_layer_is_shortened() {
     let bench = Bench::new(rounds(1, 2_000));
     let built = bench.build(4_900).unwrap();
-    assert!(matches!(built.account.ladder[..], [LadderStep::ShortSystem { .. }]), "{:?}", built.account.ladder);
-    let texts: Vec<_> = built.request.segments.iter().map(|one| one.entry.message.joined_text()).collect();
+    assert!(
+        matches!(built.account.ladder[..], [LadderStep::ShortSystem { .. }]),
+        "{:?}",
+        built.account.ladder
+    );
+    let texts: Vec<_> = built
+        .request
+        .segments
+        .iter()
+        .map(|one| one.entry.message.joined_text())
+        .collect();
     assert!(!texts[0].contains("An example.") && texts[0].contains("OBJECTIVE"));
     assert!(texts[1].contains("must.md") && !texts[1].contains("may.md"));
 }
@@ -122,7 +193,10 @@ fn then_the_system_layer_is_shortened() {
 #[test]
 fn the_last_resort_is_the_newest_step_and_the_request() {
     // Arguments of the newest call are not results: no excerpt is made of them.
-    let mut history: Vec<_> = rounds(1, 200).into_iter().chain(rounds_from(4, 3, 10)).collect();
+    let mut history: Vec<_> = rounds(1, 200)
+        .into_iter()
+        .chain(rounds_from(4, 3, 10))
+        .collect();
     let arguments = serde_json::json!({ "path": "abc ".repeat(2_100) }).to_string();
     let parts = vec![call("long-2", "list", &arguments)];
     let newest = history.len() - 2;
@@ -131,13 +205,29 @@ fn the_last_resort_is_the_newest_step_and_the_request() {
     bench.policy.prune_argument_chars = 10_000;
     let built = bench.build(4_000).unwrap();
     let steps = &built.account.ladder;
-    assert!(matches!(steps.last(), Some(LadderStep::BareMinimum { .. })), "{steps:?}");
-    assert_eq!(ids(&built)[1..], [4, 9, 10].map(id), "a ledger, the running round's request and its newest block");
+    assert!(
+        matches!(steps.last(), Some(LadderStep::BareMinimum { .. })),
+        "{steps:?}"
+    );
+    assert_eq!(
+        ids(&built)[1..],
+        [4, 9, 10].map(id),
+        "a ledger, the running round's request and its newest block"
+    );
     let system = built.request.segments[0].entry.message.joined_text();
     assert!(system.contains("RULES") && !system.contains("OBJECTIVE"));
     let owners: Vec<_> = built.request.segments.iter().map(|one| one.owner).collect();
-    assert!(owners.contains(&"reminder:todo") && owners.contains(&"ledger"), "{owners:?}");
-    assert!(built.request.segments.iter().all(|one| one.layer != Layer::Documents));
+    assert!(
+        owners.contains(&"reminder:todo") && owners.contains(&"ledger"),
+        "{owners:?}"
+    );
+    assert!(
+        built
+            .request
+            .segments
+            .iter()
+            .all(|one| one.layer != Layer::Documents)
+    );
 }
 
 /// One running round that starts with message `number` and has this many blocks.
@@ -147,8 +237,17 @@ fn rounds_from(number: usize, blocks: usize, size: usize) -> Vec<Arc<Entry>> {
         let number = number + 1 + block * 2;
         let call_id = format!("long-{block}");
         let parts = vec![call(&call_id, "list", "{}")];
-        history.push(entry(Message::new(id(number), Role::Assistant, parts, at(number))));
-        history.push(result(number + 1, &call_id, Envelope::success("abc ".repeat(size))));
+        history.push(entry(Message::new(
+            id(number),
+            Role::Assistant,
+            parts,
+            at(number),
+        )));
+        history.push(result(
+            number + 1,
+            &call_id,
+            Envelope::success("abc ".repeat(size)),
+        ));
     }
     history
 }
@@ -170,7 +269,8 @@ fn tools_keep_names_and_types() {
         "description": {"type": "string", "description": "a property of that name"}}});
     let short = short_tools(&ToolSet::new(specs, &Quarter), &Quarter);
     assert_eq!(short.specs[0].description, "Reads.");
-    let expected = serde_json::json!({"type": "object", "properties": {"description": {"type": "string"}}});
+    let expected =
+        serde_json::json!({"type": "object", "properties": {"description": {"type": "string"}}});
     assert_eq!(short.specs[0].parameters, expected);
 }
 
@@ -180,7 +280,12 @@ fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
     let mut bench = Bench::new(rounds_from(0, 200, 60));
     let window = 16_000;
     let built = bench.build(window).unwrap();
-    let [LadderStep::OlderRounds { rounds: 0, steps, .. }] = built.account.ladder[..] else {
+    let [
+        LadderStep::OlderRounds {
+            rounds: 0, steps, ..
+        },
+    ] = built.account.ladder[..]
+    else {
         panic!("{:?}", built.account.ladder)
     };
     assert!(steps > 0);
@@ -188,7 +293,10 @@ fn one_long_round_keeps_as_many_of_its_newest_steps_as_fit() {
     assert!(used * 2 > usable, "{used} of {usable}");
     assert!(ids(&built).contains(&id(0)), "what the user said stays");
     let owners: Vec<_> = built.request.segments.iter().map(|one| one.owner).collect();
-    assert!(owners.contains(&"ledger") && owners.contains(&"reminder:todo"), "{owners:?}");
+    assert!(
+        owners.contains(&"ledger") && owners.contains(&"reminder:todo"),
+        "{owners:?}"
+    );
     // The next request extends it.
     bench.cleared = built.account.cleared.clone().unwrap();
     let before = ids(&built);

@@ -6,19 +6,30 @@ fn build(history: &[Arc<Entry>], marks: &Marks) -> Assembly {
     let (system, model, policy, tools) = (
         system(),
         model(),
-        Policy { compress: Some(Compress::RoundEnd), ..Policy::default() },
+        Policy {
+            compress: Some(Compress::RoundEnd),
+            ..Policy::default()
+        },
         tool_set(&["read_file"]),
     );
-    assemble(&Snapshot { marks: Some(marks), ..Snapshot::new(&model, &policy, &system, &tools, history, &Quarter) })
-        .unwrap()
+    assemble(&Snapshot {
+        marks: Some(marks),
+        ..Snapshot::new(&model, &policy, &system, &tools, history, &Quarter)
+    })
+    .unwrap()
 }
 
 fn sent(assembly: &Assembly) -> Vec<MessageId> {
-    assembly.request.segments[1..].iter().map(|segment| segment.entry.message.message_id).collect()
+    assembly.request.segments[1..]
+        .iter()
+        .map(|segment| segment.entry.message.message_id)
+        .collect()
 }
 
 fn deleted(numbers: &[usize]) -> Marks {
-    Marks { deleted: numbers.iter().map(|number| id(*number)).collect() }
+    Marks {
+        deleted: numbers.iter().map(|number| id(*number)).collect(),
+    }
 }
 
 #[test]
@@ -29,7 +40,10 @@ fn deleting_one_side_of_a_block_deletes_the_block() {
         assert_eq!(sent(&assembly), [0, 4, 5, 6, 7].map(id));
         assert_eq!(
             assembly.account.deleted_tokens,
-            history[1..4].iter().map(|entry| u64::from(entry.tokens)).sum::<u64>()
+            history[1..4]
+                .iter()
+                .map(|entry| u64::from(entry.tokens))
+                .sum::<u64>()
         );
     }
 }
@@ -37,16 +51,37 @@ fn deleting_one_side_of_a_block_deletes_the_block() {
 #[test]
 fn an_old_input_can_go_but_its_round_stays_a_round() {
     let assembly = build(&lengthy("UATaUAT"), &deleted(&[0]));
-    assert_eq!(sent(&assembly)[1..], [1, 2, 3, 4, 5, 6].map(id), "after a line that says so");
+    assert_eq!(
+        sent(&assembly)[1..],
+        [1, 2, 3, 4, 5, 6].map(id),
+        "after a line that says so"
+    );
     assert_eq!(assembly.account.round, 2);
-    let result = assembly.request.segments[3].entry.message.tool_results().next().unwrap().envelope.text.clone();
-    assert!(result.starts_with("{\"status\""), "still compressed: {result}");
+    let result = assembly.request.segments[3]
+        .entry
+        .message
+        .tool_results()
+        .next()
+        .unwrap()
+        .envelope
+        .text
+        .clone();
+    assert!(
+        result.starts_with("{\"status\""),
+        "still compressed: {result}"
+    );
 }
 
 #[test]
 fn the_current_input_stays_whatever_is_marked() {
-    assert_eq!(sent(&build(&conversation("UaU"), &deleted(&[0, 2])))[1..], [1, 2].map(id));
-    assert_eq!(sent(&build(&conversation("U"), &deleted(&[0]))), [0].map(id));
+    assert_eq!(
+        sent(&build(&conversation("UaU"), &deleted(&[0, 2])))[1..],
+        [1, 2].map(id)
+    );
+    assert_eq!(
+        sent(&build(&conversation("U"), &deleted(&[0]))),
+        [0].map(id)
+    );
 }
 
 #[test]
@@ -54,7 +89,14 @@ fn a_list_that_leaves_nothing_to_answer_is_not_applied() {
     let history = conversation("UaAT");
     let assembly = build(&history, &deleted(&[2]));
     assert_eq!(sent(&assembly).len(), 4);
-    assert!(assembly.account.warnings.contains(&Warning::MarksNotApplied), "{:?}", assembly.account.warnings);
+    assert!(
+        assembly
+            .account
+            .warnings
+            .contains(&Warning::MarksNotApplied),
+        "{:?}",
+        assembly.account.warnings
+    );
 }
 
 #[test]
@@ -62,19 +104,45 @@ fn the_list_is_edited_by_short_and_full_ids() {
     let history = conversation("UATaUΣ");
     let short = |number: usize| id(number).short().to_string();
     let mut marks = Marks::default();
-    let ids = format!(" {}, {} ,nonsense,{},, {}", short(1).to_uppercase(), id(2), short(4), short(5));
+    let ids = format!(
+        " {}, {} ,nonsense,{},, {}",
+        short(1).to_uppercase(),
+        id(2),
+        short(4),
+        short(5)
+    );
     let report = marks.edit_deleted(MarkAction::Create, &ids, &history);
     assert_eq!((report.changed, report.unchanged), (2, 0));
     assert_eq!(report.unknown, ["nonsense"]);
-    assert_eq!(report.refused, [short(4), short(5)], "current input and summary");
+    assert_eq!(
+        report.refused,
+        [short(4), short(5)],
+        "current input and summary"
+    );
 
-    let report = marks.edit_deleted(MarkAction::Append, &format!("{},{}", short(1), short(3)), &history);
+    let report = marks.edit_deleted(
+        MarkAction::Append,
+        &format!("{},{}", short(1), short(3)),
+        &history,
+    );
     assert_eq!((report.changed, report.unchanged), (1, 1));
-    let report = marks.edit_deleted(MarkAction::Delete, &format!("{},{}", short(1), short(0)), &history);
+    let report = marks.edit_deleted(
+        MarkAction::Delete,
+        &format!("{},{}", short(1), short(0)),
+        &history,
+    );
     assert_eq!((report.changed, report.unchanged), (1, 1));
     assert_eq!(marks.deleted, [id(2), id(3)].into());
-    let report = marks.edit_deleted(MarkAction::Create, &format!("{},{}", short(3), short(0)), &history);
-    assert_eq!((report.changed, report.unchanged), (1, 1), "one was on the list already");
+    let report = marks.edit_deleted(
+        MarkAction::Create,
+        &format!("{},{}", short(3), short(0)),
+        &history,
+    );
+    assert_eq!(
+        (report.changed, report.unchanged),
+        (1, 1),
+        "one was on the list already"
+    );
     assert_eq!(marks.deleted, [id(3), id(0)].into());
 }
 
@@ -82,8 +150,17 @@ fn the_list_is_edited_by_short_and_full_ids() {
 fn messages_are_listed_with_their_tools_and_first_words() {
     let history = conversation("UATa");
     let lines = message_lines(&history, &deleted(&[2]));
-    let shown: Vec<_> =
-        lines.iter().map(|line| (line.role, line.tools.len(), line.words.as_str(), line.marked)).collect();
+    let shown: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                line.role,
+                line.tools.len(),
+                line.words.as_str(),
+                line.marked,
+            )
+        })
+        .collect();
     assert_eq!(
         shown,
         [
@@ -93,5 +170,8 @@ fn messages_are_listed_with_their_tools_and_first_words() {
             (Role::Assistant, 0, "answer 3", false),
         ]
     );
-    assert_eq!((lines[0].id, lines[0].tokens), (id(0).short(), history[0].tokens));
+    assert_eq!(
+        (lines[0].id, lines[0].tokens),
+        (id(0).short(), history[0].tokens)
+    );
 }

@@ -2,19 +2,37 @@ use haft_types::{Layer, ModelSpec};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Quarter, at, call, entry, id, model, result, system, text, tool_set, whole_conversation};
+use crate::testing::{
+    Quarter, at, call, entry, id, model, result, system, text, tool_set, whole_conversation,
+};
 use crate::{Assembly, Compress, SafeZone, Snapshot, assemble};
 
 fn policy(zone: u64) -> Policy {
-    Policy { safe_zone: Some(SafeZone::Tokens(zone)), compress: Some(Compress::Never), ..Policy::default() }
+    Policy {
+        safe_zone: Some(SafeZone::Tokens(zone)),
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    }
 }
 
 fn build(history: &[Arc<Entry>], policy: &Policy, cleared: Option<&Cleared>) -> Assembly {
     build_with_tools(history, policy, cleared, &["read_file", "recall"])
 }
 
-fn build_with_tools(history: &[Arc<Entry>], policy: &Policy, cleared: Option<&Cleared>, names: &[&str]) -> Assembly {
-    let (system, model, tools) = (system(), ModelSpec { context_window: 1_000_000, ..model() }, tool_set(names));
+fn build_with_tools(
+    history: &[Arc<Entry>],
+    policy: &Policy,
+    cleared: Option<&Cleared>,
+    names: &[&str],
+) -> Assembly {
+    let (system, model, tools) = (
+        system(),
+        ModelSpec {
+            context_window: 1_000_000,
+            ..model()
+        },
+        tool_set(names),
+    );
     let plain = Snapshot::new(&model, policy, &system, &tools, history, &Quarter);
     assemble(&Snapshot { cleared, ..plain }).unwrap()
 }
@@ -25,36 +43,75 @@ fn long(steps: usize) -> Vec<Arc<Entry>> {
     for step in 0..steps {
         let (number, call_id) = (1 + step * 2, format!("call-{step}"));
         let parts = vec![call(&call_id, "read_file", r#"{"path":"a"}"#)];
-        history.push(entry(Message::new(id(number), Role::Assistant, parts, at(number))));
-        history.push(result(number + 1, &call_id, Envelope::success("word ".repeat(800))));
+        history.push(entry(Message::new(
+            id(number),
+            Role::Assistant,
+            parts,
+            at(number),
+        )));
+        history.push(result(
+            number + 1,
+            &call_id,
+            Envelope::success("word ".repeat(800)),
+        ));
     }
     history
 }
 
 fn cleared_ids(assembly: &Assembly) -> Vec<MessageId> {
-    let cleared = assembly.request.segments.iter().filter(|segment| segment.owner == CLEARED);
-    cleared.map(|segment| segment.entry.message.message_id).collect()
+    let cleared = assembly
+        .request
+        .segments
+        .iter()
+        .filter(|segment| segment.owner == CLEARED);
+    cleared
+        .map(|segment| segment.entry.message.message_id)
+        .collect()
 }
 
 #[test]
 fn below_the_safe_zone_nothing_is_cleared() {
     let assembly = build(&long(10), &policy(100_000), None);
     assert!(cleared_ids(&assembly).is_empty());
-    assert_eq!((assembly.account.pruned_tokens, assembly.account.cleared), (0, None));
+    assert_eq!(
+        (assembly.account.pruned_tokens, assembly.account.cleared),
+        (0, None)
+    );
 }
 
 #[test]
 fn the_oldest_results_go_first_and_only_as_many_as_needed() {
     let history = long(10);
     let whole = build(&history, &policy(1_000_000), None).request.tokens();
-    let assembly = build(&history, &Policy { prune_to: Some(1.0), ..policy(whole - 1_500) }, None);
+    let assembly = build(
+        &history,
+        &Policy {
+            prune_to: Some(1.0),
+            ..policy(whole - 1_500)
+        },
+        None,
+    );
     assert_eq!(cleared_ids(&assembly), [2, 4].map(id));
     assert!(assembly.request.tokens() <= whole - 1_500);
-    assert_eq!(assembly.account.pruned_tokens, whole - assembly.request.tokens());
-    let notice = assembly.request.segments[3].entry.message.tool_results().next().unwrap().envelope.text.clone();
+    assert_eq!(
+        assembly.account.pruned_tokens,
+        whole - assembly.request.tokens()
+    );
+    let notice = assembly.request.segments[3]
+        .entry
+        .message
+        .tool_results()
+        .next()
+        .unwrap()
+        .envelope
+        .text
+        .clone();
     assert_eq!(
         notice,
-        format!("[Cleared: result of `read_file` (success); `recall` {} brings it back.]", id(2).short())
+        format!(
+            "[Cleared: result of `read_file` (success); `recall` {} brings it back.]",
+            id(2).short()
+        )
     );
 }
 
@@ -63,27 +120,56 @@ fn notices_name_no_tool_that_is_not_offered() {
     let mut history = long(10);
     let arguments = serde_json::json!({"path": "a", "content": "x".repeat(700)});
     let parts = vec![call("big", "write_to_file", &arguments.to_string())];
-    history.insert(1, entry(Message::new(id(100), Role::Assistant, parts, at(0))));
+    history.insert(
+        1,
+        entry(Message::new(id(100), Role::Assistant, parts, at(0))),
+    );
     history.insert(2, result(101, "big", Envelope::success("ok")));
     let assembly = build_with_tools(&history, &policy(1_000), None, &["read_file"]);
-    let sent =
-        serde_json::to_string(&assembly.request.segments.iter().map(|one| &one.entry.message).collect::<Vec<_>>());
+    let sent = serde_json::to_string(
+        &assembly
+            .request
+            .segments
+            .iter()
+            .map(|one| &one.entry.message)
+            .collect::<Vec<_>>(),
+    );
     let sent = sent.unwrap();
     assert!(
-        sent.contains(&format!("[Cleared: result of `read_file` (success); message {}.]", id(2).short())),
+        sent.contains(&format!(
+            "[Cleared: result of `read_file` (success); message {}.]",
+            id(2).short()
+        )),
         "{sent}"
     );
-    assert!(sent.contains(&format!("[200 more characters are cleared: message {}]", id(100).short())), "{sent}");
+    assert!(
+        sent.contains(&format!(
+            "[200 more characters are cleared: message {}]",
+            id(100).short()
+        )),
+        "{sent}"
+    );
     assert!(!sent.contains("recall"), "{sent}");
 }
 
 #[test]
 fn tests_that_failed_are_named_by_what_stands_for_their_output() {
     let mut history = long(10);
-    let output = format!("{}\n  --- FAIL: TestOne (0.1s)  \ntest two ... FAILED\n{0}", "ok\n".repeat(900));
+    let output = format!(
+        "{}\n  --- FAIL: TestOne (0.1s)  \ntest two ... FAILED\n{0}",
+        "ok\n".repeat(900)
+    );
     history[2] = result(2, "call-0", Envelope::success(output));
     let assembly = build(&history, &policy(1_000), None);
-    let notice = assembly.request.segments[3].entry.message.tool_results().next().unwrap().envelope.text.clone();
+    let notice = assembly.request.segments[3]
+        .entry
+        .message
+        .tool_results()
+        .next()
+        .unwrap()
+        .envelope
+        .text
+        .clone();
     let named: Vec<_> = notice.lines().skip(1).collect();
     assert_eq!(named, ["--- FAIL: TestOne (0.1s)", "test two ... FAILED"]);
 }
@@ -116,32 +202,63 @@ fn it_waits_while_it_would_clear_little_and_the_request_fits() {
     let whole = build(&history, &policy(1_000_000), None).request.tokens();
     // One result can go, which is less than a tenth of the zone.
     let zone = SafeZone::Tokens(whole * 20 - 1);
-    let small = Policy { safe_zone: Some(zone), prune_keep: Some(6), ..policy(1_000) };
+    let small = Policy {
+        safe_zone: Some(zone),
+        prune_keep: Some(6),
+        ..policy(1_000)
+    };
     let mut long_input = history.clone();
     long_input[0] = text(0, Role::User, &"word ".repeat(whole as usize * 16));
     let build = |window: u32| {
         let (system, tools) = (system(), tool_set(&["read_file"]));
-        let model = ModelSpec { context_window: window, max_output_tokens: Some(1_000), ..model() };
-        assemble(&Snapshot::new(&model, &small, &system, &tools, &long_input, &Quarter)).unwrap()
+        let model = ModelSpec {
+            context_window: window,
+            max_output_tokens: Some(1_000),
+            ..model()
+        };
+        assemble(&Snapshot::new(
+            &model,
+            &small,
+            &system,
+            &tools,
+            &long_input,
+            &Quarter,
+        ))
+        .unwrap()
     };
     let tokens = build(10_000_000).request.tokens();
     assert!(cleared_ids(&build(10_000_000)).is_empty());
-    assert_eq!(cleared_ids(&build((tokens as f64 / 0.9) as u32 + 900)), [id(2)], "close to the window it goes");
+    assert_eq!(
+        cleared_ids(&build((tokens as f64 / 0.9) as u32 + 900)),
+        [id(2)],
+        "close to the window it goes"
+    );
 }
 
 #[test]
 fn larger_steps_clear_less_often() {
     let episodes = |prune_to: f64| {
-        let policy = Policy { prune_to: Some(prune_to), ..policy(12_000) };
+        let policy = Policy {
+            prune_to: Some(prune_to),
+            ..policy(12_000)
+        };
         let (mut cleared, mut episodes) = (None, 0);
         for steps in 1..40 {
-            if let Some(more) = build(&long(steps), &policy, cleared.as_ref()).account.cleared {
+            if let Some(more) = build(&long(steps), &policy, cleared.as_ref())
+                .account
+                .cleared
+            {
                 (cleared, episodes) = (Some(more), episodes + 1);
             }
         }
         episodes
     };
-    assert!(episodes(0.5) * 2 <= episodes(0.9), "{} and {}", episodes(0.5), episodes(0.9));
+    assert!(
+        episodes(0.5) * 2 <= episodes(0.9),
+        "{} and {}",
+        episodes(0.5),
+        episodes(0.9)
+    );
 }
 
 #[test]
@@ -150,33 +267,57 @@ fn long_arguments_are_cut_and_the_call_stays_valid() {
     let arguments = serde_json::json!({"path": "a", "content": content, "n": 1, "deep": [{"text": "x".repeat(501)}]});
     let mut history = long(8);
     let parts = vec![call("big", "write_to_file", &arguments.to_string())];
-    history.insert(1, entry(Message::new(id(100), Role::Assistant, parts, at(0))));
+    history.insert(
+        1,
+        entry(Message::new(id(100), Role::Assistant, parts, at(0))),
+    );
     history.insert(2, result(101, "big", Envelope::success("ok")));
     let assembly = build(&history, &policy(1_000), None);
     let message = &assembly.request.segments[2].entry.message;
     let cut: Value = serde_json::from_str(&message.tool_calls().next().unwrap().arguments).unwrap();
     assert_eq!(
         cut["content"],
-        format!("{}[200 more characters are cleared: `recall` {}]", "ü".repeat(500), id(100).short())
+        format!(
+            "{}[200 more characters are cleared: `recall` {}]",
+            "ü".repeat(500),
+            id(100).short()
+        )
     );
     assert_eq!(
         cut["deep"][0]["text"],
-        format!("{}[1 more characters are cleared: `recall` {}]", "x".repeat(500), id(100).short())
+        format!(
+            "{}[1 more characters are cleared: `recall` {}]",
+            "x".repeat(500),
+            id(100).short()
+        )
     );
     assert_eq!((&cut["path"], &cut["n"]), (&"a".into(), &1.into()));
-    let short = assembly.request.segments[3].entry.message.tool_results().next().unwrap();
+    let short = assembly.request.segments[3]
+        .entry
+        .message
+        .tool_results()
+        .next()
+        .unwrap();
     assert_eq!(short.envelope.text, "ok", "a notice would be longer");
 }
 
 #[test]
 fn only_a_long_string_makes_arguments_large() {
-    let policy = Policy { prune_argument_chars: 5, ..Policy::default() };
+    let policy = Policy {
+        prune_argument_chars: 5,
+        ..Policy::default()
+    };
     let large = |arguments: &str| {
-        let Part::ToolCall(call) = call("1", "t", arguments) else { unreachable!() };
+        let Part::ToolCall(call) = call("1", "t", arguments) else {
+            unreachable!()
+        };
         has_large_argument(&call, &policy)
     };
     for (arguments, expected) in [
-        (r#"{"a": "12345", "b": "12345", "c": [1, 2, 3, 4, 5, 6]}"#, false),
+        (
+            r#"{"a": "12345", "b": "12345", "c": [1, 2, 3, 4, 5, 6]}"#,
+            false,
+        ),
         (r#"{"a": "123456"}"#, true),
         (r#"{"a": "1\"3\n\u00fc"}"#, false),
         (r#"{"a": "1\"3\n\u00fc6"}"#, true),
@@ -190,7 +331,10 @@ fn only_a_long_string_makes_arguments_large() {
 fn a_zone_beyond_the_window_is_an_error() {
     let (system, model, tools) = (system(), model(), tool_set(&[]));
     let (policy, history) = (policy(200_001), long(1));
-    let error = assemble(&Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)).unwrap_err();
+    let error = assemble(&Snapshot::new(
+        &model, &policy, &system, &tools, &history, &Quarter,
+    ))
+    .unwrap_err();
     assert!(matches!(error, crate::ContextError::SafeZone(_)));
 }
 
@@ -220,15 +364,33 @@ proptest! {
 
 #[test]
 fn a_corrected_factor_does_not_take_pruning_back() {
-    let (system, tools, history, policy) =
-        (system(), tool_set(&["read_file"]), long(20), Policy { prune_to: Some(1.0), ..policy(20_000) });
+    let (system, tools, history, policy) = (
+        system(),
+        tool_set(&["read_file"]),
+        long(20),
+        Policy {
+            prune_to: Some(1.0),
+            ..policy(20_000)
+        },
+    );
     let build = |tokenizer_factor, cleared: Option<&Cleared>| {
-        let model = ModelSpec { context_window: 1_000_000, tokenizer_factor, ..model() };
-        assemble(&Snapshot { cleared, ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter) }).unwrap()
+        let model = ModelSpec {
+            context_window: 1_000_000,
+            tokenizer_factor,
+            ..model()
+        };
+        assemble(&Snapshot {
+            cleared,
+            ..Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter)
+        })
+        .unwrap()
     };
     let first = build(1.3, None);
     let cleared = first.account.cleared.clone().expect("results were cleared");
     let second = build(1.2, Some(&cleared));
-    assert_eq!(second.request, first.request, "a smaller factor makes room, but what is cleared stays so");
+    assert_eq!(
+        second.request, first.request,
+        "a smaller factor makes room, but what is cleared stays so"
+    );
     assert!(cleared_ids(&build(1.2, None)).len() < cleared.ids.len());
 }

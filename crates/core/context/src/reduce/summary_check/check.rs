@@ -1,8 +1,9 @@
 //! What can be no summary: said nothing, stopped in the middle, or speaks as somebody else.
 //!
-//! A summary is read by the agent with the weight of its own memory, and it is made from text that anybody may have written:
-//! pages, files, output. What looks like a program's own marks, a change of speaker or an order to forget is refused. Words that
-//! only report such a thing, inside a line, are not.
+//! A summary is read by the agent with the weight of its own memory, and it is made from text that
+//! anybody may have written: pages, files, output. What looks like a program's own marks, a change
+//! of speaker or an order to forget is refused. Words that only report such a thing, inside a line,
+//! are not.
 
 use std::sync::Arc;
 
@@ -13,20 +14,57 @@ use crate::reduce::language::{ScriptCounts, WritingScript};
 
 /// Marks that only programs write.
 const MARKS: [&str; 14] = [
-    "<tool_call", "<function_call", "<invoke", "<session>", "</session>", "<archived_summary", "</archived_summary",
-    "<system-reminder", "</system-reminder", "<system>", "<|im_start|>", "<|im_end|>", "<|system|>", "[inst]",
+    "<tool_call",
+    "<function_call",
+    "<invoke",
+    "<session>",
+    "</session>",
+    "<archived_summary",
+    "</archived_summary",
+    "<system-reminder",
+    "</system-reminder",
+    "<system>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|system|>",
+    "[inst]",
 ];
 
-/// Beginnings of lines by which somebody else would begin to speak. `User:` and `System:` may begin a fact of either.
-const SPEAKERS: [&str; 8] = ["Human:", "Assistant:", "USER:", "SYSTEM:", "[user", "[assistant", "[tool", "[system"];
+/// Beginnings of lines by which somebody else would begin to speak. `User:` and `System:` may begin
+/// a fact of either.
+const SPEAKERS: [&str; 8] = [
+    "Human:",
+    "Assistant:",
+    "USER:",
+    "SYSTEM:",
+    "[user",
+    "[assistant",
+    "[tool",
+    "[system",
+];
 
 /// Beginnings of lines that take back what the agent was told.
 const ORDERS: [&str; 3] = ["ignore", "disregard", "forget"];
-const TAKEN_BACK: [&str; 6] = ["instruction", "instructions", "prompt", "prompts", "directions", "everything"];
+const TAKEN_BACK: [&str; 6] = [
+    "instruction",
+    "instructions",
+    "prompt",
+    "prompts",
+    "directions",
+    "everything",
+];
 
 /// How a model begins that will not write one.
-const DECLINED: [&str; 8] =
-    ["i'm sorry", "i’m sorry", "i am sorry", "sorry,", "i can't", "i can’t", "i cannot", "as an ai"];
+const DECLINED: [&str; 8] = [
+    "i'm sorry",
+    "i’m sorry",
+    "i am sorry",
+    "sorry,",
+    "i can't",
+    "i can’t",
+    "i cannot",
+    "as an ai",
+];
 
 /// The heading every summary begins with.
 const TITLE: &str = "archived session summary";
@@ -34,14 +72,19 @@ const TITLE: &str = "archived session summary";
 /// Takes off what models like to put around a text: words before it, and a fence.
 pub(super) fn unwrapped(summary: &str) -> &str {
     let mut text = summary.trim();
-    let inner =
-        text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")).and_then(|rest| rest.split_once('\n'));
+    let inner = text
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+        .and_then(|rest| rest.split_once('\n'));
     if let Some((language, inner)) = inner
         && language.chars().all(char::is_alphanumeric)
     {
         text = inner.trim();
     }
-    let is_title = |line: &str| line.trim_matches(['#', '*', ' ', '\r']).eq_ignore_ascii_case(TITLE);
+    let is_title = |line: &str| {
+        line.trim_matches(['#', '*', ' ', '\r'])
+            .eq_ignore_ascii_case(TITLE)
+    };
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         if is_title(line.trim_end()) {
@@ -53,7 +96,10 @@ pub(super) fn unwrapped(summary: &str) -> &str {
 }
 
 /// Refuses what can be no summary of these messages.
-pub(super) fn check<'a>(summary: &str, messages: impl Iterator<Item = &'a Arc<Entry>>) -> Result<(), SummaryRefusal> {
+pub(super) fn check<'a>(
+    summary: &str,
+    messages: impl Iterator<Item = &'a Arc<Entry>>,
+) -> Result<(), SummaryRefusal> {
     if !summary.chars().any(char::is_alphanumeric) {
         return Err(SummaryRefusal::Empty);
     }
@@ -63,9 +109,11 @@ pub(super) fn check<'a>(summary: &str, messages: impl Iterator<Item = &'a Arc<En
     if let Some(mark) = MARKS.into_iter().find(|mark| lower.contains(mark)) {
         return Err(SummaryRefusal::Hostile(mark));
     }
-    if let Some(speaker) =
-        SPEAKERS.into_iter().find(|speaker| visible.lines().any(|line| line.trim_start().starts_with(speaker)))
-    {
+    if let Some(speaker) = SPEAKERS.into_iter().find(|speaker| {
+        visible
+            .lines()
+            .any(|line| line.trim_start().starts_with(speaker))
+    }) {
         return Err(SummaryRefusal::Hostile(speaker));
     }
     for line in lower.lines() {
@@ -74,10 +122,20 @@ pub(super) fn check<'a>(summary: &str, messages: impl Iterator<Item = &'a Arc<En
             return Err(SummaryRefusal::Hostile(order));
         }
     }
-    if !lower.contains(TITLE) && DECLINED.into_iter().any(|beginning| lower.trim_start().starts_with(beginning)) {
+    if !lower.contains(TITLE)
+        && DECLINED
+            .into_iter()
+            .any(|beginning| lower.trim_start().starts_with(beginning))
+    {
         return Err(SummaryRefusal::Declined);
     }
-    if summary.lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1 {
+    if summary
+        .lines()
+        .filter(|line| line.trim_start().starts_with("```"))
+        .count()
+        % 2
+        == 1
+    {
         return Err(SummaryRefusal::Cut);
     }
     let users = messages.filter(|entry| entry.message.role == Role::User);
@@ -88,8 +146,8 @@ pub(super) fn check<'a>(summary: &str, messages: impl Iterator<Item = &'a Arc<En
     Ok(())
 }
 
-/// Whether most of a summary is in a script that is not Latin and that the user has not written a word in. Much of what a user
-/// sends is pasted: a word of the user's own is enough.
+/// Whether most of a summary is in a script that is not Latin and that the user has not written a
+/// word in. Much of what a user sends is pasted: a word of the user's own is enough.
 fn is_other_language(summary: &str, said: &str) -> bool {
     const WORD: usize = 2;
     match ScriptCounts::of(summary).dominant() {
@@ -100,8 +158,15 @@ fn is_other_language(summary: &str, said: &str) -> bool {
 
 /// Whether the line orders to forget what was said.
 fn takes_back(line: &str, order: &str) -> bool {
-    let Some(rest) = line.strip_prefix(order).filter(|rest| rest.starts_with(' ')) else { return false };
-    rest.split(|c: char| !c.is_alphanumeric()).take(8).any(|word| TAKEN_BACK.contains(&word))
+    let Some(rest) = line
+        .strip_prefix(order)
+        .filter(|rest| rest.starts_with(' '))
+    else {
+        return false;
+    };
+    rest.split(|c: char| !c.is_alphanumeric())
+        .take(8)
+        .any(|word| TAKEN_BACK.contains(&word))
 }
 
 fn is_invisible(c: char) -> bool {

@@ -1,29 +1,39 @@
 //! The form of a summary: five sections under fixed headings, in a fixed order.
 //!
-//! haft writes the title and the time span. A model's text is parsed into the sections; a text in any other form is refused,
-//! so that "ok" can never stand for an archive.
+//! haft writes the title and the time span. A model's text is parsed into the sections; a text in
+//! any other form is refused, so that "ok" can never stand for an archive.
 
 use crate::reduce::compaction::SummaryRefusal;
 
 /// The headings, in English whatever the language of the text.
 const HEADINGS: [&str; 5] = [
-    "Objectives & Status", "Technical Context", "Completed Milestones", "Key Insights & Decisions", "File System State",
+    "Objectives & Status",
+    "Technical Context",
+    "Completed Milestones",
+    "Key Insights & Decisions",
+    "File System State",
 ];
 /// The sections that must have text.
 const MIN_SECTIONS: usize = 3;
 /// The title, which haft writes itself. A model may repeat it.
 const TITLE: &str = "Archived Session Summary";
 /// Texts by which models mark an empty section.
-const EMPTY: [&str; 9] = ["none", "n/a", "na", "nothing", "empty", "无", "没有", "なし", "없음"];
+const EMPTY: [&str; 9] = [
+    "none", "n/a", "na", "nothing", "empty", "无", "没有", "なし", "없음",
+];
 
-/// Returns the sections that have text, under their headings and in the order of the form. Text before the first heading is
-/// dropped.
+/// Returns the sections that have text, under their headings and in the order of the form. Text
+/// before the first heading is dropped.
 pub(super) fn shaped(summary: &str) -> Result<String, SummaryRefusal> {
     let mut sections: [Vec<&str>; HEADINGS.len()] = Default::default();
     let mut current = None;
     let mut is_fenced = false;
     for line in summary.lines() {
-        let heading = if is_fenced { Heading::None } else { heading_in(line) };
+        let heading = if is_fenced {
+            Heading::None
+        } else {
+            heading_in(line)
+        };
         match heading {
             Heading::Section(index) => current = Some(index),
             Heading::Title => current = None,
@@ -36,13 +46,21 @@ pub(super) fn shaped(summary: &str) -> Result<String, SummaryRefusal> {
             }
         }
     }
-    let filled: Vec<_> =
-        HEADINGS.iter().zip(&sections).filter(|(_, lines)| lines.iter().any(|line| has_text(line))).collect();
+    let filled: Vec<_> = HEADINGS
+        .iter()
+        .zip(&sections)
+        .filter(|(_, lines)| lines.iter().any(|line| has_text(line)))
+        .collect();
     if filled.len() < MIN_SECTIONS {
-        return Err(SummaryRefusal::TooFewSections { found: filled.len(), needed: MIN_SECTIONS });
+        return Err(SummaryRefusal::TooFewSections {
+            found: filled.len(),
+            needed: MIN_SECTIONS,
+        });
     }
-    let texts: Vec<_> =
-        filled.iter().map(|(heading, lines)| format!("## {heading}\n{}", lines.join("\n").trim())).collect();
+    let texts: Vec<_> = filled
+        .iter()
+        .map(|(heading, lines)| format!("## {heading}\n{}", lines.join("\n").trim()))
+        .collect();
     Ok(texts.join("\n\n"))
 }
 
@@ -58,15 +76,19 @@ enum Heading<'a> {
 fn heading_in(line: &str) -> Heading<'_> {
     let line = line.trim();
     let marked = line.trim_start_matches('#');
-    let is_marked = marked.len() < line.len() && (marked.is_empty() || marked.starts_with([' ', '\t']));
-    let name = marked.trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':' | '：'));
+    let is_marked =
+        marked.len() < line.len() && (marked.is_empty() || marked.starts_with([' ', '\t']));
+    let name = marked
+        .trim_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':' | '：'));
     let number = name.trim_start_matches(|c: char| c.is_ascii_digit());
     let name = match number.strip_prefix(['.', ')']) {
         Some(rest) if number.len() < name.len() => rest.trim_start(),
         Some(_) | None => name,
     };
     let plain = |text: &str| text.to_lowercase().replace(" and ", " & ");
-    let known = HEADINGS.iter().position(|heading| plain(heading) == plain(name));
+    let known = HEADINGS
+        .iter()
+        .position(|heading| plain(heading) == plain(name));
     match known {
         Some(index) => Heading::Section(index),
         None if plain(name) == plain(TITLE) => Heading::Title,
@@ -76,6 +98,9 @@ fn heading_in(line: &str) -> Heading<'_> {
 }
 
 fn has_text(line: &str) -> bool {
-    let text: String = line.chars().filter(|c| c.is_alphanumeric() || *c == '/').collect();
+    let text: String = line
+        .chars()
+        .filter(|c| c.is_alphanumeric() || *c == '/')
+        .collect();
     !text.is_empty() && !EMPTY.contains(&text.to_lowercase().as_str())
 }

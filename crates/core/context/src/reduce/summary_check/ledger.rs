@@ -74,20 +74,43 @@ pub struct OpenWork<'a> {
 /// Lists what must survive, in the order it came up.
 pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> {
     let mut items = Vec::new();
-    let short: BTreeSet<_> = plan.messages.iter().map(|entry| entry.message.message_id.short()).collect();
-    for message in plan.messages.iter().map(|entry| &entry.message).filter(|message| is_user_speech(message)) {
+    let short: BTreeSet<_> = plan
+        .messages
+        .iter()
+        .map(|entry| entry.message.message_id.short())
+        .collect();
+    for message in plan
+        .messages
+        .iter()
+        .map(|entry| &entry.message)
+        .filter(|message| is_user_speech(message))
+    {
         let source = Some(message.message_id.short());
         let text = message.joined_text();
         let text = own_words(&text);
-        let said =
-            |one: &str| LedgerItem { kind: LedgerKind::Instruction, literal: cut(one, LONGEST_SENTENCE), source };
+        let said = |one: &str| LedgerItem {
+            kind: LedgerKind::Instruction,
+            literal: cut(one, LONGEST_SENTENCE),
+            source,
+        };
         items.extend(sentences(text).filter(|one| is_instruction(one)).map(said));
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-        let quoted = words.filter(|word| word.parse::<ShortId>().is_ok_and(|id| short.contains(&id)));
-        items.extend(quoted.map(|word| LedgerItem { kind: LedgerKind::Quoted, literal: bounded(word), source }));
+        let quoted =
+            words.filter(|word| word.parse::<ShortId>().is_ok_and(|id| short.contains(&id)));
+        items.extend(quoted.map(|word| LedgerItem {
+            kind: LedgerKind::Quoted,
+            literal: bounded(word),
+            source,
+        }));
     }
     files_and_failures(plan, &mut items);
-    let item = |kind| move |text: &String| LedgerItem { kind, literal: bounded(text), source: None };
+    let item = |kind| {
+        move |text: &String| LedgerItem {
+            kind,
+            literal: bounded(text),
+            source: None,
+        }
+    };
     items.extend(standing.todos.iter().map(item(LedgerKind::OpenTodo)));
     items.extend(standing.running.iter().map(item(LedgerKind::Running)));
     let mut seen = BTreeSet::new();
@@ -98,25 +121,41 @@ pub fn ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> 
 /// The literals that do not occur in a text.
 pub fn missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> {
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    ledger.iter().filter(|item| !plain.contains(&item.literal)).collect()
+    ledger
+        .iter()
+        .filter(|item| !plain.contains(&item.literal))
+        .collect()
 }
 
 /// Files changed and commands that fail.
 fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     let messages = || plan.messages.iter().map(|entry| &entry.message);
-    let calls: HashMap<_, _> = messages().flat_map(Message::tool_calls).map(|call| (call.id.as_str(), call)).collect();
+    let calls: HashMap<_, _> = messages()
+        .flat_map(Message::tool_calls)
+        .map(|call| (call.id.as_str(), call))
+        .collect();
     let mut failing = Vec::new();
     for message in messages().filter(|message| message.role == Role::Tool) {
         for result in message.tool_results() {
             let call = calls.get(result.tool_call_id.as_str()).copied();
             let (status, source) = (result.envelope.status, Some(message.message_id.short()));
-            let code = result.envelope.data.get("exit_code").and_then(serde_json::Value::as_i64);
+            let code = result
+                .envelope
+                .data
+                .get("exit_code")
+                .and_then(serde_json::Value::as_i64);
             let failed = status == ToolStatus::Error || code.is_some_and(|code| code != 0);
             for subject in CallSubject::all(call, result, &message.metadata) {
                 match subject {
                     // A command that failed may have changed files before it did.
-                    CallSubject::Edit { paths } if status != ToolStatus::Error || code.is_some() => {
-                        let changed = |literal| LedgerItem { kind: LedgerKind::FileChanged, literal, source };
+                    CallSubject::Edit { paths }
+                        if status != ToolStatus::Error || code.is_some() =>
+                    {
+                        let changed = |literal| LedgerItem {
+                            kind: LedgerKind::FileChanged,
+                            literal,
+                            source,
+                        };
                         items.extend(paths.into_iter().map(changed));
                     }
                     CallSubject::Run { command, cwd } => {
@@ -125,7 +164,11 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
                         if failed {
                             let lines = failing_lines(&result.envelope.text);
                             let literals = [bounded(&command)].into_iter().chain(lines);
-                            let item = |literal| LedgerItem { kind: LedgerKind::Failing, literal, source };
+                            let item = |literal| LedgerItem {
+                                kind: LedgerKind::Failing,
+                                literal,
+                                source,
+                            };
                             failing.push(((command, cwd), literals.map(item).collect::<Vec<_>>()));
                         }
                     }
@@ -140,12 +183,25 @@ fn files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| matches!(c, '\n' | '!' | '?' | '。' | '！' | '？' | ';' | '；');
     // A full stop ends a sentence only before a space: names of files hold some.
-    text.split(ends).flat_map(|part| part.split(". ")).map(|part| part.trim().trim_end_matches('.'))
+    text.split(ends)
+        .flat_map(|part| part.split(". "))
+        .map(|part| part.trim().trim_end_matches('.'))
 }
 
 fn is_instruction(sentence: &str) -> bool {
-    const WORDS: [&str; 8] = ["must", "never", "always", "don't", "dont", "mustn't", "don’t", "mustn’t"];
-    const CHINESE: [&str; 10] = ["必须", "不要", "禁止", "务必", "绝不", "总是", "始终", "一定", "不得", "千万"];
+    const WORDS: [&str; 8] = [
+        "must",
+        "never",
+        "always",
+        "don't",
+        "dont",
+        "mustn't",
+        "don’t",
+        "mustn’t",
+    ];
+    const CHINESE: [&str; 10] = [
+        "必须", "不要", "禁止", "务必", "绝不", "总是", "始终", "一定", "不得", "千万",
+    ];
     let lower = sentence.to_lowercase();
     let mut words = lower.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '’')));
     words.any(|word| WORDS.contains(&word))

@@ -1,4 +1,5 @@
-//! Receipts: every line of a summary names the messages it comes from, and a list at its end names all of them.
+//! Receipts: every line of a summary names the messages it comes from, and a list at its end names
+//! all of them.
 //!
 //! ```text
 //! model    - src/a.rs – parser fixed [1a2b3c4d, 99999999]        99999999 is no message of the archive: it goes
@@ -47,8 +48,17 @@ impl<'a> ArchiveIndex<'a> {
                 }
             }
         }
-        let known = plan.messages.iter().map(|entry| entry.message.message_id.short()).collect();
-        Self { rounds, known, words: found, span: format!("{} to {}", plan.from, plan.to) }
+        let known = plan
+            .messages
+            .iter()
+            .map(|entry| entry.message.message_id.short())
+            .collect();
+        Self {
+            rounds,
+            known,
+            words: found,
+            span: format!("{} to {}", plan.from, plan.to),
+        }
     }
 
     /// The summary with the ids of its sources in every line that says something.
@@ -82,11 +92,17 @@ impl<'a> ArchiveIndex<'a> {
     fn sign_line(&self, line: &str) -> String {
         let (plain, ids) = self.take_ids(line);
         let says = plain.trim_matches(|c: char| !c.is_alphanumeric());
-        let empty = says.is_empty() || says.eq_ignore_ascii_case("none") || plain.trim_start().starts_with('#');
+        let empty = says.is_empty()
+            || says.eq_ignore_ascii_case("none")
+            || plain.trim_start().starts_with('#');
         if empty || plain.trim() == self.span {
             return plain;
         }
-        let ids = if ids.is_empty() { self.guess(&plain) } else { ids };
+        let ids = if ids.is_empty() {
+            self.guess(&plain)
+        } else {
+            ids
+        };
         format!("{} {}", plain.trim_end(), brackets(&ids))
     }
 
@@ -94,10 +110,15 @@ impl<'a> ArchiveIndex<'a> {
     fn take_ids(&self, line: &str) -> (String, Vec<ShortId>) {
         let (mut plain, mut ids, mut rest) = (String::new(), Vec::new(), line);
         while let Some((before, behind)) = rest.split_once('[') {
-            match behind.split_once(']').filter(|(_, after)| !after.starts_with('(')) {
+            match behind
+                .split_once(']')
+                .filter(|(_, after)| !after.starts_with('('))
+            {
                 Some((inside, after)) if let Some(named) = ids_in(inside) => {
                     plain.push_str(before.trim_end());
-                    let new = named.into_iter().filter(|id| self.known.contains(id) && !ids.contains(id));
+                    let new = named
+                        .into_iter()
+                        .filter(|id| self.known.contains(id) && !ids.contains(id));
                     ids.extend(new.collect::<Vec<_>>());
                     rest = after;
                 }
@@ -121,11 +142,19 @@ impl<'a> ArchiveIndex<'a> {
                 *scores.entry(*place).or_default() += 1.0 / places.len() as f64;
             }
         }
-        let best = scores.into_iter().fold(None::<((usize, usize), f64)>, |best, next| match best {
-            Some(best) if best.1 >= next.1 => Some(best),
-            Some(_) | None => Some(next),
-        });
-        let of = |round: usize, index: usize| self.rounds.get(round)?.get(index).map(|one| one.message_id.short());
+        let best =
+            scores
+                .into_iter()
+                .fold(None::<((usize, usize), f64)>, |best, next| match best {
+                    Some(best) if best.1 >= next.1 => Some(best),
+                    Some(_) | None => Some(next),
+                });
+        let of = |round: usize, index: usize| {
+            self.rounds
+                .get(round)?
+                .get(index)
+                .map(|one| one.message_id.short())
+        };
         let ids = match best {
             Some(((round, index), _)) => [of(round, 0), of(round, index)],
             None => [of(0, 0), of(self.rounds.len().saturating_sub(1), 0)],
@@ -137,20 +166,39 @@ impl<'a> ArchiveIndex<'a> {
 
     /// The list of all messages, by round.
     pub(super) fn list(&self, detail: ReceiptDetail) -> String {
-        // What is stored names no tool: the next run may not be offered it. The system message says how a message is brought back.
+        // What is stored names no tool: the next run may not be offered it. The system message says
+        // how a message is brought back.
         let mut text = String::from("\n\n## Receipts\nEvery message is kept under its id.\n");
         for round in &self.rounds {
-            let [first, rest @ ..] = round.as_slice() else { continue };
+            let [first, rest @ ..] = round.as_slice() else {
+                continue;
+            };
             let opening: String = bounded(&first.joined_text()).chars().take(60).collect();
             let others = match detail {
                 ReceiptDetail::Subjects => subjects(rest),
-                ReceiptDetail::Ids => rest.iter().map(|message| message.message_id.short().to_string()).collect(),
+                ReceiptDetail::Ids => rest
+                    .iter()
+                    .map(|message| message.message_id.short().to_string())
+                    .collect(),
                 ReceiptDetail::Rounds => Vec::new(),
             };
-            let (colon, gap) = if others.is_empty() { ("", "") } else { (": ", " · ") };
-            let gap = if detail == ReceiptDetail::Ids { " " } else { gap };
+            let (colon, gap) = if others.is_empty() {
+                ("", "")
+            } else {
+                (": ", " · ")
+            };
+            let gap = if detail == ReceiptDetail::Ids {
+                " "
+            } else {
+                gap
+            };
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "- {} {opening}{colon}{}", first.message_id.short(), others.join(gap));
+            let _ = writeln!(
+                text,
+                "- {} {opening}{colon}{}",
+                first.message_id.short(),
+                others.join(gap)
+            );
         }
         text.trim_end().to_owned()
     }
@@ -169,8 +217,13 @@ pub(super) enum ReceiptDetail {
 
 /// Each message with what it is about: a call and its result together.
 fn subjects(messages: &[&Message]) -> Vec<String> {
-    let calls: HashMap<&str, (&Message, &ToolCall)> =
-        messages.iter().flat_map(|one| one.tool_calls().map(|call| (call.id.as_str(), (*one, call)))).collect();
+    let calls: HashMap<&str, (&Message, &ToolCall)> = messages
+        .iter()
+        .flat_map(|one| {
+            one.tool_calls()
+                .map(|call| (call.id.as_str(), (*one, call)))
+        })
+        .collect();
     let mut named = HashSet::new();
     let mut lines = Vec::new();
     for message in messages {
@@ -179,13 +232,21 @@ fn subjects(messages: &[&Message]) -> Vec<String> {
             Role::Tool => {
                 for result in message.tool_results() {
                     let call = calls.get(result.tool_call_id.as_str());
-                    let about = CallSubject::all(call.map(|(_, call)| *call), result, &message.metadata);
+                    let about =
+                        CallSubject::all(call.map(|(_, call)| *call), result, &message.metadata);
                     let about: Vec<_> = about.iter().map(CallSubject::label).collect();
                     let about: String = bounded(&about.join(" ")).chars().take(60).collect();
-                    // The call may hold what the result does not: the text of a file that was written.
-                    let asked = call.map(|(asked, _)| asked.message_id.short()).filter(|asked| named.insert(*asked));
+                    // The call may hold what the result does not: the text of a file that was
+                    // written.
+                    let asked = call
+                        .map(|(asked, _)| asked.message_id.short())
+                        .filter(|asked| named.insert(*asked));
                     let asked = asked.map(|asked| format!("{asked} ")).unwrap_or_default();
-                    lines.push(format!("{asked}{id} {} {about}", result.name).trim_end().to_owned());
+                    lines.push(
+                        format!("{asked}{id} {} {about}", result.name)
+                            .trim_end()
+                            .to_owned(),
+                    );
                 }
             }
             Role::Assistant if message.tool_calls().next().is_some() => {}
@@ -205,10 +266,17 @@ fn brackets(ids: &[ShortId]) -> String {
 
 /// The ids between brackets, if nothing else stands there.
 fn ids_in(inside: &str) -> Option<Vec<ShortId>> {
-    let parts =
-        inside.split([',', ';', ' ', '/']).map(|part| part.trim_matches(['`', '#'])).filter(|one| !one.is_empty());
+    let parts = inside
+        .split([',', ';', ' ', '/'])
+        .map(|part| part.trim_matches(['`', '#']))
+        .filter(|one| !one.is_empty());
     let ids: Option<Vec<_>> = parts
-        .filter(|part| !matches!(part.to_ascii_lowercase().as_str(), "message" | "messages" | "id" | "ids" | "and"))
+        .filter(|part| {
+            !matches!(
+                part.to_ascii_lowercase().as_str(),
+                "message" | "messages" | "id" | "ids" | "and"
+            )
+        })
         .map(|part| part.parse().ok())
         .collect();
     ids.filter(|ids| !ids.is_empty())
@@ -217,8 +285,16 @@ fn ids_in(inside: &str) -> Option<Vec<ShortId>> {
 /// What a message says, as far as it is compared.
 fn said(message: &Message) -> String {
     let mut text = message.joined_text();
-    text.extend(message.tool_calls().flat_map(|call| [" ", call.arguments.as_str()]));
-    text.extend(message.tool_results().flat_map(|result| [" ", result.envelope.text.as_str()]));
+    text.extend(
+        message
+            .tool_calls()
+            .flat_map(|call| [" ", call.arguments.as_str()]),
+    );
+    text.extend(
+        message
+            .tool_results()
+            .flat_map(|result| [" ", result.envelope.text.as_str()]),
+    );
     text.chars().take(COMPARED).collect()
 }
 
@@ -226,6 +302,11 @@ fn said(message: &Message) -> String {
 fn words(text: &str) -> BTreeSet<String> {
     const SHORTEST: usize = 4;
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
-    let words = text.split(|c: char| !inside(c)).map(|word| word.trim_matches(['.', '-', '/']));
-    words.filter(|word| word.chars().count() >= SHORTEST).map(str::to_lowercase).collect()
+    let words = text
+        .split(|c: char| !inside(c))
+        .map(|word| word.trim_matches(['.', '-', '/']));
+    words
+        .filter(|word| word.chars().count() >= SHORTEST)
+        .map(str::to_lowercase)
+        .collect()
 }

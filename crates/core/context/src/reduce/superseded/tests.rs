@@ -12,17 +12,28 @@ fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
     let mut history = vec![text(0, Role::User, "go")];
     for line in lines {
         let number = history.len();
-        let (line, failed) = line.strip_suffix(" !").map_or((*line, false), |line| (line, true));
+        let (line, failed) = line
+            .strip_suffix(" !")
+            .map_or((*line, false), |line| (line, true));
         let (name, arguments) = line.split_once(' ').unwrap();
         let (call_id, envelope) = (format!("call-{number}"), Envelope::success("text"));
-        let status = if failed { ToolStatus::Error } else { envelope.status };
+        let status = if failed {
+            ToolStatus::Error
+        } else {
+            envelope.status
+        };
         history.push(entry(Message::new(
             id(number),
             Role::Assistant,
             vec![call(&call_id, name, arguments)],
             at(number),
         )));
-        history.push(named_result(number + 1, &call_id, name, Envelope { status, ..envelope }));
+        history.push(named_result(
+            number + 1,
+            &call_id,
+            name,
+            Envelope { status, ..envelope },
+        ));
     }
     history
 }
@@ -30,7 +41,10 @@ fn calls(lines: &[&str]) -> Vec<Arc<Entry>> {
 /// Which of the calls have become obsolete.
 fn obsolete(lines: &[&str]) -> Vec<usize> {
     let items = Timeline::new(repair(&calls(lines), &Quarter)).items;
-    let mut found: Vec<_> = superseded(&items).into_iter().map(|index| (index - 2) / 2).collect();
+    let mut found: Vec<_> = superseded(&items)
+        .into_iter()
+        .map(|index| (index - 2) / 2)
+        .collect();
     found.sort_unstable();
     found
 }
@@ -40,8 +54,12 @@ fn the_cases() {
     let mut checked = 0;
     for case in include_str!("../../../fixtures/superseded.txt").split("\n\n") {
         let lines: Vec<_> = case.lines().filter(|line| !line.starts_with('#')).collect();
-        let expected: Vec<usize> =
-            lines.iter().enumerate().filter(|(_, line)| line.starts_with("- ")).map(|(index, _)| index).collect();
+        let expected: Vec<usize> = lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.starts_with("- "))
+            .map(|(index, _)| index)
+            .collect();
         let lines: Vec<_> = lines.iter().map(|line| &line[2..]).collect();
         assert_eq!(obsolete(&lines), expected, "{case}");
         checked += 1;
@@ -53,14 +71,49 @@ fn the_cases() {
 fn calls_of_other_agents_are_known_by_what_they_do() {
     let of = |name: &str, arguments: &str| {
         let (id, name, arguments) = ("c".to_owned(), name.to_owned(), arguments.to_owned());
-        CallSubject::of(&ToolCall { id, name, arguments, signature: None })
+        CallSubject::of(&ToolCall {
+            id,
+            name,
+            arguments,
+            signature: None,
+        })
     };
-    let run = |command: &str, cwd: &str| Some(CallSubject::Run { command: command.into(), cwd: cwd.into() });
-    assert_eq!(of("shell", r#"{"command":["bash","-lc","make test"],"workdir":"/p"}"#), run("make test", "/p"));
-    assert_eq!(of("shell", r#"{"command":["ls","-l","src"]}"#), run("ls -l src", ""));
+    let run = |command: &str, cwd: &str| {
+        Some(CallSubject::Run {
+            command: command.into(),
+            cwd: cwd.into(),
+        })
+    };
+    assert_eq!(
+        of(
+            "shell",
+            r#"{"command":["bash","-lc","make test"],"workdir":"/p"}"#
+        ),
+        run("make test", "/p")
+    );
+    assert_eq!(
+        of("shell", r#"{"command":["ls","-l","src"]}"#),
+        run("ls -l src", "")
+    );
     assert_eq!(of("exec_command", r#"{"cmd":"make"}"#), run("make", ""));
     assert_eq!(of("execute_bash", r#"{"command":"make"}"#), run("make", ""));
-    let view = of("str_replace_editor", r#"{"command":"view","path":"a.c","view_range":[3,9]}"#);
-    assert_eq!(view, Some(CallSubject::Read { path: "a.c".into(), from: 3, to: 9 }));
-    assert_eq!(of("str_replace_editor", r#"{"command":"undo_edit","path":"a.c"}"#), None);
+    let view = of(
+        "str_replace_editor",
+        r#"{"command":"view","path":"a.c","view_range":[3,9]}"#,
+    );
+    assert_eq!(
+        view,
+        Some(CallSubject::Read {
+            path: "a.c".into(),
+            from: 3,
+            to: 9
+        })
+    );
+    assert_eq!(
+        of(
+            "str_replace_editor",
+            r#"{"command":"undo_edit","path":"a.c"}"#
+        ),
+        None
+    );
 }

@@ -7,27 +7,61 @@ use serde_json::json;
 
 use super::*;
 use crate::testing::{Quarter, conversation, model, system, tool_set, whole_conversation};
-use crate::{Account, Assembly, Carried, Cause, Cleared, Compress, Policy, SafeZone, assemble, repair};
+use crate::{
+    Account, Assembly, Carried, Cause, Cleared, Compress, Policy, SafeZone, assemble, repair,
+};
 
-const PRICE: Price = Price { input: 3.0, cached_input: Some(0.3), cache_write: Some(3.75), output: 15.0, long: None };
+const PRICE: Price = Price {
+    input: 3.0,
+    cached_input: Some(0.3),
+    cache_write: Some(3.75),
+    output: 15.0,
+    long: None,
+};
 
 fn priced(rule: CacheKind) -> ModelSpec {
-    ModelSpec { price: Some(PRICE), cache: CacheRule { rule, min: 1, ..CacheRule::default() }, ..model() }
+    ModelSpec {
+        price: Some(PRICE),
+        cache: CacheRule {
+            rule,
+            min: 1,
+            ..CacheRule::default()
+        },
+        ..model()
+    }
 }
 
 /// `(w − r)/r · R/X`: 11.5 requests where as much is written again as is saved.
 #[test]
 fn an_edit_pays_from_the_break_even_on() {
-    let edit = PrefixEdit { saved: 1_000, rewritten: 1_000 };
+    let edit = PrefixEdit {
+        saved: 1_000,
+        rewritten: 1_000,
+    };
     let markers = priced(CacheKind::Anthropic);
     assert!(!edit.pays(11, &markers) && edit.pays(12, &markers));
     // Writing costs no more than input here: 9 requests.
     let prefix = priced(CacheKind::Automatic);
     assert!(!edit.pays(9, &prefix) && edit.pays(10, &prefix));
     assert!(!PrefixEdit { saved: 0, ..edit }.pays(u64::MAX, &markers));
-    assert!(PrefixEdit { rewritten: 0, ..edit }.pays(1, &markers));
+    assert!(
+        PrefixEdit {
+            rewritten: 0,
+            ..edit
+        }
+        .pays(1, &markers)
+    );
     assert!(edit.pays(1, &priced(CacheKind::None)));
-    assert!(!edit.pays(u64::MAX, &ModelSpec { price: None, ..markers }), "no price is guessed");
+    assert!(
+        !edit.pays(
+            u64::MAX,
+            &ModelSpec {
+                price: None,
+                ..markers
+            }
+        ),
+        "no price is guessed"
+    );
 }
 
 /// A conversation with results of 100 lines, as the engine carries it.
@@ -44,8 +78,14 @@ struct World {
 impl World {
     fn new() -> Self {
         Self {
-            model: ModelSpec { price: None, ..priced(CacheKind::Anthropic) },
-            policy: Policy { compress: Some(Compress::WhenFree), ..Policy::default() },
+            model: ModelSpec {
+                price: None,
+                ..priced(CacheKind::Anthropic)
+            },
+            policy: Policy {
+                compress: Some(Compress::WhenFree),
+                ..Policy::default()
+            },
             history: Vec::new(),
             last: None,
             carried: Carried::default(),
@@ -56,7 +96,14 @@ impl World {
 
     fn build(&self) -> Assembly {
         let (system, tools) = (system(), tool_set(&["read_file"]));
-        let plain = Snapshot::new(&self.model, &self.policy, &system, &tools, &self.history, &Quarter);
+        let plain = Snapshot::new(
+            &self.model,
+            &self.policy,
+            &system,
+            &tools,
+            &self.history,
+            &Quarter,
+        );
         assemble(&Snapshot {
             last: self.last.as_ref().map(|account| &account.sent),
             carried: Some(&self.carried),
@@ -67,7 +114,8 @@ impl World {
         .unwrap()
     }
 
-    /// The next request: `t` for a compressed result, `.` for a cleared one; and why it breaks the prefix.
+    /// The next request: `t` for a compressed result, `.` for a cleared one; and why it breaks the
+    /// prefix.
     fn send(&mut self, shape: &str) -> (String, Option<Cause>) {
         self.history = long_results(&conversation(shape));
         let assembly = self.build();
@@ -80,14 +128,25 @@ impl World {
             (_, Role::User | Role::Summary) => 'U',
         };
         let shape = assembly.request.segments.iter().map(letter).collect();
-        let cause = assembly.account.prefix.as_ref().and_then(|prefix| prefix.broken.as_ref()).map(|one| one.cause);
+        let cause = assembly
+            .account
+            .prefix
+            .as_ref()
+            .and_then(|prefix| prefix.broken.as_ref())
+            .map(|one| one.cause);
         self.keep(assembly.account);
         (shape, cause)
     }
 
     fn keep(&mut self, account: Account) {
-        self.carried = account.carried.clone().unwrap_or_else(|| self.carried.clone());
-        self.cleared = account.cleared.clone().unwrap_or_else(|| self.cleared.clone());
+        self.carried = account
+            .carried
+            .clone()
+            .unwrap_or_else(|| self.carried.clone());
+        self.cleared = account
+            .cleared
+            .clone()
+            .unwrap_or_else(|| self.cleared.clone());
         self.last = Some(account);
     }
 }
@@ -99,7 +158,9 @@ fn long_results(history: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
         for part in &mut message.content {
             if let haft_types::Part::ToolResult(result) = part {
                 let id = message.message_id.short();
-                let entries: Vec<_> = (0..100).map(|number| format!("{id}/file-{number}")).collect();
+                let entries: Vec<_> = (0..100)
+                    .map(|number| format!("{id}/file-{number}"))
+                    .collect();
                 let text = entries.join("\n");
                 result.name = "list_files".into();
                 result.envelope = Envelope::success(text).with_data(json!({"entries": entries}));
@@ -114,22 +175,48 @@ fn long_results(history: &[Arc<Entry>]) -> Vec<Arc<Entry>> {
 fn finished_rounds_wait_for_a_cold_cache() {
     let mut world = World::new();
     assert_eq!(world.send("UAT"), ("SUAT".into(), None));
-    assert_eq!(world.send("UATaU"), ("SUATAU".into(), None), "warm, and no price to weigh: it waits");
+    assert_eq!(
+        world.send("UATaU"),
+        ("SUATAU".into(), None),
+        "warm, and no price to weigh: it waits"
+    );
     assert_eq!(world.send("UATaUAT"), ("SUATAUAT".into(), None));
     world.idle = Duration::from_hours(1);
-    assert_eq!(world.send("UATaUATaU"), ("SUAtAUAtAU".into(), Some(Cause::Compression)), "everything that waits");
+    assert_eq!(
+        world.send("UATaUATaU"),
+        ("SUAtAUAtAU".into(), Some(Cause::Compression)),
+        "everything that waits"
+    );
     world.idle = Duration::ZERO;
-    assert_eq!(world.send("UATaUATaUAT"), ("SUAtAUAtAUAT".into(), None), "what was compressed stays so");
-    assert_eq!(world.send("UATaUATaUATaU"), ("SUAtAUAtAUATAU".into(), None), "and the next round waits again");
+    assert_eq!(
+        world.send("UATaUATaUAT"),
+        ("SUAtAUAtAUAT".into(), None),
+        "what was compressed stays so"
+    );
+    assert_eq!(
+        world.send("UATaUATaUATaU"),
+        ("SUAtAUAtAUATAU".into(), None),
+        "and the next round waits again"
+    );
     world.model.name = "other".into();
-    assert_eq!(world.send("UATaUATaUATaU"), ("SUAtAUAtAUAtAU".into(), Some(Cause::ModelSwitched)));
+    assert_eq!(
+        world.send("UATaUATaUATaU"),
+        ("SUAtAUAtAUAtAU".into(), Some(Cause::ModelSwitched))
+    );
 }
 
 #[test]
 fn a_price_decides_on_a_warm_cache() {
-    let mut world = World { model: priced(CacheKind::Anthropic), ..World::new() };
+    let mut world = World {
+        model: priced(CacheKind::Anthropic),
+        ..World::new()
+    };
     assert_eq!(world.send("UAT").1, None);
-    assert_eq!(world.send("UATaU").1, None, "two requests do not pay for writing the round again");
+    assert_eq!(
+        world.send("UATaU").1,
+        None,
+        "two requests do not pay for writing the round again"
+    );
     let rounds = format!("{}U", "UATa".repeat(60));
     world.send(&rounds);
     assert_eq!(world.carried.compressed_rounds, 61, "sixty requests do");
@@ -153,7 +240,11 @@ fn a_request_above_the_safe_zone_compresses_before_it_clears() {
     world.policy.prune_to = Some(1.0);
     assert_eq!(world.send("UAT").0, "SUAT");
     assert_eq!(world.send("UATaUAT"), ("SUATAUAT".into(), None));
-    assert_eq!(world.send("UATaUATATAT"), ("SUAtAUATATAT".into(), Some(Cause::Compression)), "no longer fits");
+    assert_eq!(
+        world.send("UATaUATATAT"),
+        ("SUAtAUATATAT".into(), Some(Cause::Compression)),
+        "no longer fits"
+    );
 }
 
 #[test]
@@ -162,10 +253,17 @@ fn one_break_makes_room_for_long() {
     world.send("UAT");
     world.send("UATaUAT");
     // Compression alone would bring it below the zone, and the next steps above it again.
-    assert_eq!(world.send("UATaUATATAT"), ("SUA.AUA.A.AT".into(), Some(Cause::Pruning)));
-    // What was cleared is not counted once more: nothing is above the zone, so nothing is compressed for want of room.
+    assert_eq!(
+        world.send("UATaUATATAT"),
+        ("SUA.AUA.A.AT".into(), Some(Cause::Pruning))
+    );
+    // What was cleared is not counted once more: nothing is above the zone, so nothing is
+    // compressed for want of room.
     assert_eq!(world.send("UATaUATATATaU"), ("SUA.AUA.A.ATAU".into(), None));
-    assert_eq!(world.send("UATaUATATATaUAT"), ("SUA.AUA.A.ATAUAT".into(), None));
+    assert_eq!(
+        world.send("UATaUATATATaUAT"),
+        ("SUA.AUA.A.ATAUAT".into(), None)
+    );
 }
 
 #[test]
@@ -173,7 +271,11 @@ fn at_a_cold_point_obsolete_results_go_too() {
     let mut world = World::new();
     world.policy.prune_keep = Some(1);
     // Every call of these conversations reads the same file.
-    assert_eq!(world.send("UATATAT"), ("SUA.A.AT".into(), None), "nothing was sent before");
+    assert_eq!(
+        world.send("UATATAT"),
+        ("SUA.A.AT".into(), None),
+        "nothing was sent before"
+    );
     assert_eq!(world.send("UATATATAT"), ("SUA.A.ATAT".into(), None), "warm");
     world.idle = Duration::from_hours(1);
     assert_eq!(world.send("UATATATATAT").0, "SUA.A.A.A.AT");

@@ -14,10 +14,15 @@ impl UsefulRanges {
         &self.items
     }
 
-    /// Adds a range as the newest one. What it touches becomes part of it, and the oldest of them gives it its number, so that a
-    /// number that was shown stays good.
+    /// Adds a range as the newest one. What it touches becomes part of it, and the oldest of them
+    /// gives it its number, so that a number that was shown stays good.
     pub(super) fn add(&mut self, new: NewUseful) -> Added {
-        let NewUseful { path, start_line, end_line, description } = new;
+        let NewUseful {
+            path,
+            start_line,
+            end_line,
+            description,
+        } = new;
         let touching: Vec<_> = self
             .items
             .extract_if(.., |known| {
@@ -26,22 +31,39 @@ impl UsefulRanges {
                     && start_line <= known.end_line.saturating_add(1)
             })
             .collect();
-        let number = touching.iter().map(|known| known.number).min().unwrap_or_else(|| {
-            self.last_number += 1;
-            self.last_number
-        });
-        let descriptions = touching.iter().map(|known| known.description.as_str()).chain([description.as_str()]);
+        let number = touching
+            .iter()
+            .map(|known| known.number)
+            .min()
+            .unwrap_or_else(|| {
+                self.last_number += 1;
+                self.last_number
+            });
+        let descriptions = touching
+            .iter()
+            .map(|known| known.description.as_str())
+            .chain([description.as_str()]);
         let item = UsefulItem {
             number,
-            start_line: touching.iter().map(|known| known.start_line).fold(start_line, u32::min),
-            end_line: touching.iter().map(|known| known.end_line).fold(end_line, u32::max),
+            start_line: touching
+                .iter()
+                .map(|known| known.start_line)
+                .fold(start_line, u32::min),
+            end_line: touching
+                .iter()
+                .map(|known| known.end_line)
+                .fold(end_line, u32::max),
             description: join(descriptions),
             path,
         };
         self.items.push(item.clone());
         let surplus = self.items.len().saturating_sub(KEPT);
         let dropped = self.items.drain(..surplus).map(|old| old.number).collect();
-        Added { item, merged: touching.len(), dropped }
+        Added {
+            item,
+            merged: touching.len(),
+            dropped,
+        }
     }
 
     pub(super) fn remove(&mut self, number: u32) -> Option<UsefulItem> {
@@ -53,7 +75,10 @@ impl UsefulRanges {
 /// All that was said, each thing once.
 fn join<'a>(descriptions: impl Iterator<Item = &'a str>) -> String {
     let mut said: Vec<&str> = Vec::new();
-    for one in descriptions.flat_map(|text| text.split("; ")).map(str::trim) {
+    for one in descriptions
+        .flat_map(|text| text.split("; "))
+        .map(str::trim)
+    {
         if !one.is_empty() && !said.contains(&one) {
             said.push(one);
         }
@@ -68,11 +93,20 @@ mod tests {
     use super::*;
 
     fn new(path: &str, start_line: u32, end_line: u32) -> NewUseful {
-        NewUseful { path: path.into(), start_line, end_line, description: format!("{start_line}") }
+        NewUseful {
+            path: path.into(),
+            start_line,
+            end_line,
+            description: format!("{start_line}"),
+        }
     }
 
     fn shown(ranges: &UsefulRanges) -> Vec<(u32, &str, u32, u32)> {
-        ranges.items.iter().map(|one| (one.number, one.path.as_str(), one.start_line, one.end_line)).collect()
+        ranges
+            .items
+            .iter()
+            .map(|one| (one.number, one.path.as_str(), one.start_line, one.end_line))
+            .collect()
     }
 
     #[test]
@@ -105,7 +139,12 @@ mod tests {
     fn only_the_newest_hundred_are_kept() {
         let mut ranges = UsefulRanges::default();
         for at in 0..100 {
-            assert!(ranges.add(new("a", at * 10 + 1, at * 10 + 2)).dropped.is_empty());
+            assert!(
+                ranges
+                    .add(new("a", at * 10 + 1, at * 10 + 2))
+                    .dropped
+                    .is_empty()
+            );
         }
         assert_eq!(ranges.add(new("b", 1, 1)).dropped, [1]);
         assert_eq!((ranges.items.len(), ranges.items[0].number), (100, 2));

@@ -7,11 +7,23 @@ use crate::stored_state::StateDocument;
 
 fn store(folder: &Path) -> Arc<dyn Store> {
     let clock = Arc::new(FakeClock::default());
-    Arc::new(SqliteStore::open(&folder.join("conversations.db"), &StoreConfig::default(), clock).unwrap())
+    Arc::new(
+        SqliteStore::open(
+            &folder.join("conversations.db"),
+            &StoreConfig::default(),
+            clock,
+        )
+        .unwrap(),
+    )
 }
 
 fn new(path: &str, start_line: u32, end_line: u32) -> NewUseful {
-    NewUseful { path: path.into(), start_line, end_line, description: "why".into() }
+    NewUseful {
+        path: path.into(),
+        start_line,
+        end_line,
+        description: "why".into(),
+    }
 }
 
 #[tokio::test]
@@ -21,7 +33,10 @@ async fn ranges_survive_and_are_read_anew_each_time() {
     let id = ConversationId::new("a");
     {
         let store = store(&root);
-        store.create(NewConversation::new(id.clone(), "p")).await.unwrap();
+        store
+            .create(NewConversation::new(id.clone(), "p"))
+            .await
+            .unwrap();
         let useful = StoredUseful::open(store, id.clone()).await.unwrap();
         assert_eq!(useful.useful_reminder(&root), "");
         useful.add(new("a.rs", 1, 2)).await.unwrap();
@@ -36,10 +51,19 @@ async fn ranges_survive_and_are_read_anew_each_time() {
          ### `b.rs` lines 1-1: why\n\n(cannot be read now: the file does not exist)\n"
     );
     std::fs::write(root.join("a.rs"), "uno\n").unwrap();
-    assert!(useful.useful_reminder(&root).contains("```\nuno\n```"), "as it is on disk now");
+    assert!(
+        useful.useful_reminder(&root).contains("```\nuno\n```"),
+        "as it is on disk now"
+    );
 
     assert_eq!(useful.delete(2).await.unwrap().path, "b.rs");
-    assert_eq!(useful.delete(2).await, Err(PortError::Unknown { what: "useful information", id: "2".into() }));
+    assert_eq!(
+        useful.delete(2).await,
+        Err(PortError::Unknown {
+            what: "useful information",
+            id: "2".into()
+        })
+    );
     assert_eq!(useful.ranges(), useful.list().await.unwrap());
     assert_eq!(useful.ranges().len(), 1);
 }
@@ -49,14 +73,22 @@ async fn the_newest_ranges_have_the_room() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let store = store(&root);
-    store.create(NewConversation::new(ConversationId::new("a"), "p")).await.unwrap();
-    let useful = StoredUseful::open(store, ConversationId::new("a")).await.unwrap();
+    store
+        .create(NewConversation::new(ConversationId::new("a"), "p"))
+        .await
+        .unwrap();
+    let useful = StoredUseful::open(store, ConversationId::new("a"))
+        .await
+        .unwrap();
     for name in ["old", "new"] {
         std::fs::write(root.join(name), format!("{name}\n").repeat(1_500)).unwrap();
         useful.add(new(name, 1, 1_500)).await.unwrap();
     }
     let reminder = useful.useful_reminder(&root);
-    assert!(reminder.contains("lines 1-1500: why\n\n(cannot be read now: too long to be shown here"), "{reminder}");
+    assert!(
+        reminder.contains("lines 1-1500: why\n\n(cannot be read now: too long to be shown here"),
+        "{reminder}"
+    );
     assert!(reminder.contains("new\nnew\n") && !reminder.contains("old\nold\n"));
 }
 
@@ -65,13 +97,30 @@ async fn what_cannot_be_understood_is_told_and_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
     let id = ConversationId::new("a");
-    store.create(NewConversation::new(id.clone(), "p")).await.unwrap();
+    store
+        .create(NewConversation::new(id.clone(), "p"))
+        .await
+        .unwrap();
     let strange = json!({"items": "of another kind"});
-    store.set_state(&id, UsefulRanges::KEY, strange.clone()).await.unwrap();
-    let useful = StoredUseful::open(Arc::clone(&store), id.clone()).await.unwrap();
+    store
+        .set_state(&id, UsefulRanges::KEY, strange.clone())
+        .await
+        .unwrap();
+    let useful = StoredUseful::open(Arc::clone(&store), id.clone())
+        .await
+        .unwrap();
     assert_eq!(useful.ranges(), []);
-    for error in [useful.list().await.unwrap_err(), useful.add(new("a", 1, 1)).await.unwrap_err()] {
-        assert!(error.to_string().contains("`useful` cannot be understood"), "{error}");
+    for error in [
+        useful.list().await.unwrap_err(),
+        useful.add(new("a", 1, 1)).await.unwrap_err(),
+    ] {
+        assert!(
+            error.to_string().contains("`useful` cannot be understood"),
+            "{error}"
+        );
     }
-    assert_eq!(store.state(&id, UsefulRanges::KEY).await.unwrap(), Some(strange));
+    assert_eq!(
+        store.state(&id, UsefulRanges::KEY).await.unwrap(),
+        Some(strange)
+    );
 }

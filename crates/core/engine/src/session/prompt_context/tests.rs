@@ -15,8 +15,8 @@ use super::super::offered_tools::all_tools;
 use super::super::redescribed::translate;
 use super::super::transcript::tests::transcript;
 use super::super::{
-    KnowledgeSettings, Leftovers, ProjectRules, PromptSettings, Roles, SafetySettings, SessionFolders, TaskSettings,
-    ToolSettings,
+    KnowledgeSettings, Leftovers, ProjectRules, PromptSettings, Roles, SafetySettings,
+    SessionFolders, TaskSettings, ToolSettings,
 };
 use super::*;
 use crate::external::ToolHelp;
@@ -25,9 +25,14 @@ use crate::stored_state;
 use crate::turn::{Nudge, TurnLimits};
 
 fn model() -> ModelSpec {
-    let providers = toml::from_str("mock = { api = 'anthropic', base_url = 'http://127.0.0.1:1' }").unwrap();
+    let providers =
+        toml::from_str("mock = { api = 'anthropic', base_url = 'http://127.0.0.1:1' }").unwrap();
     let models = toml::from_str("'mock/m' = { context_window = 100_000 }").unwrap();
-    Catalogue::new(providers, models).unwrap().resolve("mock/m").unwrap().spec
+    Catalogue::new(providers, models)
+        .unwrap()
+        .resolve("mock/m")
+        .unwrap()
+        .spec
 }
 
 fn config(folder: &Path) -> SessionConfig {
@@ -38,7 +43,10 @@ fn config(folder: &Path) -> SessionConfig {
         model: model(),
         policy: Policy::default(),
         prompt: PromptSettings {
-            roles: Roles { main: Some("You test.".into()), ..Roles::default() },
+            roles: Roles {
+                main: Some("You test.".into()),
+                ..Roles::default()
+            },
             rules: ProjectRules::LeftOut,
             ..PromptSettings::default()
         },
@@ -54,42 +62,80 @@ fn config(folder: &Path) -> SessionConfig {
             worktrees: at("worktrees"),
         },
         knowledge: KnowledgeSettings {
-            paths: KnowledgePaths { root, cwd, trusted: false, user: at("user"), home: None },
+            paths: KnowledgePaths {
+                root,
+                cwd,
+                trusted: false,
+                user: at("user"),
+                home: None,
+            },
             libraries: Libraries::at(at("libraries")),
             tool_help: ToolHelp::new(HelpCache::at(at("help")), None),
             notes: "p".into(),
             agents: Vec::new(),
         },
-        tools: ToolSettings { offered: vec!["read_file".into()], ..ToolSettings::default() },
+        tools: ToolSettings {
+            offered: vec!["read_file".into()],
+            ..ToolSettings::default()
+        },
         safety: SafetySettings::default(),
-        task: TaskSettings { limits: TurnLimits::default(), goal: false, answer: None, leftovers: Leftovers::Keep },
+        task: TaskSettings {
+            limits: TurnLimits::default(),
+            goal: false,
+            answer: None,
+            leftovers: Leftovers::Keep,
+        },
         callbacks: Vec::new(),
         namespace: "p".into(),
         notices: Vec::new(),
     }
 }
 
-async fn open(config: &SessionConfig, transcript: &Transcript, store: &Arc<dyn haft_store::Store>) -> PromptContext {
+async fn open(
+    config: &SessionConfig,
+    transcript: &Transcript,
+    store: &Arc<dyn haft_store::Store>,
+) -> PromptContext {
     let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
-    let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
-    let (counter, clock): (Arc<dyn TokenCounter>, Arc<dyn Clock>) = (Arc::new(O200k), Arc::new(FakeClock::default()));
-    let mut state = StoredState::read(store.as_ref(), transcript.id()).await.unwrap();
-    let services = KnowledgeServices { store, counter: &counter, clock: &clock };
+    let running = Arc::new(Running::new(
+        supervisor,
+        haft_tools::LimitsConfig::default(),
+    ));
+    let (counter, clock): (Arc<dyn TokenCounter>, Arc<dyn Clock>) =
+        (Arc::new(O200k), Arc::new(FakeClock::default()));
+    let mut state = StoredState::read(store.as_ref(), transcript.id())
+        .await
+        .unwrap();
+    let services = KnowledgeServices {
+        store,
+        counter: &counter,
+        clock: &clock,
+    };
     let mut registry = all_tools(&running, config.policy.prompt_language);
-    registry.select(&config.tools.offered, &config.tools.profiles).unwrap();
+    registry
+        .select(&config.tools.offered, &config.tools.profiles)
+        .unwrap();
     translate(&mut registry, config);
     let offered = OfferedContext {
         registry,
         unkept_descriptions: None,
         skills: SkillWatch::of(&config.knowledge.paths),
-        todo: Arc::new(StoredTodo::restored(Arc::clone(store), transcript.id().clone(), &mut state)),
+        todo: Arc::new(StoredTodo::restored(
+            Arc::clone(store),
+            transcript.id().clone(),
+            &mut state,
+        )),
         starter_reads: None,
-        knowledge: Knowledge::open(services, config, transcript.id(), None, &mut state).await.unwrap(),
+        knowledge: Knowledge::open(services, config, transcript.id(), None, &mut state)
+            .await
+            .unwrap(),
         running,
         counter,
     };
     let hooked = Hooked::silent(config);
-    PromptContext::open(offered, config, transcript.history(), &hooked, &mut state).await.unwrap()
+    PromptContext::open(offered, config, transcript.history(), &hooked, &mut state)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -112,10 +158,16 @@ async fn what_changed_last_is_part_of_the_execution_state() {
     let (folder, store, transcript) = transcript().await;
     let config = config(folder.path());
     let mut prompt = open(&config, &transcript, &store).await;
-    let last_write =
-        |prompt: &PromptContext| prompt.execution(&config, PermissionMode::Plan, ListOwner::Reader, &[]).last_write;
+    let last_write = |prompt: &PromptContext| {
+        prompt
+            .execution(&config, PermissionMode::Plan, ListOwner::Reader, &[])
+            .last_write
+    };
     assert_eq!(last_write(&prompt), None);
-    let change = FileChange { path: folder.path().join("a.rs"), kind: ChangeKind::Added };
+    let change = FileChange {
+        path: folder.path().join("a.rs"),
+        kind: ChangeKind::Added,
+    };
     prompt.note_change(&config.folders.workspace, &change);
     assert_eq!(last_write(&prompt).as_deref(), Some("a.rs"));
 }
@@ -123,55 +175,99 @@ async fn what_changed_last_is_part_of_the_execution_state() {
 #[tokio::test]
 async fn what_the_model_believes_of_plan_mode_is_kept() {
     let (folder, store, mut transcript) = transcript().await;
-    transcript.append_user("plan it".into(), Origin::User).await.unwrap();
+    transcript
+        .append_user("plan it".into(), Origin::User)
+        .await
+        .unwrap();
     let config = config(folder.path());
     let mut prompt = open(&config, &transcript, &store).await;
     assert!(!prompt.plan_mode_told());
     prompt.note_plan_mode(true, &transcript).await.unwrap();
-    let kept = stored_state::read::<PlanModeNotice>(store.as_ref(), transcript.id()).await.unwrap();
+    let kept = stored_state::read::<PlanModeNotice>(store.as_ref(), transcript.id())
+        .await
+        .unwrap();
     assert_eq!(kept.unwrap().unwrap(), PlanModeNotice(true));
     assert!(open(&config, &transcript, &store).await.plan_mode_told());
 }
 
 fn item(content: &str, status: TodoState) -> TodoItem {
-    TodoItem { content: content.into(), status }
+    TodoItem {
+        content: content.into(),
+        status,
+    }
 }
 
 #[test]
 fn a_plan_step_says_when_it_is_done() {
-    let (done, doing, open) = (TodoState::Completed, TodoState::InProgress, TodoState::Pending);
-    let step = |items: &[TodoItem]| plan_step(items).map(|PlanStep { step, done_when }| (step, done_when));
+    let (done, doing, open) = (
+        TodoState::Completed,
+        TodoState::InProgress,
+        TodoState::Pending,
+    );
+    let step =
+        |items: &[TodoItem]| plan_step(items).map(|PlanStep { step, done_when }| (step, done_when));
     let told = |step: &str, done_when: &str| Some((step.to_owned(), done_when.to_owned()));
-    assert_eq!(step(&[item("read", done), item("write", open)]), None, "nothing is being done");
+    assert_eq!(
+        step(&[item("read", done), item("write", open)]),
+        None,
+        "nothing is being done"
+    );
     let next = [item("read", done), item("write", doing), item("test", open)];
     assert_eq!(step(&next), told("write", "the next item can begin: test"));
-    assert_eq!(step(&[item("write it", doing)]), told("write it", "write it"));
-    let own = [item("Mend the parser (done when: `cargo test` passes)", doing), item("test", open)];
+    assert_eq!(
+        step(&[item("write it", doing)]),
+        told("write it", "write it")
+    );
+    let own = [
+        item("Mend the parser (done when: `cargo test` passes)", doing),
+        item("test", open),
+    ];
     assert_eq!(step(&own), told("Mend the parser", "`cargo test` passes"));
 }
 
 #[tokio::test]
 async fn the_execution_state_is_what_the_engine_knows() {
     let (folder, store, mut transcript) = transcript().await;
-    transcript.append_user("write it".into(), Origin::User).await.unwrap();
+    transcript
+        .append_user("write it".into(), Origin::User)
+        .await
+        .unwrap();
     let mut config = config(folder.path());
     config.task.limits.turns = Some(20);
     let prompt = open(&config, &transcript, &store).await;
     let item = item("write", TodoState::InProgress);
-    haft_tool::TodoList::write(prompt.todo().as_ref(), vec![item]).await.unwrap();
+    haft_tool::TodoList::write(prompt.todo().as_ref(), vec![item])
+        .await
+        .unwrap();
     let child = stored_state::ChildConversation {
         conversation: haft_types::ConversationId::new("0123456789"),
         agent: "scout".into(),
         call_id: "c".into(),
     };
     prompt.knowledge().children.add(child).await.unwrap();
-    let state = prompt.execution(&config, PermissionMode::Auto, ListOwner::Reader, &["main".into()]);
+    let state = prompt.execution(
+        &config,
+        PermissionMode::Auto,
+        ListOwner::Reader,
+        &["main".into()],
+    );
     assert_eq!((state.max_replies, state.mode.as_str()), (Some(20), "auto"));
     assert_eq!(state.plan_step.unwrap().step, "write");
-    assert_eq!(state.tasks, ["sub-agent scout (conversation 01234567): ended"]);
-    let of_sub = prompt.execution(&config, PermissionMode::Auto, ListOwner::MainAgent, &["scout".into()]);
+    assert_eq!(
+        state.tasks,
+        ["sub-agent scout (conversation 01234567): ended"]
+    );
+    let of_sub = prompt.execution(
+        &config,
+        PermissionMode::Auto,
+        ListOwner::MainAgent,
+        &["scout".into()],
+    );
     assert_eq!(of_sub.plan_step, None, "the list is the main agent's");
-    assert_eq!(of_sub.tasks, ["sub-agent scout (conversation 01234567): running"]);
+    assert_eq!(
+        of_sub.tasks,
+        ["sub-agent scout (conversation 01234567): running"]
+    );
 }
 
 #[tokio::test]
@@ -183,13 +279,31 @@ async fn agents_md_is_in_the_documents_and_in_the_role_reminder_only() {
     config.prompt.environment.os = "linux (Debian)".into();
     let prompt = open(&config, &transcript, &store).await;
     let system = prompt.system().message.joined_text();
-    assert!(system.starts_with("You test.") && system.contains("Platform: Linux."), "{system}");
+    assert!(
+        system.starts_with("You test.") && system.contains("Platform: Linux."),
+        "{system}"
+    );
     assert!(!system.contains("Use tabs."), "{system}");
-    assert_eq!(prompt.documents().iter().filter(|one| one.text.contains("Use tabs.")).count(), 1);
-    let role = prompt.reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH).role.unwrap();
+    assert_eq!(
+        prompt
+            .documents()
+            .iter()
+            .filter(|one| one.text.contains("Use tabs."))
+            .count(),
+        1
+    );
+    let role = prompt
+        .reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH)
+        .role
+        .unwrap();
     assert_eq!(role.matches("Use tabs.").count(), 1, "{role}");
     config.prompt.roles.main = None;
-    assert_eq!(prompt.reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH).role, None);
+    assert_eq!(
+        prompt
+            .reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH)
+            .role,
+        None
+    );
 }
 
 #[tokio::test]
@@ -197,47 +311,86 @@ async fn a_sub_agent_sees_notes_on_what_its_starter_has_read() {
     let (folder, store, transcript) = transcript().await;
     let config = config(folder.path());
     let mut prompt = open(&config, &transcript, &store).await;
-    haft_tool::ProjectNotes::add(prompt.knowledge().notes.as_ref(), "src", "No panics here.").await.unwrap();
+    haft_tool::ProjectNotes::add(prompt.knowledge().notes.as_ref(), "src", "No panics here.")
+        .await
+        .unwrap();
     let notes = |prompt: &PromptContext| {
-        prompt.reminders(&config, ListOwner::MainAgent, Timestamp::UNIX_EPOCH).folder_notes.unwrap()
+        prompt
+            .reminders(&config, ListOwner::MainAgent, Timestamp::UNIX_EPOCH)
+            .folder_notes
+            .unwrap()
     };
     assert_eq!(notes(&prompt), "");
     let starter = Reads::default();
-    let state = haft_tool::FileState { size: 1, mtime_ns: 1, hash: haft_types::ContentHash::of(b"a") };
+    let state = haft_tool::FileState {
+        size: 1,
+        mtime_ns: 1,
+        hash: haft_types::ContentHash::of(b"a"),
+    };
     haft_tool::ReadLedger::saw(&starter, &folder.path().join("src/a.rs"), state);
     prompt.starter_reads = Some(Arc::new(starter));
-    assert!(notes(&prompt).contains("No panics here."), "{}", notes(&prompt));
+    assert!(
+        notes(&prompt).contains("No panics here."),
+        "{}",
+        notes(&prompt)
+    );
 }
 
 /// Every protocol in every language.
 fn every_form() -> impl Iterator<Item = (ToolProtocol, PromptLanguage)> {
     let protocols = [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React];
     let languages = [PromptLanguage::English, PromptLanguage::Chinese];
-    protocols.into_iter().flat_map(move |protocol| languages.map(|language| (protocol, language)))
+    protocols
+        .into_iter()
+        .flat_map(move |protocol| languages.map(|language| (protocol, language)))
 }
 
 /// Pairs of statements of which a model must never read both.
 const CONTRADICTIONS: &str = include_str!("contradictions.txt");
 
-/// Everything a model is told besides the descriptions of tools, with the names of the tools it is offered.
+/// Everything a model is told besides the descriptions of tools, with the names of the tools it is
+/// offered.
 fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String) {
     let (registry, tools) = (prompt.registry(), prompt.registry().told());
-    let offered: Vec<String> =
-        registry.offered().chain(registry.deferred()).map(|tool| tool.spec().name.clone()).collect();
+    let offered: Vec<String> = registry
+        .offered()
+        .chain(registry.deferred())
+        .map(|tool| tool.spec().name.clone())
+        .collect();
     let language = config.policy.prompt_language;
     let role = PromptContext::role(config);
     let input = prompt.system_input(config, role.as_deref());
     let advertised = haft_model::call_format(config.model.tool_protocol, language, &[]);
     assert_eq!(advertised, None, "without tools there is nothing to say");
     // How a call is written is told by the protocol; the tools below it describe themselves.
-    let format = input.call_format.map(|text| text.split("# Tools").next().unwrap_or_default().to_owned());
-    let input = SystemInput { call_format: format.as_deref(), cases: &[], guidelines: &[], examples: &[], ..input };
+    let format = input
+        .call_format
+        .map(|text| text.split("# Tools").next().unwrap_or_default().to_owned());
+    let input = SystemInput {
+        call_format: format.as_deref(),
+        cases: &[],
+        guidelines: &[],
+        examples: &[],
+        ..input
+    };
     let mut text = render_system(&input).unwrap();
     let completes = offered.iter().any(|name| name == names::COMPLETE);
-    let mut nudges = vec![Nudge::OpenTodos(1), Nudge::Cut, Nudge::Empty, Nudge::Repeated, Nudge::NothingChanged];
+    let mut nudges = vec![
+        Nudge::OpenTodos(1),
+        Nudge::Cut,
+        Nudge::Empty,
+        Nudge::Repeated,
+        Nudge::NothingChanged,
+    ];
     if completes {
         nudges.push(Nudge::Goal);
-        nudges.extend(config.model.tool_protocol.is_text().then_some(Nudge::NoCompletion));
+        nudges.extend(
+            config
+                .model
+                .tool_protocol
+                .is_text()
+                .then_some(Nudge::NoCompletion),
+        );
     }
     for nudge in nudges {
         text = [text.as_str(), &nudge.told_text(language, &tools)].join("\n");
@@ -251,10 +404,16 @@ fn told(config: &SessionConfig, prompt: &PromptContext) -> (Vec<String>, String)
 #[tokio::test]
 async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
     let (folder, store, transcript) = transcript().await;
-    let pairs: Vec<(&str, &str)> = CONTRADICTIONS.lines().filter_map(|line| line.split_once(" | ")).collect();
+    let pairs: Vec<(&str, &str)> = CONTRADICTIONS
+        .lines()
+        .filter_map(|line| line.split_once(" | "))
+        .collect();
     assert!(pairs.len() >= 5);
     let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
-    let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
+    let running = Arc::new(Running::new(
+        supervisor,
+        haft_tools::LimitsConfig::default(),
+    ));
     let every = names_of_all(&running, PromptLanguage::English);
     for (protocol, language) in every_form() {
         for (is_sub, headless, small) in [
@@ -267,12 +426,19 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
         ] {
             let mut config = config(folder.path());
             (config.model.tool_protocol, config.policy.prompt_language) = (protocol, language);
-            config.tools.offered = if small { vec!["read_file".into()] } else { vec!["default".into()] };
+            config.tools.offered = if small {
+                vec!["read_file".into()]
+            } else {
+                vec!["default".into()]
+            };
             config.prompt.environment.shell = haft_tools::shell().into();
             config.prompt.environment.os = "linux".into();
             config.prompt.roles.main = is_sub.then(|| "You look closely.".to_owned());
-            config.prompt.roles.completion =
-                is_sub.then(|| prompt!("../../../prompts/subagent_completion").text(language).to_owned());
+            config.prompt.roles.completion = is_sub.then(|| {
+                prompt!("../../../prompts/subagent_completion")
+                    .text(language)
+                    .to_owned()
+            });
             let mut prompt = open(&config, &transcript, &store).await;
             for (left_out, name) in [(headless, names::ASK), (is_sub, names::TODO_WRITE)] {
                 if left_out {
@@ -280,15 +446,25 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
                 }
             }
             prompt.render(&config).unwrap();
-            let profile =
-                format!("{protocol:?}, {language:?}, sub-agent: {is_sub}, headless: {headless}, small: {small}");
+            let profile = format!(
+                "{protocol:?}, {language:?}, sub-agent: {is_sub}, headless: {headless}, small: {small}"
+            );
             let (offered, text) = told(&config, &prompt);
             for name in every.iter().filter(|name| !offered.contains(name)) {
-                assert!(!text.contains(&format!("`{name}`")), "{profile}: `{name}` is named and not offered\n{text}");
+                assert!(
+                    !text.contains(&format!("`{name}`")),
+                    "{profile}: `{name}` is named and not offered\n{text}"
+                );
             }
-            assert!(text.contains(&format!(": {}", haft_tools::shell())), "{profile}: the shell\n{text}");
+            assert!(
+                text.contains(&format!(": {}", haft_tools::shell())),
+                "{profile}: the shell\n{text}"
+            );
             for (one, other) in &pairs {
-                assert!(!(text.contains(one) && text.contains(other)), "{profile}: {one:?} and {other:?}\n{text}");
+                assert!(
+                    !(text.contains(one) && text.contains(other)),
+                    "{profile}: {one:?} and {other:?}\n{text}"
+                );
             }
         }
     }
@@ -299,7 +475,10 @@ async fn what_a_model_is_told_fits_what_it_is_offered_and_itself() {
 async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
     let (folder, store, transcript) = transcript().await;
     let supervisor = Arc::new(Supervisor::new(OwnProgram::running().unwrap()));
-    let running = Arc::new(Running::new(supervisor, haft_tools::LimitsConfig::default()));
+    let running = Arc::new(Running::new(
+        supervisor,
+        haft_tools::LimitsConfig::default(),
+    ));
     let every = names_of_all(&running, PromptLanguage::English);
     for (protocol, language) in every_form() {
         for profile in haft_tool::PROFILES {
@@ -307,7 +486,11 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
             (config.model.tool_protocol, config.policy.prompt_language) = (protocol, language);
             // Chosen by the model itself.
             let small = profile == "small";
-            config.model.profile = if small { ModelProfile::Small } else { ModelProfile::Full };
+            config.model.profile = if small {
+                ModelProfile::Small
+            } else {
+                ModelProfile::Full
+            };
             config.tools.offered = vec![profile.into()];
             let mut prompt = open(&config, &transcript, &store).await;
             prompt.render(&config).unwrap();
@@ -316,18 +499,35 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
             let told = serde_json::to_string(&input.tools).unwrap();
             let text = format!("{}\n{told}", render_system(&input).unwrap());
             for path in ["src/", "docs/"] {
-                assert!(!text.contains(path), "{protocol:?} {language:?} {profile}: {path}\n{text}");
+                assert!(
+                    !text.contains(path),
+                    "{protocol:?} {language:?} {profile}: {path}\n{text}"
+                );
             }
-            let offered: Vec<_> = prompt.registry().offered().map(|tool| tool.spec().name.clone()).collect();
-            let callable: Vec<_> = prompt.registry().deferred().map(|tool| tool.spec().name.clone()).collect();
+            let offered: Vec<_> = prompt
+                .registry()
+                .offered()
+                .map(|tool| tool.spec().name.clone())
+                .collect();
+            let callable: Vec<_> = prompt
+                .registry()
+                .deferred()
+                .map(|tool| tool.spec().name.clone())
+                .collect();
             let named = |name: &String| text.contains(&format!("`{name}`"));
             let strange: Vec<_> = every
                 .iter()
                 .filter(|name| !offered.contains(name) && !callable.contains(name) && named(name))
                 .collect();
-            assert!(strange.is_empty(), "{protocol:?} {language:?} {profile}: {strange:?}\n{text}");
+            assert!(
+                strange.is_empty(),
+                "{protocol:?} {language:?} {profile}: {strange:?}\n{text}"
+            );
             if small {
-                assert!((6..=8).contains(&offered.len()), "{protocol:?}: {offered:?}");
+                assert!(
+                    (6..=8).contains(&offered.len()),
+                    "{protocol:?}: {offered:?}"
+                );
             }
         }
     }
@@ -338,7 +538,12 @@ async fn every_profile_names_only_what_it_offers_and_no_path_of_a_project() {
 async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
     let (folder, store, transcript) = transcript().await;
     let names = |text: &str| -> std::collections::BTreeSet<String> {
-        text.split('`').skip(1).step_by(2).filter(|name| name.is_ascii()).map(str::to_owned).collect()
+        text.split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|name| name.is_ascii())
+            .map(str::to_owned)
+            .collect()
     };
     let mut config = config(folder.path());
     config.tools.offered = vec!["*".into()];
@@ -346,12 +551,27 @@ async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
     config.policy.prompt_language = PromptLanguage::Chinese;
     let chinese = open(&config, &transcript, &store).await;
     let described = |tool: &Arc<dyn haft_tool::Tool>| {
-        let mut texts = vec![("its description".to_owned(), tool.spec().description.clone())];
+        let mut texts = vec![(
+            "its description".to_owned(),
+            tool.spec().description.clone(),
+        )];
         let manual = tool.manual();
-        texts
-            .extend([manual.short, manual.example_of, manual.guideline].map(|text| ("its manual".into(), text.into())));
-        for (name, property) in tool.spec().parameters["properties"].as_object().into_iter().flatten() {
-            texts.push((name.clone(), property["description"].as_str().unwrap_or_default().to_owned()));
+        texts.extend(
+            [manual.short, manual.example_of, manual.guideline]
+                .map(|text| ("its manual".into(), text.into())),
+        );
+        for (name, property) in tool.spec().parameters["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+        {
+            texts.push((
+                name.clone(),
+                property["description"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+            ));
         }
         texts
     };
@@ -361,8 +581,13 @@ async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
         for ((what, english), (_, chinese)) in described(one).into_iter().zip(described(other)) {
             let tool = &one.spec().name;
             assert_eq!(english.is_empty(), chinese.is_empty(), "{tool}: {what}");
-            let is_chinese = chinese.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
-            assert!(chinese.is_empty() || is_chinese, "{tool}: {what} is not Chinese: {chinese}");
+            let is_chinese = chinese
+                .chars()
+                .any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
+            assert!(
+                chinese.is_empty() || is_chinese,
+                "{tool}: {what} is not Chinese: {chinese}"
+            );
             assert_eq!(names(&english), names(&chinese), "{tool}: {what}");
         }
     }
@@ -379,5 +604,8 @@ async fn the_chinese_set_is_whole_and_names_what_the_english_one_names() {
             .collect::<Vec<_>>()
     };
     assert_eq!(headings(&english), headings(&chinese));
-    insta::assert_snapshot!("system.zh-CN", chinese.replace(&folder.path().display().to_string(), "FOLDER"));
+    insta::assert_snapshot!(
+        "system.zh-CN",
+        chinese.replace(&folder.path().display().to_string(), "FOLDER")
+    );
 }

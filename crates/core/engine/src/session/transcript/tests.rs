@@ -15,12 +15,18 @@ pub(in crate::session) async fn transcript() -> (tempfile::TempDir, Arc<dyn Stor
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(FakeClock::default());
     let path = folder.path().join("conversations.db");
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, &StoreConfig::default(), clock.clone()).unwrap());
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(&path, &StoreConfig::default(), clock.clone()).unwrap());
     let transcript = load(&store, clock, Vec::new(), false).await;
     (folder, store, transcript)
 }
 
-async fn load(store: &Arc<dyn Store>, clock: Arc<FakeClock>, messages: Vec<Message>, resumed: bool) -> Transcript {
+async fn load(
+    store: &Arc<dyn Store>,
+    clock: Arc<FakeClock>,
+    messages: Vec<Message>,
+    resumed: bool,
+) -> Transcript {
     let services = TranscriptServices {
         store: Arc::clone(store),
         counter: Arc::new(O200k),
@@ -39,12 +45,24 @@ async fn load(store: &Arc<dyn Store>, clock: Arc<FakeClock>, messages: Vec<Messa
         messages: 0,
         revisions: 0,
     };
-    let found = FoundConversation { conversation, resumed, messages, lock: None };
-    Transcript::load(services, found, OnCreation::MakeCurrent).await.unwrap()
+    let found = FoundConversation {
+        conversation,
+        resumed,
+        messages,
+        lock: None,
+    };
+    Transcript::load(services, found, OnCreation::MakeCurrent)
+        .await
+        .unwrap()
 }
 
 fn call(id: &str) -> ToolCall {
-    ToolCall { id: id.into(), name: "edit".into(), arguments: "{}".into(), signature: None }
+    ToolCall {
+        id: id.into(),
+        name: "edit".into(),
+        arguments: "{}".into(),
+        signature: None,
+    }
 }
 
 #[tokio::test]
@@ -52,15 +70,27 @@ async fn the_first_message_brings_the_conversation_into_being() {
     let (_folder, store, mut transcript) = transcript().await;
     assert!(!transcript.is_stored());
     assert_eq!(store.get(transcript.id()).await.unwrap(), None);
-    transcript.append_user(format!("use {SECRET}"), Origin::User).await.unwrap();
+    transcript
+        .append_user(format!("use {SECRET}"), Origin::User)
+        .await
+        .unwrap();
     assert!(transcript.is_stored());
-    assert_eq!(store.current("p").await.unwrap().as_ref(), Some(transcript.id()));
+    assert_eq!(
+        store.current("p").await.unwrap().as_ref(),
+        Some(transcript.id())
+    );
     let stored = store.messages(transcript.id()).await.unwrap();
-    assert_eq!(stored[0], transcript.history()[0].message, "what is in memory is what is stored");
+    assert_eq!(
+        stored[0],
+        transcript.history()[0].message,
+        "what is in memory is what is stored"
+    );
     assert!(!stored[0].joined_text().contains(SECRET));
     // Documents are kept beside it.
     transcript.keep_state(&FailedSummaries(1)).await.unwrap();
-    let kept = stored_state::read::<FailedSummaries>(store.as_ref(), transcript.id()).await.unwrap();
+    let kept = stored_state::read::<FailedSummaries>(store.as_ref(), transcript.id())
+        .await
+        .unwrap();
     assert_eq!(kept.unwrap().unwrap(), FailedSummaries(1));
 }
 
@@ -68,17 +98,33 @@ async fn the_first_message_brings_the_conversation_into_being() {
 async fn results_count_their_steps_within_the_round() {
     let (_folder, _store, mut transcript) = transcript().await;
     for round in 1..=2 {
-        transcript.append_user("do it".into(), Origin::User).await.unwrap();
-        let reply = transcript.draft(Role::Assistant, vec![Part::ToolCall(call("1")), Part::ToolCall(call("2"))]);
+        transcript
+            .append_user("do it".into(), Origin::User)
+            .await
+            .unwrap();
+        let reply = transcript.draft(
+            Role::Assistant,
+            vec![Part::ToolCall(call("1")), Part::ToolCall(call("2"))],
+        );
         transcript.append(reply).await.unwrap();
         for id in ["1", "2"] {
-            transcript.append_result(&call(id), "edit_file", done()).await.unwrap();
+            transcript
+                .append_result(&call(id), "edit_file", done())
+                .await
+                .unwrap();
         }
         assert_eq!(transcript.rounds(), round);
     }
-    let steps: Vec<_> = transcript.history().iter().filter_map(|one| one.message.metadata.get("step")).collect();
+    let steps: Vec<_> = transcript
+        .history()
+        .iter()
+        .filter_map(|one| one.message.metadata.get("step"))
+        .collect();
     assert_eq!(steps, [1, 2, 1, 2]);
-    assert_eq!(transcript.history().last().unwrap().message.metadata[TOOL], "edit_file");
+    assert_eq!(
+        transcript.history().last().unwrap().message.metadata[TOOL],
+        "edit_file"
+    );
     assert_eq!(transcript.last_stop_reason(), StopReason::ToolUse);
     assert_eq!(transcript.newest_text(Role::User, 2), "do");
 }
@@ -86,31 +132,59 @@ async fn results_count_their_steps_within_the_round() {
 #[tokio::test]
 async fn a_resumed_transcript_knows_what_was_begun_and_what_has_ended() {
     let (_folder, store, mut transcript) = transcript().await;
-    transcript.append_user("do it".into(), Origin::User).await.unwrap();
+    transcript
+        .append_user("do it".into(), Origin::User)
+        .await
+        .unwrap();
     let reply = transcript.draft(Role::Assistant, vec![Part::ToolCall(call("1"))]);
     transcript.append(reply).await.unwrap();
     transcript.note_begun(&call("1")).await.unwrap();
     let id = transcript.id().clone();
-    let again = load(&store, Arc::default(), store.messages(&id).await.unwrap(), true).await;
+    let again = load(
+        &store,
+        Arc::default(),
+        store.messages(&id).await.unwrap(),
+        true,
+    )
+    .await;
     assert_eq!(again.resumption(None).uncertain, [call("1")]);
     assert!(!again.turn_ended());
     assert_eq!(again.last_reply(), transcript.last_reply());
     let answer = transcript.draft_text(Role::Assistant, "Done.");
     transcript.append(answer).await.unwrap();
-    transcript.note_turn_ended(Outcome::Completed).await.unwrap();
-    let again = load(&store, Arc::default(), store.messages(&id).await.unwrap(), true).await;
+    transcript
+        .note_turn_ended(Outcome::Completed)
+        .await
+        .unwrap();
+    let again = load(
+        &store,
+        Arc::default(),
+        store.messages(&id).await.unwrap(),
+        true,
+    )
+    .await;
     assert!(again.turn_ended());
 }
 
 fn done() -> ResultParts {
-    ResultParts { envelope: Envelope::success("done"), images: Vec::new(), changed: vec!["a.rs".to_owned()] }
+    ResultParts {
+        envelope: Envelope::success("done"),
+        images: Vec::new(),
+        changed: vec!["a.rs".to_owned()],
+    }
 }
 
 #[tokio::test]
 async fn a_list_of_pointers_does_not_keep_the_room_of_the_messages() {
     let (_folder, store, _) = transcript().await;
     let id = |n: u32| MessageId::derived(haft_types::ContentHash::of(&n.to_le_bytes()));
-    let messages = (0..1_000).map(|n| Message::text(id(n), Role::User, "hi", Timestamp::UNIX_EPOCH)).collect();
+    let messages = (0..1_000)
+        .map(|n| Message::text(id(n), Role::User, "hi", Timestamp::UNIX_EPOCH))
+        .collect();
     let loaded = load(&store, Arc::new(FakeClock::default()), messages, false).await;
-    assert!(loaded.history.capacity() <= 2_000, "{}", loaded.history.capacity());
+    assert!(
+        loaded.history.capacity() <= 2_000,
+        "{}",
+        loaded.history.capacity()
+    );
 }

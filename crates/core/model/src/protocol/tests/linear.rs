@@ -1,4 +1,5 @@
-//! How often characters are looked at: at most twice each, whatever they are and however they arrive.
+//! How often characters are looked at: at most twice each, whatever they are and however they
+//! arrive.
 
 use super::*;
 
@@ -30,7 +31,11 @@ fn a_megabyte_in_single_bytes_is_read_once() {
                 parser.feed(piece, &mut |_| {});
             }
             let start = &text[..40];
-            assert!(parser.examined() <= 2 * text.len(), "{protocol:?} {start:?}: {}", parser.examined());
+            assert!(
+                parser.examined() <= 2 * text.len(),
+                "{protocol:?} {start:?}: {}",
+                parser.examined()
+            );
             parser.finish(&mut |_| {});
         }
     }

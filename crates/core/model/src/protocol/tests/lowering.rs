@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use haft_types::{
-    Entry, Envelope, Image, Layer, LlmMetadata, Message, MessageId, Part, Role, Segment, Thinking, Timestamp,
-    TokenCounter, ToolCall, ToolResult, ToolStatus,
+    Entry, Envelope, Image, Layer, LlmMetadata, Message, MessageId, Part, Role, Segment, Thinking,
+    Timestamp, TokenCounter, ToolCall, ToolResult, ToolStatus,
 };
 
 use super::*;
@@ -23,26 +23,57 @@ fn segment(role: Role, content: Vec<Part>) -> Segment {
     let at: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
     let mut message = Message::new(id, role, content, at);
     if role == Role::Assistant {
-        message.llm_metadata = Some(LlmMetadata { model_name: "mock/test".into(), ..LlmMetadata::default() }.into());
+        message.llm_metadata = Some(
+            LlmMetadata {
+                model_name: "mock/test".into(),
+                ..LlmMetadata::default()
+            }
+            .into(),
+        );
     }
-    Segment { layer: Layer::History, owner: "history", entry: Entry::new(message, &NoCount), boundary: false }
+    Segment {
+        layer: Layer::History,
+        owner: "history",
+        entry: Entry::new(message, &NoCount),
+        boundary: false,
+    }
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall { id: id.into(), name: name.into(), arguments: arguments.into(), signature: None })
+    Part::ToolCall(ToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+        signature: None,
+    })
 }
 
 fn result(id: &str, name: &str, envelope: Envelope) -> Part {
-    Part::ToolResult(Box::new(ToolResult { tool_call_id: id.into(), name: name.into(), envelope }))
+    Part::ToolResult(Box::new(ToolResult {
+        tool_call_id: id.into(),
+        name: name.into(),
+        envelope,
+    }))
 }
 
 fn thought(raw: &str) -> Part {
-    Part::Thinking(Thinking { text: "t".into(), signature: None, raw: Some(raw.into()) })
+    Part::Thinking(Thinking {
+        text: "t".into(),
+        signature: None,
+        raw: Some(raw.into()),
+    })
 }
 
 fn conversation() -> Vec<Segment> {
-    let picture = Part::Image(Image { media_type: "image/png".into(), data: "aGFmdA==".into() });
-    let partial = Envelope { status: ToolStatus::Partial, text: "some <b>&\nlines".into(), ..Envelope::default() };
+    let picture = Part::Image(Image {
+        media_type: "image/png".into(),
+        data: "aGFmdA==".into(),
+    });
+    let partial = Envelope {
+        status: ToolStatus::Partial,
+        text: "some <b>&\nlines".into(),
+        ..Envelope::default()
+    };
     let failure = Envelope::failure("not_found", "`b.rs` does not exist.\nDid you mean `a.rs`?");
     vec![
         segment(Role::System, vec![Part::text("You are haft.")]),
@@ -53,22 +84,53 @@ fn conversation() -> Vec<Segment> {
             vec![
                 thought("<thinking>x</thinking>"),
                 thought("Thought: x\n"),
-                Part::Thinking(Thinking { text: "signed".into(), signature: Some("sig".into()), raw: None }),
+                Part::Thinking(Thinking {
+                    text: "signed".into(),
+                    signature: Some("sig".into()),
+                    raw: None,
+                }),
                 Part::text("Both."),
                 call("1", "read_file", r#"{"path":"a.rs","start_line":2}"#),
-                call("2", "write_to_file", "{\"path\":\"b\",\"content\":\"<x>\\ny\\n\"}"),
+                call(
+                    "2",
+                    "write_to_file",
+                    "{\"path\":\"b\",\"content\":\"<x>\\ny\\n\"}",
+                ),
             ],
         ),
         segment(Role::Tool, vec![result("1", "read_file", partial), picture]),
         segment(Role::Tool, vec![result("2", "write_to_file", failure)]),
         segment(
             Role::Assistant,
-            vec![call("3", "read_file", "<read_file>\n<path>c"), call("4", "read_file", "Action: read_file[{")],
+            vec![
+                call("3", "read_file", "<read_file>\n<path>c"),
+                call("4", "read_file", "Action: read_file[{"),
+            ],
         ),
-        segment(Role::Tool, vec![result("3", "read_file", Envelope::success("{\"status\":\"success\"}"))]),
-        segment(Role::Tool, vec![result("4", "read_file", Envelope::success(""))]),
-        segment(Role::Assistant, vec![call("5", "attempt_completion", r#"{"result":"Done."}"#)]),
-        segment(Role::Tool, vec![result("5", "attempt_completion", Envelope::success("Shown."))]),
+        segment(
+            Role::Tool,
+            vec![result(
+                "3",
+                "read_file",
+                Envelope::success("{\"status\":\"success\"}"),
+            )],
+        ),
+        segment(
+            Role::Tool,
+            vec![result("4", "read_file", Envelope::success(""))],
+        ),
+        segment(
+            Role::Assistant,
+            vec![call("5", "attempt_completion", r#"{"result":"Done."}"#)],
+        ),
+        segment(
+            Role::Tool,
+            vec![result(
+                "5",
+                "attempt_completion",
+                Envelope::success("Shown."),
+            )],
+        ),
         segment(Role::User, vec![Part::text("thanks")]),
     ]
 }
@@ -103,7 +165,11 @@ fn react_conversation() {
 fn native_messages_stay_as_they_are() {
     for segment in conversation() {
         assert_eq!(
-            *lower(&segment.entry.message, ToolProtocol::Native, ThoughtMaker::ThisModel),
+            *lower(
+                &segment.entry.message,
+                ToolProtocol::Native,
+                ThoughtMaker::ThisModel
+            ),
             segment.entry.message
         );
     }
@@ -115,7 +181,9 @@ fn thoughts_go_back_to_their_maker_only() {
         let own = &conversation()[3].entry.message;
         let shown = |maker| lower(own, protocol, maker).joined_text();
         let thought = |text: &str| text.contains("<thinking>") || text.contains("Thought:");
-        assert!(thought(&shown(ThoughtMaker::ThisModel)) && !thought(&shown(ThoughtMaker::Another)));
+        assert!(
+            thought(&shown(ThoughtMaker::ThisModel)) && !thought(&shown(ThoughtMaker::Another))
+        );
     }
 }
 
@@ -125,8 +193,14 @@ fn results_are_joined_once_and_kept() {
     let segments = conversation();
     let (first, again) = (joined.results(&segments), joined.results(&segments));
     assert_eq!(first.len(), segments.len() - 2);
-    assert!(std::sync::Arc::ptr_eq(&first[4].entry, &again[4].entry), "nothing is joined twice");
-    assert!(std::sync::Arc::ptr_eq(&first[3].entry, &segments[3].entry), "what stands alone is shared");
+    assert!(
+        std::sync::Arc::ptr_eq(&first[4].entry, &again[4].entry),
+        "nothing is joined twice"
+    );
+    assert!(
+        std::sync::Arc::ptr_eq(&first[3].entry, &segments[3].entry),
+        "what stands alone is shared"
+    );
     let other = joined.results(&segments[5..]);
     assert_ne!(other[0].entry.hash, first[4].entry.hash);
 }

@@ -49,9 +49,16 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn call(arguments: &Value) -> Message {
-    let call =
-        ToolCall { id: "c".into(), name: "write_to_file".into(), arguments: arguments.to_string(), signature: None };
-    message(Role::Assistant, vec![Part::text("Now:"), Part::ToolCall(call)])
+    let call = ToolCall {
+        id: "c".into(),
+        name: "write_to_file".into(),
+        arguments: arguments.to_string(),
+        signature: None,
+    };
+    message(
+        Role::Assistant,
+        vec![Part::text("Now:"), Part::ToolCall(call)],
+    )
 }
 
 fn message(role: Role, content: Vec<Part>) -> Message {

@@ -1,7 +1,8 @@
 //! Whole replies: the codec of an API and a parser together.
 
 use haft_types::{
-    Api, Entry, Layer, Message, MessageId, Part, Request, Role, Segment, StopReason, Timestamp, TokenCounter, ToolSet,
+    Api, Entry, Layer, Message, MessageId, Part, Request, Role, Segment, StopReason, Timestamp,
+    TokenCounter, ToolSet,
 };
 
 use super::*;
@@ -21,19 +22,40 @@ fn ids() -> CallIds {
     let id: MessageId = "0a1b2c3d-0000-4000-8000-000000000000".parse().unwrap();
     let at: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
     let entry = Entry::new(Message::text(id, Role::User, "go", at), &NoCount);
-    let segment = Segment { layer: Layer::Current, owner: "current", entry, boundary: false };
+    let segment = Segment {
+        layer: Layer::Current,
+        owner: "current",
+        entry,
+        boundary: false,
+    };
     let tools = ToolSet::new(Vec::new(), &NoCount);
-    CallIds::after(&Request { segments: vec![segment], tools, max_output_tokens: None, cache_key: None })
+    CallIds::after(&Request {
+        segments: vec![segment],
+        tools,
+        max_output_tokens: None,
+        cache_key: None,
+    })
 }
 
 /// Reads a reply that arrives as these chat chunks.
-fn read(protocol: ToolProtocol, tools: Vec<ToolSpec>, chunks: &[Value]) -> (Vec<Delta>, DecodedReply) {
+fn read(
+    protocol: ToolProtocol,
+    tools: Vec<ToolSpec>,
+    chunks: &[Value],
+) -> (Vec<Delta>, DecodedReply) {
     let tools = ToolSet::new(tools, &NoCount);
-    let mut decoder = read_calls(wire::decoder(Api::OpenaiChat, ids()), protocol, &tools, ids());
+    let mut decoder = read_calls(
+        wire::decoder(Api::OpenaiChat, ids()),
+        protocol,
+        &tools,
+        ids(),
+    );
     let mut deltas = Vec::new();
     let mut progress = ReplyProgress::Going;
     for chunk in chunks {
-        progress = decoder.event(&chunk.to_string(), &mut |delta| deltas.push(delta)).unwrap();
+        progress = decoder
+            .event(&chunk.to_string(), &mut |delta| deltas.push(delta))
+            .unwrap();
     }
     assert_eq!(progress, ReplyProgress::Ended);
     (deltas, decoder.finish())
@@ -52,7 +74,8 @@ const XML: &str = "<thinking>which?</thinking>\n\nThis one.\n<read_file><path>a<
 #[test]
 fn parts_and_deltas_tell_the_same() {
     for size in 1..8 {
-        let (deltas, DecodedReply { parts, stop, .. }) = read(ToolProtocol::Xml, tools(), &words(XML, size));
+        let (deltas, DecodedReply { parts, stop, .. }) =
+            read(ToolProtocol::Xml, tools(), &words(XML, size));
         assert_eq!(stop, StopReason::ToolUse);
         let [
             Part::Thinking(hidden),
@@ -64,11 +87,21 @@ fn parts_and_deltas_tell_the_same() {
         else {
             panic!("{parts:?}")
         };
-        assert_eq!((hidden.text.as_str(), &hidden.raw), ("hidden", &None), "the API's own reasoning stays its own");
+        assert_eq!(
+            (hidden.text.as_str(), &hidden.raw),
+            ("hidden", &None),
+            "the API's own reasoning stays its own"
+        );
         assert_eq!(shown.raw.as_deref(), Some("<thinking>which?</thinking>"));
         assert_eq!(text, "This one.\n");
-        assert_eq!((one.name.as_str(), one.arguments.as_str()), ("read_file", r#"{"path":"a"}"#));
-        assert_eq!((two.name.as_str(), two.arguments.as_str()), ("todo_read", "<todo_read>\n"));
+        assert_eq!(
+            (one.name.as_str(), one.arguments.as_str()),
+            ("read_file", r#"{"path":"a"}"#)
+        );
+        assert_eq!(
+            (two.name.as_str(), two.arguments.as_str()),
+            ("todo_read", "<todo_read>\n")
+        );
         assert!(CallIds::is_own(&one.id) && one.id != two.id);
 
         let said: String = deltas
@@ -79,16 +112,30 @@ fn parts_and_deltas_tell_the_same() {
             })
             .collect();
         assert_eq!(said, *text);
-        let calls: Vec<_> =
-            deltas.iter().filter(|delta| !matches!(delta, Delta::Text(_) | Delta::Thinking(_))).collect();
+        let calls: Vec<_> = deltas
+            .iter()
+            .filter(|delta| !matches!(delta, Delta::Text(_) | Delta::Thinking(_)))
+            .collect();
         assert_eq!(
             calls,
             [
-                &Delta::CallStarted { id: one.id.clone(), name: one.name.clone() },
-                &Delta::CallArguments { id: one.id.clone(), piece: one.arguments.clone() },
+                &Delta::CallStarted {
+                    id: one.id.clone(),
+                    name: one.name.clone()
+                },
+                &Delta::CallArguments {
+                    id: one.id.clone(),
+                    piece: one.arguments.clone()
+                },
                 &Delta::CallFinished { id: one.id.clone() },
-                &Delta::CallStarted { id: two.id.clone(), name: two.name.clone() },
-                &Delta::CallArguments { id: two.id.clone(), piece: two.arguments.clone() },
+                &Delta::CallStarted {
+                    id: two.id.clone(),
+                    name: two.name.clone()
+                },
+                &Delta::CallArguments {
+                    id: two.id.clone(),
+                    piece: two.arguments.clone()
+                },
             ],
             "a call that was left open is never told as finished"
         );
@@ -99,7 +146,10 @@ fn parts_and_deltas_tell_the_same() {
 fn without_tools_there_are_no_calls() {
     let (_, DecodedReply { parts, stop, .. }) = read(ToolProtocol::Xml, Vec::new(), &words(XML, 5));
     assert_eq!(stop, StopReason::EndTurn);
-    assert!(matches!(&parts[1..], [Part::Text { text, .. }] if text == XML), "{parts:?}");
+    assert!(
+        matches!(&parts[1..], [Part::Text { text, .. }] if text == XML),
+        "{parts:?}"
+    );
 }
 
 #[test]
@@ -107,9 +157,16 @@ fn an_answer_is_a_completion_where_there_is_one() {
     let text = "Thought: easy\nAction: Finish[It is 4.]";
     let (_, DecodedReply { parts, stop, .. }) = read(ToolProtocol::React, tools(), &words(text, 3));
     assert_eq!(stop, StopReason::ToolUse);
-    assert!(matches!(&parts[2], Part::ToolCall(call) if call.arguments == r#"{"result":"It is 4."}"#), "{parts:?}");
+    assert!(
+        matches!(&parts[2], Part::ToolCall(call) if call.arguments == r#"{"result":"It is 4."}"#),
+        "{parts:?}"
+    );
     let only_reading = tools().into_iter().take(1).collect();
-    let (_, DecodedReply { parts, stop, .. }) = read(ToolProtocol::React, only_reading, &words(text, 3));
+    let (_, DecodedReply { parts, stop, .. }) =
+        read(ToolProtocol::React, only_reading, &words(text, 3));
     assert_eq!(stop, StopReason::EndTurn);
-    assert!(matches!(&parts[2], Part::Text { text, .. } if text == "It is 4."), "{parts:?}");
+    assert!(
+        matches!(&parts[2], Part::Text { text, .. } if text == "It is 4."),
+        "{parts:?}"
+    );
 }

@@ -7,18 +7,39 @@ use super::*;
 const REPLIES: &str = include_str!("replies.txt");
 
 fn tools() -> Vec<String> {
-    ["read_file", "write_to_file", "list_files", "edit_file", "execute_command"].map(str::to_owned).to_vec()
+    [
+        "read_file",
+        "write_to_file",
+        "list_files",
+        "edit_file",
+        "execute_command",
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }
 
 fn reader(said: &[&str]) -> UnaskedCalls {
     let tools_offered = haft_types::ToolSet::new(Vec::new(), &crate::O200k);
-    let request = Request { segments: Vec::new(), tools: tools_offered, max_output_tokens: None, cache_key: None };
+    let request = Request {
+        segments: Vec::new(),
+        tools: tools_offered,
+        max_output_tokens: None,
+        cache_key: None,
+    };
     let said = said.iter().map(|text| bare(text)).collect();
-    UnaskedCalls { ids: CallIds::after(&request), tools: tools(), said }
+    UnaskedCalls {
+        ids: CallIds::after(&request),
+        tools: tools(),
+        said,
+    }
 }
 
 fn reply(parts: Vec<Part>, stop: StopReason) -> DecodedReply {
-    DecodedReply { parts, stop, usage: Usage::default() }
+    DecodedReply {
+        parts,
+        stop,
+        usage: Usage::default(),
+    }
 }
 
 fn calls(reply: &DecodedReply) -> Vec<&ToolCall> {
@@ -38,15 +59,19 @@ fn replies_of_both_kinds_are_told_apart() {
         let (title, rest) = case.split_once('\n').unwrap();
         let (wanted, text) = rest.split_once("---\n").unwrap();
         let text = text.strip_suffix('\n').unwrap_or(text).replace('␍', "\r");
-        let read = reader(&["Look at the notes."]).read(reply(vec![Part::text(text.clone())], StopReason::EndTurn));
-        let found: Vec<String> =
-            calls(&read).iter().map(|call| format!("{} {}", call.name, call.arguments.replace('\n', "⏎"))).collect();
+        let read = reader(&["Look at the notes."])
+            .read(reply(vec![Part::text(text.clone())], StopReason::EndTurn));
+        let found: Vec<String> = calls(&read)
+            .iter()
+            .map(|call| format!("{} {}", call.name, call.arguments.replace('\n', "⏎")))
+            .collect();
         if title.starts_with("refused") {
             // Handed on to be answered; the check of calls lets none of these run.
             refused += 1;
             assert_eq!(found.len(), wanted.lines().count(), "{title}");
             let cannot_run = |call: &&ToolCall| {
-                !tools().contains(&call.name) || serde_json::from_str::<Map<String, Value>>(&call.arguments).is_err()
+                !tools().contains(&call.name)
+                    || serde_json::from_str::<Map<String, Value>>(&call.arguments).is_err()
             };
             assert!(calls(&read).iter().any(cannot_run), "{title}");
             let names: Vec<_> = calls(&read).iter().map(|call| call.name.as_str()).collect();
@@ -54,14 +79,28 @@ fn replies_of_both_kinds_are_told_apart() {
         } else if title.starts_with("runs") {
             run += 1;
             assert_eq!(found, wanted.lines().collect::<Vec<_>>(), "{title}");
-            assert!(calls(&read).iter().all(|call| was_read_from_text(call)), "{title}");
-            assert_eq!((read.stop, read.parts.len()), (StopReason::ToolUse, found.len()), "{title}");
+            assert!(
+                calls(&read).iter().all(|call| was_read_from_text(call)),
+                "{title}"
+            );
+            assert_eq!(
+                (read.stop, read.parts.len()),
+                (StopReason::ToolUse, found.len()),
+                "{title}"
+            );
         } else {
             stay += 1;
-            assert_eq!(read, reply(vec![Part::text(text)], StopReason::EndTurn), "{title}");
+            assert_eq!(
+                read,
+                reply(vec![Part::text(text)], StopReason::EndTurn),
+                "{title}"
+            );
         }
     }
-    assert!(run >= 25 && stay >= 25 && refused >= 8, "{run} that run, {stay} that stay, {refused} that are refused");
+    assert!(
+        run >= 25 && stay >= 25 && refused >= 8,
+        "{run} that run, {stay} that stay, {refused} that are refused"
+    );
 }
 
 const CALL: &str = r#"{"name": "execute_command", "arguments": {"command": "make"}}"#;
@@ -73,7 +112,10 @@ fn what_was_said_before_is_a_quotation() {
         CALL.replace(": ", " :\n  "),
         format!("1\t{}", CALL.replace(", ", ",\n2\t")),
     ] {
-        let read = reader(&[&said]).read(reply(vec![Part::text(format!("```json\n{CALL}\n```"))], StopReason::EndTurn));
+        let read = reader(&[&said]).read(reply(
+            vec![Part::text(format!("```json\n{CALL}\n```"))],
+            StopReason::EndTurn,
+        ));
         assert!(calls(&read).is_empty(), "{said}");
     }
     let read = reader(&["Run make."]).read(reply(vec![Part::text(CALL)], StopReason::EndTurn));
@@ -82,20 +124,41 @@ fn what_was_said_before_is_a_quotation() {
 
 #[test]
 fn a_reply_that_is_cut_refused_or_has_calls_of_its_own_is_left_alone() {
-    for stop in [StopReason::Length, StopReason::Refusal, StopReason::ToolUse, StopReason::Other("x".into())] {
+    for stop in [
+        StopReason::Length,
+        StopReason::Refusal,
+        StopReason::ToolUse,
+        StopReason::Other("x".into()),
+    ] {
         let before = || reply(vec![Part::text(CALL)], stop.clone());
         assert_eq!(reader(&[]).read(before()), before());
     }
-    let own = ToolCall { id: "c1".into(), name: "read_file".into(), arguments: "{}".into(), signature: None };
+    let own = ToolCall {
+        id: "c1".into(),
+        name: "read_file".into(),
+        arguments: "{}".into(),
+        signature: None,
+    };
     assert!(!was_read_from_text(&own));
-    let before = || reply(vec![Part::text(CALL), Part::ToolCall(own.clone())], StopReason::EndTurn);
+    let before = || {
+        reply(
+            vec![Part::text(CALL), Part::ToolCall(own.clone())],
+            StopReason::EndTurn,
+        )
+    };
     assert_eq!(reader(&[]).read(before()), before());
 }
 
 #[test]
 fn thoughts_of_the_api_stay_and_pieces_are_one_text() {
-    let thought = Part::Thinking(Thinking { text: "hm".into(), ..Thinking::default() });
+    let thought = Part::Thinking(Thinking {
+        text: "hm".into(),
+        ..Thinking::default()
+    });
     let (one, other) = CALL.split_at(20);
-    let read = reader(&[]).read(reply(vec![thought.clone(), Part::text(one), Part::text(other)], StopReason::EndTurn));
+    let read = reader(&[]).read(reply(
+        vec![thought.clone(), Part::text(one), Part::text(other)],
+        StopReason::EndTurn,
+    ));
     assert_eq!((&read.parts[0], calls(&read).len()), (&thought, 1));
 }

@@ -9,28 +9,60 @@ fn failure(status: u16, body: &Value) -> ExchangeFailure {
 #[test]
 fn every_providers_words_are_found() {
     for (body, code, message) in [
-        (json!({"error": {"message": "no", "type": "invalid_request_error", "code": "bad"}}), "bad", "no"),
-        (json!({"error": {"message": "no", "type": "server_error", "code": null}}), "server_error", "no"),
-        (json!({"type": "error", "error": {"type": "overloaded_error", "message": "no"}}), "overloaded_error", "no"),
-        (json!([{"error": {"code": 503, "message": "no", "status": "UNAVAILABLE"}}]), "UNAVAILABLE", "no"),
+        (
+            json!({"error": {"message": "no", "type": "invalid_request_error", "code": "bad"}}),
+            "bad",
+            "no",
+        ),
+        (
+            json!({"error": {"message": "no", "type": "server_error", "code": null}}),
+            "server_error",
+            "no",
+        ),
+        (
+            json!({"type": "error", "error": {"type": "overloaded_error", "message": "no"}}),
+            "overloaded_error",
+            "no",
+        ),
+        (
+            json!([{"error": {"code": 503, "message": "no", "status": "UNAVAILABLE"}}]),
+            "UNAVAILABLE",
+            "no",
+        ),
         (json!({"error": "no"}), "", "no"),
         (json!({"message": "no"}), "", "no"),
         (json!({"detail": "no"}), "", "no"),
         (json!({"odd": 1}), "", "{\"odd\":1}"),
     ] {
         let said = ProviderMessage::read(&body);
-        assert_eq!((said.code.as_str(), said.message.as_str()), (code, message), "{body}");
+        assert_eq!(
+            (said.code.as_str(), said.message.as_str()),
+            (code, message),
+            "{body}"
+        );
     }
 }
 
 #[test]
 fn money_is_told_from_haste() {
     let spent = [
-        (429, json!({"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}})),
-        (429, json!({"error": {"type": "insufficient_quota", "code": null, "message": "quota"}})),
-        (400, json!({"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}})),
+        (
+            429,
+            json!({"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}}),
+        ),
+        (
+            429,
+            json!({"error": {"type": "insufficient_quota", "code": null, "message": "quota"}}),
+        ),
+        (
+            400,
+            json!({"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}),
+        ),
         (402, json!({"error": {"message": "Insufficient Balance"}})),
-        (429, json!({"error": {"message": "The project has exceeded its monthly spending cap."}})),
+        (
+            429,
+            json!({"error": {"message": "The project has exceeded its monthly spending cap."}}),
+        ),
     ];
     for (status, body) in &spent {
         assert_eq!(failure(*status, body).error.code(), "spend_limit", "{body}");
@@ -50,7 +82,10 @@ fn an_error_in_a_stream_stands_for_its_status() {
     let status = |error: Value| ProviderMessage::read(&json!({ "error": error })).status();
     assert_eq!(status(json!({"type": "overloaded_error"})), 529);
     assert_eq!(status(json!({"code": "rate_limit_exceeded"})), 429);
-    assert_eq!(status(json!({"type": "invalid_request_error", "code": "context_length_exceeded"})), 400);
+    assert_eq!(
+        status(json!({"type": "invalid_request_error", "code": "context_length_exceeded"})),
+        400
+    );
     assert_eq!(status(json!({"code": 502})), 502);
     assert_eq!(status(json!({"code": "something_new"})), 500);
     assert_eq!(status(json!({"status": "UNAVAILABLE"})), 503);
@@ -68,7 +103,11 @@ fn an_unknown_key_is_a_matter_of_the_key() {
 #[test]
 fn a_server_may_ask_not_to_be_asked_again() {
     let mut headers = HeaderMap::new();
-    headers.insert("x-should-retry", reqwest::header::HeaderValue::from_static("false"));
-    let failure = ProviderMessage::read(&json!({"error": {"message": "no"}})).failure(500, &headers);
+    headers.insert(
+        "x-should-retry",
+        reqwest::header::HeaderValue::from_static("false"),
+    );
+    let failure =
+        ProviderMessage::read(&json!({"error": {"message": "no"}})).failure(500, &headers);
     assert!(!failure.is_transient());
 }

@@ -1,4 +1,5 @@
-//! Event streams by the standard: each file of `fixtures/sse` gives the events listed beside it, however it is cut.
+//! Event streams by the standard: each file of `fixtures/sse` gives the events listed beside it,
+//! however it is cut.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -11,7 +12,10 @@ use sse_stream::{Error, Sse, SseByteStream};
 fn read(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Result<Sse, Error>> {
     let pieces: Vec<_> = pieces.into_iter().map(Ok::<_, Infallible>).collect();
     // All pieces are there, so nothing is waited for.
-    SseByteStream::new(stream::iter(pieces)).collect().now_or_never().unwrap()
+    SseByteStream::new(stream::iter(pieces))
+        .collect()
+        .now_or_never()
+        .unwrap()
 }
 
 fn events(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Sse> {
@@ -59,10 +63,14 @@ fn every_fixture_gives_its_events_however_it_is_cut() {
 #[test]
 fn a_line_of_a_megabyte_is_a_line() {
     let line = "0123456789abcdef".repeat(64 * 1024);
-    let raw = Bytes::from(format!(": {line}\nid: {line}\ndata: {line}\ndata: {line}\n\n"));
+    let raw = Bytes::from(format!(
+        ": {line}\nid: {line}\ndata: {line}\ndata: {line}\n\n"
+    ));
     let expected = json!([{ "id": line, "data": format!("{line}\n{line}") }]);
     for size in [raw.len(), 65_537, 1_000] {
-        let pieces = (0..raw.len()).step_by(size).map(|start| raw.slice(start..raw.len().min(start + size)));
+        let pieces = (0..raw.len())
+            .step_by(size)
+            .map(|start| raw.slice(start..raw.len().min(start + size)));
         assert_eq!(shown(events(pieces)), expected, "in pieces of {size}");
     }
 }

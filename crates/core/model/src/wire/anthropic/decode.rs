@@ -1,4 +1,5 @@
-//! Replies. A reply is a list of blocks, each started, filled by deltas and stopped; `message_stop` ends the message.
+//! Replies. A reply is a list of blocks, each started, filled by deltas and stopped; `message_stop`
+//! ends the message.
 
 use std::collections::BTreeMap;
 
@@ -109,11 +110,17 @@ impl Decode for AnthropicDecoder {
                 }
             }
             "content_block_start" => {
-                let (index, block) = (required(event.index, "index")?, required(event.content_block, "content_block")?);
+                let (index, block) = (
+                    required(event.index, "index")?,
+                    required(event.content_block, "content_block")?,
+                );
                 self.start(index, block, sink)?;
             }
             "content_block_delta" => {
-                let (index, delta) = (required(event.index, "index")?, required(event.delta, "delta")?);
+                let (index, delta) = (
+                    required(event.index, "index")?,
+                    required(event.delta, "delta")?,
+                );
                 self.delta(index, &parse("`content_block_delta`", delta.get())?, sink)?;
             }
             "content_block_stop" => self.close(required(event.index, "index")?, sink)?,
@@ -126,7 +133,9 @@ impl Decode for AnthropicDecoder {
             }
             "message_stop" => {
                 if let Some(index) = self.open.keys().next() {
-                    return Err(Fault::Bad(format!("the message ended inside content block {index}")));
+                    return Err(Fault::Bad(format!(
+                        "the message ended inside content block {index}"
+                    )));
                 }
                 return Ok(ReplyProgress::Done);
             }
@@ -166,17 +175,22 @@ impl AnthropicDecoder {
             "text" => {
                 // Each block stays a part of its own.
                 self.assembly.push(Part::text(""));
-                self.assembly.text(block.text.as_deref().unwrap_or_default(), sink);
+                self.assembly
+                    .text(block.text.as_deref().unwrap_or_default(), sink);
                 AnthropicOpenBlock::Text
             }
             "thinking" => {
                 let at = self.assembly.push(Part::Thinking(Thinking::default()));
-                self.assembly.thinking(block.thinking.as_deref().unwrap_or_default(), sink);
+                self.assembly
+                    .thinking(block.thinking.as_deref().unwrap_or_default(), sink);
                 self.sign(at, block.signature.as_deref().unwrap_or_default());
                 AnthropicOpenBlock::Thinking(at)
             }
             "redacted_thinking" => {
-                let kept = Thinking { raw: Some(raw.get().to_owned()), ..Thinking::default() };
+                let kept = Thinking {
+                    raw: Some(raw.get().to_owned()),
+                    ..Thinking::default()
+                };
                 self.assembly.push(Part::Thinking(kept));
                 AnthropicOpenBlock::Other
             }
@@ -189,22 +203,38 @@ impl AnthropicDecoder {
         };
         match self.open.insert(index, open) {
             None => Ok(()),
-            Some(_) => Err(Fault::Bad(format!("content block {index} was started twice"))),
+            Some(_) => Err(Fault::Bad(format!(
+                "content block {index} was started twice"
+            ))),
         }
     }
 
-    fn delta(&mut self, index: u64, delta: &AnthropicDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
-        let open =
-            self.open.get(&index).ok_or_else(|| Fault::Bad(format!("a delta for content block {index}, not open")))?;
+    fn delta(
+        &mut self,
+        index: u64,
+        delta: &AnthropicDelta<'_>,
+        sink: Sink<'_>,
+    ) -> Result<(), Fault> {
+        let open = self
+            .open
+            .get(&index)
+            .ok_or_else(|| Fault::Bad(format!("a delta for content block {index}, not open")))?;
         match *open {
-            AnthropicOpenBlock::Text => self.assembly.text(delta.text.as_deref().unwrap_or_default(), sink),
+            AnthropicOpenBlock::Text => self
+                .assembly
+                .text(delta.text.as_deref().unwrap_or_default(), sink),
             AnthropicOpenBlock::Thinking(at) => {
-                self.assembly.thinking(delta.thinking.as_deref().unwrap_or_default(), sink);
+                self.assembly
+                    .thinking(delta.thinking.as_deref().unwrap_or_default(), sink);
                 self.sign(at, delta.signature.as_deref().unwrap_or_default());
             }
             AnthropicOpenBlock::Call(at, _) => {
                 if delta.r#type == Some("input_json_delta") {
-                    self.assembly.arguments(at, delta.partial_json.as_deref().unwrap_or_default(), sink);
+                    self.assembly.arguments(
+                        at,
+                        delta.partial_json.as_deref().unwrap_or_default(),
+                        sink,
+                    );
                 }
             }
             AnthropicOpenBlock::Other => {}
@@ -214,15 +244,20 @@ impl AnthropicDecoder {
 
     fn close(&mut self, index: u64, sink: Sink<'_>) -> Result<(), Fault> {
         let open = self.open.remove(&index);
-        match open.ok_or_else(|| Fault::Bad(format!("the end of content block {index}, not open")))? {
+        match open
+            .ok_or_else(|| Fault::Bad(format!("the end of content block {index}, not open")))?
+        {
             AnthropicOpenBlock::Call(at, input) => {
                 // Without deltas the input is the one the block was started with.
-                if matches!(self.assembly.part_mut(at), Some(Part::ToolCall(call)) if call.arguments.is_empty()) {
+                if matches!(self.assembly.part_mut(at), Some(Part::ToolCall(call)) if call.arguments.is_empty())
+                {
                     self.assembly.arguments(at, &input, sink);
                 }
                 self.assembly.close_call(at, sink);
             }
-            AnthropicOpenBlock::Text | AnthropicOpenBlock::Thinking(_) | AnthropicOpenBlock::Other => {}
+            AnthropicOpenBlock::Text
+            | AnthropicOpenBlock::Thinking(_)
+            | AnthropicOpenBlock::Other => {}
         }
         Ok(())
     }
@@ -241,9 +276,17 @@ impl AnthropicDecoder {
         let totals = [
             (&mut self.usage.input, usage.input_tokens),
             (&mut self.usage.cached_input, usage.cache_read_input_tokens),
-            (&mut self.usage.cache_write, usage.cache_creation_input_tokens),
+            (
+                &mut self.usage.cache_write,
+                usage.cache_creation_input_tokens,
+            ),
             (&mut self.usage.output, usage.output_tokens),
-            (&mut self.usage.reasoning, usage.output_tokens_details.and_then(|details| details.thinking_tokens)),
+            (
+                &mut self.usage.reasoning,
+                usage
+                    .output_tokens_details
+                    .and_then(|details| details.thinking_tokens),
+            ),
         ];
         for (total, counted) in totals {
             *total = counted.unwrap_or(*total);

@@ -1,4 +1,5 @@
-//! Requests. User and assistant turns must alternate, results stand first in a user turn, and no text block may be empty.
+//! Requests. User and assistant turns must alternate, results stand first in a user turn, and no
+//! text block may be empty.
 
 use std::borrow::Cow;
 
@@ -9,12 +10,15 @@ use serde_json::{Value, json};
 
 use crate::wire::json::{self, field};
 use crate::wire::names::{plain_id, tool_name};
-use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text};
+use crate::wire::{
+    CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text,
+};
 
-/// `max_tokens` must be given. When neither the request nor the model's entry says how much, this is what every model of
-/// the API can write.
+/// `max_tokens` must be given. When neither the request nor the model's entry says how much, this
+/// is what every model of the API can write.
 const MOST_WITHOUT_ENTRY: u32 = 32_000;
-/// The share of the window kept for the reply when nothing is known, as in `[context] output_reserve`.
+/// The share of the window kept for the reply when nothing is known, as in `[context]
+/// output_reserve`.
 const RESERVE_SHARE: f64 = 0.3;
 
 /// Far beyond any id a provider gives.
@@ -82,9 +86,15 @@ impl Wire for AnthropicWire {
         let spec = &self.0.spec;
         let mut out = json::open_body("model", &spec.name);
         if !self.0.extra.contains_key("max_tokens") {
-            let unknown =
-                || spec.max_output_tokens.unwrap_or(spec.output_reserve(RESERVE_SHARE).min(MOST_WITHOUT_ENTRY));
-            field(&mut out, "max_tokens", &request.max_output_tokens.unwrap_or_else(unknown));
+            let unknown = || {
+                spec.max_output_tokens
+                    .unwrap_or(spec.output_reserve(RESERVE_SHARE).min(MOST_WITHOUT_ENTRY))
+            };
+            field(
+                &mut out,
+                "max_tokens",
+                &request.max_output_tokens.unwrap_or_else(unknown),
+            );
         }
         if self.0.stream {
             field(&mut out, "stream", &true);
@@ -103,14 +113,24 @@ impl Wire for AnthropicWire {
     }
 
     fn system_frame(&self) -> Option<WireFrame> {
-        Some(WireFrame { open: "\"system\":[", between: ",", close: "]" })
+        Some(WireFrame {
+            open: "\"system\":[",
+            between: ",",
+            close: "]",
+        })
     }
 
     fn system(&self, message: &Message, mark: CacheMark) -> Vec<u8> {
         let text = message.joined_text();
         let mut out = Vec::new();
         if !text.trim().is_empty() {
-            json::write(&mut out, &AnthropicBlock::Text { text: &text, cache_control: self.cache_control(mark) });
+            json::write(
+                &mut out,
+                &AnthropicBlock::Text {
+                    text: &text,
+                    cache_control: self.cache_control(mark),
+                },
+            );
         }
         out
     }
@@ -124,12 +144,20 @@ impl Wire for AnthropicWire {
             WireTurn::User => "{\"role\":\"user\",\"content\":[",
             WireTurn::Assistant => "{\"role\":\"assistant\",\"content\":[",
         };
-        Some(WireFrame { open, between: ",", close: "]}" })
+        Some(WireFrame {
+            open,
+            between: ",",
+            close: "]}",
+        })
     }
 
     fn message(&self, message: &Message, mark: CacheMark) -> Fragment {
         let wrapped = wrapped_text(message);
-        let turn = if message.role == Role::Assistant { WireTurn::Assistant } else { WireTurn::User };
+        let turn = if message.role == Role::Assistant {
+            WireTurn::Assistant
+        } else {
+            WireTurn::User
+        };
         let mut blocks = self.blocks(message, wrapped.as_deref());
         if let Some(control) = self.cache_control(mark) {
             mark_last(&mut blocks, control);
@@ -158,32 +186,46 @@ impl AnthropicWire {
     fn cache_control(&self, mark: CacheMark) -> Option<CacheControl> {
         match mark {
             CacheMark::None => None,
-            CacheMark::Boundary => Some(CacheControl { ttl: (self.0.spec.cache.ttl == "1h").then_some("1h") }),
+            CacheMark::Boundary => Some(CacheControl {
+                ttl: (self.0.spec.cache.ttl == "1h").then_some("1h"),
+            }),
         }
     }
 
-    fn blocks<'a>(&self, message: &'a Message, wrapped: Option<&'a str>) -> Vec<AnthropicPiece<'a>> {
+    fn blocks<'a>(
+        &self,
+        message: &'a Message,
+        wrapped: Option<&'a str>,
+    ) -> Vec<AnthropicPiece<'a>> {
         if let Some(text) = wrapped {
-            return vec![AnthropicPiece::Block(AnthropicBlock::Text { text, cache_control: None })];
+            return vec![AnthropicPiece::Block(AnthropicBlock::Text {
+                text,
+                cache_control: None,
+            })];
         }
         let mut pieces = Vec::with_capacity(message.content.len());
         for part in &message.content {
             match part {
                 Part::Text { text, .. } if text.trim().is_empty() => {}
                 Part::Text { text, .. } => {
-                    pieces.push(AnthropicPiece::Block(AnthropicBlock::Text { text, cache_control: None }));
+                    pieces.push(AnthropicPiece::Block(AnthropicBlock::Text {
+                        text,
+                        cache_control: None,
+                    }));
                 }
                 Part::Thinking(thinking) => {
                     if self.0.made(message) {
                         pieces.extend(thinking_piece(thinking));
                     }
                 }
-                Part::ToolCall(call) => pieces.push(AnthropicPiece::Block(AnthropicBlock::ToolUse {
-                    id: plain_id(&call.id, LONGEST_ID),
-                    name: tool_name(&call.name),
-                    input: json::object(&call.arguments),
-                    cache_control: None,
-                })),
+                Part::ToolCall(call) => {
+                    pieces.push(AnthropicPiece::Block(AnthropicBlock::ToolUse {
+                        id: plain_id(&call.id, LONGEST_ID),
+                        name: tool_name(&call.name),
+                        input: json::object(&call.arguments),
+                        cache_control: None,
+                    }))
+                }
                 Part::ToolResult(result) => pieces.push(AnthropicPiece::Block(tool_result(result))),
                 Part::Image(image) => self.add_image(&mut pieces, image),
             }
@@ -194,12 +236,24 @@ impl AnthropicWire {
     /// A picture directly after a tool result goes into it.
     fn add_image<'a>(&self, pieces: &mut Vec<AnthropicPiece<'a>>, image: &'a Image) {
         let block = if self.0.spec.capabilities.images {
-            let source = AnthropicImage { r#type: "base64", media_type: &image.media_type, data: &image.data };
-            AnthropicBlock::Image { source, cache_control: None }
+            let source = AnthropicImage {
+                r#type: "base64",
+                media_type: &image.media_type,
+                data: &image.data,
+            };
+            AnthropicBlock::Image {
+                source,
+                cache_control: None,
+            }
         } else {
-            AnthropicBlock::Text { text: IMAGE_OMITTED, cache_control: None }
+            AnthropicBlock::Text {
+                text: IMAGE_OMITTED,
+                cache_control: None,
+            }
         };
-        let Some(AnthropicPiece::Block(AnthropicBlock::ToolResult { content, .. })) = pieces.last_mut() else {
+        let Some(AnthropicPiece::Block(AnthropicBlock::ToolResult { content, .. })) =
+            pieces.last_mut()
+        else {
             pieces.push(AnthropicPiece::Block(block));
             return;
         };
@@ -207,7 +261,13 @@ impl AnthropicWire {
             AnthropicContent::Blocks(blocks) => blocks.push(block),
             AnthropicContent::Text("") => *content = AnthropicContent::Blocks(vec![block]),
             AnthropicContent::Text(text) => {
-                *content = AnthropicContent::Blocks(vec![AnthropicBlock::Text { text, cache_control: None }, block]);
+                *content = AnthropicContent::Blocks(vec![
+                    AnthropicBlock::Text {
+                        text,
+                        cache_control: None,
+                    },
+                    block,
+                ]);
             }
         }
     }
@@ -216,8 +276,11 @@ impl AnthropicWire {
 fn tool_result(result: &ToolResult) -> AnthropicBlock<'_> {
     let is_error = result.envelope.status == ToolStatus::Error;
     // The service refuses an error that says nothing.
-    let text =
-        if is_error && result.envelope.text.is_empty() { "failed without a message" } else { &result.envelope.text };
+    let text = if is_error && result.envelope.text.is_empty() {
+        "failed without a message"
+    } else {
+        &result.envelope.text
+    };
     AnthropicBlock::ToolResult {
         tool_use_id: plain_id(&result.tool_call_id, LONGEST_ID),
         content: AnthropicContent::Text(text),
@@ -230,9 +293,10 @@ fn tool_result(result: &ToolResult) -> AnthropicBlock<'_> {
 fn thinking_piece(thinking: &Thinking) -> Option<AnthropicPiece<'_>> {
     match (&thinking.raw, &thinking.signature) {
         (Some(raw), _) => json::kept_item(raw, "redacted_thinking").map(AnthropicPiece::Kept),
-        (None, Some(signature)) => {
-            Some(AnthropicPiece::Block(AnthropicBlock::Thinking { thinking: &thinking.text, signature }))
-        }
+        (None, Some(signature)) => Some(AnthropicPiece::Block(AnthropicBlock::Thinking {
+            thinking: &thinking.text,
+            signature,
+        })),
         (None, None) => None,
     }
 }

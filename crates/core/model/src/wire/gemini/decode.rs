@@ -1,4 +1,5 @@
-//! Replies. A stream is a list of partial responses; the candidate's `finishReason` ends the message.
+//! Replies. A stream is a list of partial responses; the candidate's `finishReason` ends the
+//! message.
 
 use haft_types::{Part, StopReason, Usage};
 use serde::Deserialize;
@@ -85,7 +86,11 @@ struct GeminiUsage {
 impl Decode for GeminiDecoder {
     fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         self.response(data, sink)?;
-        Ok(if self.stop.is_some() { ReplyProgress::Ended } else { ReplyProgress::Going })
+        Ok(if self.stop.is_some() {
+            ReplyProgress::Ended
+        } else {
+            ReplyProgress::Going
+        })
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -100,7 +105,13 @@ impl Decode for GeminiDecoder {
 
 impl GeminiDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { assembly: ReplyParts::default(), ids, last_call: String::new(), stop: None, usage: Usage::default() }
+        Self {
+            assembly: ReplyParts::default(),
+            ids,
+            last_call: String::new(),
+            stop: None,
+            usage: Usage::default(),
+        }
     }
 
     fn response(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -108,7 +119,9 @@ impl GeminiDecoder {
         if let Some(error) = response.error {
             return Err(Fault::Reported(serde_json::json!({ "error": error })));
         }
-        let blocked = response.prompt_feedback.and_then(|feedback| feedback.block_reason);
+        let blocked = response
+            .prompt_feedback
+            .and_then(|feedback| feedback.block_reason);
         if response.candidates.is_none() && response.usage_metadata.is_none() && blocked.is_none() {
             return Err(Fault::Bad("`candidates` is missing".into()));
         }
@@ -119,8 +132,13 @@ impl GeminiDecoder {
             self.stop = Some(StopReason::Refusal);
         }
         // Only one candidate is ever asked for.
-        let Some(candidate) = response.candidates.into_iter().flatten().next() else { return Ok(()) };
-        let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
+        let Some(candidate) = response.candidates.into_iter().flatten().next() else {
+            return Ok(());
+        };
+        let parts = candidate
+            .content
+            .and_then(|content| content.parts)
+            .unwrap_or_default();
         if parts.iter().any(|part| part.function_call.is_some()) {
             self.new_calls(data)?;
         }
@@ -147,9 +165,13 @@ impl GeminiDecoder {
 
     fn part(&mut self, part: GeminiReplyPart<'_>, sink: Sink<'_>) {
         if let Some(call) = part.function_call {
-            let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.ids.next(&call.name));
+            let id = call
+                .id
+                .filter(|id| !id.is_empty())
+                .unwrap_or_else(|| self.ids.next(&call.name));
             let at = self.assembly.call(id, call.name, sink);
-            self.assembly.arguments(at, call.args.map_or("{}", RawValue::get), sink);
+            self.assembly
+                .arguments(at, call.args.map_or("{}", RawValue::get), sink);
             if let Some(Part::ToolCall(call)) = self.assembly.part_mut(at) {
                 call.signature = part.thought_signature;
             }
@@ -169,11 +191,15 @@ impl GeminiDecoder {
         }
         match part.thought_signature {
             None => self.assembly.text(&text, sink),
-            // A signed piece stays a part of its own: the signature must go back on exactly this text.
+            // A signed piece stays a part of its own: the signature must go back on exactly this
+            // text.
             Some(signature) => {
                 let at = self.assembly.push(Part::text(""));
                 self.assembly.text(&text, sink);
-                if let Some(Part::Text { signature: place, .. }) = self.assembly.part_mut(at) {
+                if let Some(Part::Text {
+                    signature: place, ..
+                }) = self.assembly.part_mut(at)
+                {
                     *place = Some(signature);
                 }
             }
@@ -185,16 +211,18 @@ fn stop_reason(reason: String) -> StopReason {
     match reason.as_str() {
         "STOP" => StopReason::EndTurn,
         "MAX_TOKENS" => StopReason::Length,
-        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
-            StopReason::Refusal
-        }
+        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+        | "IMAGE_SAFETY" => StopReason::Refusal,
         _ => StopReason::Other(reason),
     }
 }
 
 /// The prompt is counted with what came from the cache; thoughts are counted beside the candidate.
 fn neutral(usage: &GeminiUsage) -> Usage {
-    let (prompt, tool_use) = (usage.prompt.unwrap_or(0), usage.tool_use_prompt.unwrap_or(0));
+    let (prompt, tool_use) = (
+        usage.prompt.unwrap_or(0),
+        usage.tool_use_prompt.unwrap_or(0),
+    );
     let (cached, thoughts) = (usage.cached.unwrap_or(0), usage.thoughts.unwrap_or(0));
     Usage {
         input: (prompt + tool_use).saturating_sub(cached),

@@ -1,4 +1,5 @@
-//! Requests. Turns alternate between `user` and `model`; a thought signature goes back on the very part that carried it.
+//! Requests. Turns alternate between `user` and `model`; a thought signature goes back on the very
+//! part that carried it.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,9 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::json;
 use crate::wire::names::tool_name;
-use crate::wire::{CacheMark, CallIds, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text};
+use crate::wire::{
+    CacheMark, CallIds, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrapped_text,
+};
 
 pub(crate) struct GeminiWire(pub(crate) Settings);
 
@@ -77,11 +80,16 @@ impl Wire for GeminiWire {
             _ => Map::new(),
         };
         if let Some(limit) = request.max_output_tokens.or(spec.max_output_tokens) {
-            config.entry("maxOutputTokens").or_insert_with(|| limit.into());
+            config
+                .entry("maxOutputTokens")
+                .or_insert_with(|| limit.into());
         }
         // The model is in the path.
         let mut out = json::open_body("generationConfig", &config);
-        json::fields(&mut out, extra.iter().filter(|(key, _)| *key != "generationConfig"));
+        json::fields(
+            &mut out,
+            extra.iter().filter(|(key, _)| *key != "generationConfig"),
+        );
         out
     }
 
@@ -91,14 +99,24 @@ impl Wire for GeminiWire {
     }
 
     fn system_frame(&self) -> Option<WireFrame> {
-        Some(WireFrame { open: "\"systemInstruction\":{\"parts\":[", between: ",", close: "]}" })
+        Some(WireFrame {
+            open: "\"systemInstruction\":{\"parts\":[",
+            between: ",",
+            close: "]}",
+        })
     }
 
     fn system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let text = message.joined_text();
         let mut out = Vec::new();
         if !text.trim().is_empty() {
-            json::write(&mut out, &GeminiPart { kind: GeminiPartKind::Text(&text), thought_signature: None });
+            json::write(
+                &mut out,
+                &GeminiPart {
+                    kind: GeminiPartKind::Text(&text),
+                    thought_signature: None,
+                },
+            );
         }
         out
     }
@@ -112,14 +130,28 @@ impl Wire for GeminiWire {
             WireTurn::User => "{\"role\":\"user\",\"parts\":[",
             WireTurn::Assistant => "{\"role\":\"model\",\"parts\":[",
         };
-        Some(WireFrame { open, between: ",", close: "]}" })
+        Some(WireFrame {
+            open,
+            between: ",",
+            close: "]}",
+        })
     }
 
     fn message(&self, message: &Message, _: CacheMark) -> Fragment {
-        let turn = if message.role == Role::Assistant { WireTurn::Assistant } else { WireTurn::User };
+        let turn = if message.role == Role::Assistant {
+            WireTurn::Assistant
+        } else {
+            WireTurn::User
+        };
         let mut fragment = Fragment::new(turn);
         if let Some(text) = wrapped_text(message) {
-            json::push(&mut fragment.items, &GeminiPart { kind: GeminiPartKind::Text(&text), thought_signature: None });
+            json::push(
+                &mut fragment.items,
+                &GeminiPart {
+                    kind: GeminiPartKind::Text(&text),
+                    thought_signature: None,
+                },
+            );
             return fragment;
         }
         // A signature means something only to the model that made it.
@@ -132,13 +164,22 @@ impl Wire for GeminiWire {
                     let signature = signed(signature);
                     if !text.trim().is_empty() || signature.is_some() {
                         let kind = GeminiPartKind::Text(text);
-                        json::push(&mut fragment.items, &GeminiPart { kind, thought_signature: signature.as_deref() });
+                        json::push(
+                            &mut fragment.items,
+                            &GeminiPart {
+                                kind,
+                                thought_signature: signature.as_deref(),
+                            },
+                        );
                     }
                 }
                 Part::ToolCall(call) => {
                     let own = signed(&call.signature);
                     let stand_in = (calls == 0).then(|| self.stand_in_signature()).flatten();
-                    json::push(&mut fragment.items, &call_part(call, own.as_deref().or(stand_in)));
+                    json::push(
+                        &mut fragment.items,
+                        &call_part(call, own.as_deref().or(stand_in)),
+                    );
                     calls += 1;
                 }
                 Part::ToolResult(result) => {
@@ -146,7 +187,11 @@ impl Wire for GeminiWire {
                     after_result = true;
                 }
                 Part::Image(image) => {
-                    let target = if after_result { &mut fragment.after_results } else { &mut fragment.items };
+                    let target = if after_result {
+                        &mut fragment.after_results
+                    } else {
+                        &mut fragment.items
+                    };
                     json::push(target, &self.picture(image));
                 }
                 // Thoughts are never sent back, only the signatures they left on other parts.
@@ -158,9 +203,15 @@ impl Wire for GeminiWire {
 }
 
 fn call_part<'a>(call: &'a ToolCall, thought_signature: Option<&'a str>) -> GeminiCallPart<'a> {
-    let function_call =
-        GeminiCall { id: known_id(&call.id), name: tool_name(&call.name), args: json::object(&call.arguments) };
-    GeminiCallPart { function_call, thought_signature }
+    let function_call = GeminiCall {
+        id: known_id(&call.id),
+        name: tool_name(&call.name),
+        args: json::object(&call.arguments),
+    };
+    GeminiCallPart {
+        function_call,
+        thought_signature,
+    }
 }
 
 fn result_part(result: &ToolResult) -> GeminiPart<'_> {
@@ -177,26 +228,37 @@ fn result_part(result: &ToolResult) -> GeminiPart<'_> {
 }
 
 impl GeminiWire {
-    /// From its third generation on the API refuses a first call without signature, also where another model made the
-    /// call; for those its documentation names this one.
+    /// From its third generation on the API refuses a first call without signature, also where
+    /// another model made the call; for those its documentation names this one.
     fn stand_in_signature(&self) -> Option<&'static str> {
         let name = self.0.spec.name.trim_start_matches("models/");
-        let generation = name.strip_prefix("gemini-")?.split(['.', '-']).next()?.parse::<u32>().ok()?;
+        let generation = name
+            .strip_prefix("gemini-")?
+            .split(['.', '-'])
+            .next()?
+            .parse::<u32>()
+            .ok()?;
         (generation >= 3).then_some("skip_thought_signature_validator")
     }
 
     fn picture<'a>(&self, image: &'a Image) -> GeminiPart<'a> {
         let kind = if self.0.spec.capabilities.images {
-            GeminiPartKind::InlineData(GeminiInlineData { mime_type: &image.media_type, data: &image.data })
+            GeminiPartKind::InlineData(GeminiInlineData {
+                mime_type: &image.media_type,
+                data: &image.data,
+            })
         } else {
             GeminiPartKind::Text(IMAGE_OMITTED)
         };
-        GeminiPart { kind, thought_signature: None }
+        GeminiPart {
+            kind,
+            thought_signature: None,
+        }
     }
 }
 
-/// The id where the provider knows it. Ids haft made up are left out: some deployments refuse the field, and calls without
-/// ids are matched by name and order.
+/// The id where the provider knows it. Ids haft made up are left out: some deployments refuse the
+/// field, and calls without ids are matched by name and order.
 fn known_id(id: &str) -> Option<&str> {
     (!id.is_empty() && !CallIds::is_own(id)).then_some(id)
 }

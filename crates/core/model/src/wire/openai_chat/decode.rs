@@ -1,4 +1,5 @@
-//! Replies. A stream is a list of deltas to one message; `finish_reason` ends it, and usage may follow.
+//! Replies. A stream is a list of deltas to one message; `finish_reason` ends it, and usage may
+//! follow.
 
 use haft_types::{StopReason, Usage};
 use serde::Deserialize;
@@ -104,11 +105,17 @@ impl Decode for ChatDecoder {
             return if self.stop.is_some() {
                 Ok(ReplyProgress::Done)
             } else {
-                Err(Fault::Bad("the stream ended without `finish_reason`".into()))
+                Err(Fault::Bad(
+                    "the stream ended without `finish_reason`".into(),
+                ))
             };
         }
         self.chunk(data, sink)?;
-        Ok(if self.stop.is_some() { ReplyProgress::Ended } else { ReplyProgress::Going })
+        Ok(if self.stop.is_some() {
+            ReplyProgress::Ended
+        } else {
+            ReplyProgress::Going
+        })
     }
 
     fn body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -123,7 +130,13 @@ impl Decode for ChatDecoder {
 
 impl ChatDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { assembly: ReplyParts::default(), ids, calls: Vec::new(), stop: None, usage: Usage::default() }
+        Self {
+            assembly: ReplyParts::default(),
+            ids,
+            calls: Vec::new(),
+            stop: None,
+            usage: Usage::default(),
+        }
     }
 
     fn chunk(&mut self, data: &str, sink: Sink<'_>) -> Result<(), Fault> {
@@ -154,7 +167,10 @@ impl ChatDecoder {
     fn delta(&mut self, delta: ChatDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         if let Some(reasoning) = delta.reasoning_content {
             self.assembly.thinking(&reasoning, sink);
-        } else if let Some(reasoning) = delta.reasoning.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()) {
+        } else if let Some(reasoning) = delta
+            .reasoning
+            .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
+        {
             self.assembly.thinking(&reasoning, sink);
         }
         if let Some(content) = delta.content {
@@ -177,27 +193,36 @@ impl ChatDecoder {
         if content.get().starts_with('[') {
             let pieces: Vec<ChatContentPiece> = parse("`content`", content.get())?;
             for piece in pieces {
-                self.assembly.text(piece.text.as_deref().unwrap_or_default(), sink);
+                self.assembly
+                    .text(piece.text.as_deref().unwrap_or_default(), sink);
             }
             return Ok(());
         }
         let text: Option<String> = parse("`content`", content.get())?;
-        self.assembly.text(text.as_deref().unwrap_or_default(), sink);
+        self.assembly
+            .text(text.as_deref().unwrap_or_default(), sink);
         Ok(())
     }
 
     fn call(&mut self, call: ChatCallDelta<'_>, sink: Sink<'_>) -> Result<(), Fault> {
         let given_id = call.id.filter(|id| !id.is_empty());
-        let (name, arguments) = call.function.map_or((None, None), |function| (function.name, function.arguments));
+        let (name, arguments) = call
+            .function
+            .map_or((None, None), |function| (function.name, function.arguments));
         let name = name.filter(|name| !name.is_empty());
         let known = self.find(call.index, given_id.as_deref(), name.is_some());
         let at = if let Some(at) = known {
             at
         } else {
-            let name = name.ok_or_else(|| Fault::Bad("a tool call begins without a name".into()))?;
+            let name =
+                name.ok_or_else(|| Fault::Bad("a tool call begins without a name".into()))?;
             let id = given_id.unwrap_or_else(|| self.ids.next(&name));
             let part = self.assembly.call(id.clone(), name, sink);
-            self.calls.push(ChatCallSlot { index: call.index, id, part });
+            self.calls.push(ChatCallSlot {
+                index: call.index,
+                id,
+                part,
+            });
             part
         };
         if let Some(arguments) = arguments {
@@ -207,7 +232,8 @@ impl ChatDecoder {
             } else {
                 parse("`arguments`", arguments.get())?
             };
-            self.assembly.arguments(at, piece.as_deref().unwrap_or_default(), sink);
+            self.assembly
+                .arguments(at, piece.as_deref().unwrap_or_default(), sink);
         }
         Ok(())
     }
@@ -225,7 +251,8 @@ impl ChatDecoder {
         (!other && !unnumbered).then_some(slot.part)
     }
 
-    /// Nothing marks the end of a call but the end of the message; when that is a cut, the last call is not closed.
+    /// Nothing marks the end of a call but the end of the message; when that is a cut, the last
+    /// call is not closed.
     fn close_calls(&mut self, stop: &StopReason, sink: Sink<'_>) {
         let cut = usize::from(*stop == StopReason::Length);
         let whole = self.calls.len().saturating_sub(cut);
@@ -247,6 +274,14 @@ fn stop_reason(reason: String) -> StopReason {
 
 fn neutral(usage: ChatUsage) -> Usage {
     let mut details = usage.prompt_tokens_details.unwrap_or_default();
-    details.cached_tokens = details.cached_tokens.or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens);
-    openai::usage(usage.prompt_tokens, details, usage.completion_tokens, usage.completion_tokens_details)
+    details.cached_tokens = details
+        .cached_tokens
+        .or(usage.prompt_cache_hit_tokens)
+        .or(usage.cached_tokens);
+    openai::usage(
+        usage.prompt_tokens,
+        details,
+        usage.completion_tokens,
+        usage.completion_tokens_details,
+    )
 }

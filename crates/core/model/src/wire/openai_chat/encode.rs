@@ -1,5 +1,5 @@
-//! Requests. Every message is an entry of its own; a tool message takes text only, so pictures of results follow the block
-//! in a user message.
+//! Requests. Every message is an entry of its own; a tool message takes text only, so pictures of
+//! results follow the block in a user message.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,13 @@ struct ChatMessage<'a> {
 
 impl<'a> ChatMessage<'a> {
     fn new(role: &'static str, content: Option<ChatContent<'a>>) -> Self {
-        Self { role, tool_call_id: None, content, reasoning_content: None, tool_calls: Vec::new() }
+        Self {
+            role,
+            tool_call_id: None,
+            content,
+            reasoning_content: None,
+            tool_calls: Vec::new(),
+        }
     }
 }
 
@@ -77,13 +83,29 @@ struct ChatFunction<'a> {
 
 impl Wire for ChatWire {
     fn front(&self, request: &Request) -> Vec<u8> {
-        let Settings { spec, extra, stream, is_openai, .. } = &self.0;
+        let Settings {
+            spec,
+            extra,
+            stream,
+            is_openai,
+            ..
+        } = &self.0;
         let mut out = json::open_body("model", &spec.name);
-        // OpenAI deprecated `max_tokens` and its reasoning models refuse it; most other servers know nothing else.
+        // OpenAI deprecated `max_tokens` and its reasoning models refuse it; most other servers
+        // know nothing else.
         let renamed = spec.capabilities.reasoning && !spec.capabilities.max_tokens || *is_openai;
-        let limit_key = if renamed { "max_completion_tokens" } else { "max_tokens" };
-        let set_by_user = ["max_tokens", "max_completion_tokens"].iter().any(|key| extra.contains_key(*key));
-        if let (Some(limit), false) = (request.max_output_tokens.or(spec.max_output_tokens), set_by_user) {
+        let limit_key = if renamed {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
+        let set_by_user = ["max_tokens", "max_completion_tokens"]
+            .iter()
+            .any(|key| extra.contains_key(*key));
+        if let (Some(limit), false) = (
+            request.max_output_tokens.or(spec.max_output_tokens),
+            set_by_user,
+        ) {
             field(&mut out, limit_key, &limit);
         }
         if *stream {
@@ -92,9 +114,13 @@ impl Wire for ChatWire {
                 field(&mut out, "stream_options", &json!({"include_usage": true}));
             }
         }
-        // A routing hint that only OpenAI's caches use; many compatible servers refuse fields they don't know.
+        // A routing hint that only OpenAI's caches use; many compatible servers refuse fields they
+        // don't know.
         let keyed = *is_openai || spec.cache.rule == CacheKind::OpenaiBreakpoints;
-        if let (Some(key), true) = (&request.cache_key, keyed && !extra.contains_key("prompt_cache_key")) {
+        if let (Some(key), true) = (
+            &request.cache_key,
+            keyed && !extra.contains_key("prompt_cache_key"),
+        ) {
             field(&mut out, "prompt_cache_key", key);
         }
         json::fields(&mut out, extra);
@@ -124,7 +150,10 @@ impl OpenaiMessages for ChatWire {
         let pieces = openai::pieces(message, text_piece, |image| self.picture(image));
         let mut fragment = Fragment::new(WireTurn::User);
         if !pieces.is_empty() {
-            json::push(&mut fragment.items, &ChatMessage::new(role, Some(self.content(pieces, mark))));
+            json::push(
+                &mut fragment.items,
+                &ChatMessage::new(role, Some(self.content(pieces, mark))),
+            );
         }
         fragment
     }
@@ -153,8 +182,9 @@ impl OpenaiMessages for ChatWire {
         fragment
     }
 
-    /// The protocol itself has no place for thinking. Models that want it back get it with every reply that called tools, an
-    /// empty one where there was none: they refuse a history in which one is missing.
+    /// The protocol itself has no place for thinking. Models that want it back get it with every
+    /// reply that called tools, an empty one where there was none: they refuse a history in
+    /// which one is missing.
     fn reply(&self, message: &Message) -> Fragment {
         let mut texts = Vec::new();
         let mut reasoning = String::new();
@@ -162,7 +192,9 @@ impl OpenaiMessages for ChatWire {
             match part {
                 Part::Text { text, .. } if text.trim().is_empty() => {}
                 Part::Text { text, .. } => texts.push(text_piece(text)),
-                Part::Thinking(thinking) if self.0.made(message) => reasoning.push_str(&thinking.text),
+                Part::Thinking(thinking) if self.0.made(message) => {
+                    reasoning.push_str(&thinking.text)
+                }
                 Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Image(_) => {}
             }
         }
@@ -176,14 +208,21 @@ impl OpenaiMessages for ChatWire {
             .map(|call| ChatCall {
                 id: self.id(&call.id),
                 r#type: "function",
-                function: ChatFunction { name: tool_name(&call.name), arguments: self.0.arguments(call) },
+                function: ChatFunction {
+                    name: tool_name(&call.name),
+                    arguments: self.0.arguments(call),
+                },
             })
             .collect();
         let mut fragment = Fragment::new(WireTurn::Assistant);
         if content.is_some() || !tool_calls.is_empty() {
             let wants_it = self.0.spec.capabilities.reasoning_back && !tool_calls.is_empty();
             let reasoning_content = wants_it.then_some(reasoning);
-            let reply = ChatMessage { reasoning_content, tool_calls, ..ChatMessage::new("assistant", content) };
+            let reply = ChatMessage {
+                reasoning_content,
+                tool_calls,
+                ..ChatMessage::new("assistant", content)
+            };
             json::push(&mut fragment.items, &reply);
         }
         fragment
@@ -193,30 +232,56 @@ impl OpenaiMessages for ChatWire {
 impl ChatWire {
     fn picture(&self, image: &Image) -> ChatPiece<'static> {
         match openai::image_url(&self.0, image) {
-            Some(url) => ChatPiece::ImageUrl { image_url: ChatImageUrl { url }, prompt_cache_breakpoint: None },
+            Some(url) => ChatPiece::ImageUrl {
+                image_url: ChatImageUrl { url },
+                prompt_cache_breakpoint: None,
+            },
             None => text_piece(IMAGE_OMITTED),
         }
     }
 
-    /// A single text goes as a plain string, the form every server takes, unless it must carry a breakpoint.
+    /// A single text goes as a plain string, the form every server takes, unless it must carry a
+    /// breakpoint.
     fn content<'a>(&self, mut pieces: Vec<ChatPiece<'a>>, mark: CacheMark) -> ChatContent<'a> {
         if let Some(last) = pieces.last_mut() {
-            let (ChatPiece::Text { prompt_cache_breakpoint, .. } | ChatPiece::ImageUrl { prompt_cache_breakpoint, .. }) =
-                last;
+            let (ChatPiece::Text {
+                prompt_cache_breakpoint,
+                ..
+            }
+            | ChatPiece::ImageUrl {
+                prompt_cache_breakpoint,
+                ..
+            }) = last;
             *prompt_cache_breakpoint = openai::breakpoint(&self.0, mark);
         }
         match pieces.as_slice() {
-            [ChatPiece::Text { text, prompt_cache_breakpoint: None }] => ChatContent::Text(text),
+            [
+                ChatPiece::Text {
+                    text,
+                    prompt_cache_breakpoint: None,
+                },
+            ] => ChatContent::Text(text),
             _ => ChatContent::Pieces(pieces),
         }
     }
 
-    /// OpenAI itself limits the length; other servers issue ids of any shape and want them back as they are.
+    /// OpenAI itself limits the length; other servers issue ids of any shape and want them back as
+    /// they are.
     fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
-        short_id(id, if self.0.is_openai { LONGEST_ID } else { usize::MAX })
+        short_id(
+            id,
+            if self.0.is_openai {
+                LONGEST_ID
+            } else {
+                usize::MAX
+            },
+        )
     }
 }
 
 fn text_piece(text: &str) -> ChatPiece<'_> {
-    ChatPiece::Text { text, prompt_cache_breakpoint: None }
+    ChatPiece::Text {
+        text,
+        prompt_cache_breakpoint: None,
+    }
 }

@@ -1,4 +1,5 @@
-//! Replies. A stream opens items, fills them and closes them; `response.completed` or `response.incomplete` ends it.
+//! Replies. A stream opens items, fills them and closes them; `response.completed` or
+//! `response.incomplete` ends it.
 
 use std::collections::BTreeMap;
 
@@ -107,13 +108,19 @@ impl Decode for ResponsesDecoder {
     fn event(&mut self, data: &str, sink: Sink<'_>) -> Result<ReplyProgress, Fault> {
         // Some gateways end with the other API's sign; the message has ended before or never will.
         if data.trim() == "[DONE]" {
-            return Err(Fault::Bad("the stream ended without `response.completed`".into()));
+            return Err(Fault::Bad(
+                "the stream ended without `response.completed`".into(),
+            ));
         }
         let event: ResponsesEvent<'_> = parse("an event", data)?;
         match event.r#type {
             "response.output_item.added" => {
-                let item: WireOutputItem<'_> = parse("`item`", required(event.item, "item")?.get())?;
-                let index = self.place(event.output_index, event.item_id.as_ref().or(item.name_in_stream()))?;
+                let item: WireOutputItem<'_> =
+                    parse("`item`", required(event.item, "item")?.get())?;
+                let index = self.place(
+                    event.output_index,
+                    event.item_id.as_ref().or(item.name_in_stream()),
+                )?;
                 self.open(index, item, sink)?;
             }
             "response.output_text.delta" | "response.refusal.delta" => {
@@ -137,7 +144,10 @@ impl Decode for ResponsesDecoder {
             "response.output_item.done" => {
                 let raw = required(event.item, "item")?;
                 let item: WireOutputItem<'_> = parse("`item`", raw.get())?;
-                let index = self.place(event.output_index, event.item_id.as_ref().or(item.name_in_stream()))?;
+                let index = self.place(
+                    event.output_index,
+                    event.item_id.as_ref().or(item.name_in_stream()),
+                )?;
                 self.close(index, raw, sink)?;
             }
             "response.completed" | "response.incomplete" => {
@@ -146,12 +156,17 @@ impl Decode for ResponsesDecoder {
                 return Ok(ReplyProgress::Done);
             }
             "response.failed" => {
-                let response: ResponsesBody<'_> = parse("`response`", required(event.response, "response")?.get())?;
-                return Err(Fault::Reported(serde_json::json!({ "error": response.error })));
+                let response: ResponsesBody<'_> =
+                    parse("`response`", required(event.response, "response")?.get())?;
+                return Err(Fault::Reported(
+                    serde_json::json!({ "error": response.error }),
+                ));
             }
             "error" => {
                 let flat = serde_json::json!({ "code": event.code, "message": event.message });
-                return Err(Fault::Reported(serde_json::json!({ "error": event.error.unwrap_or(flat) })));
+                return Err(Fault::Reported(
+                    serde_json::json!({ "error": event.error.unwrap_or(flat) }),
+                ));
             }
             _ => {}
         }
@@ -168,7 +183,12 @@ impl Decode for ResponsesDecoder {
 
     fn finish(self: Box<Self>) -> DecodedReply {
         let mut assembly = ReplyParts::default();
-        for part in self.items.into_values().filter_map(|item| item.closed).flatten() {
+        for part in self
+            .items
+            .into_values()
+            .filter_map(|item| item.closed)
+            .flatten()
+        {
             assembly.push(part);
         }
         assembly.finish(self.stop, self.usage)
@@ -180,10 +200,17 @@ const PARAGRAPH: &str = "\n\n";
 
 impl ResponsesDecoder {
     pub(crate) fn new(ids: CallIds) -> Self {
-        Self { ids, items: BTreeMap::new(), unnumbered: Vec::new(), stop: None, usage: Usage::default() }
+        Self {
+            ids,
+            items: BTreeMap::new(),
+            unnumbered: Vec::new(),
+            stop: None,
+            usage: Usage::default(),
+        }
     }
 
-    /// The number of an item. Some servers send none, only ids: then items are numbered as they come.
+    /// The number of an item. Some servers send none, only ids: then items are numbered as they
+    /// come.
     fn place(&mut self, index: Option<u64>, id: Option<&String>) -> Result<u64, Fault> {
         if let Some(index) = index {
             return Ok(index);
@@ -201,14 +228,31 @@ impl ResponsesDecoder {
         let slot = self.items.entry(index).or_default();
         if item.r#type == "function_call" && slot.call.is_none() {
             let name = required(item.name, "name")?;
-            let id = item.call_id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.ids.next(&name));
-            sink(Delta::CallStarted { id: id.clone(), name: name.clone() });
-            slot.call = Some(ToolCall { id, name, arguments: String::new(), signature: None });
+            let id = item
+                .call_id
+                .filter(|id| !id.is_empty())
+                .unwrap_or_else(|| self.ids.next(&name));
+            sink(Delta::CallStarted {
+                id: id.clone(),
+                name: name.clone(),
+            });
+            slot.call = Some(ToolCall {
+                id,
+                name,
+                arguments: String::new(),
+                signature: None,
+            });
         }
         Ok(())
     }
 
-    fn text(&mut self, index: u64, piece: Option<String>, kind: fn(String) -> Delta, sink: Sink<'_>) {
+    fn text(
+        &mut self,
+        index: u64,
+        piece: Option<String>,
+        kind: fn(String) -> Delta,
+        sink: Sink<'_>,
+    ) {
         let piece = piece.unwrap_or_default();
         if !piece.is_empty() {
             self.items.entry(index).or_default().shown += piece.len();
@@ -216,18 +260,31 @@ impl ResponsesDecoder {
         }
     }
 
-    fn arguments(&mut self, index: u64, piece: Option<String>, sink: Sink<'_>) -> Result<(), Fault> {
+    fn arguments(
+        &mut self,
+        index: u64,
+        piece: Option<String>,
+        sink: Sink<'_>,
+    ) -> Result<(), Fault> {
         let piece = piece.unwrap_or_default();
-        let call = self.items.get_mut(&index).and_then(|item| item.call.as_mut());
-        let call = call.ok_or_else(|| Fault::Bad(format!("arguments for item {index}, which is no call")))?;
+        let call = self
+            .items
+            .get_mut(&index)
+            .and_then(|item| item.call.as_mut());
+        let call = call
+            .ok_or_else(|| Fault::Bad(format!("arguments for item {index}, which is no call")))?;
         if !piece.is_empty() {
             call.arguments.push_str(&piece);
-            sink(Delta::CallArguments { id: call.id.clone(), piece });
+            sink(Delta::CallArguments {
+                id: call.id.clone(),
+                piece,
+            });
         }
         Ok(())
     }
 
-    /// The closed item is what counts; what was shown piece by piece on the way was a preview of it.
+    /// The closed item is what counts; what was shown piece by piece on the way was a preview of
+    /// it.
     fn close(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
         let item: WireOutputItem<'_> = parse("`item`", raw.get())?;
         let parts = match item.r#type {
@@ -239,26 +296,45 @@ impl ResponsesDecoder {
                     .filter_map(|piece| piece.text.or(piece.refusal))
                     .map(Part::text)
                     .collect();
-                self.tell_rest(index, texts.iter().map(text_of).collect(), Delta::Text, sink);
+                self.tell_rest(
+                    index,
+                    texts.iter().map(text_of).collect(),
+                    Delta::Text,
+                    sink,
+                );
                 texts
             }
             "reasoning" => {
                 let pieces = item.summary.into_iter().chain(item.content).flatten();
-                let text = pieces.filter_map(|piece| piece.text).collect::<Vec<_>>().join(PARAGRAPH);
+                let text = pieces
+                    .filter_map(|piece| piece.text)
+                    .collect::<Vec<_>>()
+                    .join(PARAGRAPH);
                 self.tell_rest(index, text.clone(), Delta::Thinking, sink);
                 let raw = Some(raw.get().to_owned());
-                vec![Part::Thinking(Thinking { text, signature: item.encrypted_content, raw })]
+                vec![Part::Thinking(Thinking {
+                    text,
+                    signature: item.encrypted_content,
+                    raw,
+                })]
             }
             "function_call" => {
                 let arguments = item.arguments.clone();
                 self.open(index, item, sink)?;
-                let Some(mut call) = self.items.entry(index).or_default().call.take() else { return Ok(()) };
+                let Some(mut call) = self.items.entry(index).or_default().call.take() else {
+                    return Ok(());
+                };
                 if call.arguments.is_empty() {
                     let piece = arguments.clone().unwrap_or_default();
-                    sink(Delta::CallArguments { id: call.id.clone(), piece });
+                    sink(Delta::CallArguments {
+                        id: call.id.clone(),
+                        piece,
+                    });
                 }
                 call.arguments = arguments.unwrap_or(call.arguments);
-                sink(Delta::CallFinished { id: call.id.clone() });
+                sink(Delta::CallFinished {
+                    id: call.id.clone(),
+                });
                 vec![Part::ToolCall(call)]
             }
             // Built-in tools of the provider and whatever is added later.
@@ -276,10 +352,19 @@ impl ResponsesDecoder {
     }
 
     fn end(&mut self, response: ResponsesBody<'_>, sink: Sink<'_>) -> Result<(), Fault> {
-        // Gateways that stream nothing but the end, replies that were not streamed, and items a cut left open.
-        let open: Vec<u64> = self.items.iter().filter(|(_, item)| item.closed.is_none()).map(|(at, _)| *at).collect();
+        // Gateways that stream nothing but the end, replies that were not streamed, and items a cut
+        // left open.
+        let open: Vec<u64> = self
+            .items
+            .iter()
+            .filter(|(_, item)| item.closed.is_none())
+            .map(|(at, _)| *at)
+            .collect();
         // Items of a kind haft does not know are nothing, too.
-        let nothing_came = self.items.values().all(|item| item.closed.as_ref().is_some_and(Vec::is_empty));
+        let nothing_came = self
+            .items
+            .values()
+            .all(|item| item.closed.as_ref().is_some_and(Vec::is_empty));
         for (index, item) in (0..).zip(&response.output) {
             if nothing_came || open.contains(&index) {
                 self.close(index, item, sink)?;
@@ -287,9 +372,14 @@ impl ResponsesDecoder {
         }
         let still_open = self.items.iter().find(|(_, item)| item.closed.is_none());
         if let (Some((index, _)), Some("completed")) = (still_open, response.status) {
-            return Err(Fault::Bad(format!("the response ended inside item {index}")));
+            return Err(Fault::Bad(format!(
+                "the response ended inside item {index}"
+            )));
         }
-        let reason = response.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
+        let reason = response
+            .incomplete_details
+            .as_ref()
+            .and_then(|details| details.reason.as_deref());
         self.stop = match (response.status, reason) {
             (Some("completed"), _) => None,
             (_, Some("max_output_tokens")) => Some(StopReason::Length),
@@ -301,7 +391,12 @@ impl ResponsesDecoder {
         };
         if let Some(usage) = response.usage {
             let details = usage.input_tokens_details.unwrap_or_default();
-            self.usage = openai::usage(usage.input_tokens, details, usage.output_tokens, usage.output_tokens_details);
+            self.usage = openai::usage(
+                usage.input_tokens,
+                details,
+                usage.output_tokens,
+                usage.output_tokens_details,
+            );
         }
         Ok(())
     }

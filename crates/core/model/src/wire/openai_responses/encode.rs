@@ -1,4 +1,5 @@
-//! Requests. The input is a flat list of items: messages, calls, outputs, and reasoning items exactly as they came.
+//! Requests. The input is a flat list of items: messages, calls, outputs, and reasoning items
+//! exactly as they came.
 
 use std::borrow::Cow;
 
@@ -21,9 +22,19 @@ pub(crate) struct ResponsesWire(pub(crate) Settings);
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResponsesItem<'a> {
-    Message { role: &'static str, content: Vec<ResponsesPiece<'a>> },
-    FunctionCall { call_id: Cow<'a, str>, name: Cow<'a, str>, arguments: &'a str },
-    FunctionCallOutput { call_id: Cow<'a, str>, output: ResponsesOutput<'a> },
+    Message {
+        role: &'static str,
+        content: Vec<ResponsesPiece<'a>>,
+    },
+    FunctionCall {
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        arguments: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: ResponsesOutput<'a>,
+    },
 }
 
 #[derive(Serialize)]
@@ -53,11 +64,17 @@ enum ResponsesPiece<'a> {
 
 impl Wire for ResponsesWire {
     fn front(&self, request: &Request) -> Vec<u8> {
-        let Settings { spec, extra, stream, .. } = &self.0;
+        let Settings {
+            spec,
+            extra,
+            stream,
+            ..
+        } = &self.0;
         let mut out = json::open_body("model", &spec.name);
-        if let (Some(limit), false) =
-            (request.max_output_tokens.or(spec.max_output_tokens), extra.contains_key("max_output_tokens"))
-        {
+        if let (Some(limit), false) = (
+            request.max_output_tokens.or(spec.max_output_tokens),
+            extra.contains_key("max_output_tokens"),
+        ) {
             field(&mut out, "max_output_tokens", &limit);
         }
         if *stream {
@@ -67,7 +84,9 @@ impl Wire for ResponsesWire {
         if !extra.contains_key("store") {
             field(&mut out, "store", &false);
         }
-        let reasons = !WITHOUT_REASONING.iter().any(|family| spec.name.starts_with(family));
+        let reasons = !WITHOUT_REASONING
+            .iter()
+            .any(|family| spec.name.starts_with(family));
         if reasons && !extra.contains_key("include") {
             field(&mut out, "include", &["reasoning.encrypted_content"]);
         }
@@ -90,7 +109,11 @@ impl Wire for ResponsesWire {
     }
 
     fn system_frame(&self) -> Option<WireFrame> {
-        Some(WireFrame { open: "\"instructions\":\"", between: "\\n\\n", close: "\"" })
+        Some(WireFrame {
+            open: "\"instructions\":\"",
+            between: "\\n\\n",
+            close: "\"",
+        })
     }
 
     /// The inside of a JSON string: the frame holds the quotes.
@@ -117,12 +140,16 @@ impl OpenaiMessages for ResponsesWire {
         self.mark(&mut content, mark);
         let mut fragment = Fragment::new(WireTurn::User);
         if !content.is_empty() {
-            json::push(&mut fragment.items, &ResponsesItem::Message { role, content });
+            json::push(
+                &mut fragment.items,
+                &ResponsesItem::Message { role, content },
+            );
         }
         fragment
     }
 
-    /// A reasoning item is refused unless the item it led to follows it, so one at the end stays out.
+    /// A reasoning item is refused unless the item it led to follows it, so one at the end stays
+    /// out.
     fn reply(&self, message: &Message) -> Fragment {
         let made_here = self.0.made(message);
         let mut fragment = Fragment::new(WireTurn::Assistant);
@@ -130,17 +157,22 @@ impl OpenaiMessages for ResponsesWire {
         for part in &message.content {
             let item = match part {
                 Part::Text { text, .. } if text.trim().is_empty() => continue,
-                Part::Text { text, .. } => {
-                    ResponsesItem::Message { role: "assistant", content: vec![ResponsesPiece::OutputText { text }] }
-                }
+                Part::Text { text, .. } => ResponsesItem::Message {
+                    role: "assistant",
+                    content: vec![ResponsesPiece::OutputText { text }],
+                },
                 Part::ToolCall(call) => ResponsesItem::FunctionCall {
                     call_id: short_id(&call.id, LONGEST_ID),
                     name: tool_name(&call.name),
                     arguments: self.0.arguments(call),
                 },
                 Part::Thinking(thinking) => {
-                    // Without its encrypted content the server, which kept nothing, cannot find an item again.
-                    let raw = thinking.raw.as_deref().filter(|_| made_here && thinking.signature.is_some());
+                    // Without its encrypted content the server, which kept nothing, cannot find an
+                    // item again.
+                    let raw = thinking
+                        .raw
+                        .as_deref()
+                        .filter(|_| made_here && thinking.signature.is_some());
                     reasoning.extend(raw.and_then(|raw| json::kept_item(raw, "reasoning")));
                     continue;
                 }
@@ -159,7 +191,10 @@ impl OpenaiMessages for ResponsesWire {
         for part in &message.content {
             match part {
                 Part::ToolResult(result) => {
-                    items.push((short_id(&result.tool_call_id, LONGEST_ID), vec![input_text(&result.envelope.text)]));
+                    items.push((
+                        short_id(&result.tool_call_id, LONGEST_ID),
+                        vec![input_text(&result.envelope.text)],
+                    ));
                 }
                 Part::Image(image) => {
                     if let Some((_, pieces)) = items.last_mut() {
@@ -175,10 +210,18 @@ impl OpenaiMessages for ResponsesWire {
         let mut fragment = Fragment::new(WireTurn::User);
         for (call_id, pieces) in items {
             let output = match pieces.as_slice() {
-                [ResponsesPiece::InputText { text, prompt_cache_breakpoint: None }] => ResponsesOutput::Text(text),
+                [
+                    ResponsesPiece::InputText {
+                        text,
+                        prompt_cache_breakpoint: None,
+                    },
+                ] => ResponsesOutput::Text(text),
                 _ => ResponsesOutput::Pieces(pieces),
             };
-            json::push(&mut fragment.results, &ResponsesItem::FunctionCallOutput { call_id, output });
+            json::push(
+                &mut fragment.results,
+                &ResponsesItem::FunctionCallOutput { call_id, output },
+            );
         }
         fragment
     }
@@ -187,7 +230,10 @@ impl OpenaiMessages for ResponsesWire {
 impl ResponsesWire {
     fn picture(&self, image: &Image) -> ResponsesPiece<'static> {
         match openai::image_url(&self.0, image) {
-            Some(image_url) => ResponsesPiece::InputImage { image_url, prompt_cache_breakpoint: None },
+            Some(image_url) => ResponsesPiece::InputImage {
+                image_url,
+                prompt_cache_breakpoint: None,
+            },
             None => input_text(IMAGE_OMITTED),
         }
     }
@@ -196,8 +242,14 @@ impl ResponsesWire {
     fn mark(&self, pieces: &mut [ResponsesPiece<'_>], mark: CacheMark) {
         match pieces.last_mut() {
             Some(
-                ResponsesPiece::InputText { prompt_cache_breakpoint, .. }
-                | ResponsesPiece::InputImage { prompt_cache_breakpoint, .. },
+                ResponsesPiece::InputText {
+                    prompt_cache_breakpoint,
+                    ..
+                }
+                | ResponsesPiece::InputImage {
+                    prompt_cache_breakpoint,
+                    ..
+                },
             ) => *prompt_cache_breakpoint = openai::breakpoint(&self.0, mark),
             Some(ResponsesPiece::OutputText { .. }) | None => {}
         }
@@ -205,5 +257,8 @@ impl ResponsesWire {
 }
 
 fn input_text(text: &str) -> ResponsesPiece<'_> {
-    ResponsesPiece::InputText { text, prompt_cache_breakpoint: None }
+    ResponsesPiece::InputText {
+        text,
+        prompt_cache_breakpoint: None,
+    }
 }

@@ -1,4 +1,5 @@
-//! The promise the context engine builds on: a request that only appends segments only appends bytes.
+//! The promise the context engine builds on: a request that only appends segments only appends
+//! bytes.
 
 use bytes::Bytes;
 use haft_types::{Envelope, Image, Thinking, ToolCall, ToolProtocol, ToolResult, ToolStatus};
@@ -9,7 +10,8 @@ use crate::wire::Encoder;
 
 const PROTOCOLS: [ToolProtocol; 3] = [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React];
 
-/// A unit of conversation after which a request may end: a message, or a block with all its results.
+/// A unit of conversation after which a request may end: a message, or a block with all its
+/// results.
 fn unit() -> impl Strategy<Value = Vec<Message>> {
     let text = "[ -~äß世🌍\n\"\\\\]{0,12}";
     let picture = any::<bool>();
@@ -20,20 +22,48 @@ fn unit() -> impl Strategy<Value = Vec<Message>> {
     });
     let assistant = (text, text, any::<bool>()).prop_map(|(thought, text, own)| {
         let maker = if own { "mock/test" } else { "other/model" };
-        let thinking = Thinking { text: thought, signature: Some("sig".into()), raw: None };
-        vec![message(Role::Assistant, vec![Part::Thinking(thinking), Part::text(text)], Some(maker))]
+        let thinking = Thinking {
+            text: thought,
+            signature: Some("sig".into()),
+            raw: None,
+        };
+        vec![message(
+            Role::Assistant,
+            vec![Part::Thinking(thinking), Part::text(text)],
+            Some(maker),
+        )]
     });
     let summary = text.prop_map(|text| vec![message(Role::Summary, vec![Part::text(text)], None)]);
-    let block = (text, prop::collection::vec((text, any::<bool>(), any::<bool>(), "[{}\" a:]{0,6}"), 1..4)).prop_map(
-        |(text, calls)| {
+    let block = (
+        text,
+        prop::collection::vec((text, any::<bool>(), any::<bool>(), "[{}\" a:]{0,6}"), 1..4),
+    )
+        .prop_map(|(text, calls)| {
             let mut parts = vec![Part::text(text)];
             let mut results = Vec::new();
             for (index, (output, failed, picture, arguments)) in calls.into_iter().enumerate() {
                 let id = format!("call_{index}");
-                parts.push(Part::ToolCall(ToolCall { id: id.clone(), name: "f".into(), arguments, signature: None }));
-                let status = if failed { ToolStatus::Error } else { ToolStatus::Success };
-                let envelope = Envelope { status, text: output, ..Envelope::default() };
-                let result = ToolResult { tool_call_id: id, name: "f".into(), envelope };
+                parts.push(Part::ToolCall(ToolCall {
+                    id: id.clone(),
+                    name: "f".into(),
+                    arguments,
+                    signature: None,
+                }));
+                let status = if failed {
+                    ToolStatus::Error
+                } else {
+                    ToolStatus::Success
+                };
+                let envelope = Envelope {
+                    status,
+                    text: output,
+                    ..Envelope::default()
+                };
+                let result = ToolResult {
+                    tool_call_id: id,
+                    name: "f".into(),
+                    envelope,
+                };
                 let mut content = vec![Part::ToolResult(Box::new(result))];
                 content.extend(picture.then(image));
                 results.push(message(Role::Tool, content, None));
@@ -41,13 +71,15 @@ fn unit() -> impl Strategy<Value = Vec<Message>> {
             let mut unit = vec![message(Role::Assistant, parts, Some("mock/test"))];
             unit.extend(results);
             unit
-        },
-    );
+        });
     prop_oneof![user, assistant, summary, block]
 }
 
 fn image() -> Part {
-    Part::Image(Image { media_type: "image/png".into(), data: "aGFmdA==".into() })
+    Part::Image(Image {
+        media_type: "image/png".into(),
+        data: "aGFmdA==".into(),
+    })
 }
 
 fn segments(units: &[Vec<Message>], boundaries: &[bool]) -> Vec<Segment> {

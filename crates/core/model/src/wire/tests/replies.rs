@@ -1,4 +1,5 @@
-//! Recorded shapes of replies, streamed and whole, compared with snapshots; any cut into chunks gives the same.
+//! Recorded shapes of replies, streamed and whole, compared with snapshots; any cut into chunks
+//! gives the same.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -24,7 +25,13 @@ fn files(api: Api, extension: &str) -> Vec<PathBuf> {
 }
 
 fn new_decoder(api: Api) -> Box<dyn Decode> {
-    let asked = request(vec![segment(message(Role::User, vec![Part::text("?")], None), false)], vec![]);
+    let asked = request(
+        vec![segment(
+            message(Role::User, vec![Part::text("?")], None),
+            false,
+        )],
+        vec![],
+    );
     decoder(api, CallIds::after(&asked))
 }
 
@@ -48,7 +55,10 @@ fn account(deltas: &[Delta], end: Result<Box<dyn Decode>, String>) -> String {
 }
 
 fn decode_stream(api: Api, bytes: &[u8], chunk: usize) -> String {
-    let chunks: Vec<_> = bytes.chunks(chunk).map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk))).collect();
+    let chunks: Vec<_> = bytes
+        .chunks(chunk)
+        .map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk)))
+        .collect();
     let mut events = SseByteStream::new(stream::iter(chunks));
     let mut decoder = new_decoder(api);
     let (mut deltas, mut progress) = (Vec::new(), ReplyProgress::Going);
@@ -99,7 +109,12 @@ fn streams_are_read_as_in_the_snapshots_however_they_are_cut() {
             let whole = decode_stream(api, &bytes, bytes.len());
             compare(&path, &whole);
             for chunk in [1, 2, 3, 5, 7, 64] {
-                assert_eq!(decode_stream(api, &bytes, chunk), whole, "{} in chunks of {chunk}", path.display());
+                assert_eq!(
+                    decode_stream(api, &bytes, chunk),
+                    whole,
+                    "{} in chunks of {chunk}",
+                    path.display()
+                );
             }
         }
     }
@@ -122,7 +137,10 @@ fn bytes_that_are_not_utf8_end_the_reply() {
     for api in Api::ALL {
         let path = fixtures("replies").join(api.name()).join("text.sse");
         let mut bytes = std::fs::read(path).unwrap();
-        let at = bytes.windows(2).position(|pair| pair == "ü".as_bytes()).unwrap();
+        let at = bytes
+            .windows(2)
+            .position(|pair| pair == "ü".as_bytes())
+            .unwrap();
         bytes[at] = 0xff;
         let read = decode_stream(api, &bytes, 9);
         assert!(read.contains("-- utf8 parse error"), "{api}: {read}");
@@ -130,17 +148,27 @@ fn bytes_that_are_not_utf8_end_the_reply() {
     }
 }
 
-/// Every cut of a stream before its end is either a drop or, once the message has ended, the whole message.
+/// Every cut of a stream before its end is either a drop or, once the message has ended, the whole
+/// message.
 #[test]
 fn a_cut_stream_is_never_taken_for_a_shorter_reply() {
     for api in Api::ALL {
         let path = fixtures("replies").join(api.name()).join("text.sse");
         let bytes = std::fs::read(path).unwrap();
-        let parts = |account: &str| account.lines().skip_while(|line| !line.starts_with("-- ")).skip(1).count();
+        let parts = |account: &str| {
+            account
+                .lines()
+                .skip_while(|line| !line.starts_with("-- "))
+                .skip(1)
+                .count()
+        };
         for cut in 0..bytes.len() {
             let read = decode_stream(api, &bytes[..cut], bytes.len());
             let text = "{\"type\":\"text\",\"text\":\"Grüße, 世界";
-            assert!(read.contains("-- dropped") || read.contains(text), "{api} cut at {cut}: {read}");
+            assert!(
+                read.contains("-- dropped") || read.contains(text),
+                "{api} cut at {cut}: {read}"
+            );
             assert!(parts(&read) <= 1);
         }
     }
@@ -153,7 +181,9 @@ fn whole_replies_are_read_as_in_the_snapshots() {
             let body = std::fs::read_to_string(&path).unwrap();
             let mut decoder = new_decoder(api);
             let mut deltas = Vec::new();
-            let end = decoder.body(&body, &mut |delta| deltas.push(delta)).map_err(|fault| format!("{fault:?}"));
+            let end = decoder
+                .body(&body, &mut |delta| deltas.push(delta))
+                .map_err(|fault| format!("{fault:?}"));
             compare(&path, &account(&deltas, end.map(|()| decoder)));
         }
     }
@@ -161,12 +191,29 @@ fn whole_replies_are_read_as_in_the_snapshots() {
 
 #[test]
 fn ids_made_here_are_recognised_and_differ() {
-    let asked = request(vec![segment(message(Role::User, vec![Part::text("?")], None), false)], vec![]);
+    let asked = request(
+        vec![segment(
+            message(Role::User, vec![Part::text("?")], None),
+            false,
+        )],
+        vec![],
+    );
     let mut ids = CallIds::after(&asked);
     let (one, two) = (ids.next("read_file"), ids.next("read_file"));
     assert_ne!(one, two);
-    assert!(CallIds::is_own(&one) && CallIds::is_own(&two), "{one} {two}");
-    for foreign in ["call_abc", "call_1", "toolu_1", "call_1_0123456", "call_1_01234567_x", "call__01234567", ""] {
+    assert!(
+        CallIds::is_own(&one) && CallIds::is_own(&two),
+        "{one} {two}"
+    );
+    for foreign in [
+        "call_abc",
+        "call_1",
+        "toolu_1",
+        "call_1_0123456",
+        "call_1_01234567_x",
+        "call__01234567",
+        "",
+    ] {
         assert!(!CallIds::is_own(foreign), "{foreign}");
     }
 }

@@ -1,4 +1,5 @@
-//! Whole bodies, compared with snapshots; and the few things a pretty-printed snapshot does not show.
+//! Whole bodies, compared with snapshots; and the few things a pretty-printed snapshot does not
+//! show.
 
 use haft_types::{CacheKind, Image, ToolCall};
 use serde::Deserialize;
@@ -25,13 +26,20 @@ struct FixtureMessage {
 
 fn load(path: &std::path::Path) -> Request {
     let fixture: Fixture = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let segments = fixture.messages.into_iter().enumerate().map(|(index, given)| {
-        let content = match given.content {
-            Value::String(text) => vec![Part::text(text)],
-            parts => serde_json::from_value(parts).unwrap(),
-        };
-        segment(message(given.role, content, given.model.as_deref()), fixture.boundaries.contains(&index))
-    });
+    let segments = fixture
+        .messages
+        .into_iter()
+        .enumerate()
+        .map(|(index, given)| {
+            let content = match given.content {
+                Value::String(text) => vec![Part::text(text)],
+                parts => serde_json::from_value(parts).unwrap(),
+            };
+            segment(
+                message(given.role, content, given.model.as_deref()),
+                fixture.boundaries.contains(&index),
+            )
+        });
     let mut request = request(segments.collect(), fixture.tools);
     request.max_output_tokens = fixture.max_output_tokens;
     request.cache_key = fixture.cache_key;
@@ -51,7 +59,10 @@ fn bodies_are_as_in_the_snapshots() {
     let mut paths: Vec<_> = std::fs::read_dir(fixtures("requests"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
         .collect();
     paths.sort();
     assert!(!paths.is_empty());
@@ -64,22 +75,40 @@ fn bodies_are_as_in_the_snapshots() {
             insta.set_prepend_module_to_snapshot(false);
             insta.set_omit_expression(true);
             insta.bind(|| {
-                insta::assert_snapshot!(format!("{name}.{api}"), pretty(&body(settings(api), &request)));
+                insta::assert_snapshot!(
+                    format!("{name}.{api}"),
+                    pretty(&body(settings(api), &request))
+                );
             });
         }
     }
 }
 
-/// DeepSeek and Kimi refuse a history in which a reply with calls lacks the field, even where there was no reasoning.
+/// DeepSeek and Kimi refuse a history in which a reply with calls lacks the field, even where there
+/// was no reasoning.
 #[test]
 fn reasoning_goes_back_with_calls_to_models_that_want_it() {
-    let thinking = |text: &str| Part::Thinking(haft_types::Thinking { text: text.into(), ..Default::default() });
-    let call =
-        || Part::ToolCall(ToolCall { id: "call_a".into(), name: "f".into(), arguments: "{}".into(), signature: None });
+    let thinking = |text: &str| {
+        Part::Thinking(haft_types::Thinking {
+            text: text.into(),
+            ..Default::default()
+        })
+    };
+    let call = || {
+        Part::ToolCall(ToolCall {
+            id: "call_a".into(),
+            name: "f".into(),
+            arguments: "{}".into(),
+            signature: None,
+        })
+    };
     let reply = |parts, maker| segment(message(Role::Assistant, parts, Some(maker)), false);
     let replies = request(
         vec![
-            reply(vec![thinking("Hm. "), thinking("Now."), call()], "mock/test"),
+            reply(
+                vec![thinking("Hm. "), thinking("Now."), call()],
+                "mock/test",
+            ),
             reply(vec![call()], "mock/test"),
             reply(vec![thinking("Mine."), call()], "mock/another"),
             reply(vec![thinking("Done."), Part::text("Answer.")], "mock/test"),
@@ -91,15 +120,31 @@ fn reasoning_goes_back_with_calls_to_models_that_want_it() {
         settings.spec.capabilities.reasoning_back = back;
         let value: Value = serde_json::from_str(&body(settings, &replies)).unwrap();
         let list = value["messages"].as_array().unwrap().clone();
-        list.into_iter().map(|message| message.get("reasoning_content").cloned()).collect::<Vec<_>>()
+        list.into_iter()
+            .map(|message| message.get("reasoning_content").cloned())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(sent(true), [Some("Hm. Now.".into()), Some("".into()), Some("".into()), None]);
+    assert_eq!(
+        sent(true),
+        [
+            Some("Hm. Now.".into()),
+            Some("".into()),
+            Some("".into()),
+            None
+        ]
+    );
     assert_eq!(sent(false), [None, None, None, None]);
 }
 
 #[test]
 fn a_reasoning_model_may_know_its_limit_by_the_old_name() {
-    let hello = request(vec![segment(message(Role::User, vec![Part::text("?")], None), false)], vec![]);
+    let hello = request(
+        vec![segment(
+            message(Role::User, vec![Part::text("?")], None),
+            false,
+        )],
+        vec![],
+    );
     let keys = |reasoning, max_tokens, is_openai| {
         let mut settings = settings(Api::OpenaiChat);
         settings.is_openai = is_openai;
@@ -110,7 +155,14 @@ fn a_reasoning_model_may_know_its_limit_by_the_old_name() {
         ["max_tokens", "max_completion_tokens"].map(|key| value.get(key).is_some())
     };
     let (old, new) = ([true, false], [false, true]);
-    assert_eq!([keys(true, true, false), keys(true, false, false), keys(false, true, false)], [old, new, old]);
+    assert_eq!(
+        [
+            keys(true, true, false),
+            keys(true, false, false),
+            keys(false, true, false)
+        ],
+        [old, new, old]
+    );
     assert_eq!(keys(true, true, true), new, "OpenAI itself refuses it");
 }
 
@@ -127,23 +179,46 @@ fn encoding_again_gives_the_same_bytes() {
 #[test]
 fn arguments_keep_the_bytes_the_model_wrote() {
     let call = |arguments: &str| {
-        Part::ToolCall(ToolCall { id: "call_a".into(), name: "f".into(), arguments: arguments.into(), signature: None })
+        Part::ToolCall(ToolCall {
+            id: "call_a".into(),
+            name: "f".into(),
+            arguments: arguments.into(),
+            signature: None,
+        })
     };
     let sent = |api, arguments: &str| {
         body(
             settings(api),
-            &request(vec![segment(message(Role::Assistant, vec![call(arguments)], None), false)], vec![]),
+            &request(
+                vec![segment(
+                    message(Role::Assistant, vec![call(arguments)], None),
+                    false,
+                )],
+                vec![],
+            ),
         )
     };
     let odd = "{ \"n\": 1.00, \"s\": \"\\u0061\" }";
     assert!(sent(Api::Anthropic, odd).contains(&format!("\"input\":{odd}")));
     assert!(sent(Api::Gemini, odd).contains(&format!("\"args\":{odd}")));
-    assert!(sent(Api::OpenaiChat, odd).contains(&format!("\"arguments\":{}", serde_json::to_string(odd).unwrap())));
+    assert!(sent(Api::OpenaiChat, odd).contains(&format!(
+        "\"arguments\":{}",
+        serde_json::to_string(odd).unwrap()
+    )));
     for broken in ["", "null", "[1]", "{\"a\":", "{} x", "{\"a\":\"\\ud800\"}"] {
-        assert!(sent(Api::Anthropic, broken).contains("\"input\":{}"), "{broken}");
-        assert!(sent(Api::Gemini, broken).contains("\"args\":{}"), "{broken}");
+        assert!(
+            sent(Api::Anthropic, broken).contains("\"input\":{}"),
+            "{broken}"
+        );
+        assert!(
+            sent(Api::Gemini, broken).contains("\"args\":{}"),
+            "{broken}"
+        );
         for api in [Api::OpenaiChat, Api::OpenaiResponses] {
-            assert!(sent(api, broken).contains(r#""arguments":"{}""#), "{broken}");
+            assert!(
+                sent(api, broken).contains(r#""arguments":"{}""#),
+                "{broken}"
+            );
         }
     }
 }
@@ -160,13 +235,33 @@ fn the_list_of_messages_comes_last() {
         let mut settings = settings(api);
         settings.extra.insert("temperature".into(), 0.into());
         let value: Value = serde_json::from_str(&body(settings, &request)).unwrap();
-        let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        let keys: Vec<_> = value
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         assert_eq!(keys.last(), Some(&list), "{api}: {keys:?}");
         assert!(keys.contains(&"temperature"));
     }
     let value: Value = serde_json::from_str(&body(settings(Api::Anthropic), &request)).unwrap();
-    let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["model", "max_tokens", "stream", "tools", "system", "messages"]);
+    let keys: Vec<_> = value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "model",
+            "max_tokens",
+            "stream",
+            "tools",
+            "system",
+            "messages"
+        ]
+    );
 }
 
 #[test]
@@ -174,27 +269,47 @@ fn at_most_four_markers_the_first_and_the_last() {
     let segments: Vec<_> = (0..8)
         .map(|index| {
             let role = if index == 0 { Role::System } else { Role::User };
-            segment(message(role, vec![Part::text(format!("m{index}"))], None), true)
+            segment(
+                message(role, vec![Part::text(format!("m{index}"))], None),
+                true,
+            )
         })
         .collect();
     let body = body(settings(Api::Anthropic), &request(segments, vec![]));
     assert_eq!(body.matches("cache_control").count(), 4);
     for index in [0, 5, 6, 7] {
-        assert!(body.contains(&format!("\"text\":\"m{index}\",\"cache_control\"")), "m{index}: {body}");
+        assert!(
+            body.contains(&format!("\"text\":\"m{index}\",\"cache_control\"")),
+            "m{index}: {body}"
+        );
     }
 }
 
 /// Tools come before the system text; without one they carry its marker, as long as there is room.
 #[test]
 fn tools_carry_the_first_marker_when_there_is_no_system_text() {
-    let tool =
-        ToolSpec { name: "f".into(), description: "d".into(), parameters: serde_json::json!({"type": "object"}) };
+    let tool = ToolSpec {
+        name: "f".into(),
+        description: "d".into(),
+        parameters: serde_json::json!({"type": "object"}),
+    };
     let users = |count| {
-        let user = |index| segment(message(Role::User, vec![Part::text(format!("m{index}"))], None), true);
+        let user = |index| {
+            segment(
+                message(Role::User, vec![Part::text(format!("m{index}"))], None),
+                true,
+            )
+        };
         (0..count).map(user).collect::<Vec<_>>()
     };
-    let few = body(settings(Api::Anthropic), &request(users(1), vec![tool.clone()]));
-    assert!(few.contains(r#""input_schema":{"type":"object"},"cache_control""#), "{few}");
+    let few = body(
+        settings(Api::Anthropic),
+        &request(users(1), vec![tool.clone()]),
+    );
+    assert!(
+        few.contains(r#""input_schema":{"type":"object"},"cache_control""#),
+        "{few}"
+    );
     let many = body(settings(Api::Anthropic), &request(users(9), vec![tool]));
     assert_eq!(many.matches("cache_control").count(), 4, "{many}");
 }
@@ -204,7 +319,10 @@ fn one_hour_is_said_in_the_marker() {
     let mut settings = settings(Api::Anthropic);
     settings.spec.cache.ttl = "1h".into();
     let one = segment(message(Role::User, vec![Part::text("m")], None), true);
-    assert!(body(settings, &request(vec![one], vec![])).contains(r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#));
+    assert!(
+        body(settings, &request(vec![one], vec![]))
+            .contains(r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#)
+    );
 }
 
 #[test]
@@ -217,14 +335,25 @@ fn breakpoints_for_models_that_match_only_there() {
             segment(message(Role::Assistant, vec![Part::text("m2")], None), true),
         ];
         let body = body(settings, &request(segments, vec![]));
-        assert_eq!(body.matches(r#""text":"m1","prompt_cache_breakpoint":{"mode":"explicit"}"#).count(), 1, "{body}");
+        assert_eq!(
+            body.matches(r#""text":"m1","prompt_cache_breakpoint":{"mode":"explicit"}"#)
+                .count(),
+            1,
+            "{body}"
+        );
         assert_eq!(body.matches("prompt_cache_breakpoint").count(), 1, "{body}");
     }
 }
 
 #[test]
 fn limits_and_cache_keys_go_by_the_name_the_server_knows() {
-    let mut asked = request(vec![segment(message(Role::User, vec![Part::text("m")], None), false)], vec![]);
+    let mut asked = request(
+        vec![segment(
+            message(Role::User, vec![Part::text("m")], None),
+            false,
+        )],
+        vec![],
+    );
     asked.max_output_tokens = Some(77);
     asked.cache_key = Some("key".into());
     let field = |settings: Settings, name: &str| {
@@ -237,32 +366,83 @@ fn limits_and_cache_keys_go_by_the_name_the_server_knows() {
         settings
     };
     let plain = |_: &mut Settings| {};
-    assert_eq!(field(with(Api::OpenaiChat, plain), "/max_tokens"), Some(77.into()));
-    assert_eq!(field(with(Api::OpenaiChat, plain), "/prompt_cache_key"), None);
-    assert_eq!(field(with(Api::OpenaiChat, |s| s.is_openai = true), "/prompt_cache_key"), Some("key".into()));
-    assert_eq!(field(with(Api::OpenaiChat, |s| s.is_openai = true), "/max_completion_tokens"), Some(77.into()));
+    assert_eq!(
+        field(with(Api::OpenaiChat, plain), "/max_tokens"),
+        Some(77.into())
+    );
+    assert_eq!(
+        field(with(Api::OpenaiChat, plain), "/prompt_cache_key"),
+        None
+    );
+    assert_eq!(
+        field(
+            with(Api::OpenaiChat, |s| s.is_openai = true),
+            "/prompt_cache_key"
+        ),
+        Some("key".into())
+    );
+    assert_eq!(
+        field(
+            with(Api::OpenaiChat, |s| s.is_openai = true),
+            "/max_completion_tokens"
+        ),
+        Some(77.into())
+    );
     let reasoning = with(Api::OpenaiChat, |s| s.spec.capabilities.reasoning = true);
     assert_eq!(field(reasoning, "/max_completion_tokens"), Some(77.into()));
-    assert_eq!(field(with(Api::OpenaiResponses, plain), "/max_output_tokens"), Some(77.into()));
-    assert_eq!(field(with(Api::OpenaiResponses, plain), "/prompt_cache_key"), Some("key".into()));
-    assert_eq!(field(with(Api::Anthropic, plain), "/max_tokens"), Some(77.into()));
-    assert_eq!(field(with(Api::Gemini, plain), "/generationConfig/maxOutputTokens"), Some(77.into()));
+    assert_eq!(
+        field(with(Api::OpenaiResponses, plain), "/max_output_tokens"),
+        Some(77.into())
+    );
+    assert_eq!(
+        field(with(Api::OpenaiResponses, plain), "/prompt_cache_key"),
+        Some("key".into())
+    );
+    assert_eq!(
+        field(with(Api::Anthropic, plain), "/max_tokens"),
+        Some(77.into())
+    );
+    assert_eq!(
+        field(
+            with(Api::Gemini, plain),
+            "/generationConfig/maxOutputTokens"
+        ),
+        Some(77.into())
+    );
     let given = with(Api::Gemini, |s| {
-        s.extra.insert("generationConfig".into(), serde_json::json!({"temperature": 0, "maxOutputTokens": 5}));
+        s.extra.insert(
+            "generationConfig".into(),
+            serde_json::json!({"temperature": 0, "maxOutputTokens": 5}),
+        );
     });
-    assert_eq!(field(given.clone(), "/generationConfig/maxOutputTokens"), Some(5.into()));
-    assert_eq!(field(given, "/generationConfig/temperature"), Some(0.into()));
+    assert_eq!(
+        field(given.clone(), "/generationConfig/maxOutputTokens"),
+        Some(5.into())
+    );
+    assert_eq!(
+        field(given, "/generationConfig/temperature"),
+        Some(0.into())
+    );
 }
 
 #[test]
 fn a_model_without_eyes_is_told_so() {
-    let picture = Part::Image(Image { media_type: "image/png".into(), data: "aGFmdA==".into() });
-    let one = segment(message(Role::User, vec![Part::text("see"), picture], None), false);
+    let picture = Part::Image(Image {
+        media_type: "image/png".into(),
+        data: "aGFmdA==".into(),
+    });
+    let one = segment(
+        message(Role::User, vec![Part::text("see"), picture], None),
+        false,
+    );
     for api in Api::ALL {
         let mut settings = settings(api);
         settings.spec.capabilities.images = false;
         let body = body(settings, &request(vec![one.clone()], vec![]));
-        assert!(body.contains("picture left out") && !body.contains("aGFmdA"), "{body}");
+        assert!(
+            body.contains("picture left out") && !body.contains("aGFmdA"),
+            "{body}"
+        );
     }
 }
 
@@ -274,20 +454,32 @@ fn addresses_take_a_base_with_or_without_version_and_slash() {
         crate::wire::endpoint(&base.parse().unwrap(), &spec, true).to_string()
     };
     for base in ["http://h/v1", "http://h/v1/"] {
-        assert_eq!(at(Api::OpenaiChat, "m", base), "http://h/v1/chat/completions");
+        assert_eq!(
+            at(Api::OpenaiChat, "m", base),
+            "http://h/v1/chat/completions"
+        );
         assert_eq!(at(Api::OpenaiResponses, "m", base), "http://h/v1/responses");
     }
     for base in ["http://h", "http://h/", "http://h/v1", "http://h/v1/"] {
         assert_eq!(at(Api::Anthropic, "m", base), "http://h/v1/messages");
     }
     for base in ["http://h", "http://h/v1beta", "http://h/v1beta/"] {
-        assert_eq!(at(Api::Gemini, "m", base), "http://h/v1beta/models/m:streamGenerateContent?alt=sse");
+        assert_eq!(
+            at(Api::Gemini, "m", base),
+            "http://h/v1beta/models/m:streamGenerateContent?alt=sse"
+        );
     }
     assert_eq!(
         at(Api::Gemini, "tunedModels/x", "http://h/v1"),
         "http://h/v1/tunedModels/x:streamGenerateContent?alt=sse"
     );
-    assert_eq!(at(Api::Gemini, "a b?c", "http://h"), "http://h/v1beta/models/a%20b%3Fc:streamGenerateContent?alt=sse");
+    assert_eq!(
+        at(Api::Gemini, "a b?c", "http://h"),
+        "http://h/v1beta/models/a%20b%3Fc:streamGenerateContent?alt=sse"
+    );
     let azure = "https://h/openai/deployments/d?api-version=1";
-    assert_eq!(at(Api::OpenaiChat, "m", azure), "https://h/openai/deployments/d/chat/completions?api-version=1");
+    assert_eq!(
+        at(Api::OpenaiChat, "m", azure),
+        "https://h/openai/deployments/d/chat/completions?api-version=1"
+    );
 }

@@ -9,10 +9,17 @@ use crate::{PermissionRequest, PermissionRule, PermissionRules, Permissions};
 
 /// Fails on names that stand in the list, or in one of the lists before, already.
 fn all_new<'a>(seen: &mut BTreeSet<&'a str>, names: &'a NameList) {
-    assert!(names.iter().next().is_some(), "a list without names, after {:?}", seen.last());
+    assert!(
+        names.iter().next().is_some(),
+        "a list without names, after {:?}",
+        seen.last()
+    );
     for name in names.iter() {
         let plain = |c: char| c.is_ascii_alphanumeric() || "[.+-_".contains(c);
-        assert!(!name.is_empty() && name.chars().all(plain), "`{name}` is not a program's name");
+        assert!(
+            !name.is_empty() && name.chars().all(plain),
+            "`{name}` is not a program's name"
+        );
         assert!(seen.insert(name), "`{name}` stands twice");
     }
 }
@@ -25,7 +32,9 @@ fn are_letters(letters: &str) -> bool {
 
 /// Options without their dashes.
 fn are_long(options: &NameList) -> bool {
-    options.iter().all(|option| !option.starts_with('-') && !option.contains(['=', ' ']) && option.len() > 1)
+    options
+        .iter()
+        .all(|option| !option.starts_with('-') && !option.contains(['=', ' ']) && option.len() > 1)
         && options.iter().collect::<BTreeSet<_>>().len() == options.iter().count()
 }
 
@@ -48,8 +57,14 @@ fn a_program_is_run_in_one_way() {
     for wrapper in &tables.wrappers {
         all_new(&mut seen, &wrapper.names);
         let letters = format!("{}{}", wrapper.flags, wrapper.valued);
-        assert!(are_letters(&letters) && are_long(&wrapper.long) && are_long(&wrapper.long_valued), "{wrapper:?}");
-        assert!(wrapper.command == CommandForm::Words || wrapper.operands == 0, "{wrapper:?}");
+        assert!(
+            are_letters(&letters) && are_long(&wrapper.long) && are_long(&wrapper.long_valued),
+            "{wrapper:?}"
+        );
+        assert!(
+            wrapper.command == CommandForm::Words || wrapper.operands == 0,
+            "{wrapper:?}"
+        );
     }
 }
 
@@ -57,7 +72,11 @@ fn a_program_is_run_in_one_way() {
 fn a_program_has_one_entry_for_each_subcommand() {
     let tables = tables().unwrap();
     let of = |program: &'static ProgramEntry| {
-        if program.after.is_empty() { vec![""] } else { program.after.iter().collect() }
+        if program.after.is_empty() {
+            vec![""]
+        } else {
+            program.after.iter().collect()
+        }
     };
     let subcommands: BTreeSet<_> = tables.programs.iter().flat_map(of).collect();
     for after in subcommands {
@@ -67,7 +86,11 @@ fn a_program_has_one_entry_for_each_subcommand() {
                 all_new(&mut seen, names);
             }
         }
-        for program in tables.programs.iter().filter(|program| of(program).contains(&after)) {
+        for program in tables
+            .programs
+            .iter()
+            .filter(|program| of(program).contains(&after))
+        {
             all_new(&mut seen, &program.names);
         }
     }
@@ -77,14 +100,33 @@ fn a_program_has_one_entry_for_each_subcommand() {
 #[test]
 fn every_entry_is_well_formed() {
     for program in &tables().unwrap().programs {
-        assert!(are_letters(&program.short) && are_long(&program.long), "{program:?}");
-        assert!(program.after.iter().all(|after| !after.is_empty()), "{program:?}");
+        assert!(
+            are_letters(&program.short) && are_long(&program.long),
+            "{program:?}"
+        );
+        assert!(
+            program.after.iter().all(|after| !after.is_empty()),
+            "{program:?}"
+        );
         let before = format!("{}{}", program.before.flags, program.before.valued);
-        assert!(are_letters(&before) && are_long(&program.before.long_valued), "{program:?}");
+        assert!(
+            are_letters(&before) && are_long(&program.before.long_valued),
+            "{program:?}"
+        );
         let mut texts = program.words.iter().chain(program.prefixes.iter());
-        assert!(texts.all(|text| !text.is_empty() && !text.contains(' ')), "{program:?}");
+        assert!(
+            texts.all(|text| !text.is_empty() && !text.contains(' ')),
+            "{program:?}"
+        );
         let verb = |verb: &str| !verb.is_empty() && !verb.contains(' ') && !verb.starts_with('-');
-        assert!(program.verbs.iter().chain(program.harmless.iter()).all(verb), "{program:?}");
+        assert!(
+            program
+                .verbs
+                .iter()
+                .chain(program.harmless.iter())
+                .all(verb),
+            "{program:?}"
+        );
         assert!(program.input != InputUse::CommandsBelow(0), "{program:?}");
         assert!(says_something(program), "{program:?}");
     }
@@ -99,21 +141,68 @@ fn says_something(program: &ProgramEntry) -> bool {
         || program.assignments
 }
 
-/// A word for each program that something is known of, and a letter for each shape of its words: what a rule for the program
-/// covers is `a`, what is asked is `?`. A change of the data that changes a decision shows here.
+/// A word for each program that something is known of, and a letter for each shape of its words:
+/// what a rule for the program covers is `a`, what is asked is `?`. A change of the data that
+/// changes a decision shows here.
 #[test]
 fn every_program_is_decided_as_before() {
     const SHAPES: [&str; 40] = [
-        "", "-", "f", "a b", "a b c", "$x", "\"$x\" b", "-$x", "a*", "~/x", ".git/config", "-- a", "x=y", "of=x",
-        "-c f", "-e f", "-f f", "-i f", "-o f", "-O f", "-x f", "--exec f", "--eval=f", "--output=f", "--config f",
-        "--file f", "+x", "@f", "-exec ls ;", "run x", "exec x", "config x", "ls", "5 ls", "-n 5 ls", "A=1 ls",
-        "-- ls", "-c ls", "p f", "'{print}' f",
+        "",
+        "-",
+        "f",
+        "a b",
+        "a b c",
+        "$x",
+        "\"$x\" b",
+        "-$x",
+        "a*",
+        "~/x",
+        ".git/config",
+        "-- a",
+        "x=y",
+        "of=x",
+        "-c f",
+        "-e f",
+        "-f f",
+        "-i f",
+        "-o f",
+        "-O f",
+        "-x f",
+        "--exec f",
+        "--eval=f",
+        "--output=f",
+        "--config f",
+        "--file f",
+        "+x",
+        "@f",
+        "-exec ls ;",
+        "run x",
+        "exec x",
+        "config x",
+        "ls",
+        "5 ls",
+        "-n 5 ls",
+        "A=1 ls",
+        "-- ls",
+        "-c ls",
+        "p f",
+        "'{print}' f",
     ];
     let tables = tables().unwrap();
-    let lists = [&tables.shell_state, &tables.readers, &tables.shells, &tables.foreign_shells, &tables.launchers];
-    let lists = lists.into_iter().chain([&tables.sed, &tables.awk, &tables.find]);
+    let lists = [
+        &tables.shell_state,
+        &tables.readers,
+        &tables.shells,
+        &tables.foreign_shells,
+        &tables.launchers,
+    ];
+    let lists = lists
+        .into_iter()
+        .chain([&tables.sed, &tables.awk, &tables.find]);
     let entries = tables.wrappers.iter().map(|wrapper| &wrapper.names);
-    let lists = lists.chain(entries).chain(tables.programs.iter().map(|program| &program.names));
+    let lists = lists
+        .chain(entries)
+        .chain(tables.programs.iter().map(|program| &program.names));
     let names: BTreeSet<&str> = lists.flat_map(NameList::iter).collect();
     let nowhere = Workspace {
         root: "/nowhere".into(),
@@ -125,16 +214,29 @@ fn every_program_is_decided_as_before() {
     let mut text = String::new();
     for name in names {
         let mut rules = PermissionRules::default();
-        for rule in [format!("execute_command({name}:*)"), "execute_command(ls:*)".to_owned()] {
+        for rule in [
+            format!("execute_command({name}:*)"),
+            "execute_command(ls:*)".to_owned(),
+        ] {
             // `time` and `coproc` are words of the shell itself, which no rule can name.
             if let Ok(rule) = PermissionRule::parse(&rule, None) {
                 rules = rules.with(Decision::Allow, rule);
             }
         }
-        let permissions = Permissions { rules, ..Permissions::default() };
+        let permissions = Permissions {
+            rules,
+            ..Permissions::default()
+        };
         let decided = SHAPES.map(|shape| {
-            let verdict = permissions.decide(&PermissionRequest::command(&format!("{name} {shape}")), &nowhere);
-            if verdict.decision == Decision::Allow { 'a' } else { '?' }
+            let verdict = permissions.decide(
+                &PermissionRequest::command(&format!("{name} {shape}")),
+                &nowhere,
+            );
+            if verdict.decision == Decision::Allow {
+                'a'
+            } else {
+                '?'
+            }
         });
         let _ = writeln!(text, "{} {name}", decided.iter().collect::<String>());
     }

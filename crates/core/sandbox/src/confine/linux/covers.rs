@@ -1,14 +1,18 @@
-//! Covers for protected files that do not exist: something stands in their place while a command runs.
+//! Covers for protected files that do not exist: something stands in their place while a command
+//! runs.
 //!
-//! A mount needs something to be mounted on. So a missing folder is an empty folder for that time and a missing file a
-//! socket nobody listens at, which version control does not see and nobody reads by mistake.
+//! A mount needs something to be mounted on. So a missing folder is an empty folder for that time
+//! and a missing file a socket nobody listens at, which version control does not see and nobody
+//! reads by mistake.
 //!
-//! Commands that run at the same time share them, and any process may be killed at any time. So what was put into a folder
-//! is noted first, in a file that everyone who needs the covers holds a lock on; whoever finds no other holder removes them.
-//! Invariant: a cover stands as long as any command that needs it runs; what is removed is empty and was noted.
+//! Commands that run at the same time share them, and any process may be killed at any time. So
+//! what was put into a folder is noted first, in a file that everyone who needs the covers holds a
+//! lock on; whoever finds no other holder removes them. Invariant: a cover stands as long as any
+//! command that needs it runs; what is removed is empty and was noted.
 //!
-//! The names go at once, what the folders held on disk when this process ends: to free it takes a disk that is told of every free
-//! block 40 µs a folder at best and 50 ms for all of them beside other work, and nobody has to wait for that.
+//! The names go at once, what the folders held on disk when this process ends: to free it takes a
+//! disk that is told of every free block 40 µs a folder at best and 50 ms for all of them beside
+//! other work, and nobody has to wait for that.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
@@ -30,8 +34,11 @@ const NOTES: &str = "covers";
 /// Ends the name of the file with what is known of the folders below.
 const FOLDERS: &str = "folders";
 /// Somebody was faster, or nobody can make anything there, the command included.
-const NO_COVER: [io::ErrorKind; 3] =
-    [io::ErrorKind::AlreadyExists, io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+const NO_COVER: [io::ErrorKind; 3] = [
+    io::ErrorKind::AlreadyExists,
+    io::ErrorKind::PermissionDenied,
+    io::ErrorKind::ReadOnlyFilesystem,
+];
 
 /// The covers a command needs. Dropping it removes those nobody else needs.
 #[derive(Debug, Default)]
@@ -53,8 +60,8 @@ impl PlacedCovers {
     pub(crate) fn place(policy: &SandboxPolicy) -> Result<Self, ConfinementFailure> {
         let mut covers = Self::default();
         for folder in &policy.projects {
-            let held =
-                FolderCovers::place(&policy.notes, folder, policy.home.as_deref()).at(ConfinementStep::Covers)?;
+            let held = FolderCovers::place(&policy.notes, folder, policy.home.as_deref())
+                .at(ConfinementStep::Covers)?;
             covers.folders.push(held);
         }
         Ok(covers)
@@ -62,12 +69,18 @@ impl PlacedCovers {
 
     /// Everything that is covered now, by whomever.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        self.folders.iter().flat_map(|held| held.covered.iter().cloned()).collect()
+        self.folders
+            .iter()
+            .flat_map(|held| held.covered.iter().cloned())
+            .collect()
     }
 
     /// What is to be sealed, covers among it.
     pub(crate) fn found(&self) -> Vec<ProtectedEntry> {
-        self.folders.iter().flat_map(|held| held.found.iter().cloned()).collect()
+        self.folders
+            .iter()
+            .flat_map(|held| held.found.iter().cloned())
+            .collect()
     }
 }
 
@@ -101,12 +114,20 @@ impl FolderCovers {
         if covered != noted {
             write(&mut list, &covered)?;
         }
-        let mut known =
-            KnownFolders::read(notes.lock_file.with_extension(FOLDERS), names::looked_for(), &list.metadata()?);
+        let mut known = KnownFolders::read(
+            notes.lock_file.with_extension(FOLDERS),
+            names::looked_for(),
+            &list.metadata()?,
+        );
         let found = names::found(folder, &mut known)?;
         known.write();
         drop(held);
-        Ok(Self { notes, list, covered, found })
+        Ok(Self {
+            notes,
+            list,
+            covered,
+            found,
+        })
     }
 
     fn give_back(&mut self) -> io::Result<()> {
@@ -115,7 +136,9 @@ impl FolderCovers {
         // Where others still need them, they will remove them.
         if self.list.try_lock().is_ok() {
             // The kernel closes them when this process ends, and frees them then.
-            remove_all(&mut self.list)?.into_iter().for_each(std::mem::forget);
+            remove_all(&mut self.list)?
+                .into_iter()
+                .for_each(std::mem::forget);
         }
         Ok(())
     }
@@ -142,9 +165,14 @@ impl CoverNotes {
             .as_os_str()
             .as_bytes()
             .iter()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+            });
         let lock_file = notes.join(format!("{hash:016x}"));
-        Self { list: lock_file.with_extension(NOTES), lock_file }
+        Self {
+            list: lock_file.with_extension(NOTES),
+            lock_file,
+        }
     }
 
     /// Waits for its turn: whoever holds it may change covers and notes.
@@ -164,25 +192,34 @@ fn cover(missing: &MissingEntry) -> io::Result<()> {
             let mode = Mode::RUSR | Mode::WUSR;
             match mknodat(CWD, &missing.path, FileType::Socket, mode, 0) {
                 // A file system without sockets.
-                Err(rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {
-                    haft_files::create_new(&missing.path).map(drop)
-                }
+                Err(
+                    rustix::io::Errno::PERM
+                    | rustix::io::Errno::OPNOTSUPP
+                    | rustix::io::Errno::INVAL,
+                ) => haft_files::create_new(&missing.path).map(drop),
                 made => Ok(made?),
             }
         }
     }
 }
 
-/// Removes what is noted, and the notes. What holds anything is not ours any more. Gives the folders, which are freed once they
-/// are closed.
+/// Removes what is noted, and the notes. What holds anything is not ours any more. Gives the
+/// folders, which are freed once they are closed.
 fn remove_all(list: &mut File) -> io::Result<Vec<OwnedFd>> {
     let mut folders = Vec::new();
     // What was made inside another cover comes later in the list.
     for path in read(list)?.iter().rev() {
-        let Ok(metadata) = path.symlink_metadata() else { continue };
+        let Ok(metadata) = path.symlink_metadata() else {
+            continue;
+        };
         let kind = metadata.file_type();
         let _ = if kind.is_dir() {
-            folders.extend(openat(CWD, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()));
+            folders.extend(openat(
+                CWD,
+                path,
+                OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            ));
             fs::remove_dir(path)
         } else if kind.is_socket() || (kind.is_file() && metadata.len() == 0) {
             fs::remove_file(path)
@@ -199,9 +236,16 @@ fn read(list: &mut File) -> io::Result<Vec<PathBuf>> {
     list.rewind()?;
     list.read_to_end(&mut bytes)?;
     // One that was being written when its writer was killed has no end, and no cover either.
-    let whole = bytes.iter().rposition(|byte| *byte == 0).map_or(&[][..], |end| &bytes[..end]);
-    let paths = whole.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    Ok(paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == 0)
+        .map_or(&[][..], |end| &bytes[..end]);
+    let paths = whole
+        .split(|byte| *byte == 0)
+        .filter(|path| !path.is_empty());
+    Ok(paths
+        .map(|path| PathBuf::from(OsStr::from_bytes(path)))
+        .collect())
 }
 
 fn write(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
@@ -215,7 +259,8 @@ fn write(list: &mut File, paths: &[PathBuf]) -> io::Result<()> {
     list.set_len(bytes.len() as u64)
 }
 
-/// Removes the covers that were left when everyone who knew of them was killed. `notes` is [`SandboxPolicy::notes`].
+/// Removes the covers that were left when everyone who knew of them was killed. `notes` is
+/// [`SandboxPolicy::notes`].
 pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(notes) {
         Ok(entries) => entries,
@@ -227,7 +272,10 @@ pub fn remove_left_covers(notes: &Path) -> io::Result<()> {
         if list.extension() != Some(OsStr::new(NOTES)) {
             continue;
         }
-        let notes = CoverNotes { lock_file: list.with_extension(""), list };
+        let notes = CoverNotes {
+            lock_file: list.with_extension(""),
+            list,
+        };
         let _held = notes.lock()?;
         let mut list = notes.list()?;
         if list.try_lock().is_ok() {
@@ -250,7 +298,10 @@ mod tests {
 
     impl CoverFixture {
         fn new() -> Self {
-            let place = Self { project: TempDir::new().unwrap(), notes: TempDir::new().unwrap() };
+            let place = Self {
+                project: TempDir::new().unwrap(),
+                notes: TempDir::new().unwrap(),
+            };
             fs::create_dir(place.project.path().join(".git")).unwrap();
             fs::write(place.project.path().join("README"), "").unwrap();
             place
@@ -262,7 +313,9 @@ mod tests {
 
         fn names(&self) -> Vec<String> {
             let entries = fs::read_dir(self.project.path()).unwrap();
-            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            let mut names: Vec<_> = entries
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
             names.sort();
             names
         }
@@ -277,8 +330,16 @@ mod tests {
         let place = CoverFixture::new();
         let held = place.cover();
         assert!(place.project.path().join(".vscode").is_dir());
-        assert!(fs::symlink_metadata(place.project.path().join(".mcp.json")).unwrap().file_type().is_socket());
-        assert!(!held.covered.contains(&place.project.path().join(".git")), "it is there");
+        assert!(
+            fs::symlink_metadata(place.project.path().join(".mcp.json"))
+                .unwrap()
+                .file_type()
+                .is_socket()
+        );
+        assert!(
+            !held.covered.contains(&place.project.path().join(".git")),
+            "it is there"
+        );
         drop(held);
         assert!(place.is_bare(), "{:?}", place.names());
     }
@@ -289,8 +350,14 @@ mod tests {
         let cover = place.project.path().join(".vscode");
         drop(place.cover());
         let deleted = PathBuf::from(format!("{} (deleted)", cover.display()));
-        let held = fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
-        assert_eq!(held.filter(|open| *open == deleted).count(), 1, "its name is gone, and nobody waited for the rest");
+        let held = fs::read_dir("/proc/self/fd")
+            .unwrap()
+            .filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
+        assert_eq!(
+            held.filter(|open| *open == deleted).count(),
+            1,
+            "its name is gone, and nobody waited for the rest"
+        );
     }
 
     #[test]

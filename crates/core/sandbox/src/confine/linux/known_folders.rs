@@ -1,10 +1,10 @@
-//! Folders of a project in which no name is protected, remembered from one command to the next: to see that a folder is as it was
-//! costs a twentieth of reading it.
+//! Folders of a project in which no name is protected, remembered from one command to the next: to
+//! see that a folder is as it was costs a twentieth of reading it.
 //!
-//! The memory is a file in haft's own folder, where no confined command can write. Invariant: a folder is taken from it only while
-//! the protected names are the same, it is the same one with the same times, and its times were older than the reading by more
-//! than any file system rounds to: a later change shows in them, because nobody can set back the time at which a folder last
-//! changed.
+//! The memory is a file in haft's own folder, where no confined command can write. Invariant: a
+//! folder is taken from it only while the protected names are the same, it is the same one with the
+//! same times, and its times were older than the reading by more than any file system rounds to: a
+//! later change shows in them, because nobody can set back the time at which a folder last changed.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use haft_files::Durability;
 
-/// In seconds, the longest that two changes may share one time; some network file systems count in whole ones.
+/// In seconds, the longest that two changes may share one time; some network file systems count in
+/// whole ones.
 const ROUNDING: i64 = 2;
 
 /// Which folder it is, and when it last changed.
@@ -36,11 +37,15 @@ pub(super) struct KnownFolders {
 }
 
 impl KnownFolders {
-    /// What that file holds of folders in which these names were looked for. Another file, written just now, tells the time.
+    /// What that file holds of folders in which these names were looked for. Another file, written
+    /// just now, tells the time.
     pub(super) fn read(file: PathBuf, names: String, written_now: &Metadata) -> Self {
         let bytes = fs::read(&file).unwrap_or_default();
         // What has no end was cut off.
-        let whole = bytes.iter().rposition(|byte| *byte == 0).map_or(&[][..], |end| &bytes[..end]);
+        let whole = bytes
+            .iter()
+            .rposition(|byte| *byte == 0)
+            .map_or(&[][..], |end| &bytes[..end]);
         let mut fields = whole.split(|byte| *byte == 0);
         let mut folders = HashMap::new();
         let is_same = fields.next() == Some(names.as_bytes());
@@ -48,12 +53,21 @@ impl KnownFolders {
         while let Some((path, known)) = one(&mut fields) {
             folders.insert(path, known);
         }
-        Self { file, names, now: written_now.mtime(), folders, ..Self::default() }
+        Self {
+            file,
+            names,
+            now: written_now.mtime(),
+            folders,
+            ..Self::default()
+        }
     }
 
     /// The folders in this one, if no name in it is protected and it is as it was.
     pub(super) fn below(&mut self, folder: &Path) -> Option<Vec<PathBuf>> {
-        let (stamp, names) = self.folders.remove(folder).filter(|(known, _)| stamp(folder) == Some(*known))?;
+        let (stamp, names) = self
+            .folders
+            .remove(folder)
+            .filter(|(known, _)| stamp(folder) == Some(*known))?;
         let below = names.iter().map(|name| folder.join(name)).collect();
         self.used.insert(folder.to_owned(), (stamp, names));
         Some(below)
@@ -66,7 +80,10 @@ impl KnownFolders {
 
     /// Remembers a folder that was read.
     pub(super) fn learn(&mut self, folder: &Path, stamp: Stamp, below: &[PathBuf]) {
-        let names = below.iter().filter_map(|path| path.file_name().map(OsStr::to_owned)).collect();
+        let names = below
+            .iter()
+            .filter_map(|path| path.file_name().map(OsStr::to_owned))
+            .collect();
         self.used.insert(folder.to_owned(), (stamp, names));
         self.changed = true;
     }
@@ -79,7 +96,11 @@ impl KnownFolders {
         let mut bytes = [self.names.as_bytes(), &[0]].concat();
         for (path, (stamp, names)) in &self.used {
             let stamp = stamp.map(|part| part.to_string()).join(" ");
-            for field in [path.as_os_str().as_bytes(), stamp.as_bytes(), names.len().to_string().as_bytes()] {
+            for field in [
+                path.as_os_str().as_bytes(),
+                stamp.as_bytes(),
+                names.len().to_string().as_bytes(),
+            ] {
                 bytes.extend_from_slice(field);
                 bytes.push(0);
             }
@@ -95,17 +116,33 @@ impl KnownFolders {
 fn stamp(folder: &Path) -> Option<Stamp> {
     let seen = folder.symlink_metadata().ok().filter(Metadata::is_dir)?;
     let (device, inode) = (seen.dev().cast_signed(), seen.ino().cast_signed());
-    Some([device, inode, seen.ctime(), seen.ctime_nsec(), seen.mtime(), seen.mtime_nsec()])
+    Some([
+        device,
+        inode,
+        seen.ctime(),
+        seen.ctime_nsec(),
+        seen.mtime(),
+        seen.mtime_nsec(),
+    ])
 }
 
-fn one<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<(PathBuf, (Stamp, Vec<OsString>))> {
+fn one<'a>(
+    fields: &mut impl Iterator<Item = &'a [u8]>,
+) -> Option<(PathBuf, (Stamp, Vec<OsString>))> {
     let path = fields.next().filter(|path| !path.is_empty())?;
     let numbers = |field: &[u8]| -> Option<Vec<i64>> {
-        std::str::from_utf8(field).ok()?.split(' ').map(|part| part.parse().ok()).collect()
+        std::str::from_utf8(field)
+            .ok()?
+            .split(' ')
+            .map(|part| part.parse().ok())
+            .collect()
     };
     let stamp = numbers(fields.next()?)?.try_into().ok()?;
     let count = usize::try_from(*numbers(fields.next()?)?.first()?).ok()?;
-    let names: Vec<_> = fields.take(count).map(|name| OsString::from_vec(name.to_vec())).collect();
+    let names: Vec<_> = fields
+        .take(count)
+        .map(|name| OsString::from_vec(name.to_vec()))
+        .collect();
     (names.len() == count).then(|| (PathBuf::from(OsStr::from_bytes(path)), (stamp, names)))
 }
 
@@ -125,7 +162,10 @@ mod tests {
 
     impl Memory {
         fn new() -> Self {
-            let memory = Self { project: TempDir::new().unwrap(), notes: TempDir::new().unwrap() };
+            let memory = Self {
+                project: TempDir::new().unwrap(),
+                notes: TempDir::new().unwrap(),
+            };
             for folder in ["a/b/c", "d", "long/deeper/.git"] {
                 fs::create_dir_all(memory.path(folder)).unwrap();
             }
@@ -143,7 +183,9 @@ mod tests {
 
         fn look_for(&self, names: String, later: u64) -> (Vec<String>, usize) {
             let clock = tempfile::tempfile().unwrap();
-            clock.set_modified(SystemTime::now() + Duration::from_secs(later)).unwrap();
+            clock
+                .set_modified(SystemTime::now() + Duration::from_secs(later))
+                .unwrap();
             let file = self.notes.path().join("folders");
             let mut known = KnownFolders::read(file, names, &clock.metadata().unwrap());
             let before = known.folders.len();
@@ -151,9 +193,12 @@ mod tests {
             let remembered = before - known.folders.len();
             known.write();
             let found = found.into_iter().filter_map(|entry| match entry {
-                ProtectedEntry::Protected(path) => {
-                    Some(path.strip_prefix(self.project.path()).ok()?.display().to_string())
-                }
+                ProtectedEntry::Protected(path) => Some(
+                    path.strip_prefix(self.project.path())
+                        .ok()?
+                        .display()
+                        .to_string(),
+                ),
                 ProtectedEntry::Anchor(_) => None,
             });
             let mut found: Vec<_> = found.collect();
@@ -167,14 +212,28 @@ mod tests {
         let memory = Memory::new();
         let git = || "long/deeper/.git".to_owned();
         assert_eq!(memory.look(0), (vec![git()], 0));
-        assert_eq!(memory.look(0), (vec![git()], 0), "what changed a moment ago may change again unseen");
+        assert_eq!(
+            memory.look(0),
+            (vec![git()], 0),
+            "what changed a moment ago may change again unseen"
+        );
         assert_eq!(memory.look(60), (vec![git()], 0));
-        assert_eq!(memory.look(60), (vec![git()], 5), "all but the project's own and the one with a protected name");
+        assert_eq!(
+            memory.look(60),
+            (vec![git()], 5),
+            "all but the project's own and the one with a protected name"
+        );
 
         // However its times are set back, a folder into which something was put has changed.
-        let times = fs::metadata(memory.path("a/b")).unwrap().modified().unwrap();
+        let times = fs::metadata(memory.path("a/b"))
+            .unwrap()
+            .modified()
+            .unwrap();
         fs::create_dir(memory.path("a/b/.git")).unwrap();
-        fs::File::open(memory.path("a/b")).unwrap().set_modified(times).unwrap();
+        fs::File::open(memory.path("a/b"))
+            .unwrap()
+            .set_modified(times)
+            .unwrap();
         assert_eq!(memory.look(60).0, ["a/b/.git".to_owned(), git()]);
         fs::remove_dir(memory.path("a/b/.git")).unwrap();
 
@@ -186,14 +245,22 @@ mod tests {
         assert_eq!(memory.look(60).0, ["a/b/c/.vscode".to_owned(), git()]);
         fs::rename(memory.path("d"), memory.path("f")).unwrap();
         std::os::unix::fs::symlink("long", memory.path("d")).unwrap();
-        assert_eq!(memory.look(60).0, ["a/b/c/.vscode".to_owned(), git()], "links are not followed");
+        assert_eq!(
+            memory.look(60).0,
+            ["a/b/c/.vscode".to_owned(), git()],
+            "links are not followed"
+        );
     }
 
     #[test]
     fn a_memory_of_other_names_is_none() {
         let memory = Memory::new();
         memory.look_for("names of an older version".to_owned(), 60);
-        assert_eq!(memory.look(60).1, 0, "a name may be protected that was not looked for");
+        assert_eq!(
+            memory.look(60).1,
+            0,
+            "a name may be protected that was not looked for"
+        );
         assert_eq!(memory.look(60).1, 5);
     }
 
@@ -205,7 +272,12 @@ mod tests {
         let whole = fs::read(&file).unwrap();
         for length in 0..whole.len() {
             fs::write(&file, &whole[..length]).unwrap();
-            assert_eq!(memory.look(60).0, ["long/deeper/.git"], "{length} of {} bytes", whole.len());
+            assert_eq!(
+                memory.look(60).0,
+                ["long/deeper/.git"],
+                "{length} of {} bytes",
+                whole.len()
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Confinement by Landlock, where there are no namespaces.
 //!
-//! Landlock knows folders and what may be done below them, and no exceptions: what is hidden is hidden by naming everything
-//! beside it, and a protected file inside a writable folder is as writable as the rest.
+//! Landlock knows folders and what may be done below them, and no exceptions: what is hidden is
+//! hidden by naming everything beside it, and a protected file inside a writable folder is as
+//! writable as the rest.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,40 +10,56 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
+    RulesetStatus, Scope,
 };
 
 use super::{ConfinementFailure, ConfinementStep, SandboxPolicy};
 
 /// Devices that every program may expect to write.
-const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+];
 /// Without the third version a file could be emptied where it cannot be written.
 const LEAST: ABI = ABI::V3;
 
 /// Restricts the calling process and everything it will start, for good.
 pub(crate) fn lock_in(policy: &SandboxPolicy) -> Result<(), ConfinementFailure> {
-    let unsupported = |_| ConfinementFailure { step: ConfinementStep::Landlock, errno: libc::EOPNOTSUPP };
-    let status = rules(policy).and_then(RulesetCreated::restrict_self).map_err(unsupported)?;
+    let unsupported = |_| ConfinementFailure {
+        step: ConfinementStep::Landlock,
+        errno: libc::EOPNOTSUPP,
+    };
+    let status = rules(policy)
+        .and_then(RulesetCreated::restrict_self)
+        .map_err(unsupported)?;
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
-        RulesetStatus::NotEnforced => {
-            Err(ConfinementFailure { step: ConfinementStep::Landlock, errno: libc::EOPNOTSUPP })
-        }
+        RulesetStatus::NotEnforced => Err(ConfinementFailure {
+            step: ConfinementStep::Landlock,
+            errno: libc::EOPNOTSUPP,
+        }),
     }
 }
 
-/// Keeps a command in a namespace from writing to named pipes, which a read-only file system does not. Without Landlock
-/// they stay open: that is all it is for there.
+/// Keeps a command in a namespace from writing to named pipes, which a read-only file system does
+/// not. Without Landlock they stay open: that is all it is for there.
 pub(crate) fn lock_pipes(policy: &SandboxPolicy) {
     let rules = || {
         // Moving files between folders must be handled to be allowed at all.
         let write = AccessFs::WriteFile | AccessFs::Refer;
-        let mut rules =
-            Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(write)?.create()?;
-        // All of `/dev` is the command's own; a terminal in it is found by other names too. Where the private folder for
-        // `/tmp` lies is most likely hidden by now.
+        let mut rules = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(write)?
+            .create()?;
+        // All of `/dev` is the command's own; a terminal in it is found by other names too. Where
+        // the private folder for `/tmp` lies is most likely hidden by now.
         let own = ["/tmp", "/var/tmp", "/dev", "/dev/console"].map(PathBuf::from);
         for path in policy.projects.iter().chain(&policy.writable).chain(&own) {
             rules = allow(rules, path, write)?;
@@ -68,25 +85,51 @@ fn rules(policy: &SandboxPolicy) -> Result<RulesetCreated, RulesetError> {
     rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
     let hidden = hidden(policy);
     // What is hidden inside a folder that can be read stays hidden.
-    let readable = policy.readable.iter().filter_map(|path| fs::canonicalize(path).ok());
-    for path in beside(Path::new("/"), &hidden).into_iter().chain(readable.flat_map(|path| beside(&path, &hidden))) {
+    let readable = policy
+        .readable
+        .iter()
+        .filter_map(|path| fs::canonicalize(path).ok());
+    for path in beside(Path::new("/"), &hidden)
+        .into_iter()
+        .chain(readable.flat_map(|path| beside(&path, &hidden)))
+    {
         rules = allow(rules, &path, read)?;
     }
-    for path in policy.projects.iter().chain(&policy.writable).chain([&policy.tmp]) {
+    for path in policy
+        .projects
+        .iter()
+        .chain(&policy.writable)
+        .chain([&policy.tmp])
+    {
         rules = allow(rules, path, write)?;
     }
     for path in DEVICES {
-        let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+        let device =
+            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
         rules = allow(rules, Path::new(path), device)?;
     }
     Ok(rules)
 }
 
 /// Allows this below a path, if there is one; of what is no folder only what can be done to files.
-fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
-    let Ok(place) = PathFd::new(path) else { return Ok(rules) };
-    let access = if path.is_dir() { access } else { access & AccessFs::from_file(ABI::V6) };
-    if access.is_empty() { Ok(rules) } else { rules.add_rule(PathBeneath::new(place, access)) }
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let Ok(place) = PathFd::new(path) else {
+        return Ok(rules);
+    };
+    let access = if path.is_dir() {
+        access
+    } else {
+        access & AccessFs::from_file(ABI::V6)
+    };
+    if access.is_empty() {
+        Ok(rules)
+    } else {
+        rules.add_rule(PathBeneath::new(place, access))
+    }
 }
 
 fn hidden(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
@@ -103,7 +146,11 @@ fn beside(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
             continue;
         }
         // In the order of paths all that is below a folder follows it.
-        if !hidden.range::<PathBuf, _>(&folder..).next().is_some_and(|next| next.starts_with(&folder)) {
+        if !hidden
+            .range::<PathBuf, _>(&folder..)
+            .next()
+            .is_some_and(|next| next.starts_with(&folder))
+        {
             all.push(folder);
             continue;
         }
@@ -136,11 +183,17 @@ mod tests {
         std::os::unix::fs::symlink("secret", root.join("a/link")).unwrap();
         let hidden = BTreeSet::from([root.join("a/secret")]);
         let all = beside(Path::new("/"), &hidden);
-        let mut below: Vec<_> = all.iter().filter_map(|path| path.strip_prefix(&root).ok()).collect();
+        let mut below: Vec<_> = all
+            .iter()
+            .filter_map(|path| path.strip_prefix(&root).ok())
+            .collect();
         below.sort();
         assert_eq!(below, [Path::new("a/x"), Path::new("b")]);
         assert!(all.contains(&PathBuf::from("/usr")) && !all.contains(&PathBuf::from("/")));
-        assert_eq!(beside(Path::new("/"), &BTreeSet::new()), [PathBuf::from("/")]);
+        assert_eq!(
+            beside(Path::new("/"), &BTreeSet::new()),
+            [PathBuf::from("/")]
+        );
         assert_eq!(beside(&root.join("a"), &hidden), [root.join("a/x")]);
     }
 }

@@ -1,11 +1,13 @@
 //! The file system of a command in a mount namespace of its own.
 //!
-//! Everything that will be needed is opened first: folders the command may use, devices, one small file system in memory for
-//! whatever is made up. Then all that is there becomes read-only, and the pieces are put in place from the outside in, so
-//! that a folder of the project is found again below a `/tmp` that is another one, and a secret is covered though it lies in
-//! the project. Last, protected files are sealed.
+//! Everything that will be needed is opened first: folders the command may use, devices, one small
+//! file system in memory for whatever is made up. Then all that is there becomes read-only, and the
+//! pieces are put in place from the outside in, so that a folder of the project is found again
+//! below a `/tmp` that is another one, and a secret is covered though it lies in the project. Last,
+//! protected files are sealed.
 //!
-//! Invariant: nothing that was writable before stays so unless the policy names it, and nobody inside can undo a mount.
+//! Invariant: nothing that was writable before stays so unless the policy names it, and nobody
+//! inside can undo a mount.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -16,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change, move_mount,
-    open_tree, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_change, move_mount, open_tree, unmount,
 };
 
 use super::names::ProtectedEntry;
@@ -40,28 +42,45 @@ pub(crate) struct HostState {
 
 /// Devices that every program may expect.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
-/// Of `/run`, where the sockets of all services are, only these are kept: programs of some systems, and how names are found.
+/// Of `/run`, where the sockets of all services are, only these are kept: programs of some systems,
+/// and how names are found.
 const RUN_KEPT: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 /// Where the proxy's socket is found inside.
 pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
 /// What decides in a repository what git runs, or where it finds what does.
-const REPOSITORY_KEPT: &[&str] =
-    &["commondir", "config", "config.worktree", "gitdir", "hooks", "info", "modules", "worktrees"];
+const REPOSITORY_KEPT: &[&str] = &[
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "hooks",
+    "info",
+    "modules",
+    "worktrees",
+];
 /// An empty file to cover others with.
 const EMPTY: &str = "/dev/.empty";
 
 /// Makes the file system of this process, which must be in a mount and a pid namespace of its own.
 pub(crate) fn build(policy: &SandboxPolicy, around: &HostState) -> Result<(), ConfinementFailure> {
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at(ConfinementStep::Root)?;
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .at(ConfinementStep::Root)?;
     own_proc().at(ConfinementStep::Proc)?;
     let mut pieces = folders(policy).at(ConfinementStep::Folders)?;
     pieces.extend(made_up(policy, around.console).at(ConfinementStep::Devices)?);
     let root = Mount::at(Path::new("/")).at(ConfinementStep::Root)?;
-    root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All).at(ConfinementStep::Root)?;
+    root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)
+        .at(ConfinementStep::Root)?;
     put_in_place(pieces).at(ConfinementStep::Places)?;
     seal(policy, around).at(ConfinementStep::Protected)?;
     for project in policy.projects.iter().chain(&policy.writable) {
-        let further = policy.protected.iter().filter(|path| path.starts_with(project) && path.as_path() != project);
+        let further = policy
+            .protected
+            .iter()
+            .filter(|path| path.starts_with(project) && path.as_path() != project);
         for path in further {
             seal_further(project, path).at(ConfinementStep::Protected)?;
         }
@@ -84,12 +103,22 @@ impl Mount {
 
     /// The one that is there.
     fn at(path: &Path) -> io::Result<Self> {
-        Ok(Self(open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLOEXEC)?))
+        Ok(Self(open_tree(
+            CWD,
+            path,
+            OpenTreeFlags::OPEN_TREE_CLOEXEC,
+        )?))
     }
 
     /// Attaches it on top of what is there, a link itself included.
     fn attach(&self, at: &Path) -> io::Result<()> {
-        Ok(move_mount(&self.0, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+        Ok(move_mount(
+            &self.0,
+            "",
+            CWD,
+            at,
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+        )?)
     }
 
     fn restrict(&self, rights: u64, depth: Depth) -> io::Result<()> {
@@ -115,58 +144,103 @@ enum MountAccess {
     Devices,
 }
 
-/// A `/proc` that shows the processes of the new namespace only. It will be read-only, so that root is no one else in there.
+/// A `/proc` that shows the processes of the new namespace only. It will be read-only, so that root
+/// is no one else in there.
 fn own_proc() -> io::Result<()> {
-    Ok(mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)?)
+    Ok(mount(
+        "proc",
+        "/proc",
+        "proc",
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        None,
+    )?)
 }
 
 /// The folders of the policy.
 fn folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     let mut pieces = Vec::new();
     for folder in policy.projects.iter().chain(&policy.writable) {
-        pieces.push(MountPiece { at: folder.clone(), mount: Mount::copy_of(folder)?, access: MountAccess::Writable });
+        pieces.push(MountPiece {
+            at: folder.clone(),
+            mount: Mount::copy_of(folder)?,
+            access: MountAccess::Writable,
+        });
     }
     // What can be written already would become read-only.
-    for path in policy.readable.iter().filter(|path| !policy.is_writable(path)) {
+    for path in policy
+        .readable
+        .iter()
+        .filter(|path| !policy.is_writable(path))
+    {
         if let Ok(real) = path.canonicalize() {
             let mount = Mount::copy_of(&real)?;
             mount.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
-            pieces.push(MountPiece { at: path.clone(), mount, access: MountAccess::ReadOnly });
+            pieces.push(MountPiece {
+                at: path.clone(),
+                mount,
+                access: MountAccess::ReadOnly,
+            });
         }
     }
     let resolver = fs::canonicalize("/etc/resolv.conf").ok();
-    let kept = RUN_KEPT.iter().map(PathBuf::from).chain(resolver.filter(|path| path.starts_with("/run")));
+    let kept = RUN_KEPT
+        .iter()
+        .map(PathBuf::from)
+        .chain(resolver.filter(|path| path.starts_with("/run")));
     for path in kept.filter(|path| path.exists()) {
         let from = fs::canonicalize(&path)?;
-        pieces.push(MountPiece { at: path, mount: Mount::copy_of(&from)?, access: MountAccess::ReadOnly });
+        pieces.push(MountPiece {
+            at: path,
+            mount: Mount::copy_of(&from)?,
+            access: MountAccess::ReadOnly,
+        });
     }
     if let Network::Through(socket) = &policy.network {
         let mount = Mount::copy_of(socket)?;
-        pieces.push(MountPiece { at: PROXY_SOCKET.into(), mount, access: MountAccess::ReadOnly });
+        pieces.push(MountPiece {
+            at: PROXY_SOCKET.into(),
+            mount,
+            access: MountAccess::ReadOnly,
+        });
     }
     for at in policy.private_folders() {
         let mount = Mount::copy_of(&policy.tmp)?;
-        pieces.push(MountPiece { at: at.into(), mount, access: MountAccess::Writable });
+        pieces.push(MountPiece {
+            at: at.into(),
+            mount,
+            access: MountAccess::Writable,
+        });
     }
     Ok(pieces)
 }
 
 fn is_real_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+    path.symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// What is not there outside: devices, `/run`, covers of secrets. All of it lies in one file system in memory, which is
-/// mounted on `/dev` while it is filled.
+/// What is not there outside: devices, `/run`, covers of secrets. All of it lies in one file system
+/// in memory, which is mounted on `/dev` while it is filled.
 fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiece>> {
-    let devices = DEVICES.iter().map(|name| Ok((*name, Mount::copy_of(&Path::new("/dev").join(name))?)));
+    let devices = DEVICES
+        .iter()
+        .map(|name| Ok((*name, Mount::copy_of(&Path::new("/dev").join(name))?)));
     let devices: Vec<_> = devices.collect::<io::Result<_>>()?;
     let terminal = match console {
         Console::None | Console::Socket => None,
-        Console::Terminal => fs::canonicalize("/proc/self/fd/1").and_then(|path| Mount::copy_of(&path)).ok(),
+        Console::Terminal => fs::canonicalize("/proc/self/fd/1")
+            .and_then(|path| Mount::copy_of(&path))
+            .ok(),
     };
     let hidden = hidden(policy);
 
-    mount("tmpfs", "/dev", "tmpfs", MountFlags::NOSUID, Some(c"mode=0755"))?;
+    mount(
+        "tmpfs",
+        "/dev",
+        "tmpfs",
+        MountFlags::NOSUID,
+        Some(c"mode=0755"),
+    )?;
     let stage = Path::new("/dev");
     let (dev, shm, run) = (stage.join("dev"), stage.join("shm"), stage.join("run"));
     for folder in [&dev, &shm, &run] {
@@ -175,11 +249,23 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
     fs::set_permissions(&shm, fs::Permissions::from_mode(0o1777))?;
     fill_devices(&dev, devices, terminal)?;
     let mut pieces = vec![
-        MountPiece { at: stage.to_owned(), mount: Mount::copy_of(&dev)?, access: MountAccess::Devices },
-        MountPiece { at: stage.join("shm"), mount: Mount::copy_of(&shm)?, access: MountAccess::Writable },
+        MountPiece {
+            at: stage.to_owned(),
+            mount: Mount::copy_of(&dev)?,
+            access: MountAccess::Devices,
+        },
+        MountPiece {
+            at: stage.join("shm"),
+            mount: Mount::copy_of(&shm)?,
+            access: MountAccess::Writable,
+        },
     ];
     if is_real_folder(Path::new("/run")) {
-        pieces.push(MountPiece { at: "/run".into(), mount: Mount::copy_of(&run)?, access: MountAccess::ReadOnly });
+        pieces.push(MountPiece {
+            at: "/run".into(),
+            mount: Mount::copy_of(&run)?,
+            access: MountAccess::ReadOnly,
+        });
     }
     for (number, (at, is_folder)) in hidden.into_iter().enumerate() {
         let cover = stage.join(number.to_string());
@@ -188,7 +274,11 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
         } else {
             File::create(&cover)?;
         }
-        pieces.push(MountPiece { at, mount: Mount::copy_of(&cover)?, access: MountAccess::ReadOnly });
+        pieces.push(MountPiece {
+            at,
+            mount: Mount::copy_of(&cover)?,
+            access: MountAccess::ReadOnly,
+        });
     }
     unmount(stage, UnmountFlags::DETACH)?;
     Ok(pieces)
@@ -196,10 +286,18 @@ fn made_up(policy: &SandboxPolicy, console: Console) -> io::Result<Vec<MountPiec
 
 /// What is to be hidden and there, links followed, and whether it is a folder.
 fn hidden(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
-    policy.hidden_places().map(|path| (path.is_dir(), path)).map(|(is_folder, path)| (path, is_folder)).collect()
+    policy
+        .hidden_places()
+        .map(|path| (path.is_dir(), path))
+        .map(|(is_folder, path)| (path, is_folder))
+        .collect()
 }
 
-fn fill_devices(dev: &Path, devices: Vec<(&str, Mount)>, terminal: Option<Mount>) -> io::Result<()> {
+fn fill_devices(
+    dev: &Path,
+    devices: Vec<(&str, Mount)>,
+    terminal: Option<Mount>,
+) -> io::Result<()> {
     for (name, device) in devices {
         File::create(dev.join(name))?;
         device.attach(&dev.join(name))?;
@@ -209,14 +307,25 @@ fn fill_devices(dev: &Path, devices: Vec<(&str, Mount)>, terminal: Option<Mount>
         File::create(dev.join("console"))?;
         terminal.attach(&dev.join("console"))?;
     }
-    for (name, to) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+    for (name, to) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+    ] {
         symlink(to, dev.join(name))?;
     }
     for folder in ["shm", "pts"] {
         DirBuilder::new().mode(0o755).create(dev.join(folder))?;
     }
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
-    mount("devpts", dev.join("pts"), "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=0620"))?;
+    mount(
+        "devpts",
+        dev.join("pts"),
+        "devpts",
+        flags,
+        Some(c"newinstance,ptmxmode=0666,mode=0620"),
+    )?;
     symlink("pts/ptmx", dev.join("ptmx"))?;
     let empty = dev.join(Path::new(EMPTY).file_name().unwrap_or_default());
     File::create(&empty)?;
@@ -237,22 +346,32 @@ fn put_in_place(mut pieces: Vec<MountPiece>) -> io::Result<()> {
     for piece in &pieces {
         match piece.access {
             MountAccess::Writable => {}
-            MountAccess::ReadOnly => piece.mount.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::One)?,
+            MountAccess::ReadOnly => piece
+                .mount
+                .restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::One)?,
             MountAccess::Devices => piece.mount.restrict(READ_ONLY | NO_SUID, Depth::One)?,
         }
     }
     Ok(())
 }
 
-/// Makes sure that there is something to attach a piece to: below something that was made up there may be nothing.
+/// Makes sure that there is something to attach a piece to: below something that was made up there
+/// may be nothing.
 fn make_room(piece: &MountPiece) -> io::Result<()> {
     if piece.at.symlink_metadata().is_ok() {
         return Ok(());
     }
     let is_folder = rustix::fs::fstat(&piece.mount.0)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
-    let folder = if is_folder { Some(piece.at.as_path()) } else { piece.at.parent() };
+    let folder = if is_folder {
+        Some(piece.at.as_path())
+    } else {
+        piece.at.parent()
+    };
     if let Some(folder) = folder {
-        DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(folder)?;
     }
     if !is_folder {
         File::create(&piece.at)?;
@@ -260,11 +379,14 @@ fn make_room(piece: &MountPiece) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the protected files of the projects unwritable. What leads to them becomes a mount of its own: that cannot be renamed.
+/// Makes the protected files of the projects unwritable. What leads to them becomes a mount of its
+/// own: that cannot be renamed.
 fn seal(policy: &SandboxPolicy, around: &HostState) -> io::Result<()> {
     for found in &around.protected {
         let sealed = match found {
-            ProtectedEntry::Protected(path) if policy.repositories.contains(path) => seal_repository(path),
+            ProtectedEntry::Protected(path) if policy.repositories.contains(path) => {
+                seal_repository(path)
+            }
             ProtectedEntry::Protected(path) => seal_one(path),
             ProtectedEntry::Anchor(path) if around.covers.contains(path) => seal_one(path),
             ProtectedEntry::Anchor(path) => Mount::copy_of(path).and_then(|copy| copy.attach(path)),
@@ -284,15 +406,24 @@ fn seal_repository(path: &Path) -> io::Result<()> {
         return seal_one(path);
     }
     Mount::copy_of(path)?.attach(path)?;
-    for name in REPOSITORY_KEPT.iter().map(|name| path.join(name)).filter(|name| name.symlink_metadata().is_ok()) {
+    for name in REPOSITORY_KEPT
+        .iter()
+        .map(|name| path.join(name))
+        .filter(|name| name.symlink_metadata().is_ok())
+    {
         seal_one(&name)?;
     }
     Ok(())
 }
 
-/// Makes one more file of a project unwritable, if it is there and is not in a folder that is unwritable already.
+/// Makes one more file of a project unwritable, if it is there and is not in a folder that is
+/// unwritable already.
 fn seal_further(project: &Path, path: &Path) -> io::Result<()> {
-    let mut way: Vec<_> = path.ancestors().skip(1).take_while(|folder| *folder != project).collect();
+    let mut way: Vec<_> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| *folder != project)
+        .collect();
     way.reverse();
     if path.symlink_metadata().is_err() || way.iter().any(|folder| !is_real_folder(folder)) {
         return Ok(());
@@ -305,7 +436,11 @@ fn seal_further(project: &Path, path: &Path) -> io::Result<()> {
 
 fn seal_one(path: &Path) -> io::Result<()> {
     let kind = path.symlink_metadata()?.file_type();
-    let target = if kind.is_symlink() { path.metadata().ok() } else { None };
+    let target = if kind.is_symlink() {
+        path.metadata().ok()
+    } else {
+        None
+    };
     let copy = if kind.is_socket() {
         Mount::copy_of(Path::new(EMPTY))?
     } else if target.as_ref().is_some_and(fs::Metadata::is_file) {
@@ -325,16 +460,26 @@ fn seal_one(path: &Path) -> io::Result<()> {
     copy.attach(path)
 }
 
-/// Covers the sockets of other programs that are still within reach. Those of the project are its own, unless the project is
-/// a folder such as `/tmp`, in which every program keeps its sockets.
+/// Covers the sockets of other programs that are still within reach. Those of the project are its
+/// own, unless the project is a folder such as `/tmp`, in which every program keeps its sockets.
 fn cover_sockets(policy: &SandboxPolicy, sockets: &[PathBuf]) -> io::Result<()> {
-    let is_shared = |folder: &Path| PRIVATE_FOLDERS.iter().any(|private| Path::new(private).starts_with(folder));
+    let is_shared = |folder: &Path| {
+        PRIVATE_FOLDERS
+            .iter()
+            .any(|private| Path::new(private).starts_with(folder))
+    };
     let own = |path: &Path| {
-        let folders = policy.projects.iter().chain(&policy.writable).filter(|folder| !is_shared(folder));
+        let folders = policy
+            .projects
+            .iter()
+            .chain(&policy.writable)
+            .filter(|folder| !is_shared(folder));
         folders.into_iter().any(|folder| path.starts_with(folder))
     };
     for socket in sockets.iter().filter(|socket| !own(socket)) {
-        let is_there = socket.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket());
+        let is_there = socket
+            .symlink_metadata()
+            .is_ok_and(|metadata| metadata.file_type().is_socket());
         if is_there && socket.as_path() != Path::new(PROXY_SOCKET) {
             Mount::copy_of(Path::new(EMPTY))?.attach(socket)?;
         }

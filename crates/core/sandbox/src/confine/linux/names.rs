@@ -1,8 +1,9 @@
 //! Which files of a project are protected: those that decide what other programs run.
 //!
-//! The names are those of [`haft_types::PROTECTED`]. In the project folder itself they are protected whether or not they are
-//! there; deeper, and those of [`haft_types::STEERING`], only those that are, in as many folders as can be looked at in a moment. What leads to one is anchored: else
-//! it could be renamed away and made anew.
+//! The names are those of [`haft_types::PROTECTED`]. In the project folder itself they are
+//! protected whether or not they are there; deeper, and those of [`haft_types::STEERING`], only
+//! those that are, in as many folders as can be looked at in a moment. What leads to one is
+//! anchored: else it could be renamed away and made anew.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -16,19 +17,72 @@ use super::known_folders::KnownFolders;
 
 /// Of these a missing one is covered only in the user's home: nobody reads them elsewhere.
 const OF_HOME: &[&str] = &[
-    ".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".config/fish", ".cshrc", ".emacs",
-    ".emacs.d", ".gitconfig", ".gvimrc", ".inputrc", ".kshrc", ".login", ".profile", ".tcshrc", ".vim", ".vimrc",
-    ".zlogin", ".zlogout", ".zprofile", ".zshenv", ".zshrc",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config/fish",
+    ".cshrc",
+    ".emacs",
+    ".emacs.d",
+    ".gitconfig",
+    ".gvimrc",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".profile",
+    ".tcshrc",
+    ".vim",
+    ".vimrc",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
 ];
 
 /// Names that are files; all others are folders.
 const FILES: &[&str] = &[
-    ".appveyor.yml", ".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".cirrus.yml",
-    ".cshrc", ".dir-locals.el", ".drone.yml", ".emacs", ".envrc", ".exrc", ".gitconfig", ".gitlab-ci.yml",
-    ".gitmodules", ".gvimrc", ".inputrc", ".kshrc", ".login", ".mcp.json", ".nvim.lua", ".nvimrc",
-    ".pre-commit-config.yaml", ".profile", ".tcshrc", ".travis.yml", ".vimrc", ".woodpecker.yml", ".zlogin",
-    ".zlogout", ".zprofile", ".zshenv", ".zshrc", "Jenkinsfile", "appveyor.yml", "azure-pipelines.yml",
-    "bitbucket-pipelines.yml", "lefthook.yml",
+    ".appveyor.yml",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cirrus.yml",
+    ".cshrc",
+    ".dir-locals.el",
+    ".drone.yml",
+    ".emacs",
+    ".envrc",
+    ".exrc",
+    ".gitconfig",
+    ".gitlab-ci.yml",
+    ".gitmodules",
+    ".gvimrc",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".mcp.json",
+    ".nvim.lua",
+    ".nvimrc",
+    ".pre-commit-config.yaml",
+    ".profile",
+    ".tcshrc",
+    ".travis.yml",
+    ".vimrc",
+    ".woodpecker.yml",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "Jenkinsfile",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "lefthook.yml",
 ];
 
 /// What a missing name would be.
@@ -56,14 +110,24 @@ pub(crate) enum ProtectedEntry {
 
 /// The name as its program writes it, where the list has it in small letters.
 fn as_written(name: &'static str) -> &'static str {
-    if name == "jenkinsfile" { "Jenkinsfile" } else { name }
+    if name == "jenkinsfile" {
+        "Jenkinsfile"
+    } else {
+        name
+    }
 }
 
-/// The protected names a folder does not have. A name of two parts is its first part where even that is missing.
+/// The protected names a folder does not have. A name of two parts is its first part where even
+/// that is missing.
 pub(super) fn missing(folder: &Path, home: Option<&Path>) -> Vec<MissingEntry> {
     let is_home = home == Some(folder);
     let mut missing: Vec<MissingEntry> = Vec::new();
-    for name in PROTECTED.iter().copied().filter(|name| is_home || !OF_HOME.contains(name)).map(as_written) {
+    for name in PROTECTED
+        .iter()
+        .copied()
+        .filter(|name| is_home || !OF_HOME.contains(name))
+        .map(as_written)
+    {
         let (first, kind) = match name.split_once('/') {
             Some((first, _)) if !is_there(&folder.join(first)) => (first, CoverKind::Folder),
             Some(_) | None if FILES.contains(&name) => (name, CoverKind::File),
@@ -84,15 +148,19 @@ fn is_there(path: &Path) -> bool {
 
 /// How many folders of a project are looked at, the upper ones first.
 const MOST_FOLDERS: usize = 1_000;
-/// Not looked into: what is in there is made by programs and read by nobody's editor or version control.
+/// Not looked into: what is in there is made by programs and read by nobody's editor or version
+/// control.
 const SKIPPED: &[&str] = &["node_modules", "target", "__pycache__"];
 
-/// The protected names a project has, what leads to one before it. What is known of its folders is not looked at again.
+/// The protected names a project has, what leads to one before it. What is known of its folders is
+/// not looked at again.
 pub(super) fn found(project: &Path, known: &mut KnownFolders) -> io::Result<Vec<ProtectedEntry>> {
     let mut all: Vec<ProtectedEntry> = Vec::new();
     let mut folders = VecDeque::from([project.to_owned()]);
     for _ in 0..MOST_FOLDERS {
-        let Some(folder) = folders.pop_front() else { break };
+        let Some(folder) = folders.pop_front() else {
+            break;
+        };
         let is_project = folder == project;
         // The project's own folder changes with every cover.
         if let Some(below) = known.below(&folder).filter(|_| !is_project) {
@@ -108,8 +176,10 @@ pub(super) fn found(project: &Path, known: &mut KnownFolders) -> io::Result<Vec<
         };
         if !is_project && !here.is_empty() {
             let way = folder.ancestors().take_while(|step| *step != project);
-            let way: Vec<_> =
-                way.map(|step| ProtectedEntry::Anchor(step.to_owned())).filter(|step| !all.contains(step)).collect();
+            let way: Vec<_> = way
+                .map(|step| ProtectedEntry::Anchor(step.to_owned()))
+                .filter(|step| !all.contains(step))
+                .collect();
             all.extend(way.into_iter().rev());
         }
         if let Some(stamp) = settled.filter(|_| !is_project && here.is_empty()) {
@@ -123,7 +193,10 @@ pub(super) fn found(project: &Path, known: &mut KnownFolders) -> io::Result<Vec<
 
 /// The first part of each name, and what follows it.
 static NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
-    let parts = |name: &&'static str| name.split_once('/').map_or((*name, None), |(first, rest)| (first, Some(rest)));
+    let parts = |name: &&'static str| {
+        name.split_once('/')
+            .map_or((*name, None), |(first, rest)| (first, Some(rest)))
+    };
     PROTECTED.iter().chain(STEERING).map(parts).collect()
 });
 
@@ -133,7 +206,8 @@ pub(super) fn looked_for() -> String {
     names.collect::<Vec<_>>().join("\n")
 }
 
-/// The protected names a folder has, in whatever case, what leads to a name before it; and the other folders in it.
+/// The protected names a folder has, in whatever case, what leads to a name before it; and the
+/// other folders in it.
 fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     let (mut found, mut below) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder)? {
@@ -141,7 +215,10 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
         let name = entry.file_name();
         // Once for all the names it is compared with. What is no text is none of them.
         let text = name.to_str().unwrap_or_default();
-        let parts = NAMES.iter().filter(|(first, _)| is_called(text, first)).map(|(_, rest)| *rest);
+        let parts = NAMES
+            .iter()
+            .filter(|(first, _)| is_called(text, first))
+            .map(|(_, rest)| *rest);
         let parts: Vec<Option<&str>> = parts.collect();
         if parts.contains(&None) {
             found.push(ProtectedEntry::Protected(entry.path()));
@@ -150,7 +227,11 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
             for inner in fs::read_dir(entry.path())? {
                 let inner = inner?;
                 let name = inner.file_name();
-                if parts.iter().flatten().any(|rest| is_called(name.to_str().unwrap_or_default(), rest)) {
+                if parts
+                    .iter()
+                    .flatten()
+                    .any(|rest| is_called(name.to_str().unwrap_or_default(), rest))
+                {
                     found.push(ProtectedEntry::Protected(inner.path()));
                 }
             }
@@ -166,7 +247,10 @@ fn look(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
 fn is_called(name: &str, protected: &str) -> bool {
     match protected.strip_prefix('*') {
         Some(ending) => {
-            let tail = name.len().checked_sub(ending.len()).and_then(|at| name.get(at..));
+            let tail = name
+                .len()
+                .checked_sub(ending.len())
+                .and_then(|at| name.get(at..));
             tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending))
         }
         None => name.eq_ignore_ascii_case(protected),
@@ -180,7 +264,10 @@ mod tests {
     #[test]
     fn the_lists_are_about_protected_names() {
         for name in FILES.iter().chain(OF_HOME) {
-            assert!(PROTECTED.contains(&name.to_ascii_lowercase().as_str()), "{name}");
+            assert!(
+                PROTECTED.contains(&name.to_ascii_lowercase().as_str()),
+                "{name}"
+            );
         }
     }
 
@@ -211,7 +298,10 @@ mod tests {
         fs::create_dir_all(root.join("sub/module/.git")).unwrap();
         fs::create_dir_all(root.join("target/x/.git")).unwrap();
         let deep = super::found(root, &mut KnownFolders::default()).unwrap();
-        let deep: Vec<_> = deep.into_iter().filter(|one| !found.contains(one)).collect();
+        let deep: Vec<_> = deep
+            .into_iter()
+            .filter(|one| !found.contains(one))
+            .collect();
         assert_eq!(
             deep,
             [
@@ -222,15 +312,27 @@ mod tests {
         );
 
         let missing = missing(root, None);
-        let of =
-            |name: &str| missing.iter().find(|missing| missing.path == root.join(name)).map(|missing| missing.kind);
+        let of = |name: &str| {
+            missing
+                .iter()
+                .find(|missing| missing.path == root.join(name))
+                .map(|missing| missing.kind)
+        };
         assert_eq!(of(".git"), Some(CoverKind::Folder));
         assert_eq!(of(".mcp.json"), Some(CoverKind::File));
         assert_eq!(of("Jenkinsfile"), Some(CoverKind::File));
-        assert_eq!(of(".gitlab"), Some(CoverKind::Folder), "even its first part is missing");
+        assert_eq!(
+            of(".gitlab"),
+            Some(CoverKind::Folder),
+            "even its first part is missing"
+        );
         assert_eq!(of(".github/actions"), Some(CoverKind::Folder));
         assert_eq!(of(".github"), None);
         assert_eq!(of(".bashrc"), None, "only in the home folder");
-        assert!(super::missing(root, Some(root)).iter().any(|missing| missing.path == root.join(".bashrc")));
+        assert!(
+            super::missing(root, Some(root))
+                .iter()
+                .any(|missing| missing.path == root.join(".bashrc"))
+        );
     }
 }

@@ -7,7 +7,9 @@ use seccompiler::BpfProgram;
 
 use super::seccomp::{self, Families};
 use super::sys;
-use super::{AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network};
+use super::{
+    AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network,
+};
 
 /// The last restrictions, made ready before the fork.
 pub(crate) struct Restrictions {
@@ -32,9 +34,9 @@ impl Restrictions {
         set_no_new_privs(true)?;
         seccompiler::apply_filter(&self.filter).map_err(|error| match error {
             seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
-            seccompiler::Error::Backend(_) | seccompiler::Error::EmptyFilter | seccompiler::Error::ThreadSync(_) => {
-                io::Error::from_raw_os_error(libc::EINVAL)
-            }
+            seccompiler::Error::Backend(_)
+            | seccompiler::Error::EmptyFilter
+            | seccompiler::Error::ThreadSync(_) => io::Error::from_raw_os_error(libc::EINVAL),
         })
     }
 }

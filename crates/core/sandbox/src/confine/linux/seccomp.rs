@@ -1,15 +1,16 @@
-//! The filter of system calls: by these a process could leave its namespaces, reach others, or speak to parts of the kernel
-//! that no command needs.
+//! The filter of system calls: by these a process could leave its namespaces, reach others, or
+//! speak to parts of the kernel that no command needs.
 //!
-//! What is refused gets the error that an unprivileged process would get. What takes its flags through memory, which a
-//! filter cannot read, is said not to exist: programs know how to go on without.
+//! What is refused gets the error that an unprivileged process would get. What takes its flags
+//! through memory, which a filter cannot read, is said not to exist: programs know how to go on
+//! without.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
 };
 
 /// The families of sockets a command may open.
@@ -113,7 +114,10 @@ const TIOCLINUX: u64 = 0x541C;
 const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
 /// A file is made by `open` with either of these: one with a name, one without.
-const CREATES: [u64; 2] = [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64];
+const CREATES: [u64; 2] = [
+    libc::O_CREAT as u64,
+    (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
+];
 
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
@@ -123,7 +127,8 @@ pub(super) fn program(families: Families) -> io::Result<BpfProgram> {
     let target = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let rules = refused(families).map_err(unsupported)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, target).map_err(unsupported)?;
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, refuse, target).map_err(unsupported)?;
     let mut program = first();
     program.extend(BpfProgram::try_from(filter).map_err(unsupported)?);
     Ok(program)
@@ -137,22 +142,49 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
         SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
     };
 
-    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
-    let of_clone = (0..32).map(|bit| 1 << bit).filter(|flag| NAMESPACES & flag != 0);
-    let of_clone = of_clone.map(|flag: libc::c_int| all(vec![has(0, u64::from(flag.cast_unsigned()))]));
+    let mut rules: Rules = REFUSED
+        .iter()
+        .chain(REFUSED_HERE)
+        .map(|call| (*call, Vec::new()))
+        .collect();
+    let of_clone = (0..32)
+        .map(|bit| 1 << bit)
+        .filter(|flag| NAMESPACES & flag != 0);
+    let of_clone =
+        of_clone.map(|flag: libc::c_int| all(vec![has(0, u64::from(flag.cast_unsigned()))]));
     rules.insert(libc::SYS_clone, of_clone.collect::<Result<_, _>>()?);
-    rules.insert(libc::SYS_ioctl, vec![all(vec![is(1, TIOCSTI)])?, all(vec![is(1, TIOCLINUX)])?]);
+    rules.insert(
+        libc::SYS_ioctl,
+        vec![all(vec![is(1, TIOCSTI)])?, all(vec![is(1, TIOCLINUX)])?],
+    );
 
     let known = |families: &[libc::c_int]| {
-        all(families.iter().map(|family| is_not(0, u64::from(family.unsigned_abs()))).collect())
+        all(families
+            .iter()
+            .map(|family| is_not(0, u64::from(family.unsigned_abs())))
+            .collect())
     };
     // The kernel's list of interfaces is the one part of netlink that ordinary programs ask.
-    let netlink = all(vec![is(0, libc::AF_NETLINK as u64), is_not(2, libc::NETLINK_ROUTE as u64)]);
+    let netlink = all(vec![
+        is(0, libc::AF_NETLINK as u64),
+        is_not(2, libc::NETLINK_ROUTE as u64),
+    ]);
     let sockets = match families {
         Families::UnixAndInternet => {
-            vec![known(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?, netlink?]
+            vec![
+                known(&[
+                    libc::AF_UNIX,
+                    libc::AF_INET,
+                    libc::AF_INET6,
+                    libc::AF_NETLINK,
+                ])?,
+                netlink?,
+            ]
         }
-        Families::Internet => vec![known(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?, netlink?],
+        Families::Internet => vec![
+            known(&[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?,
+            netlink?,
+        ],
         Families::None => Vec::new(),
     };
     rules.insert(libc::SYS_socket, sockets);
@@ -160,16 +192,30 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
 
     // Files that run as their owner: made by root they would outlive the sandbox.
     let mode_at = |call, argument: u8| (call, SET_ID.map(|bit| all(vec![has(argument, bit)])));
-    let mut modes = vec![mode_at(libc::SYS_fchmod, 1), mode_at(libc::SYS_fchmodat, 2), mode_at(FCHMODAT2, 2)];
+    let mut modes = vec![
+        mode_at(libc::SYS_fchmod, 1),
+        mode_at(libc::SYS_fchmodat, 2),
+        mode_at(FCHMODAT2, 2),
+    ];
     modes.extend([mode_at(libc::SYS_mkdirat, 2), mode_at(libc::SYS_mknodat, 2)]);
     let opened = |flags: u8, mode: u8| {
-        CREATES.into_iter().flat_map(move |made| SET_ID.map(|bit| all(vec![has(flags, made), has(mode, bit)])))
+        CREATES
+            .into_iter()
+            .flat_map(move |made| SET_ID.map(|bit| all(vec![has(flags, made), has(mode, bit)])))
     };
     rules.insert(libc::SYS_openat, opened(2, 3).collect::<Result<_, _>>()?);
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_open, opened(1, 2).collect::<Result<_, _>>()?);
     #[cfg(target_arch = "x86_64")]
-    modes.extend([libc::SYS_chmod, libc::SYS_mkdir, libc::SYS_mknod, libc::SYS_creat].map(|call| mode_at(call, 1)));
+    modes.extend(
+        [
+            libc::SYS_chmod,
+            libc::SYS_mkdir,
+            libc::SYS_mknod,
+            libc::SYS_creat,
+        ]
+        .map(|call| mode_at(call, 1)),
+    );
     for (call, made) in modes {
         rules.insert(call, made.into_iter().collect::<Result<_, _>>()?);
     }
@@ -180,12 +226,16 @@ fn refused(families: Families) -> Result<Rules, seccompiler::BackendError> {
 const FCHMODAT2: libc::c_long = 452;
 
 /// Arguments are compared as the 32 bits the kernel itself looks at.
-fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+fn condition(
+    argument: u8,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
-/// What comes before the rules: calls by the numbers of another convention, which would pass by all of them, are refused,
-/// and some calls are unknown.
+/// What comes before the rules: calls by the numbers of another convention, which would pass by all
+/// of them, are refused, and some calls are unknown.
 fn first() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
@@ -196,7 +246,11 @@ fn first() -> BpfProgram {
     const X32: u32 = 0x4000_0000;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let error = |errno: libc::c_int| step(RETURN, 0, 0, ERRNO | errno.unsigned_abs());
-    let mut program = vec![step(LOAD, 0, 0, 0), step(JUMP_IF_AT_LEAST, 0, 1, X32), error(libc::EPERM)];
+    let mut program = vec![
+        step(LOAD, 0, 0, 0),
+        step(JUMP_IF_AT_LEAST, 0, 1, X32),
+        error(libc::EPERM),
+    ];
     for call in UNKNOWN.iter().filter_map(|call| u32::try_from(*call).ok()) {
         program.extend([step(JUMP_IF_EQUAL, 0, 1, call), error(libc::ENOSYS)]);
     }

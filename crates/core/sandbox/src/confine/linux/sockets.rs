@@ -1,18 +1,25 @@
-//! Sockets of other programs: a file system that is read-only does not keep anyone from speaking to them.
+//! Sockets of other programs: a file system that is read-only does not keep anyone from speaking to
+//! them.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The sockets that have a place in the file system, seen from the network namespace of this process.
+/// The sockets that have a place in the file system, seen from the network namespace of this
+/// process.
 pub(crate) fn bound_sockets() -> Vec<PathBuf> {
     parse(&fs::read("/proc/net/unix").unwrap_or_default())
 }
 
-/// Reads the paths out of lines of eight columns; abstract sockets and those bound to a relative path have none.
+/// Reads the paths out of lines of eight columns; abstract sockets and those bound to a relative
+/// path have none.
 fn parse(table: &[u8]) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = table.split(|byte| *byte == b'\n').skip(1).filter_map(path).collect();
+    let mut paths: Vec<_> = table
+        .split(|byte| *byte == b'\n')
+        .skip(1)
+        .filter_map(path)
+        .collect();
     paths.sort();
     paths.dedup();
     paths
@@ -27,7 +34,8 @@ fn path(line: &[u8]) -> Option<PathBuf> {
         rest = &rest[column + end..];
     }
     let path = rest.strip_prefix(b" ")?;
-    path.starts_with(b"/").then(|| Path::new(OsStr::from_bytes(path)).to_owned())
+    path.starts_with(b"/")
+        .then(|| Path::new(OsStr::from_bytes(path)).to_owned())
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ pub(super) fn restrict_mount(mount: impl AsFd, set: u64, depth: Depth) -> io::Re
     };
     // The kernel's `struct mount_attr`: what is set, and three of which nothing is asked.
     let attributes = [set, 0, 0, 0];
-    // SAFETY: the path is a terminated empty string, the structure lives across the call and its size is its own.
+    // SAFETY: the path is a terminated empty string, the structure lives across the call and its
+    // size is its own.
     let failed = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -37,7 +38,11 @@ pub(super) fn restrict_mount(mount: impl AsFd, set: u64, depth: Depth) -> io::Re
             size_of_val(&attributes),
         )
     };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Brings up the loopback of a network namespace, which is down at first.
@@ -58,10 +63,15 @@ pub(crate) fn loopback_up() -> io::Result<()> {
     request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
     // SAFETY: the request lives across the call, which only reads it.
     let failed = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
-/// Capabilities that a command of root keeps: what makes root the owner of every file it can see, and nothing else.
+/// Capabilities that a command of root keeps: what makes root the owner of every file it can see,
+/// and nothing else.
 const KEPT: u64 = 1 << CAP_CHOWN | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_FSETID;
 const CAP_CHOWN: u64 = 0;
 const CAP_DAC_OVERRIDE: u64 = 1;
@@ -80,14 +90,26 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
         if kept >> capability & 1 == 1 {
             continue;
         }
-        // SAFETY: numbers only. One that the kernel does not know is refused, and so is every one without the privilege to
-        // drop any: then there is none to be regained either, for there will be no new privileges.
+        // SAFETY: numbers only. One that the kernel does not know is refused, and so is every one
+        // without the privilege to drop any: then there is none to be regained either, for
+        // there will be no new privileges.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
     // SAFETY: numbers only.
-    unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) };
+    unsafe {
+        libc::prctl(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_CLEAR_ALL,
+            0,
+            0,
+            0,
+        )
+    };
     let mut held = [CapabilityData::default(); 2];
-    let header = CapabilityHeader { version: 0x2008_0522, pid: 0 };
+    let header = CapabilityHeader {
+        version: 0x2008_0522,
+        pid: 0,
+    };
     // SAFETY: this version of the call reads and writes two structures; all live across it.
     let failed = unsafe { libc::syscall(libc::SYS_capget, &raw const header, held.as_mut_ptr()) };
     if failed != 0 {
@@ -95,11 +117,19 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
     }
     for (data, kept) in held.iter_mut().zip([kept as u32, (kept >> 32) as u32]) {
         let kept = kept & data.permitted;
-        *data = CapabilityData { effective: kept, permitted: kept, inheritable: 0 };
+        *data = CapabilityData {
+            effective: kept,
+            permitted: kept,
+            inheritable: 0,
+        };
     }
     // SAFETY: like above.
     let failed = unsafe { libc::syscall(libc::SYS_capset, &raw const header, held.as_ptr()) };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 #[repr(C)]

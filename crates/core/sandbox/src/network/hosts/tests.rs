@@ -16,9 +16,15 @@ fn a_name_is_itself_in_any_spelling() {
         assert!(lists(&["crates.io"], host, 443), "{host}");
         assert!(lists(&["Crates.Io."], host, 80), "{host}");
     }
-    for host in
-        ["www.crates.io", "crates.io.evil.example", "evilcrates.io", "crates.i", "io", "crates.io..", ".crates.io"]
-    {
+    for host in [
+        "www.crates.io",
+        "crates.io.evil.example",
+        "evilcrates.io",
+        "crates.i",
+        "io",
+        "crates.io..",
+        ".crates.io",
+    ] {
         assert!(!lists(&["crates.io"], host, 443), "{host}");
     }
 }
@@ -38,7 +44,12 @@ fn a_star_covers_what_is_below_at_any_depth() {
     for host in ["a.example.com", "a.b.example.com", "A.EXAMPLE.COM."] {
         assert!(lists(&["*.example.com"], host, 443), "{host}");
     }
-    for host in ["example.com", "badexample.com", "example.com.evil.example", "a.example.org"] {
+    for host in [
+        "example.com",
+        "badexample.com",
+        "example.com.evil.example",
+        "a.example.org",
+    ] {
         assert!(!lists(&["*.example.com"], host, 443), "{host}");
     }
 }
@@ -47,14 +58,24 @@ fn a_star_covers_what_is_below_at_any_depth() {
 fn a_port_is_that_one_and_none_are_the_usual_two() {
     assert!(lists(&["a.example"], "a.example", 80) && lists(&["a.example"], "a.example", 443));
     assert!(!lists(&["a.example"], "a.example", 22) && !lists(&["a.example"], "a.example", 8080));
-    assert!(lists(&["a.example:22"], "a.example", 22) && !lists(&["a.example:22"], "a.example", 443));
+    assert!(
+        lists(&["a.example:22"], "a.example", 22) && !lists(&["a.example:22"], "a.example", 443)
+    );
     assert!(lists(&["*.example.com:8443"], "x.example.com", 8443));
     assert!(lists(&["[::1]:9"], "[::1]", 9) && !lists(&["[::1]:9"], "[::1]", 443));
 }
 
 #[test]
 fn an_address_is_a_number_in_any_spelling() {
-    for host in ["127.0.0.1", "0x7f.1", "2130706433", "0177.0.0.1", "127.1", "127.0.0.1.", "[::ffff:127.0.0.1]"] {
+    for host in [
+        "127.0.0.1",
+        "0x7f.1",
+        "2130706433",
+        "0177.0.0.1",
+        "127.1",
+        "127.0.0.1.",
+        "[::ffff:127.0.0.1]",
+    ] {
         assert!(lists(&["127.0.0.1"], host, 80), "{host}");
     }
     for entry in ["::1", "[::1]", "0:0:0:0:0:0:0:1", "[0::1]"] {
@@ -67,12 +88,28 @@ fn an_address_is_a_number_in_any_spelling() {
 #[test]
 fn what_is_no_host_is_none() {
     for host in [
-        "", ".", "..", "a b", "a%2eb", "a/b", "user@host", "a\0b", "[::1", "::1]", "[::1%eth0]", "a:b", "1.2.3.4.5",
-        "256.1.1.1", "a..b",
+        "",
+        ".",
+        "..",
+        "a b",
+        "a%2eb",
+        "a/b",
+        "user@host",
+        "a\0b",
+        "[::1",
+        "::1]",
+        "[::1%eth0]",
+        "a:b",
+        "1.2.3.4.5",
+        "256.1.1.1",
+        "a..b",
     ] {
         assert_eq!(CanonicalHost::requested(host), None, "{host}");
     }
-    assert_eq!(CanonicalHost::requested(&"a.".repeat(127)).map(|host| host.to_string().len()), Some(253));
+    assert_eq!(
+        CanonicalHost::requested(&"a.".repeat(127)).map(|host| host.to_string().len()),
+        Some(253)
+    );
     assert_eq!(CanonicalHost::requested(&"a.".repeat(128)), None);
     assert_eq!(CanonicalHost::requested(&"a".repeat(64)), None);
 }
@@ -107,7 +144,10 @@ fn a_bad_entry_is_named_with_what_to_write() {
         let error = Hosts::parse(["good.example", entry]).unwrap_err();
         assert_eq!(error.entry, entry);
         let message = error.to_string();
-        assert!(message.starts_with(&format!("`{entry}` in `[sandbox] network` ")), "{message}");
+        assert!(
+            message.starts_with(&format!("`{entry}` in `[sandbox] network` ")),
+            "{message}"
+        );
         assert!(message.contains(told), "{message}");
     }
 }

@@ -9,9 +9,11 @@ fn head(lines: &[&str]) -> Vec<u8> {
 fn sent_on(lines: &[&str]) -> (String, String, u64) {
     let request = read(&head(lines)).unwrap();
     match request.kind {
-        ProxyRequestKind::Plain { head, body, .. } => {
-            (format!("{}:{}", request.host, request.port), String::from_utf8(head).unwrap(), body)
-        }
+        ProxyRequestKind::Plain { head, body, .. } => (
+            format!("{}:{}", request.host, request.port),
+            String::from_utf8(head).unwrap(),
+            body,
+        ),
         ProxyRequestKind::Tunnel => panic!("a tunnel"),
     }
 }
@@ -39,7 +41,10 @@ fn a_plain_request_is_written_anew() {
         "POST /p?q=1 HTTP/1.1\r\nHost: a.example:8080\r\nAccept: */*\r\nContent-Length: 5\r\nConnection: close\r\n\r\n"
     );
     let (to, head, _) = sent_on(&["GET HTTP://a.example?x HTTP/1.0"]);
-    assert_eq!((to.as_str(), head.lines().next()), ("a.example:80", Some("GET /?x HTTP/1.0")));
+    assert_eq!(
+        (to.as_str(), head.lines().next()),
+        ("a.example:80", Some("GET /?x HTTP/1.0"))
+    );
     // What a client would have taken out of the request stays in.
     let (_, head, _) = sent_on(&[
         "POST http://a.example/ HTTP/1.1",
@@ -47,7 +52,10 @@ fn a_plain_request_is_written_anew() {
         "Content-Length: 3",
         "Host: a.example",
     ]);
-    assert!(head.contains("Content-Length: 3") && head.contains("Host: a.example"), "{head}");
+    assert!(
+        head.contains("Content-Length: 3") && head.contains("Host: a.example"),
+        "{head}"
+    );
 }
 
 #[test]
@@ -55,13 +63,25 @@ fn connect_needs_host_and_port() {
     let tunnel = |target: &str| read(&head(&[&format!("CONNECT {target} HTTP/1.1")]));
     let request = tunnel("Example.com:443").unwrap();
     assert_eq!(
-        (request.host.to_string().as_str(), request.port, request.kind),
+        (
+            request.host.to_string().as_str(),
+            request.port,
+            request.kind
+        ),
         ("example.com", 443, ProxyRequestKind::Tunnel)
     );
     assert_eq!(tunnel("[::1]:22").unwrap().port, 22);
-    for target in
-        ["example.com", "example.com:", "example.com:0", "example.com:99999", ":443", "::1:443", "a@b:443", "/x", "*"]
-    {
+    for target in [
+        "example.com",
+        "example.com:",
+        "example.com:0",
+        "example.com:99999",
+        ":443",
+        "::1:443",
+        "a@b:443",
+        "/x",
+        "*",
+    ] {
         assert_eq!(tunnel(target).unwrap_err().status, 400, "{target}");
     }
 }
@@ -109,7 +129,9 @@ fn what_two_readers_could_read_differently_is_refused() {
     }
     assert_eq!(status(&[post, "Transfer-Encoding: chunked"]), 411);
     assert_eq!(status(&[post, "Transfer-Encoding: identity"]), 411);
-    let many: Vec<_> = std::iter::once(get).chain(std::iter::repeat_n("X: y", 101)).collect();
+    let many: Vec<_> = std::iter::once(get)
+        .chain(std::iter::repeat_n("X: y", 101))
+        .collect();
     assert_eq!(status(&many), 431);
 }
 

@@ -20,11 +20,21 @@ fn sent(kinds: &[Kind]) -> SentRequest {
     let segments = kinds
         .iter()
         .map(|&(id, content, current, boundary)| {
-            let id = format!("{id:08x}-0000-4000-8000-000000000000").parse().unwrap();
-            let message =
-                Message::text(id, Role::User, "x".repeat(content.into()), "2026-11-15T10:00:00Z".parse().unwrap());
+            let id = format!("{id:08x}-0000-4000-8000-000000000000")
+                .parse()
+                .unwrap();
+            let message = Message::text(
+                id,
+                Role::User,
+                "x".repeat(content.into()),
+                "2026-11-15T10:00:00Z".parse().unwrap(),
+            );
             Segment {
-                layer: if current { Layer::Current } else { Layer::History },
+                layer: if current {
+                    Layer::Current
+                } else {
+                    Layer::History
+                },
                 owner: "history",
                 entry: Entry::new(message, &Letters),
                 boundary,
@@ -32,7 +42,12 @@ fn sent(kinds: &[Kind]) -> SentRequest {
         })
         .collect();
     let tools = ToolSet::new(Vec::new(), &Letters);
-    let request = Request { segments, tools, max_output_tokens: None, cache_key: None };
+    let request = Request {
+        segments,
+        tools,
+        max_output_tokens: None,
+        cache_key: None,
+    };
     SentRequest {
         model: "mock/test".into(),
         api: Api::Anthropic,
@@ -44,18 +59,35 @@ fn sent(kinds: &[Kind]) -> SentRequest {
 
 fn delta(before: &[SegmentRef], sent: &SentRequest) -> RequestDelta {
     let kept = kept(before, &sent.request.segments);
-    let added =
-        sent.request.segments[kept..].iter().map(|segment| SegmentRef::new(segment, SegmentSource::Text)).collect();
+    let added = sent.request.segments[kept..]
+        .iter()
+        .map(|segment| SegmentRef::new(segment, SegmentSource::Text))
+        .collect();
     RequestDelta::new(before, sent, added)
 }
 
 #[test]
 fn a_request_that_only_appends_stores_only_what_it_appends() {
     let mut list = Vec::new();
-    delta(&list, &sent(&[(1, 1, false, false), (2, 2, true, true)])).apply(&mut list).unwrap();
-    let next = delta(&list, &sent(&[(1, 1, false, false), (2, 2, false, false), (3, 3, true, true)]));
-    assert_eq!((next.kept, next.added.len(), next.relabelled.len()), (2, 1, 1));
-    assert_eq!(next.relabelled[0].index, 1, "only the message that left the current layer is relabelled");
+    delta(&list, &sent(&[(1, 1, false, false), (2, 2, true, true)]))
+        .apply(&mut list)
+        .unwrap();
+    let next = delta(
+        &list,
+        &sent(&[
+            (1, 1, false, false),
+            (2, 2, false, false),
+            (3, 3, true, true),
+        ]),
+    );
+    assert_eq!(
+        (next.kept, next.added.len(), next.relabelled.len()),
+        (2, 1, 1)
+    );
+    assert_eq!(
+        next.relabelled[0].index, 1,
+        "only the message that left the current layer is relabelled"
+    );
     assert_eq!(next.boundaries, [2]);
 }
 
@@ -63,7 +95,10 @@ fn a_request_that_only_appends_stores_only_what_it_appends() {
 fn a_delta_that_does_not_fit_is_an_error() {
     let whole = delta(&[], &sent(&[(1, 1, false, false), (2, 2, true, true)]));
     let list: Vec<_> = whole.added.clone();
-    let mut broken = delta(&list, &sent(&[(1, 1, false, false), (2, 2, true, true), (3, 3, true, true)]));
+    let mut broken = delta(
+        &list,
+        &sent(&[(1, 1, false, false), (2, 2, true, true), (3, 3, true, true)]),
+    );
     assert!(broken.apply(&mut Vec::new()).is_err());
     broken.boundaries.push(3);
     assert!(broken.apply(&mut list.clone()).is_err());

@@ -37,22 +37,37 @@ impl PlanText {
     pub(super) fn read(self) -> Result<(WorkOrder, Vec<Assignment>), String> {
         let plan = match self {
             Self::Text(text) => from_yaml(&text)?,
-            Self::Object(value) if value.is_array() => Plan { mode: None, subagents: from_json(value)? },
+            Self::Object(value) if value.is_array() => Plan {
+                mode: None,
+                subagents: from_json(value)?,
+            },
             Self::Object(value) => from_json(value)?,
         };
         let order = match plan.mode.as_deref().map(str::trim) {
             None | Some("parallel") => WorkOrder::Parallel,
             Some("serial") => WorkOrder::Serial,
             Some("background") => WorkOrder::Background,
-            Some(other) => return Err(format!("`mode` is `parallel`, `serial` or `background`, not `{other}`")),
+            Some(other) => {
+                return Err(format!(
+                    "`mode` is `parallel`, `serial` or `background`, not `{other}`"
+                ));
+            }
         };
         if plan.subagents.is_empty() {
             return Err("`subagents` is empty".to_owned());
         }
         if plan.subagents.len() > MOST {
-            return Err(format!("{} tasks are more than {MOST}; give them out in several calls", plan.subagents.len()));
+            return Err(format!(
+                "{} tasks are more than {MOST}; give them out in several calls",
+                plan.subagents.len()
+            ));
         }
-        let work: Result<_, _> = plan.subagents.into_iter().enumerate().map(assignment).collect();
+        let work: Result<_, _> = plan
+            .subagents
+            .into_iter()
+            .enumerate()
+            .map(assignment)
+            .collect();
         work.map(|work| (order, work))
     }
 }
@@ -62,9 +77,23 @@ fn assignment((index, entry): (usize, AgentEntry)) -> Result<Assignment, String>
     if name.is_empty() || task.is_empty() {
         return Err(format!("entry {} needs a `name` and a `task`", index + 1));
     }
-    let conversation = entry.conversation.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
-    let place = entry.worktree.map(|own| if own { WorkPlace::Worktree } else { WorkPlace::Project });
-    Ok(Assignment { name: name.to_owned(), task: task.to_owned(), conversation, place })
+    let conversation = entry
+        .conversation
+        .map(|id| id.trim().to_owned())
+        .filter(|id| !id.is_empty());
+    let place = entry.worktree.map(|own| {
+        if own {
+            WorkPlace::Worktree
+        } else {
+            WorkPlace::Project
+        }
+    });
+    Ok(Assignment {
+        name: name.to_owned(),
+        task: task.to_owned(),
+        conversation,
+        place,
+    })
 }
 
 fn from_yaml(text: &str) -> Result<Plan, String> {
@@ -74,12 +103,19 @@ fn from_yaml(text: &str) -> Result<Plan, String> {
         Err(error) => error,
     };
     if let Ok(subagents) = serde_saphyr::from_str::<Vec<AgentEntry>>(text) {
-        return Ok(Plan { mode: None, subagents });
+        return Ok(Plan {
+            mode: None,
+            subagents,
+        });
     }
     let why = error.without_snippet().to_string();
-    Err(format!("`subagents` is not the YAML expected: {}", why.lines().next().unwrap_or("it cannot be read")))
+    Err(format!(
+        "`subagents` is not the YAML expected: {}",
+        why.lines().next().unwrap_or("it cannot be read")
+    ))
 }
 
 fn from_json<T: for<'de> Deserialize<'de>>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|error| format!("`subagents` is not what is expected: {error}"))
+    serde_json::from_value(value)
+        .map_err(|error| format!("`subagents` is not what is expected: {error}"))
 }

@@ -11,7 +11,8 @@ const BACKGROUND: &str = "background";
 
 /// What is said of agents that now work while the model goes on.
 pub(super) fn started(agents: &[StartedAgent], tools: &ToolNames) -> Envelope {
-    let line = |one: &StartedAgent| format!("- `{}`\n  Conversation: {}", one.name, one.conversation);
+    let line =
+        |one: &StartedAgent| format!("- `{}`\n  Conversation: {}", one.name, one.conversation);
     let lines: Vec<_> = agents.iter().map(line).collect();
     let talk = tools.hint("talk_to", "; `talk_to` writes to one that still runs");
     let text = format!(
@@ -19,17 +20,24 @@ pub(super) fn started(agents: &[StartedAgent], tools: &ToolNames) -> Envelope {
         lines.join("\n")
     );
     let named = |one: &StartedAgent| json!({ "name": one.name, "conversation": one.conversation });
-    let data = json!({ "mode": BACKGROUND, "agents": agents.iter().map(named).collect::<Vec<_>>() });
+    let data =
+        json!({ "mode": BACKGROUND, "agents": agents.iter().map(named).collect::<Vec<_>>() });
     Envelope::success(text).with_data(data)
 }
 
 /// The agents that a result of the tool says were started in the background.
 pub fn started_in_background(envelope: &Envelope) -> Vec<StartedAgent> {
-    let named =
-        Some(&envelope.data).filter(|data| data["mode"] == BACKGROUND).and_then(|data| data["agents"].as_array());
+    let named = Some(&envelope.data)
+        .filter(|data| data["mode"] == BACKGROUND)
+        .and_then(|data| data["agents"].as_array());
     let agents = named.into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    agents.map(|one| StartedAgent { name: text(&one["name"]), conversation: text(&one["conversation"]) }).collect()
+    agents
+        .map(|one| StartedAgent {
+            name: text(&one["name"]),
+            conversation: text(&one["conversation"]),
+        })
+        .collect()
 }
 
 /// What the model reads of agents that worked beside it and have ended.
@@ -39,15 +47,30 @@ pub fn ended_text(reports: &[AgentReport], limits: OutputLimits, tools: &ToolNam
 
 fn sections(reports: &[AgentReport], limits: OutputLimits, tools: &ToolNames) -> Vec<String> {
     let share = reports.len().max(1);
-    let limits = CutLimits { lines: limits.lines / share, bytes: limits.bytes / share };
-    reports.iter().map(|report| section(report, limits, tools)).collect()
+    let limits = CutLimits {
+        lines: limits.lines / share,
+        bytes: limits.bytes / share,
+    };
+    reports
+        .iter()
+        .map(|report| section(report, limits, tools))
+        .collect()
 }
 
 /// One section for each agent, in the order given.
-pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: OutputLimits, tools: &ToolNames) -> Envelope {
+pub(super) fn envelope(
+    order: WorkOrder,
+    reports: &[AgentReport],
+    limits: OutputLimits,
+    tools: &ToolNames,
+) -> Envelope {
     let sections = sections(reports, limits, tools);
-    let data = json!({ "mode": mode(order), "agents": reports.iter().map(as_data).collect::<Vec<_>>() });
-    let completed = reports.iter().filter(|report| report.outcome == Outcome::Completed).count();
+    let data =
+        json!({ "mode": mode(order), "agents": reports.iter().map(as_data).collect::<Vec<_>>() });
+    let completed = reports
+        .iter()
+        .filter(|report| report.outcome == Outcome::Completed)
+        .count();
     let status = match completed {
         0 => ToolStatus::Error,
         some if some < reports.len() => ToolStatus::Partial,
@@ -57,7 +80,11 @@ pub(super) fn envelope(order: WorkOrder, reports: &[AgentReport], limits: Output
         code: "no_agent_completed".to_owned(),
         message: "none of the agents completed its task".to_owned(),
     });
-    Envelope { status, error, ..Envelope::success(sections.join("\n\n")).with_data(data) }
+    Envelope {
+        status,
+        error,
+        ..Envelope::success(sections.join("\n\n")).with_data(data)
+    }
 }
 
 fn section(report: &AgentReport, limits: CutLimits, tools: &ToolNames) -> String {
@@ -82,7 +109,11 @@ fn section(report: &AgentReport, limits: CutLimits, tools: &ToolNames) -> String
         let _ = write!(text, "\n{}\n", report.merged);
     }
     if !report.evidence.is_empty() {
-        let named: Vec<_> = report.evidence.iter().map(|one| format!("{} ({})", one.id, one.what)).collect();
+        let named: Vec<_> = report
+            .evidence
+            .iter()
+            .map(|one| format!("{} ({})", one.id, one.what))
+            .collect();
         let _ = write!(text, "\nEvidence: {}\n", named.join(", "));
     }
     if let Some(conversation) = &report.conversation {

@@ -25,16 +25,26 @@ impl SubAgents for Asked {
         work: Vec<Assignment>,
     ) -> Result<Vec<AgentReport>, UnknownAgent> {
         if let Some(unknown) = work.iter().find(|one| !self.names().contains(&one.name)) {
-            return Err(UnknownAgent { name: unknown.name.clone(), names: self.names() });
+            return Err(UnknownAgent {
+                name: unknown.name.clone(),
+                names: self.names(),
+            });
         }
         let report = |one: &Assignment| AgentReport {
             name: one.name.clone(),
-            outcome: if one.task == "fail" { Outcome::Failed } else { Outcome::Completed },
+            outcome: if one.task == "fail" {
+                Outcome::Failed
+            } else {
+                Outcome::Completed
+            },
             code: "x".into(),
             message: "It broke.".into(),
             answer: format!("did {}", one.task),
             conversation: Some("c-1".into()),
-            evidence: vec![Evidence { id: "1a2b3c4d".into(), what: "read_file a.rs".into() }],
+            evidence: vec![Evidence {
+                id: "1a2b3c4d".into(),
+                what: "read_file a.rs".into(),
+            }],
             merged: if one.place == Some(WorkPlace::Worktree) {
                 "Merged into the project: `a`.".into()
             } else {
@@ -50,8 +60,15 @@ impl SubAgents for Asked {
         Ok(reports)
     }
 
-    async fn start(&self, _context: &ToolContext, work: Vec<Assignment>) -> Result<Vec<StartedAgent>, UnknownAgent> {
-        let started = |one: &Assignment| StartedAgent { name: one.name.clone(), conversation: "c-1".into() };
+    async fn start(
+        &self,
+        _context: &ToolContext,
+        work: Vec<Assignment>,
+    ) -> Result<Vec<StartedAgent>, UnknownAgent> {
+        let started = |one: &Assignment| StartedAgent {
+            name: one.name.clone(),
+            conversation: "c-1".into(),
+        };
         let agents = work.iter().map(started).collect();
         self.0.lock().unwrap().push((WorkOrder::Background, work));
         Ok(agents)
@@ -67,33 +84,70 @@ async fn call(arguments: Value) -> (ToolOutput, Vec<(WorkOrder, Vec<Assignment>)
 }
 
 fn task(name: &str, task: &str) -> Assignment {
-    Assignment { name: name.into(), task: task.into(), conversation: None, place: None }
+    Assignment {
+        name: name.into(),
+        task: task.into(),
+        conversation: None,
+        place: None,
+    }
 }
 
 #[tokio::test]
 async fn text_and_objects_mean_the_same() {
-    let yaml =
-        "mode: serial\nsubagents:\n  - name: reviewer\n    task: |\n      look: here\n  - {name: tester, task: try}\n";
+    let yaml = "mode: serial\nsubagents:\n  - name: reviewer\n    task: |\n      look: here\n  - {name: tester, task: try}\n";
     let object = json!({"mode": "serial", "subagents": [{"name": "reviewer", "task": "look: here"}, {"name": "tester", "task": "try"}]});
     for written in [json!(yaml), object] {
         let (output, given) = call(json!({ "subagents": written })).await;
-        assert_eq!(output.envelope.status, ToolStatus::Success, "{}", output.envelope.text);
-        assert_eq!(given, [(WorkOrder::Serial, vec![task("reviewer", "look: here"), task("tester", "try")])]);
+        assert_eq!(
+            output.envelope.status,
+            ToolStatus::Success,
+            "{}",
+            output.envelope.text
+        );
+        assert_eq!(
+            given,
+            [(
+                WorkOrder::Serial,
+                vec![task("reviewer", "look: here"), task("tester", "try")]
+            )]
+        );
     }
-    let written = "- {name: tester, task: try, worktree: true}\n- {name: tester, task: try, worktree: false}";
+    let written =
+        "- {name: tester, task: try, worktree: true}\n- {name: tester, task: try, worktree: false}";
     let (output, given) = call(json!({ "subagents": written })).await;
     let places: Vec<_> = given[0].1.iter().map(|one| one.place).collect();
-    assert_eq!(places, [Some(WorkPlace::Worktree), Some(WorkPlace::Project)]);
-    assert!(output.envelope.text.contains("\n\nMerged into the project: `a`.\n\nEvidence"), "{}", output.envelope.text);
-    let (_, given) = call(json!({"subagents": "- {name: tester, task: try, conversation: c-9}"})).await;
-    let full = Assignment { conversation: Some("c-9".into()), ..task("tester", "try") };
-    assert_eq!(given, [(WorkOrder::Parallel, vec![full])], "parallel is the default");
+    assert_eq!(
+        places,
+        [Some(WorkPlace::Worktree), Some(WorkPlace::Project)]
+    );
+    assert!(
+        output
+            .envelope
+            .text
+            .contains("\n\nMerged into the project: `a`.\n\nEvidence"),
+        "{}",
+        output.envelope.text
+    );
+    let (_, given) =
+        call(json!({"subagents": "- {name: tester, task: try, conversation: c-9}"})).await;
+    let full = Assignment {
+        conversation: Some("c-9".into()),
+        ..task("tester", "try")
+    };
+    assert_eq!(
+        given,
+        [(WorkOrder::Parallel, vec![full])],
+        "parallel is the default"
+    );
 }
 
 #[tokio::test]
 async fn what_is_wrong_starts_nothing_and_names_the_agents() {
     for (written, says) in [
-        ("mode: both\nsubagents: [{name: tester, task: x}]", "not `both`"),
+        (
+            "mode: both\nsubagents: [{name: tester, task: x}]",
+            "not `both`",
+        ),
         ("subagents: []", "empty"),
         ("subagents: [{name: tester}]", "task"),
         ("subagents: [{name: tester, task: ' '}]", "entry 1"),
@@ -104,14 +158,23 @@ async fn what_is_wrong_starts_nothing_and_names_the_agents() {
     ] {
         let (output, given) = call(json!({ "subagents": written })).await;
         let text = &output.envelope.text;
-        assert_eq!((output.envelope.status, given.len()), (ToolStatus::Error, 0), "{written}");
-        assert!(text.contains(says) && text.contains("reviewer, tester"), "{written}: {text}");
+        assert_eq!(
+            (output.envelope.status, given.len()),
+            (ToolStatus::Error, 0),
+            "{written}"
+        );
+        assert!(
+            text.contains(says) && text.contains("reviewer, tester"),
+            "{written}: {text}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_failure_is_told_beside_the_answers() {
-    let (output, _) = call(json!({"subagents": "- {name: tester, task: fail}\n- {name: reviewer, task: look}"})).await;
+    let (output, _) =
+        call(json!({"subagents": "- {name: tester, task: fail}\n- {name: reviewer, task: look}"}))
+            .await;
     assert_eq!(output.envelope.status, ToolStatus::Partial);
     assert_eq!(
         output.envelope.text,
@@ -136,7 +199,10 @@ subagents: [{name: tester, task: x}]"}))
         "{}",
         output.envelope.text
     );
-    let started = StartedAgent { name: "tester".into(), conversation: "c-1".into() };
+    let started = StartedAgent {
+        name: "tester".into(),
+        conversation: "c-1".into(),
+    };
     assert_eq!(started_in_background(&output.envelope), [started]);
     let (waited, _) = call(json!({"subagents": "subagents: [{name: tester, task: x}]"})).await;
     assert_eq!(started_in_background(&waited.envelope), []);

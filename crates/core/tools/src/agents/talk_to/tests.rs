@@ -12,7 +12,10 @@ use crate::testing::Bench;
 struct Carried(Mutex<Vec<String>>);
 
 fn nobody(name: &str) -> NotDelivered {
-    NotDelivered::NobodyThere { name: name.to_owned(), running: vec!["main".into()] }
+    NotDelivered::NobodyThere {
+        name: name.to_owned(),
+        running: vec!["main".into()],
+    }
 }
 
 #[async_trait]
@@ -27,9 +30,15 @@ impl Post for Carried {
 
     async fn send_to_group(&self, group: &str, _text: &str) -> Result<GroupDelivery, NotDelivered> {
         if group != "all" {
-            return Err(NotDelivered::NoGroup { name: group.into(), groups: vec!["all".into()] });
+            return Err(NotDelivered::NoGroup {
+                name: group.into(),
+                groups: vec!["all".into()],
+            });
         }
-        Ok(GroupDelivery { reached: vec!["tester".into()], failed: vec![("ghost".into(), nobody("ghost"))] })
+        Ok(GroupDelivery {
+            reached: vec!["tester".into()],
+            failed: vec![("ghost".into(), nobody("ghost"))],
+        })
     }
 }
 
@@ -37,22 +46,48 @@ impl Post for Carried {
 async fn a_message_reaches_who_runs_and_nobody_else() {
     let post = Arc::new(Carried::default());
     let (tool, bench) = (tool(Arc::<Carried>::clone(&post) as _), Bench::new());
-    let told = bench.run(&tool, json!({"agent": "tester", "message": " go on \n"})).await;
+    let told = bench
+        .run(&tool, json!({"agent": "tester", "message": " go on \n"}))
+        .await;
     assert_eq!(told.envelope.text, "Delivered to `tester`.");
     assert_eq!(*post.0.lock().unwrap(), ["tester: go on"]);
-    let lost = bench.run(&tool, json!({"agent": "x", "message": "hi"})).await.envelope;
+    let lost = bench
+        .run(&tool, json!({"agent": "x", "message": "hi"}))
+        .await
+        .envelope;
     assert_eq!(lost.error.unwrap().code, "unknown_agent");
     assert!(lost.text.contains("running are: main"), "{}", lost.text);
-    let empty = bench.run(&tool, json!({"agent": "tester", "message": " "})).await.envelope;
-    assert_eq!((empty.error.unwrap().code.as_str(), post.0.lock().unwrap().len()), ("invalid_arguments", 1));
+    let empty = bench
+        .run(&tool, json!({"agent": "tester", "message": " "}))
+        .await
+        .envelope;
+    assert_eq!(
+        (
+            empty.error.unwrap().code.as_str(),
+            post.0.lock().unwrap().len()
+        ),
+        ("invalid_arguments", 1)
+    );
 }
 
 #[tokio::test]
 async fn who_of_a_group_was_not_reached_is_named() {
-    let (tool, bench) = (talk_to_group::tool(Arc::new(Carried::default())), Bench::new());
-    let told = bench.run(&tool, json!({"group": "all", "message": "hi"})).await.envelope;
-    assert_eq!(told.text, "Delivered to `tester`. Not reached: no agent `ghost` is running; running are: main.");
+    let (tool, bench) = (
+        talk_to_group::tool(Arc::new(Carried::default())),
+        Bench::new(),
+    );
+    let told = bench
+        .run(&tool, json!({"group": "all", "message": "hi"}))
+        .await
+        .envelope;
+    assert_eq!(
+        told.text,
+        "Delivered to `tester`. Not reached: no agent `ghost` is running; running are: main."
+    );
     assert_eq!(told.status, haft_types::ToolStatus::Partial);
-    let lost = bench.run(&tool, json!({"group": "none", "message": "hi"})).await.envelope;
+    let lost = bench
+        .run(&tool, json!({"group": "none", "message": "hi"}))
+        .await
+        .envelope;
     assert_eq!(lost.text, "there is no group `none`; there are: all");
 }

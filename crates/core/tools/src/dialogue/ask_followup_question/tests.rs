@@ -6,16 +6,37 @@ use crate::testing::Bench;
 #[tokio::test]
 async fn a_question_is_handed_to_the_user() {
     let bench = Bench::new();
-    let output = bench.ok(&tool(), json!({"question": "Which?", "options": ["a", "b"]})).await;
-    assert_eq!(output.flow, TurnFlow::Ask { question: "Which?".into(), options: vec!["a".into(), "b".into()] });
+    let output = bench
+        .ok(
+            &tool(),
+            json!({"question": "Which?", "options": ["a", "b"]}),
+        )
+        .await;
+    assert_eq!(
+        output.flow,
+        TurnFlow::Ask {
+            question: "Which?".into(),
+            options: vec!["a".into(), "b".into()]
+        }
+    );
     let output = bench.ok(&tool(), json!({"question": "Why?"})).await;
-    assert_eq!(output.flow, TurnFlow::Ask { question: "Why?".into(), options: vec![] });
+    assert_eq!(
+        output.flow,
+        TurnFlow::Ask {
+            question: "Why?".into(),
+            options: vec![]
+        }
+    );
 }
 
 #[tokio::test]
 async fn no_question_is_an_error_and_asks_nobody() {
     let bench = Bench::new();
-    for arguments in [json!({"question": "  "}), json!({}), json!({"question": "a", "extra": 1})] {
+    for arguments in [
+        json!({"question": "  "}),
+        json!({}),
+        json!({"question": "a", "extra": 1}),
+    ] {
         let output = bench.run(&tool(), arguments).await;
         assert_eq!(output.flow, TurnFlow::Continue);
         assert_eq!(output.envelope.error.unwrap().code, "invalid_arguments");

@@ -6,11 +6,28 @@ use crate::testing::Bench;
 #[tokio::test]
 async fn a_result_completes_the_task() {
     let bench = Bench::new();
-    let output = bench.ok(&tool(), json!({"result": "Done.", "command": "make run"})).await;
-    assert_eq!(output.flow, TurnFlow::Complete { result: "Done.".into(), command: Some("make run".into()) });
-    assert_eq!(output.envelope.data, json!({"result": "Done.", "command": "make run"}));
+    let output = bench
+        .ok(&tool(), json!({"result": "Done.", "command": "make run"}))
+        .await;
+    assert_eq!(
+        output.flow,
+        TurnFlow::Complete {
+            result: "Done.".into(),
+            command: Some("make run".into())
+        }
+    );
+    assert_eq!(
+        output.envelope.data,
+        json!({"result": "Done.", "command": "make run"})
+    );
     let output = bench.ok(&tool(), json!({"result": "Done."})).await;
-    assert_eq!(output.flow, TurnFlow::Complete { result: "Done.".into(), command: None });
+    assert_eq!(
+        output.flow,
+        TurnFlow::Complete {
+            result: "Done.".into(),
+            command: None
+        }
+    );
 }
 
 #[tokio::test]

@@ -28,7 +28,9 @@ async fn the_result_shows_every_file() {
     bench.write("c", "three\n");
     let patch = "*** Begin Patch\n*** Update File: a\n@@\n-one\n+1\n*** Delete File: b\n*** Update File: c\n\
                  *** Move to: d\n*** Add File: e\n+new\n*** End Patch";
-    let output = bench.ok(&tool(parse::parse_patch), json!({"patch": patch})).await;
+    let output = bench
+        .ok(&tool(parse::parse_patch), json!({"patch": patch}))
+        .await;
     assert_eq!(
         output.envelope.text,
         "Patch applied to 4 files.\nChanged `a`: 1 chunk applied, 1 line added, 1 removed.\n@@ -1 +1 @@\n-one\n+1\n\
@@ -46,7 +48,11 @@ async fn the_result_shows_every_file() {
             {"path": "e", "change": "created", "lines": 1},
         ]})
     );
-    let changes: Vec<_> = output.changes.iter().map(|change| (change.path.clone(), change.kind)).collect();
+    let changes: Vec<_> = output
+        .changes
+        .iter()
+        .map(|change| (change.path.clone(), change.kind))
+        .collect();
     let expected = [
         ("a", ChangeKind::Modified),
         ("b", ChangeKind::Deleted),
@@ -54,7 +60,10 @@ async fn the_result_shows_every_file() {
         ("d", ChangeKind::Added),
         ("e", ChangeKind::Added),
     ];
-    assert_eq!(changes, expected.map(|(name, kind)| (bench.path(name), kind)));
+    assert_eq!(
+        changes,
+        expected.map(|(name, kind)| (bench.path(name), kind))
+    );
     assert_eq!(bench.history.saved.lock().unwrap().len(), 5);
 }
 
@@ -63,9 +72,19 @@ async fn a_moved_file_keeps_its_mode() {
     let bench = Bench::new();
     let path = bench.write("script", "one\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    let patch = "*** Begin Patch\n*** Update File: script\n*** Move to: bin/script\n*** End Patch\n";
-    bench.ok(&tool(parse::parse_patch), json!({"patch": patch})).await;
-    assert_eq!(fs::metadata(bench.path("bin/script")).unwrap().permissions().mode() & 0o7777, 0o755);
+    let patch =
+        "*** Begin Patch\n*** Update File: script\n*** Move to: bin/script\n*** End Patch\n";
+    bench
+        .ok(&tool(parse::parse_patch), json!({"patch": patch}))
+        .await;
+    assert_eq!(
+        fs::metadata(bench.path("bin/script"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o7777,
+        0o755
+    );
 }
 
 #[tokio::test]
@@ -75,7 +94,13 @@ async fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.write("a", "two\n");
     let patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n";
-    assert_eq!(bench.err(&tool(parse::parse_patch), json!({"patch": patch})).await.0, "changed_since_read");
+    assert_eq!(
+        bench
+            .err(&tool(parse::parse_patch), json!({"patch": patch}))
+            .await
+            .0,
+        "changed_since_read"
+    );
     assert_eq!(bench.read("a"), b"two\n");
 }
 

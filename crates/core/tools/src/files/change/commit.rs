@@ -1,8 +1,9 @@
 //! Carrying out a change: all of it, or nothing.
 //!
-//! The steps, each on disk before the next: the journal; the temporary files beside their targets; the journal's second stage;
-//! each file in its place; for several files the journal's third stage. A failure before that takes everything back; from then on
-//! the change is done and only temporary files are left to be removed.
+//! The steps, each on disk before the next: the journal; the temporary files beside their targets;
+//! the journal's second stage; each file in its place; for several files the journal's third stage.
+//! A failure before that takes everything back; from then on the change is done and only temporary
+//! files are left to be removed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -33,8 +34,14 @@ pub(crate) struct WrittenFile {
 }
 
 /// Carries out a change. Files must be named once each.
-pub(super) fn commit(journal: &Path, changes: &[PlannedChange<'_>]) -> Result<Vec<WrittenFile>, ChangeError> {
-    let noted = |source| ChangeError::Journal { at: journal.to_owned(), source };
+pub(super) fn commit(
+    journal: &Path,
+    changes: &[PlannedChange<'_>],
+) -> Result<Vec<WrittenFile>, ChangeError> {
+    let noted = |source| ChangeError::Journal {
+        at: journal.to_owned(),
+        source,
+    };
     let record = plan(changes).map_err(noted)?;
     let mut journal = Journal::begin(journal, &record).map_err(noted)?;
     let mut folders = OpenFolders::default();
@@ -55,14 +62,23 @@ pub(super) fn commit(journal: &Path, changes: &[PlannedChange<'_>]) -> Result<Ve
     };
     let placed = place_all(changes, &record, &mut folders)
         .inspect(|()| folders.sync())
-        .and_then(|()| stages.1.map_or(Ok(()), |done| journal.advance(done)).map_err(noted));
+        .and_then(|()| {
+            stages
+                .1
+                .map_or(Ok(()), |done| journal.advance(done))
+                .map_err(noted)
+        });
     if let Err(error) = placed {
         return Err(match roll_back(&record, &mut folders) {
             Ok(left) => {
                 journal.remove();
                 error.with_left(left)
             }
-            Err(source) => ChangeError::Stuck { cause: Box::new(error), source, journal: journal.give_up() },
+            Err(source) => ChangeError::Stuck {
+                cause: Box::new(error),
+                source,
+                journal: journal.give_up(),
+            },
         });
     }
     discard_temporaries(&record, &mut folders);
@@ -74,11 +90,16 @@ fn plan(changes: &[PlannedChange<'_>]) -> io::Result<JournalRecord> {
     let mut record = JournalRecord::default();
     for change in changes {
         let (before, after) = match &change.step {
-            ChangeAction::Create { bytes } | ChangeAction::CreateLike { bytes, .. } => (None, Some(*bytes)),
+            ChangeAction::Create { bytes } | ChangeAction::CreateLike { bytes, .. } => {
+                (None, Some(*bytes))
+            }
             ChangeAction::Replace { old, bytes } => (Some(*old), Some(*bytes)),
             ChangeAction::Delete { old } => (Some(*old), None),
         };
-        let before = before.map(|old| Print { size: old.state.size, hash: old.state.hash });
+        let before = before.map(|old| Print {
+            size: old.state.size,
+            hash: old.state.hash,
+        });
         let entry = JournalEntry {
             path: change.path.to_owned(),
             temporary: format!("{PREFIX}{}.tmp", journal::random_name()?),
@@ -104,18 +125,31 @@ fn write_temporaries(
 ) -> Result<Vec<WrittenFile>, ChangeError> {
     let mut written = Vec::with_capacity(changes.len());
     for (change, entry) in changes.iter().zip(&record.entries) {
-        let folder = folders.get(entry.folder(), OpenFolder::open_or_make).map_err(|source| {
-            let name = change.name.to_owned();
-            match source.raw_os_error() {
-                Some(LOOP) => ChangeError::Link { name },
-                _ => ChangeError::Io { doing: "open the folder of", name, source },
-            }
-        })?;
+        let folder = folders
+            .get(entry.folder(), OpenFolder::open_or_make)
+            .map_err(|source| {
+                let name = change.name.to_owned();
+                match source.raw_os_error() {
+                    Some(LOOP) => ChangeError::Link { name },
+                    _ => ChangeError::Io {
+                        doing: "open the folder of",
+                        name,
+                        source,
+                    },
+                }
+            })?;
         written.push(match &change.step {
             ChangeAction::Create { bytes } => write_temporary(&folder, entry, change, bytes, None)?,
-            ChangeAction::CreateLike { bytes, like } => write_temporary(&folder, entry, change, bytes, Some(like))?,
-            ChangeAction::Replace { old, bytes } => write_temporary(&folder, entry, change, bytes, Some(old))?,
-            ChangeAction::Delete { .. } => WrittenFile { state: None, notes: Vec::new() },
+            ChangeAction::CreateLike { bytes, like } => {
+                write_temporary(&folder, entry, change, bytes, Some(like))?
+            }
+            ChangeAction::Replace { old, bytes } => {
+                write_temporary(&folder, entry, change, bytes, Some(old))?
+            }
+            ChangeAction::Delete { .. } => WrittenFile {
+                state: None,
+                notes: Vec::new(),
+            },
         });
     }
     Ok(written)
@@ -128,26 +162,44 @@ fn write_temporary(
     bytes: &[u8],
     like: Option<&Loaded>,
 ) -> Result<WrittenFile, ChangeError> {
-    let fail = |doing| move |source| ChangeError::Io { doing, name: change.name.to_owned(), source };
-    // What replaces a private file is private from the first byte on; a new file is what the umask makes of 0666.
+    let fail = |doing| {
+        move |source| ChangeError::Io {
+            doing,
+            name: change.name.to_owned(),
+            source,
+        }
+    };
+    // What replaces a private file is private from the first byte on; a new file is what the umask
+    // makes of 0666.
     let mode = if like.is_some() { 0o600 } else { 0o666 };
-    let mut file: File = folder.create(entry.temporary(), mode).map_err(fail("make a temporary file beside"))?;
+    let mut file: File = folder
+        .create(entry.temporary(), mode)
+        .map_err(fail("make a temporary file beside"))?;
     file.write_all(bytes).map_err(fail("write"))?;
     let mut notes = Vec::new();
     if let Some(like) = like {
         let lost = keep::take_after(&file, like).map_err(|error| match error {
-            KeepError::Owner { uid, gid, source } => {
-                ChangeError::Owner { name: change.name.to_owned(), uid, gid, source }
-            }
+            KeepError::Owner { uid, gid, source } => ChangeError::Owner {
+                name: change.name.to_owned(),
+                uid,
+                gid,
+                source,
+            },
             KeepError::Mode(source) => fail("set the mode of")(source),
         })?;
-        notes.extend(
-            lost.iter().map(|name| format!("The extended attribute `{name}` of `{}` could not be kept.", change.name)),
-        );
+        notes.extend(lost.iter().map(|name| {
+            format!(
+                "The extended attribute `{name}` of `{}` could not be kept.",
+                change.name
+            )
+        }));
     }
     file.sync_all().map_err(fail("sync"))?;
     let metadata = file.metadata().map_err(fail("look at"))?;
-    Ok(WrittenFile { state: Some(state_of(bytes, &metadata)), notes })
+    Ok(WrittenFile {
+        state: Some(state_of(bytes, &metadata)),
+        notes,
+    })
 }
 
 fn place_all(
@@ -156,11 +208,23 @@ fn place_all(
     folders: &mut OpenFolders,
 ) -> Result<(), ChangeError> {
     for (change, entry) in changes.iter().zip(&record.entries) {
-        let placed = folders.get(entry.folder(), OpenFolder::open).and_then(|folder| place::place(&folder, entry));
+        let placed = folders
+            .get(entry.folder(), OpenFolder::open)
+            .and_then(|folder| place::place(&folder, entry));
         match placed {
             Ok(Placed::Yes) => {}
-            Ok(Placed::Overtaken) => return Err(ChangeError::Overtaken { name: change.name.to_owned() }),
-            Err(source) => return Err(ChangeError::Io { doing: "replace", name: change.name.to_owned(), source }),
+            Ok(Placed::Overtaken) => {
+                return Err(ChangeError::Overtaken {
+                    name: change.name.to_owned(),
+                });
+            }
+            Err(source) => {
+                return Err(ChangeError::Io {
+                    doing: "replace",
+                    name: change.name.to_owned(),
+                    source,
+                });
+            }
         }
     }
     Ok(())
@@ -175,7 +239,10 @@ pub(crate) struct Left {
 }
 
 /// Takes back every step of a change, the last first, and names the files that had to be left.
-pub(super) fn roll_back(record: &JournalRecord, folders: &mut OpenFolders) -> io::Result<Vec<Left>> {
+pub(super) fn roll_back(
+    record: &JournalRecord,
+    folders: &mut OpenFolders,
+) -> io::Result<Vec<Left>> {
     let mut left = Vec::new();
     for entry in record.entries.iter().rev() {
         let folder = match folders.get(entry.folder(), OpenFolder::open) {
@@ -188,7 +255,10 @@ pub(super) fn roll_back(record: &JournalRecord, folders: &mut OpenFolders) -> io
             RollbackResult::Left => None,
             RollbackResult::LeftWithEarlier => Some(folder.path().join(entry.temporary())),
         };
-        left.push(Left { path: entry.path.clone(), earlier });
+        left.push(Left {
+            path: entry.path.clone(),
+            earlier,
+        });
     }
     folders.sync();
     remove_folders(record);

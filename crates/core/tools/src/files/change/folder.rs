@@ -1,7 +1,8 @@
 //! A folder held open, so that what is done in it is done in that very folder.
 //!
-//! Invariant: no symbolic link is followed, neither on the way to the folder nor in it. A path is resolved once, before anything
-//! is done; a folder that is swapped for a link after that makes the next step fail instead of leading it elsewhere.
+//! Invariant: no symbolic link is followed, neither on the way to the folder nor in it. A path is
+//! resolved once, before anything is done; a folder that is swapped for a link after that makes the
+//! next step fail instead of leading it elsewhere.
 
 mod put_back;
 
@@ -14,14 +15,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, linkat, mkdirat, openat, readlinkat, renameat, renameat_with,
-    symlinkat, unlinkat,
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, linkat, mkdirat, openat, readlinkat, renameat,
+    renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::journal::random_name;
 
-/// Where two files change places by link and rename, the one that has to wait stands under this name for a moment.
+/// Where two files change places by link and rename, the one that has to wait stands under this
+/// name for a moment.
 const SPARE: &str = ".old";
 
 /// Only to be a starting point: on Linux this needs no permission to list the folder.
@@ -51,7 +53,11 @@ enum Renames {
 impl OpenFolder {
     /// Opens a folder by its absolute path, which must hold no links, `.` or `..`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { descriptor: reach(path, AS_PLACE)?, path: path.to_owned(), renames: Renames::Best })
+        Ok(Self {
+            descriptor: reach(path, AS_PLACE)?,
+            path: path.to_owned(),
+            renames: Renames::Best,
+        })
     }
 
     /// Opens a folder and makes what is missing on the way to it.
@@ -73,16 +79,28 @@ impl OpenFolder {
 
     /// The folders on the way to this one that do not exist, outermost first.
     pub fn missing(path: &Path) -> Vec<PathBuf> {
-        let absent =
-            |folder: &&Path| matches!(Self::open(folder), Err(error) if error.kind() == io::ErrorKind::NotFound);
-        let mut missing: Vec<PathBuf> = path.ancestors().take_while(absent).map(Path::to_owned).collect();
+        let absent = |folder: &&Path| matches!(Self::open(folder), Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let mut missing: Vec<PathBuf> = path
+            .ancestors()
+            .take_while(absent)
+            .map(Path::to_owned)
+            .collect();
         missing.reverse();
         missing
     }
 
     fn inside(&self, name: &OsStr) -> io::Result<Self> {
-        let descriptor = openat(&self.descriptor, name, AS_PLACE | OFlags::NOFOLLOW, Mode::empty())?;
-        Ok(Self { descriptor, path: self.path.join(name), renames: self.renames })
+        let descriptor = openat(
+            &self.descriptor,
+            name,
+            AS_PLACE | OFlags::NOFOLLOW,
+            Mode::empty(),
+        )?;
+        Ok(Self {
+            descriptor,
+            path: self.path.join(name),
+            renames: self.renames,
+        })
     }
 
     /// Where it was when it was opened.
@@ -97,7 +115,11 @@ impl OpenFolder {
         let found = self.path.join(name).symlink_metadata()?;
         // The path may lead to another folder by now.
         let is_same = (found.dev(), found.ino()) == (held.st_dev as u64, held.st_ino);
-        if is_same { Ok(found) } else { Err(Errno::LOOP.into()) }
+        if is_same {
+            Ok(found)
+        } else {
+            Err(Errno::LOOP.into())
+        }
     }
 
     /// What stands under a name, a link as itself; nothing is opened.
@@ -115,7 +137,8 @@ impl OpenFolder {
 
     /// Makes a file under a name that must be free. The umask applies.
     pub fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, as_mode(mode))?.into())
     }
 
@@ -142,7 +165,12 @@ impl OpenFolder {
     /// Sets the mode of a file or folder, which need not be readable.
     #[cfg(not(target_os = "linux"))]
     pub fn set_mode(&self, name: &OsStr, mode: u32) -> io::Result<()> {
-        Ok(rustix::fs::chmodat(&self.descriptor, name, as_mode(mode), AtFlags::SYMLINK_NOFOLLOW)?)
+        Ok(rustix::fs::chmodat(
+            &self.descriptor,
+            name,
+            as_mode(mode),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?)
     }
 
     /// Sets the mode of a file or folder, which need not be readable.
@@ -153,10 +181,14 @@ impl OpenFolder {
         if held.metadata()?.is_symlink() {
             return Err(Errno::LOOP.into());
         }
-        Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)), as_mode(mode))?)
+        Ok(rustix::fs::chmod(
+            format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)),
+            as_mode(mode),
+        )?)
     }
 
-    /// A name in it that nobody can foresee; all that begin alike are removed by [`OpenFolder::remove_left`].
+    /// A name in it that nobody can foresee; all that begin alike are removed by
+    /// [`OpenFolder::remove_left`].
     pub fn temporary_name(beginning: &str) -> io::Result<OsString> {
         Ok(format!("{beginning}{}.tmp", random_name()?).into())
     }
@@ -166,7 +198,9 @@ impl OpenFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         for entry in Dir::new(openat(&self.descriptor, ".", flags, Mode::empty())?)? {
             let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
-            if name.as_bytes().starts_with(beginning.as_bytes()) && name.as_bytes().ends_with(b".tmp") {
+            if name.as_bytes().starts_with(beginning.as_bytes())
+                && name.as_bytes().ends_with(b".tmp")
+            {
                 self.remove(&name)?;
             }
         }
@@ -180,11 +214,18 @@ impl OpenFolder {
 
     /// Lets a file and its temporary change places: at every moment the name has one or the other.
     ///
-    /// A file system that can't do it in one step (NFS and some FUSE ones) does it in three. Whoever renames another file over
-    /// this name between the first and the second of them loses it; nothing a program can do closes that gap there.
+    /// A file system that can't do it in one step (NFS and some FUSE ones) does it in three.
+    /// Whoever renames another file over this name between the first and the second of them
+    /// loses it; nothing a program can do closes that gap there.
     pub fn exchange(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
         if self.renames == Renames::Best {
-            match renameat_with(&self.descriptor, temporary, &self.descriptor, name, RenameFlags::EXCHANGE) {
+            match renameat_with(
+                &self.descriptor,
+                temporary,
+                &self.descriptor,
+                name,
+                RenameFlags::EXCHANGE,
+            ) {
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
                 result => return Ok(result?),
             }
@@ -201,25 +242,41 @@ impl OpenFolder {
     /// Gives a file another name, which must be free.
     pub fn rename_to_free(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         if self.renames == Renames::Best {
-            match renameat_with(&self.descriptor, from, &self.descriptor, to, RenameFlags::NOREPLACE) {
+            match renameat_with(
+                &self.descriptor,
+                from,
+                &self.descriptor,
+                to,
+                RenameFlags::NOREPLACE,
+            ) {
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
                 result => return Ok(result?),
             }
         }
-        // A link is never made over something that is there; a file that has both names for a moment is known by its inode.
-        match linkat(&self.descriptor, from, &self.descriptor, to, AtFlags::empty()) {
+        // A link is never made over something that is there; a file that has both names for a
+        // moment is known by its inode.
+        match linkat(
+            &self.descriptor,
+            from,
+            &self.descriptor,
+            to,
+            AtFlags::empty(),
+        ) {
             Ok(()) => self.remove(from),
             // No hard links either: asking first is the best there is.
-            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => match self.look(to) {
-                Ok(_) => Err(Errno::EXIST.into()),
-                Err(_) => self.rename(from, to),
-            },
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
+                match self.look(to) {
+                    Ok(_) => Err(Errno::EXIST.into()),
+                    Err(_) => self.rename(from, to),
+                }
+            }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Clears up behind an [`exchange`](Self::exchange) or a [`rename_to_free`](Self::rename_to_free) that was done in steps and
-    /// interrupted between them, so that either all or nothing of it was done.
+    /// Clears up behind an [`exchange`](Self::exchange) or a
+    /// [`rename_to_free`](Self::rename_to_free) that was done in steps and interrupted between
+    /// them, so that either all or nothing of it was done.
     pub(crate) fn settle(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
         let spare = spare_name(temporary);
         if self.look(&spare).is_ok() {
@@ -242,7 +299,13 @@ impl OpenFolder {
 
     /// The same file under a second name; a copy where there are no hard links.
     fn duplicate(&self, name: &OsStr, second: &OsStr) -> io::Result<()> {
-        match linkat(&self.descriptor, name, &self.descriptor, second, AtFlags::empty()) {
+        match linkat(
+            &self.descriptor,
+            name,
+            &self.descriptor,
+            second,
+            AtFlags::empty(),
+        ) {
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
                 let mut file = self.read(name)?;
                 let metadata = file.metadata()?;
@@ -258,7 +321,8 @@ impl OpenFolder {
         }
     }
 
-    /// Makes renames survive a power cut. Best effort: some file systems can't sync a folder, and files are whole either way.
+    /// Makes renames survive a power cut. Best effort: some file systems can't sync a folder, and
+    /// files are whole either way.
     pub fn sync(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(open) = openat(&self.descriptor, ".", flags, Mode::empty()) {
@@ -282,11 +346,24 @@ fn as_mode(mode: u32) -> Mode {
 pub(crate) fn reach(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     {
-        // A link in the place of a folder is then reported as a link, not as something that is no folder.
-        let follow = if flags.contains(OFlags::DIRECTORY) { OFlags::empty() } else { OFlags::NOFOLLOW };
-        // With neither links nor `..` on the way there is nothing left that RESOLVE_BENEATH could forbid.
-        let resolve = rustix::fs::ResolveFlags::NO_SYMLINKS | rustix::fs::ResolveFlags::NO_MAGICLINKS;
-        match rustix::fs::openat2(CWD, path, flags | follow | OFlags::CLOEXEC, Mode::empty(), resolve) {
+        // A link in the place of a folder is then reported as a link, not as something that is no
+        // folder.
+        let follow = if flags.contains(OFlags::DIRECTORY) {
+            OFlags::empty()
+        } else {
+            OFlags::NOFOLLOW
+        };
+        // With neither links nor `..` on the way there is nothing left that RESOLVE_BENEATH could
+        // forbid.
+        let resolve =
+            rustix::fs::ResolveFlags::NO_SYMLINKS | rustix::fs::ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(
+            CWD,
+            path,
+            flags | follow | OFlags::CLOEXEC,
+            Mode::empty(),
+            resolve,
+        ) {
             // Before Linux 5.6 there is no openat2, and some containers forbid it.
             Err(Errno::NOSYS | Errno::PERM) => {}
             result => return Ok(result?),
@@ -302,11 +379,15 @@ fn step_by_step(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
             Component::RootDir => {}
             Component::Normal(name) => steps.push(name),
             // Nothing that was resolved has these.
-            Component::Prefix(_) | Component::CurDir | Component::ParentDir => return Err(Errno::INVAL.into()),
+            Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
+                return Err(Errno::INVAL.into());
+            }
         }
     }
     let root = openat(CWD, "/", AS_PLACE, Mode::empty())?;
-    let Some((last, way)) = steps.split_last() else { return Ok(root) };
+    let Some((last, way)) = steps.split_last() else {
+        return Ok(root);
+    };
     let mut at = root;
     for name in way {
         at = openat(&at, *name, AS_PLACE | OFlags::NOFOLLOW, Mode::empty())?;

@@ -1,16 +1,18 @@
 //! What a change is about to do, on disk before it does it.
 //!
-//! One file a change, locked while the process lives, so that another one can tell a change that is under way from one that
-//! was interrupted. Its ending is the stage:
+//! One file a change, locked while the process lives, so that another one can tell a change that is
+//! under way from one that was interrupted. Its ending is the stage:
 //!
 //! - `writing`: temporary files are being written; no file has changed yet.
 //! - `placing`: several files are being replaced; all that was done must be taken back.
 //! - `done`: every one of them is new; only temporary files are left to be removed.
-//! - `single`: the only file is being replaced. It is old or new whatever happens, so there is nothing to take back.
+//! - `single`: the only file is being replaced. It is old or new whatever happens, so there is
+//!   nothing to take back.
 //!
-//! Invariant: a stage is reached in one step (a rename), after everything the stage before stands for is on disk. The journal of
-//! a single file need not survive a power cut, only the death of the process: without it nothing but a temporary file stays
-//! behind. That saves most of the waiting for the disk.
+//! Invariant: a stage is reached in one step (a rename), after everything the stage before stands
+//! for is on disk. The journal of a single file need not survive a power cut, only the death of the
+//! process: without it nothing but a temporary file stays behind. That saves most of the waiting
+//! for the disk.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -45,7 +47,9 @@ impl JournalStage {
     /// The stage of a journal by its file name; `None` for what is no journal.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?;
-        [Self::Writing, Self::Placing, Self::Done, Self::Single].into_iter().find(|stage| ending == stage.ending())
+        [Self::Writing, Self::Placing, Self::Done, Self::Single]
+            .into_iter()
+            .find(|stage| ending == stage.ending())
     }
 }
 
@@ -58,7 +62,10 @@ pub(super) struct Print {
 
 impl Print {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        Self { size: bytes.len() as u64, hash: ContentHash::of(bytes) }
+        Self {
+            size: bytes.len() as u64,
+            hash: ContentHash::of(bytes),
+        }
     }
 }
 
@@ -67,7 +74,8 @@ impl Print {
 pub(super) struct JournalEntry {
     #[serde(with = "stored_path")]
     pub(super) path: PathBuf,
-    /// The name, in the same folder, of the new content before and of the old one after it took its place.
+    /// The name, in the same folder, of the new content before and of the old one after it took
+    /// its place.
     pub(super) temporary: String,
     pub(super) before: Option<Print>,
     pub(super) after: Option<Print>,
@@ -121,16 +129,27 @@ impl Journal {
     pub(super) fn begin(folder: &Path, record: &JournalRecord) -> io::Result<Self> {
         haft_files::create_folder(folder)?;
         let text = serde_json::to_vec(record)?;
-        let survives = if record.entries.len() == 1 { Survives::Death } else { Survives::PowerCut };
+        let survives = if record.entries.len() == 1 {
+            Survives::Death
+        } else {
+            Survives::PowerCut
+        };
         loop {
-            let path = folder.join(random_name()?).with_extension(JournalStage::Writing.ending());
+            let path = folder
+                .join(random_name()?)
+                .with_extension(JournalStage::Writing.ending());
             let file = haft_files::create_new(&path)?;
             file.lock()?;
-            // Whoever clears up may have taken the new file for a dead one in the moment before it was locked.
+            // Whoever clears up may have taken the new file for a dead one in the moment before it
+            // was locked.
             if file.metadata()?.nlink() == 0 {
                 continue;
             }
-            let journal = Self { file, path, survives };
+            let journal = Self {
+                file,
+                path,
+                survives,
+            };
             if let Err(error) = journal.write(&text) {
                 journal.remove();
                 return Err(error);
@@ -147,7 +166,8 @@ impl Journal {
         }
     }
 
-    /// Takes over the journal of a process that is gone. `None` when the process lives, or someone else was faster.
+    /// Takes over the journal of a process that is gone. `None` when the process lives, or someone
+    /// else was faster.
     pub(super) fn take_over(path: &Path) -> io::Result<Option<Self>> {
         let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -161,8 +181,14 @@ impl Journal {
         // It may have reached another stage or its end before the lock was free.
         let identity = |of: &fs::Metadata| (of.dev(), of.ino());
         let held = identity(&file.metadata()?);
-        let still_there = path.symlink_metadata().is_ok_and(|there| identity(&there) == held);
-        Ok(still_there.then(|| Self { file, path: path.to_owned(), survives: Survives::PowerCut }))
+        let still_there = path
+            .symlink_metadata()
+            .is_ok_and(|there| identity(&there) == held);
+        Ok(still_there.then(|| Self {
+            file,
+            path: path.to_owned(),
+            survives: Survives::PowerCut,
+        }))
     }
 
     /// What was noted; `None` when the process died before it was written whole.

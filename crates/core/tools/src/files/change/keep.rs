@@ -1,4 +1,5 @@
-//! What a file keeps when its content is replaced: owner, mode, and extended attributes, which hold the access lists.
+//! What a file keeps when its content is replaced: owner, mode, and extended attributes, which hold
+//! the access lists.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -7,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use rustix::fs::{
-    Gid, Uid, XattrFlags, fchown, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
+    Gid, Uid, XattrFlags, fchown, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query,
+    fremovexattr, fsetxattr,
 };
 use rustix::io::Errno;
 
@@ -15,12 +17,17 @@ use crate::files::disk::Loaded;
 
 /// Who may do what beyond owner, group and others.
 const ACCESS_LIST: &str = "system.posix_acl_access";
-/// What a program may do when it is run. The kernel takes it off a file that is written to, and so does haft.
+/// What a program may do when it is run. The kernel takes it off a file that is written to, and so
+/// does haft.
 const CAPABILITIES: &str = "security.capability";
 
 /// A new file could not be made like the old one.
 pub(super) enum KeepError {
-    Owner { uid: u32, gid: u32, source: io::Error },
+    Owner {
+        uid: u32,
+        gid: u32,
+        source: io::Error,
+    },
     Mode(io::Error),
 }
 
@@ -30,7 +37,11 @@ pub(super) fn take_after(new: &File, old: &Loaded) -> Result<Vec<String>, KeepEr
     let made = new.metadata().map_err(KeepError::Mode)?;
     if (made.uid(), made.gid()) != (uid, gid) {
         let owner = fchown(new, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
-        owner.map_err(|error| KeepError::Owner { uid, gid, source: error.into() })?;
+        owner.map_err(|error| KeepError::Owner {
+            uid,
+            gid,
+            source: error.into(),
+        })?;
     }
     let lost = take_attributes(new, &old.file).map_err(KeepError::Mode)?;
     // Last: a new owner and a new access list both take set-id bits away.
@@ -55,7 +66,8 @@ fn take_attributes(new: &File, old: &File) -> io::Result<Vec<String>> {
     }
     let mut lost = Vec::new();
     for name in names.iter().filter(|name| *name != CAPABILITIES) {
-        let copied = value(old, name).and_then(|value| fsetxattr(new, name, &value, XattrFlags::empty()));
+        let copied =
+            value(old, name).and_then(|value| fsetxattr(new, name, &value, XattrFlags::empty()));
         if copied.is_err() {
             lost.push(name.to_string_lossy().into_owned());
         }
@@ -65,15 +77,23 @@ fn take_attributes(new: &File, old: &File) -> io::Result<Vec<String>> {
 
 fn attributes(file: &File) -> Result<Vec<OsString>, Errno> {
     let list = filled(|| flistxattr_query(file), |buffer| flistxattr(file, buffer))?;
-    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(|name| OsStr::from_bytes(name).to_owned()).collect())
+    let names = list
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty());
+    Ok(names
+        .map(|name| OsStr::from_bytes(name).to_owned())
+        .collect())
 }
 
 fn value(file: &File, name: &OsStr) -> Result<Vec<u8>, Errno> {
-    filled(|| fgetxattr_query(file, name), |buffer| fgetxattr(file, name, buffer))
+    filled(
+        || fgetxattr_query(file, name),
+        |buffer| fgetxattr(file, name, buffer),
+    )
 }
 
-/// A list or value of unknown length: asked for its length first, and again should it grow in between.
+/// A list or value of unknown length: asked for its length first, and again should it grow in
+/// between.
 fn filled(
     length: impl Fn() -> Result<usize, Errno>,
     fill: impl Fn(&mut [u8]) -> Result<usize, Errno>,

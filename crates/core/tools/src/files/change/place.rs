@@ -1,7 +1,7 @@
 //! Putting a file in its place, and taking that back.
 //!
-//! Invariant: what someone else wrote is never removed or overwritten. What a step took out of a place is looked at after it was
-//! taken: only then can nobody change it unnoticed.
+//! Invariant: what someone else wrote is never removed or overwritten. What a step took out of a
+//! place is looked at after it was taken: only then can nobody change it unnoticed.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -17,7 +17,11 @@ use super::journal::{JournalEntry, Print};
 pub(super) struct OpenFolders(HashMap<PathBuf, Rc<OpenFolder>>);
 
 impl OpenFolders {
-    pub(super) fn get(&mut self, path: &Path, open: fn(&Path) -> io::Result<OpenFolder>) -> io::Result<Rc<OpenFolder>> {
+    pub(super) fn get(
+        &mut self,
+        path: &Path,
+        open: fn(&Path) -> io::Result<OpenFolder>,
+    ) -> io::Result<Rc<OpenFolder>> {
         if let Some(known) = self.0.get(path) {
             return Ok(Rc::clone(known));
         }
@@ -44,11 +48,23 @@ pub(super) enum Placed {
 /// Puts the new file in place of the old one, which then has the temporary's name.
 pub(super) fn place(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<Placed> {
     let (name, temporary) = (entry.name(), entry.temporary());
-    let expect = |before| Ok(if holds(folder, temporary, before)? { Placed::Yes } else { Placed::Overtaken });
+    let expect = |before| {
+        Ok(if holds(folder, temporary, before)? {
+            Placed::Yes
+        } else {
+            Placed::Overtaken
+        })
+    };
     let (step, overtaken) = match (&entry.before, &entry.after) {
         (Some(_), Some(_)) => (folder.exchange(temporary, name), io::ErrorKind::NotFound),
-        (Some(_), None) => (folder.rename_to_free(name, temporary), io::ErrorKind::NotFound),
-        (None, Some(_)) => (folder.rename_to_free(temporary, name), io::ErrorKind::AlreadyExists),
+        (Some(_), None) => (
+            folder.rename_to_free(name, temporary),
+            io::ErrorKind::NotFound,
+        ),
+        (None, Some(_)) => (
+            folder.rename_to_free(temporary, name),
+            io::ErrorKind::AlreadyExists,
+        ),
         (None, None) => return Ok(Placed::Yes),
     };
     match step {
@@ -95,10 +111,14 @@ pub(super) fn take_back(folder: &OpenFolder, entry: &JournalEntry) -> io::Result
         (Some(before), Some(after)) => take_back_content(folder, entry, before, after),
         (None, Some(after)) => take_back_new(folder, entry, after),
         // Whatever was taken away comes back, also if it is not what was read.
-        (Some(_), None) if exists(folder, temporary)? => match folder.rename_to_free(temporary, name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(RollbackResult::LeftWithEarlier),
-            result => result.map(|()| RollbackResult::Yes),
-        },
+        (Some(_), None) if exists(folder, temporary)? => {
+            match folder.rename_to_free(temporary, name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    Ok(RollbackResult::LeftWithEarlier)
+                }
+                result => result.map(|()| RollbackResult::Yes),
+            }
+        }
         (Some(_) | None, None) => Ok(RollbackResult::Yes),
     }
 }
@@ -120,7 +140,11 @@ fn take_back_content(
     }
     if holds(folder, name, after)? {
         let alone = folder.put_back((temporary, name), Some(*after), |name| print(folder, name))?;
-        return Ok(if alone { RollbackResult::Yes } else { RollbackResult::LeftWithEarlier });
+        return Ok(if alone {
+            RollbackResult::Yes
+        } else {
+            RollbackResult::LeftWithEarlier
+        });
     }
     if holds(folder, name, before)? && holds(folder, temporary, before)? {
         // Someone else has put the old content back.
@@ -130,11 +154,19 @@ fn take_back_content(
     Ok(RollbackResult::LeftWithEarlier)
 }
 
-fn take_back_new(folder: &OpenFolder, entry: &JournalEntry, after: &Print) -> io::Result<RollbackResult> {
+fn take_back_new(
+    folder: &OpenFolder,
+    entry: &JournalEntry,
+    after: &Print,
+) -> io::Result<RollbackResult> {
     let (name, temporary) = (entry.name(), entry.temporary());
     if !exists(folder, temporary)? {
         if !holds(folder, name, after)? {
-            return Ok(if exists(folder, name)? { RollbackResult::Left } else { RollbackResult::Yes });
+            return Ok(if exists(folder, name)? {
+                RollbackResult::Left
+            } else {
+                RollbackResult::Yes
+            });
         }
         folder.rename_to_free(name, temporary)?;
     }
@@ -144,7 +176,9 @@ fn take_back_new(folder: &OpenFolder, entry: &JournalEntry, after: &Print) -> io
     }
     // Someone changed it at this very moment.
     match folder.rename_to_free(temporary, name) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(RollbackResult::LeftWithEarlier),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Ok(RollbackResult::LeftWithEarlier)
+        }
         result => result.map(|()| RollbackResult::Left),
     }
 }

@@ -1,7 +1,7 @@
 //! After a process died in the middle of a change: what it did is taken back.
 //!
-//! Invariant: a change of several files is taken back unless it was done, so that files are as they were or as they should become,
-//! never a mix; and what someone else changed since is left alone.
+//! Invariant: a change of several files is taken back unless it was done, so that files are as they
+//! were or as they should become, never a mix; and what someone else changed since is left alone.
 
 use std::fmt;
 use std::io;
@@ -50,8 +50,16 @@ pub enum RecoveryOutcome {
 
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.files.len() == 1 { "file" } else { "files" };
-        write!(f, "An interrupted change of {} {plural} (", self.files.len())?;
+        let plural = if self.files.len() == 1 {
+            "file"
+        } else {
+            "files"
+        };
+        write!(
+            f,
+            "An interrupted change of {} {plural} (",
+            self.files.len()
+        )?;
         for (index, file) in self.files.iter().take(NAMED).enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}`{}`", file.display())?;
@@ -60,11 +68,20 @@ impl fmt::Display for Recovery {
             write!(f, " and {} more", self.files.len() - NAMED)?;
         }
         match &self.outcome {
-            RecoveryOutcome::NothingChanged => f.write_str(") was cleared away: nothing had been changed yet."),
-            RecoveryOutcome::AllChanged => f.write_str(") was found to be complete: everything had been changed."),
-            RecoveryOutcome::RolledBack => f.write_str(") was rolled back: everything is as it was before."),
+            RecoveryOutcome::NothingChanged => {
+                f.write_str(") was cleared away: nothing had been changed yet.")
+            }
+            RecoveryOutcome::AllChanged => {
+                f.write_str(") was found to be complete: everything had been changed.")
+            }
+            RecoveryOutcome::RolledBack => {
+                f.write_str(") was rolled back: everything is as it was before.")
+            }
             RecoveryOutcome::RolledBackExcept { left } => {
-                write!(f, ") was rolled back, except where someone else changed a file since: {left}.")
+                write!(
+                    f,
+                    ") was rolled back, except where someone else changed a file since: {left}."
+                )
             }
             RecoveryOutcome::Failed { reason, journal } => write!(
                 f,
@@ -75,23 +92,35 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// Finishes what processes that are gone left behind in this journal folder. Changes of living processes are left alone.
+/// Finishes what processes that are gone left behind in this journal folder. Changes of living
+/// processes are left alone.
 pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
     let listed = match std::fs::read_dir(journal) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         result => result?,
     };
-    let mut paths = listed.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut paths = listed
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     let mut recovered = Vec::new();
     for path in paths {
-        let Some(stage) = JournalStage::of(&path) else { continue };
-        let Some(journal) = Journal::take_over(&path)? else { continue };
+        let Some(stage) = JournalStage::of(&path) else {
+            continue;
+        };
+        let Some(journal) = Journal::take_over(&path)? else {
+            continue;
+        };
         match journal.record()? {
             Some(record) => recovered.push(finish(journal, &record, stage)),
             // Nothing had been done yet, or the only file is old or new as it is.
-            None if matches!(stage, JournalStage::Writing | JournalStage::Single) => journal.remove(),
-            None => recovered.push(Recovery { files: Vec::new(), outcome: unreadable(journal) }),
+            None if matches!(stage, JournalStage::Writing | JournalStage::Single) => {
+                journal.remove()
+            }
+            None => recovered.push(Recovery {
+                files: Vec::new(),
+                outcome: unreadable(journal),
+            }),
         }
     }
     Ok(recovered)
@@ -99,7 +128,10 @@ pub fn recover(journal: &Path) -> io::Result<Vec<Recovery>> {
 
 /// A journal that was on disk whole and is not any more.
 fn unreadable(journal: Journal) -> RecoveryOutcome {
-    RecoveryOutcome::Failed { reason: "its journal is damaged".into(), journal: journal.give_up() }
+    RecoveryOutcome::Failed {
+        reason: "its journal is damaged".into(),
+        journal: journal.give_up(),
+    }
 }
 
 fn finish(journal: Journal, record: &JournalRecord, stage: JournalStage) -> Recovery {
@@ -123,29 +155,56 @@ fn finish(journal: Journal, record: &JournalRecord, stage: JournalStage) -> Reco
         },
     };
     journal.remove();
-    Recovery { files: files(record), outcome }
+    Recovery {
+        files: files(record),
+        outcome,
+    }
 }
 
-/// The only file is old or new, and stays so; what was taken out of its place goes, unless it is someone else's.
+/// The only file is old or new, and stays so; what was taken out of its place goes, unless it is
+/// someone else's.
 fn finish_single(record: &JournalRecord, folders: &mut OpenFolders) -> io::Result<RecoveryOutcome> {
-    let [entry] = record.entries.as_slice() else { return Err(io::Error::other("its journal is damaged")) };
+    let [entry] = record.entries.as_slice() else {
+        return Err(io::Error::other("its journal is damaged"));
+    };
     match folders.get(entry.folder(), OpenFolder::open) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RecoveryOutcome::NothingChanged),
-        Ok(folder) if place::finish(&folder, entry)? == Placed::Yes => return Ok(RecoveryOutcome::AllChanged),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(RecoveryOutcome::NothingChanged);
+        }
+        Ok(folder) if place::finish(&folder, entry)? == Placed::Yes => {
+            return Ok(RecoveryOutcome::AllChanged);
+        }
         result => drop(result?),
     }
-    Ok(rolled_back(&commit::roll_back(record, folders)?, RecoveryOutcome::NothingChanged))
+    Ok(rolled_back(
+        &commit::roll_back(record, folders)?,
+        RecoveryOutcome::NothingChanged,
+    ))
 }
 
 fn failed(journal: Journal, record: &JournalRecord, error: &io::Error) -> Recovery {
-    let outcome = RecoveryOutcome::Failed { reason: error.to_string(), journal: journal.give_up() };
-    Recovery { files: files(record), outcome }
+    let outcome = RecoveryOutcome::Failed {
+        reason: error.to_string(),
+        journal: journal.give_up(),
+    };
+    Recovery {
+        files: files(record),
+        outcome,
+    }
 }
 
 fn rolled_back(left: &[Left], all: RecoveryOutcome) -> RecoveryOutcome {
-    if left.is_empty() { all } else { RecoveryOutcome::RolledBackExcept { left: list(left) } }
+    if left.is_empty() {
+        all
+    } else {
+        RecoveryOutcome::RolledBackExcept { left: list(left) }
+    }
 }
 
 fn files(record: &JournalRecord) -> Vec<PathBuf> {
-    record.entries.iter().map(|entry| entry.path.clone()).collect()
+    record
+        .entries
+        .iter()
+        .map(|entry| entry.path.clone())
+        .collect()
 }

@@ -15,15 +15,27 @@ fn load(path: &Path) -> Loaded {
 }
 
 fn replace<'a>(path: &'a Path, old: &'a Loaded, bytes: &'a [u8]) -> PlannedChange<'a> {
-    PlannedChange { path, name: "file", step: ChangeAction::Replace { old, bytes } }
+    PlannedChange {
+        path,
+        name: "file",
+        step: ChangeAction::Replace { old, bytes },
+    }
 }
 
 fn create<'a>(path: &'a Path, bytes: &'a [u8]) -> PlannedChange<'a> {
-    PlannedChange { path, name: "file", step: ChangeAction::Create { bytes } }
+    PlannedChange {
+        path,
+        name: "file",
+        step: ChangeAction::Create { bytes },
+    }
 }
 
 fn delete<'a>(path: &'a Path, old: &'a Loaded) -> PlannedChange<'a> {
-    PlannedChange { path, name: "file", step: ChangeAction::Delete { old } }
+    PlannedChange {
+        path,
+        name: "file",
+        step: ChangeAction::Delete { old },
+    }
 }
 
 fn run(bench: &Bench, changes: &[PlannedChange<'_>]) -> Result<Vec<WrittenFile>, ChangeError> {
@@ -36,33 +48,68 @@ fn run(bench: &Bench, changes: &[PlannedChange<'_>]) -> Result<Vec<WrittenFile>,
 #[test]
 fn files_are_made_changed_and_removed_together() {
     let bench = Bench::new();
-    let (changed, removed) = (bench.write("changed", "old"), bench.write("removed", "gone"));
+    let (changed, removed) = (
+        bench.write("changed", "old"),
+        bench.write("removed", "gone"),
+    );
     let (one, two) = (load(&changed), load(&removed));
     let made = bench.path("new/folder/made");
-    let written =
-        run(&bench, &[replace(&changed, &one, b"new"), delete(&removed, &two), create(&made, b"made")]).unwrap();
-    assert_eq!(bench.files(), ["changed", "new", "new/folder", "new/folder/made"]);
-    assert_eq!((bench.read("changed"), bench.read("new/folder/made")), (b"new".to_vec(), b"made".to_vec()));
+    let written = run(
+        &bench,
+        &[
+            replace(&changed, &one, b"new"),
+            delete(&removed, &two),
+            create(&made, b"made"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(
+        bench.files(),
+        ["changed", "new", "new/folder", "new/folder/made"]
+    );
+    assert_eq!(
+        (bench.read("changed"), bench.read("new/folder/made")),
+        (b"new".to_vec(), b"made".to_vec())
+    );
     assert_eq!(written[0].state, Some(load(&changed).state));
     assert_eq!(written[1].state, None);
-    assert_eq!(fs::metadata(&bench.workspace().journal).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(
+        fs::metadata(&bench.workspace().journal).unwrap().mode() & 0o777,
+        0o700
+    );
 }
 
 #[test]
 fn one_file_that_was_overtaken_takes_all_back() {
     let bench = Bench::new();
-    let (first, removed, last) = (bench.write("a", "a1"), bench.write("b", "b1"), bench.write("c", "c1"));
+    let (first, removed, last) = (
+        bench.write("a", "a1"),
+        bench.write("b", "b1"),
+        bench.write("c", "c1"),
+    );
     let (one, two, three) = (load(&first), load(&removed), load(&last));
     let made = bench.path("folder/new");
     // Of the same size, and with the time it had: only the content tells.
     fs::write(&last, "c2").unwrap();
-    fs::File::options().write(true).open(&last).unwrap().set_modified(three.metadata.modified().unwrap()).unwrap();
-    let changes =
-        [replace(&first, &one, b"a2"), delete(&removed, &two), create(&made, b"new"), replace(&last, &three, b"c3")];
+    fs::File::options()
+        .write(true)
+        .open(&last)
+        .unwrap()
+        .set_modified(three.metadata.modified().unwrap())
+        .unwrap();
+    let changes = [
+        replace(&first, &one, b"a2"),
+        delete(&removed, &two),
+        create(&made, b"new"),
+        replace(&last, &three, b"c3"),
+    ];
     let error = run(&bench, &changes).unwrap_err();
     assert_eq!(error.code(), "changed_since_read");
     assert_eq!(bench.files(), ["a", "b", "c"]);
-    assert_eq!((bench.read("a"), bench.read("b"), bench.read("c")), (b"a1".into(), b"b1".into(), b"c2".into()));
+    assert_eq!(
+        (bench.read("a"), bench.read("b"), bench.read("c")),
+        (b"a1".into(), b"b1".into(), b"c2".into())
+    );
 }
 
 #[test]
@@ -86,13 +133,27 @@ fn what_took_the_place_of_a_file_is_left_alone() {
             let path = bench.write("a", "mine");
             let old = load(&path);
             happens(&path);
-            let before = path.symlink_metadata().map(|now| (now.ino(), now.file_type())).ok();
-            let change = if removing { delete(&path, &old) } else { replace(&path, &old, b"new") };
+            let before = path
+                .symlink_metadata()
+                .map(|now| (now.ino(), now.file_type()))
+                .ok();
+            let change = if removing {
+                delete(&path, &old)
+            } else {
+                replace(&path, &old, b"new")
+            };
             let error = run(&bench, &[change]).unwrap_err();
             assert_eq!(error.code(), "changed_since_read", "{what}");
-            let after = path.symlink_metadata().map(|now| (now.ino(), now.file_type())).ok();
+            let after = path
+                .symlink_metadata()
+                .map(|now| (now.ino(), now.file_type()))
+                .ok();
             assert_eq!(before, after, "{what}");
-            assert!(bench.files().iter().all(|name| name == "a"), "{what}: {:?}", bench.files());
+            assert!(
+                bench.files().iter().all(|name| name == "a"),
+                "{what}: {:?}",
+                bench.files()
+            );
         }
     }
 }
@@ -101,7 +162,10 @@ fn what_took_the_place_of_a_file_is_left_alone() {
 fn a_new_file_never_takes_the_place_of_another() {
     let bench = Bench::new();
     let path = bench.write("a", "theirs");
-    assert_eq!(run(&bench, &[create(&path, b"mine")]).unwrap_err().code(), "changed_since_read");
+    assert_eq!(
+        run(&bench, &[create(&path, b"mine")]).unwrap_err().code(),
+        "changed_since_read"
+    );
     assert_eq!(bench.read("a"), b"theirs");
     assert_eq!(bench.files(), ["a"]);
 }
@@ -112,7 +176,12 @@ fn mode_owner_attributes_and_access_list_are_kept() {
     let path = bench.write("a", "old");
     // An access list for one more user: owner rw-, user 65534 r--, group r--, mask r--, others ---.
     let entry = |tag: u16, permissions: u16, id: u32| {
-        [tag.to_le_bytes().as_slice(), &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+        [
+            tag.to_le_bytes().as_slice(),
+            &permissions.to_le_bytes(),
+            &id.to_le_bytes(),
+        ]
+        .concat()
     };
     let none = u32::MAX;
     let list = [
@@ -141,7 +210,10 @@ fn mode_owner_attributes_and_access_list_are_kept() {
     assert_eq!(value("user.note"), b"kept");
     assert_eq!(value("system.posix_acl_access"), list);
     let now = fs::metadata(&path).unwrap();
-    assert_eq!((now.mode(), now.uid(), now.gid()), (old.metadata.mode(), old.metadata.uid(), old.metadata.gid()));
+    assert_eq!(
+        (now.mode(), now.uid(), now.gid()),
+        (old.metadata.mode(), old.metadata.uid(), old.metadata.gid())
+    );
 }
 
 #[test]
@@ -150,7 +222,12 @@ fn a_list_that_new_files_inherit_is_not_given_to_an_old_one() {
     let path = bench.write("a", "old");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     let entry = |tag: u16, permissions: u16, id: u32| {
-        [tag.to_le_bytes().as_slice(), &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+        [
+            tag.to_le_bytes().as_slice(),
+            &permissions.to_le_bytes(),
+            &id.to_le_bytes(),
+        ]
+        .concat()
     };
     let none = u32::MAX;
     let list = [
@@ -162,13 +239,23 @@ fn a_list_that_new_files_inherit_is_not_given_to_an_old_one() {
         entry(0x20, 5, none),
     ]
     .concat();
-    if setxattr(bench.path(""), "system.posix_acl_default", &list, XattrFlags::empty()).is_err() {
+    if setxattr(
+        bench.path(""),
+        "system.posix_acl_default",
+        &list,
+        XattrFlags::empty(),
+    )
+    .is_err()
+    {
         return println!("skipped: this file system has no access lists");
     }
     let old = load(&path);
     run(&bench, &[replace(&path, &old, b"new")]).unwrap();
     let mut value = [0; 200];
-    assert!(getxattr(&path, "system.posix_acl_access", &mut value[..]).is_err(), "user 65534 may read it now");
+    assert!(
+        getxattr(&path, "system.posix_acl_access", &mut value[..]).is_err(),
+        "user 65534 may read it now"
+    );
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
 }
 
@@ -179,9 +266,15 @@ fn other_names_of_a_file_are_told_of() {
     fs::hard_link(&path, bench.path("b")).unwrap();
     let old = load(&path);
     let note = broken_links(&replace(&path, &old, b"new")).unwrap();
-    assert_eq!(note, "`file` had 1 other name (hard link); what they name keeps the old content.");
+    assert_eq!(
+        note,
+        "`file` had 1 other name (hard link); what they name keeps the old content."
+    );
     run(&bench, &[replace(&path, &old, b"new")]).unwrap();
-    assert_eq!((bench.read("a"), bench.read("b")), (b"new".to_vec(), b"old".to_vec()));
+    assert_eq!(
+        (bench.read("a"), bench.read("b")),
+        (b"new".to_vec(), b"old".to_vec())
+    );
 }
 
 #[test]
@@ -195,7 +288,11 @@ fn a_folder_swapped_for_a_link_is_not_followed() {
     fs::rename(bench.path("folder"), bench.path("moved")).unwrap();
     symlink(&outside, bench.path("folder")).unwrap();
     let made = bench.path("folder/new");
-    for change in [replace(&path, &old, b"new"), delete(&path, &old), create(&made, b"new")] {
+    for change in [
+        replace(&path, &old, b"new"),
+        delete(&path, &old),
+        create(&made, b"new"),
+    ] {
         let error = run(&bench, &[change]).unwrap_err();
         assert_eq!(error.code(), "link_in_the_way", "{error}");
         assert!(disk::load(&path, "a").is_err());
@@ -226,7 +323,10 @@ impl Dead {
             entry("removed", Some("gone"), None),
             entry("made", None, Some("made")),
         ];
-        let record = JournalRecord { folders: Vec::new(), entries };
+        let record = JournalRecord {
+            folders: Vec::new(),
+            entries,
+        };
         let mut journal = Journal::begin(&bench.workspace().journal, &record).unwrap();
         if stage != JournalStage::Writing {
             journal.advance(stage).unwrap();
@@ -247,13 +347,19 @@ impl Dead {
     fn recover(&self) -> Recovery {
         let mut found = recover(&self.bench.workspace().journal).unwrap();
         assert_eq!(found.len(), 1);
-        assert!(recover(&self.bench.workspace().journal).unwrap().is_empty(), "found twice");
+        assert!(
+            recover(&self.bench.workspace().journal).unwrap().is_empty(),
+            "found twice"
+        );
         found.pop().unwrap()
     }
 
     fn is_old(&self) {
         assert_eq!(self.bench.files(), ["changed", "removed"]);
-        assert_eq!((self.bench.read("changed"), self.bench.read("removed")), (b"old".to_vec(), b"gone".to_vec()));
+        assert_eq!(
+            (self.bench.read("changed"), self.bench.read("removed")),
+            (b"old".to_vec(), b"gone".to_vec())
+        );
     }
 }
 
@@ -263,13 +369,21 @@ fn a_dead_change_is_taken_back_however_far_it_came() {
         let dead = Dead::at(JournalStage::Placing);
         dead.place(placed);
         let recovery = dead.recover();
-        assert!(matches!(recovery.outcome, RecoveryOutcome::RolledBack), "{recovery}");
+        assert!(
+            matches!(recovery.outcome, RecoveryOutcome::RolledBack),
+            "{recovery}"
+        );
         dead.is_old();
     }
     let dead = Dead::at(JournalStage::Writing);
     fs::write(dead.bench.path(".haft-made.tmp"), "ma").unwrap();
     let recovery = dead.recover();
-    assert!(recovery.to_string().ends_with("was cleared away: nothing had been changed yet."), "{recovery}");
+    assert!(
+        recovery
+            .to_string()
+            .ends_with("was cleared away: nothing had been changed yet."),
+        "{recovery}"
+    );
     dead.is_old();
 }
 
@@ -278,9 +392,15 @@ fn a_dead_change_that_was_done_stays_done() {
     let dead = Dead::at(JournalStage::Done);
     dead.place(3);
     let recovery = dead.recover();
-    assert!(matches!(recovery.outcome, RecoveryOutcome::AllChanged), "{recovery}");
+    assert!(
+        matches!(recovery.outcome, RecoveryOutcome::AllChanged),
+        "{recovery}"
+    );
     assert_eq!(dead.bench.files(), ["changed", "made"]);
-    assert_eq!((dead.bench.read("changed"), dead.bench.read("made")), (b"new".to_vec(), b"made".to_vec()));
+    assert_eq!(
+        (dead.bench.read("changed"), dead.bench.read("made")),
+        (b"new".to_vec(), b"made".to_vec())
+    );
 }
 
 #[test]
@@ -299,14 +419,25 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
         let bench = Bench::new();
         let print = |text: &str| Print::of(text.as_bytes());
         let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
-        let entry = JournalEntry { path, temporary, before: before.map(print), after: after.map(print) };
+        let entry = JournalEntry {
+            path,
+            temporary,
+            before: before.map(print),
+            after: after.map(print),
+        };
         before.map(|text| bench.write("a", text));
         after.map(|text| bench.write(".haft-a.tmp", text));
         if placed {
             place::place(&OpenFolder::open(&bench.path("")).unwrap(), &entry).unwrap();
         }
-        let record = JournalRecord { folders: Vec::new(), entries: vec![entry] };
-        Journal::begin(&bench.workspace().journal, &record).unwrap().advance(JournalStage::Single).unwrap();
+        let record = JournalRecord {
+            folders: Vec::new(),
+            entries: vec![entry],
+        };
+        Journal::begin(&bench.workspace().journal, &record)
+            .unwrap()
+            .advance(JournalStage::Single)
+            .unwrap();
         let found = recover(&bench.workspace().journal).unwrap();
         let what = format!("{before:?} {after:?} {placed}: {}", found[0]);
         match found[0].outcome {
@@ -314,9 +445,15 @@ fn a_dead_change_of_one_file_stays_as_it_is() {
             RecoveryOutcome::NothingChanged => assert!(!placed, "{what}"),
             _ => panic!("{what}"),
         }
-        let there: Vec<_> = bench.files().into_iter().map(|name| (bench.read(&name), name)).collect();
-        let expected: Vec<_> =
-            expected.iter().map(|(name, text)| (text.as_bytes().to_vec(), (*name).to_owned())).collect();
+        let there: Vec<_> = bench
+            .files()
+            .into_iter()
+            .map(|name| (bench.read(&name), name))
+            .collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, text)| (text.as_bytes().to_vec(), (*name).to_owned()))
+            .collect();
         assert_eq!(there, expected, "{what}");
     }
 }
@@ -326,12 +463,23 @@ fn what_a_dead_change_of_one_file_took_by_mistake_is_put_back() {
     let bench = Bench::new();
     let print = |text: &str| Some(Print::of(text.as_bytes()));
     let (path, temporary) = (bench.path("a"), ".haft-a.tmp".to_owned());
-    let entry = JournalEntry { path, temporary, before: print("old"), after: print("new") };
+    let entry = JournalEntry {
+        path,
+        temporary,
+        before: print("old"),
+        after: print("new"),
+    };
     // Someone else wrote just before the exchange, and the process died right after it.
     bench.write("a", "new");
     bench.write(".haft-a.tmp", "theirs");
-    let record = JournalRecord { folders: Vec::new(), entries: vec![entry] };
-    Journal::begin(&bench.workspace().journal, &record).unwrap().advance(JournalStage::Single).unwrap();
+    let record = JournalRecord {
+        folders: Vec::new(),
+        entries: vec![entry],
+    };
+    Journal::begin(&bench.workspace().journal, &record)
+        .unwrap()
+        .advance(JournalStage::Single)
+        .unwrap();
     recover(&bench.workspace().journal).unwrap();
     assert_eq!(bench.read("a"), b"theirs");
     assert_eq!(bench.files(), ["a"]);
@@ -344,10 +492,22 @@ fn what_others_changed_after_the_death_is_left() {
     dead.bench.write("changed", "theirs");
     dead.bench.write("removed", "theirs too");
     let recovery = dead.recover();
-    let RecoveryOutcome::RolledBackExcept { left } = &recovery.outcome else { panic!("{recovery}") };
-    assert!(left.contains("changed") && left.contains("removed") && left.contains(".tmp"), "{left}");
-    assert_eq!((dead.bench.read("changed"), dead.bench.read("removed")), (b"theirs".into(), b"theirs too".into()));
-    assert_eq!(dead.bench.read(".haft-changed.tmp"), b"old", "nothing is lost");
+    let RecoveryOutcome::RolledBackExcept { left } = &recovery.outcome else {
+        panic!("{recovery}")
+    };
+    assert!(
+        left.contains("changed") && left.contains("removed") && left.contains(".tmp"),
+        "{left}"
+    );
+    assert_eq!(
+        (dead.bench.read("changed"), dead.bench.read("removed")),
+        (b"theirs".into(), b"theirs too".into())
+    );
+    assert_eq!(
+        dead.bench.read(".haft-changed.tmp"),
+        b"old",
+        "nothing is lost"
+    );
     assert!(!dead.bench.path("made").exists());
 }
 
@@ -357,7 +517,10 @@ fn a_file_others_made_in_the_same_place_is_left() {
     dead.place(3);
     dead.bench.write("made", "theirs");
     let recovery = dead.recover();
-    assert!(matches!(recovery.outcome, RecoveryOutcome::RolledBackExcept { .. }), "{recovery}");
+    assert!(
+        matches!(recovery.outcome, RecoveryOutcome::RolledBackExcept { .. }),
+        "{recovery}"
+    );
     assert_eq!(dead.bench.read("made"), b"theirs");
 }
 
@@ -374,7 +537,10 @@ fn the_change_of_a_living_process_is_left_alone() {
 fn a_journal_cut_short_stands_for_nothing_and_a_damaged_one_is_kept() {
     let bench = Bench::new();
     let folder = &bench.workspace().journal;
-    assert!(recover(folder).unwrap().is_empty(), "no folder, nothing to do");
+    assert!(
+        recover(folder).unwrap().is_empty(),
+        "no folder, nothing to do"
+    );
     fs::create_dir(folder).unwrap();
     fs::write(folder.join("1.writing"), "{\"fold").unwrap();
     fs::write(folder.join("2.placing"), "{\"fold").unwrap();
@@ -382,7 +548,11 @@ fn a_journal_cut_short_stands_for_nothing_and_a_damaged_one_is_kept() {
     fs::write(folder.join("notes"), "not a journal").unwrap();
     let found = recover(folder).unwrap();
     assert_eq!(found.len(), 1);
-    assert!(matches!(&found[0].outcome, RecoveryOutcome::Failed { journal, .. } if journal.exists()), "{}", found[0]);
+    assert!(
+        matches!(&found[0].outcome, RecoveryOutcome::Failed { journal, .. } if journal.exists()),
+        "{}",
+        found[0]
+    );
     assert!(recover(folder).unwrap().is_empty());
 }
 
@@ -390,16 +560,30 @@ fn a_journal_cut_short_stands_for_nothing_and_a_damaged_one_is_kept() {
 fn folders_made_for_a_dead_change_go_if_they_are_empty() {
     for foreign in [false, true] {
         let bench = Bench::new();
-        let folders: Vec<_> =
-            ["new", "new/deep"].map(|name| journal::JournalFolder { path: bench.path(name) }).into_iter().collect();
-        let record = JournalRecord { folders, entries: Vec::new() };
+        let folders: Vec<_> = ["new", "new/deep"]
+            .map(|name| journal::JournalFolder {
+                path: bench.path(name),
+            })
+            .into_iter()
+            .collect();
+        let record = JournalRecord {
+            folders,
+            entries: Vec::new(),
+        };
         drop(Journal::begin(&bench.workspace().journal, &record).unwrap());
         fs::create_dir_all(bench.path("new/deep")).unwrap();
         if foreign {
             bench.write("new/theirs", "");
         }
         recover(&bench.workspace().journal).unwrap();
-        assert_eq!(bench.files(), if foreign { vec!["new", "new/theirs"] } else { vec![] });
+        assert_eq!(
+            bench.files(),
+            if foreign {
+                vec!["new", "new/theirs"]
+            } else {
+                vec![]
+            }
+        );
     }
 }
 
@@ -407,8 +591,19 @@ fn folders_made_for_a_dead_change_go_if_they_are_empty() {
 fn a_path_that_is_no_text_survives_the_journal() {
     use std::os::unix::ffi::OsStrExt;
     let path = PathBuf::from(std::ffi::OsStr::from_bytes(b"/p/\xFF"));
-    let entry = JournalEntry { path, temporary: "t".into(), before: None, after: Some(Print::of(b"x")) };
-    let record = JournalRecord { folders: Vec::new(), entries: vec![entry] };
+    let entry = JournalEntry {
+        path,
+        temporary: "t".into(),
+        before: None,
+        after: Some(Print::of(b"x")),
+    };
+    let record = JournalRecord {
+        folders: Vec::new(),
+        entries: vec![entry],
+    };
     let text = serde_json::to_string(&record).unwrap();
-    assert_eq!(serde_json::from_str::<JournalRecord>(&text).unwrap(), record);
+    assert_eq!(
+        serde_json::from_str::<JournalRecord>(&text).unwrap(),
+        record
+    );
 }

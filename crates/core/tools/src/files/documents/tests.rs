@@ -17,7 +17,8 @@ fn __haft_read_pdf() {
 }
 
 fn fixture(file: &str) -> Vec<u8> {
-    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
+    let folder: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
     fs::read(folder.join(file)).unwrap()
 }
 
@@ -30,8 +31,18 @@ async fn read(file: &str, bytes: impl AsRef<[u8]>) -> Result<String, (String, St
     if let Some(error) = output.envelope.error {
         return Err((error.code, error.message));
     }
-    assert!(output.envelope.text.ends_with("it cannot be edited as text.]"), "{}", output.envelope.text);
-    Ok(format!("{}\n", output.envelope.data["content"].as_str().unwrap()))
+    assert!(
+        output
+            .envelope
+            .text
+            .ends_with("it cannot be edited as text.]"),
+        "{}",
+        output.envelope.text
+    );
+    Ok(format!(
+        "{}\n",
+        output.envelope.data["content"].as_str().unwrap()
+    ))
 }
 
 #[tokio::test]
@@ -40,7 +51,12 @@ async fn documents_are_shown_as_their_text() {
         let expected = String::from_utf8(fixture(&format!("{file}.txt"))).unwrap();
         assert_eq!(read(file, fixture(file)).await.unwrap(), expected, "{file}");
     }
-    assert!(read("renamed.bin", fixture("report.docx")).await.unwrap().contains("Quarterly report"));
+    assert!(
+        read("renamed.bin", fixture("report.docx"))
+            .await
+            .unwrap()
+            .contains("Quarterly report")
+    );
     let bench = Bench::new();
     bench.write("plain.pdf", "no document\n");
     bench.write("other.ipynb", "{\"cells\": 1}\n");
@@ -54,11 +70,31 @@ async fn documents_are_shown_as_their_text() {
 async fn what_gives_no_text_says_why() {
     let old = [b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".as_slice(), &[0; 600]].concat();
     for (file, bytes, code, says) in [
-        ("encrypted.docx", fixture("encrypted.docx"), "encrypted", "with a password"),
-        ("encrypted.pdf", fixture("encrypted.pdf"), "encrypted", "with a password"),
+        (
+            "encrypted.docx",
+            fixture("encrypted.docx"),
+            "encrypted",
+            "with a password",
+        ),
+        (
+            "encrypted.pdf",
+            fixture("encrypted.pdf"),
+            "encrypted",
+            "with a password",
+        ),
         ("old.doc", old, "unknown_format", "soffice"),
-        ("cut.pdf", b"%PDF-1.7\nnothing more".to_vec(), "damaged_document", "`cut.pdf` is a PDF document but"),
-        ("bad.ipynb", br#"{"nbformat": 4, "cells": 3}"#.to_vec(), "damaged_document", "`bad.ipynb` is a"),
+        (
+            "cut.pdf",
+            b"%PDF-1.7\nnothing more".to_vec(),
+            "damaged_document",
+            "`cut.pdf` is a PDF document but",
+        ),
+        (
+            "bad.ipynb",
+            br#"{"nbformat": 4, "cells": 3}"#.to_vec(),
+            "damaged_document",
+            "`bad.ipynb` is a",
+        ),
     ] {
         let (found, message) = read(file, bytes).await.unwrap_err();
         assert_eq!(found, code, "{file}: {message}");
@@ -73,7 +109,14 @@ async fn a_cancelled_read_ends() {
     bench.write("a.docx", fixture("report.docx"));
     bench.context.cancel.cancel();
     for file in ["a.pdf", "a.docx"] {
-        assert_eq!(bench.err(&read_file::tool(), json!({ "path": file })).await.0, "cancelled", "{file}");
+        assert_eq!(
+            bench
+                .err(&read_file::tool(), json!({ "path": file }))
+                .await
+                .0,
+            "cancelled",
+            "{file}"
+        );
     }
 }
 
@@ -81,13 +124,18 @@ async fn a_cancelled_read_ends() {
 async fn a_build_without_a_reader_says_that_it_reads_no_documents() {
     let mut bench = Bench::new();
     bench.context.documents = None;
-    for (file, kind) in [("paper.pdf", "a PDF document"), ("report.docx", "an Office document")] {
+    for (file, kind) in [
+        ("paper.pdf", "a PDF document"),
+        ("report.docx", "an Office document"),
+    ] {
         bench.write(file, fixture(file));
         let (code, message) = bench.err(&read_file::tool(), json!({ "path": file })).await;
         assert_eq!(code, "unknown_format");
         assert_eq!(
             message,
-            format!("`{file}` is {kind}, and this build of haft reads no documents; use a program that reads it")
+            format!(
+                "`{file}` is {kind}, and this build of haft reads no documents; use a program that reads it"
+            )
         );
         // It cannot be overwritten unseen, either.
         let over = json!({ "path": file, "content": "text" });
@@ -95,6 +143,20 @@ async fn a_build_without_a_reader_says_that_it_reads_no_documents() {
     }
     // A notebook is text.
     bench.write("a.ipynb", fixture("analysis.ipynb"));
-    assert!(bench.ok(&read_file::tool(), json!({"path": "a.ipynb"})).await.envelope.data.get("document").is_none());
-    assert_eq!(bench.err(&extract_to_text::tool(), json!({"path": "a.ipynb"})).await.0, "unknown_format");
+    assert!(
+        bench
+            .ok(&read_file::tool(), json!({"path": "a.ipynb"}))
+            .await
+            .envelope
+            .data
+            .get("document")
+            .is_none()
+    );
+    assert_eq!(
+        bench
+            .err(&extract_to_text::tool(), json!({"path": "a.ipynb"}))
+            .await
+            .0,
+        "unknown_format"
+    );
 }

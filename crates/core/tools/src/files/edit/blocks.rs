@@ -1,9 +1,9 @@
 //! Applying blocks of lines to a text: a pure function.
 //!
-//! All blocks are looked for in the text as it was before the call, so the line numbers in every message are those the model
-//! has read, and no block can match what another one wrote. Invariants: every byte outside the changed lines is kept; a line
-//! that a block keeps is not changed, not even in its white space or its end; a new line ends as the one it replaces or as its
-//! neighbours do.
+//! All blocks are looked for in the text as it was before the call, so the line numbers in every
+//! message are those the model has read, and no block can match what another one wrote. Invariants:
+//! every byte outside the changed lines is kept; a line that a block keeps is not changed, not even
+//! in its white space or its end; a new line ends as the one it replaces or as its neighbours do.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -41,12 +41,14 @@ pub enum BlockAnchor {
     AtEnd,
 }
 
-/// Lines to find and what becomes of them. Without lines to find it stands below its headings, or at the end of the file.
+/// Lines to find and what becomes of them. Without lines to find it stands below its headings, or
+/// at the end of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EditBlock {
     /// Its lines.
     pub pieces: Vec<BlockLine>,
-    /// Lines that stand somewhere above it, outermost first: the block is the next fitting place below them.
+    /// Lines that stand somewhere above it, outermost first: the block is the next fitting place
+    /// below them.
     pub headings: Vec<String>,
     /// Where it may stand.
     pub place: BlockAnchor,
@@ -58,26 +60,38 @@ impl EditBlock {
         let mut pieces = Vec::with_capacity(search.len() + replace.len());
         for change in similar::capture_diff_slices(similar::Algorithm::Myers, search, replace) {
             let (old, new) = (change.old_range(), change.new_range());
-            let lines = |from: &[String], range| from.get::<Range<usize>>(range).unwrap_or_default().to_vec();
+            let lines = |from: &[String], range| {
+                from.get::<Range<usize>>(range).unwrap_or_default().to_vec()
+            };
             match change.tag() {
-                similar::DiffTag::Equal => pieces.extend(lines(search, old).into_iter().map(BlockLine::Keep)),
+                similar::DiffTag::Equal => {
+                    pieces.extend(lines(search, old).into_iter().map(BlockLine::Keep))
+                }
                 similar::DiffTag::Delete | similar::DiffTag::Insert | similar::DiffTag::Replace => {
                     pieces.extend(lines(search, old).into_iter().map(BlockLine::Remove));
                     pieces.extend(lines(replace, new).into_iter().map(BlockLine::Add));
                 }
             }
         }
-        Self { pieces, ..Self::default() }
+        Self {
+            pieces,
+            ..Self::default()
+        }
     }
 
-    /// The same block for a file that may hold carriage returns: it may have copied their pictures, or several of such lines as one.
+    /// The same block for a file that may hold carriage returns: it may have copied their pictures,
+    /// or several of such lines as one.
     fn for_file(&self, file: &str) -> Self {
         if !file.contains('\r') {
             return self.clone();
         }
         let lines = |text: &str| -> Vec<String> {
             let text = returns_for(text, file);
-            if ends_in_returns(file) { text.split('\r').map(str::to_owned).collect() } else { vec![text] }
+            if ends_in_returns(file) {
+                text.split('\r').map(str::to_owned).collect()
+            } else {
+                vec![text]
+            }
         };
         let pieces = self.pieces.iter().flat_map(|piece| {
             let made: fn(String) -> BlockLine = match piece {
@@ -87,19 +101,30 @@ impl EditBlock {
             };
             lines(text_of(piece)).into_iter().map(made)
         });
-        Self { pieces: pieces.collect(), ..self.clone() }
+        Self {
+            pieces: pieces.collect(),
+            ..self.clone()
+        }
     }
 
     /// The lines it looks for.
     fn old(&self) -> Vec<&str> {
         let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Remove(_));
-        self.pieces.iter().filter(|piece| of(piece)).map(text_of).collect()
+        self.pieces
+            .iter()
+            .filter(|piece| of(piece))
+            .map(text_of)
+            .collect()
     }
 
     /// The lines it leaves.
     fn new_lines(&self) -> Vec<&str> {
         let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Add(_));
-        self.pieces.iter().filter(|piece| of(piece)).map(text_of).collect()
+        self.pieces
+            .iter()
+            .filter(|piece| of(piece))
+            .map(text_of)
+            .collect()
     }
 }
 
@@ -173,8 +198,15 @@ pub(crate) fn apply(
     let mut tolerant = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
         let number = index + 1;
-        let search = BlockSearch { lines: &lines, block, taken: &found, matching };
-        let (place, comparison) = search.find(terms).map_err(|why| BlockMisfit { block: number, why })?;
+        let search = BlockSearch {
+            lines: &lines,
+            block,
+            taken: &found,
+            matching,
+        };
+        let (place, comparison) = search
+            .find(terms)
+            .map_err(|why| BlockMisfit { block: number, why })?;
         if comparison == Comparison::Tolerant {
             tolerant.push(number);
         }
@@ -183,7 +215,10 @@ pub(crate) fn apply(
     }
     // What is inserted before a line comes before what is made of that line.
     changes.sort_by_key(|change| (change.lines.start, change.lines.end));
-    Ok(Applied { text: build(&lines, &changes), tolerant })
+    Ok(Applied {
+        text: build(&lines, &changes),
+        tolerant,
+    })
 }
 
 /// Looking for one block.
@@ -196,7 +231,8 @@ struct BlockSearch<'a> {
 }
 
 impl BlockSearch<'_> {
-    /// The one place of a block: exactly and after the block before, exactly anywhere, and then both ignoring white space.
+    /// The one place of a block: exactly and after the block before, exactly anywhere, and then
+    /// both ignoring white space.
     fn find(&self, terms: EditTerms) -> Result<(Range<usize>, Comparison), Why> {
         let old = self.block.old();
         if old.is_empty() {
@@ -218,7 +254,9 @@ impl BlockSearch<'_> {
                 return Ok((start..start + old.len(), comparison));
             }
         }
-        Err(Why::NotFound { hint: nearest::hint(self.lines, &old, &self.block.new_lines(), terms) })
+        Err(Why::NotFound {
+            hint: nearest::hint(self.lines, &old, &self.block.new_lines(), terms),
+        })
     }
 
     fn after(&self) -> usize {
@@ -226,17 +264,36 @@ impl BlockSearch<'_> {
     }
 
     fn is_free(&self, place: Range<usize>) -> bool {
-        self.taken.iter().all(|taken| place.end <= taken.start || place.start >= taken.end)
+        self.taken
+            .iter()
+            .all(|taken| place.end <= taken.start || place.start >= taken.end)
     }
 
-    fn choose(&self, mut places: Vec<usize>, headings: Option<&[usize]>) -> Result<Option<usize>, Why> {
+    fn choose(
+        &self,
+        mut places: Vec<usize>,
+        headings: Option<&[usize]>,
+    ) -> Result<Option<usize>, Why> {
         let candidates = if let Some(headings) = headings {
-            let next = |heading: &usize| places.get(places.partition_point(|start| start < heading)).copied();
-            headings.iter().filter_map(next).collect::<BTreeSet<_>>().into_iter().collect()
+            let next = |heading: &usize| {
+                places
+                    .get(places.partition_point(|start| start < heading))
+                    .copied()
+            };
+            headings
+                .iter()
+                .filter_map(next)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect()
         } else {
             // Those after the block before win; only if there are none, the ones above count.
             let later = places.partition_point(|start| *start < self.after());
-            if later < places.len() { places.split_off(later) } else { places }
+            if later < places.len() {
+                places.split_off(later)
+            } else {
+                places
+            }
         };
         self.only(&candidates)
     }
@@ -245,30 +302,39 @@ impl BlockSearch<'_> {
         match (candidates, self.matching) {
             ([], _) => Ok(None),
             ([only], _) | ([only, ..], MatchPolicy::First) => Ok(Some(*only)),
-            (several, MatchPolicy::Unique) => {
-                Err(Why::Ambiguous { lines: several.iter().map(|start| start + 1).collect() })
-            }
+            (several, MatchPolicy::Unique) => Err(Why::Ambiguous {
+                lines: several.iter().map(|start| start + 1).collect(),
+            }),
         }
     }
 
     /// Where a block without old lines goes.
     fn insertion(&self) -> Result<usize, Why> {
         let at = match self.headings()? {
-            Some(headings) if self.block.place == BlockAnchor::Anywhere => {
-                self.only(&headings)?.map_or(self.lines.len(), |heading| heading + 1)
-            }
+            Some(headings) if self.block.place == BlockAnchor::Anywhere => self
+                .only(&headings)?
+                .map_or(self.lines.len(), |heading| heading + 1),
             Some(_) | None => self.lines.len(),
         };
-        if self.is_free(at..at) { Ok(at) } else { Err(Why::Overlap { line: at }) }
+        if self.is_free(at..at) {
+            Ok(at)
+        } else {
+            Err(Why::Overlap { line: at })
+        }
     }
 
-    /// The places of the innermost heading, after the block before if there are any; `None` without headings.
+    /// The places of the innermost heading, after the block before if there are any; `None` without
+    /// headings.
     fn headings(&self) -> Result<Option<Vec<usize>>, Why> {
         if self.block.headings.is_empty() {
             return Ok(None);
         }
-        let below = self.headings_from(self.after()).or_else(|_| self.headings_from(0));
-        below.map(Some).map_err(|heading| Why::NoHeading { heading })
+        let below = self
+            .headings_from(self.after())
+            .or_else(|_| self.headings_from(0));
+        below
+            .map(Some)
+            .map_err(|heading| Why::NoHeading { heading })
     }
 
     fn headings_from(&self, from: usize) -> Result<Vec<usize>, String> {
@@ -278,7 +344,8 @@ impl BlockSearch<'_> {
             let next = match &found {
                 None => all.into_iter().collect(),
                 Some(above) => {
-                    let next = |above: &usize| all.get(all.partition_point(|line| line <= above)).copied();
+                    let next =
+                        |above: &usize| all.get(all.partition_point(|line| line <= above)).copied();
                     above.iter().filter_map(next).collect::<BTreeSet<_>>()
                 }
             };
@@ -291,24 +358,40 @@ impl BlockSearch<'_> {
     }
 }
 
-/// The lines that a heading may mean: those that are it, then those that are it but for white space, then those that begin so.
+/// The lines that a heading may mean: those that are it, then those that are it but for white
+/// space, then those that begin so.
 fn headings_like(lines: &[TextLine<'_>], heading: &str, from: usize) -> Vec<usize> {
     let is = |same: &dyn Fn(&str) -> bool| -> Vec<usize> {
-        lines.iter().enumerate().skip(from).filter(|(_, line)| same(line.text)).map(|(at, _)| at).collect()
+        lines
+            .iter()
+            .enumerate()
+            .skip(from)
+            .filter(|(_, line)| same(line.text))
+            .map(|(at, _)| at)
+            .collect()
     };
     let exact = is(&|line| line == heading);
     if !exact.is_empty() {
         return exact;
     }
     let tolerant = is(&|line| Comparison::Tolerant.same(line, heading));
-    if tolerant.is_empty() { is(&|line| line.trim_start().starts_with(heading.trim())) } else { tolerant }
+    if tolerant.is_empty() {
+        is(&|line| line.trim_start().starts_with(heading.trim()))
+    } else {
+        tolerant
+    }
 }
 
 fn places(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) -> Vec<usize> {
     lines
         .windows(old.len())
         .enumerate()
-        .filter(|(_, window)| window.iter().zip(old).all(|(line, wanted)| comparison.same(line.text, wanted)))
+        .filter(|(_, window)| {
+            window
+                .iter()
+                .zip(old)
+                .all(|(line, wanted)| comparison.same(line.text, wanted))
+        })
         .map(|(start, _)| start)
         .collect()
 }
@@ -323,7 +406,9 @@ fn changes_of(
     let old = block.old();
     let indents = match comparison {
         Comparison::Exact => Indents(Vec::new()),
-        Comparison::Tolerant => Indents::between(&old, lines.get(place.clone()).unwrap_or_default()),
+        Comparison::Tolerant => {
+            Indents::between(&old, lines.get(place.clone()).unwrap_or_default())
+        }
     };
     let mut changes: Vec<LineChange> = Vec::new();
     let (mut at, mut open) = (place.start, false);
@@ -334,10 +419,15 @@ fn changes_of(
             continue;
         }
         if !open {
-            changes.push(LineChange { lines: at..at, new: Vec::new() });
+            changes.push(LineChange {
+                lines: at..at,
+                new: Vec::new(),
+            });
             open = true;
         }
-        let Some(change) = changes.last_mut() else { continue };
+        let Some(change) = changes.last_mut() else {
+            continue;
+        };
         match piece {
             BlockLine::Keep(_) => {}
             BlockLine::Remove(_) => {
@@ -350,13 +440,18 @@ fn changes_of(
     changes
 }
 
-/// How the file is indented where the block is indented so, for the lines that both have; `None` where they disagree.
+/// How the file is indented where the block is indented so, for the lines that both have; `None`
+/// where they disagree.
 struct Indents<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Indents<'a> {
     fn between(old: &[&'a str], found: &[TextLine<'a>]) -> Self {
         let mut known: Vec<(&str, Option<&str>)> = Vec::new();
-        for (wanted, line) in old.iter().zip(found).filter(|(wanted, _)| !wanted.trim().is_empty()) {
+        for (wanted, line) in old
+            .iter()
+            .zip(found)
+            .filter(|(wanted, _)| !wanted.trim().is_empty())
+        {
             let (given, real) = (indent(wanted), indent(line.text));
             match known.iter_mut().find(|(known, _)| *known == given) {
                 Some((_, known)) if *known == Some(real) => {}
@@ -370,7 +465,11 @@ impl<'a> Indents<'a> {
     /// A new line as it would stand in the file.
     fn apply(&self, line: &str) -> String {
         let own = indent(line);
-        let like = self.0.iter().filter(|(given, _)| own.starts_with(given)).max_by_key(|(given, _)| given.len());
+        let like = self
+            .0
+            .iter()
+            .filter(|(given, _)| own.starts_with(given))
+            .max_by_key(|(given, _)| given.len());
         match like {
             Some((given, Some(real))) if !line.trim().is_empty() => {
                 format!("{real}{}", line.strip_prefix(given).unwrap_or(line))
@@ -397,7 +496,10 @@ fn build(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
             out.push(line.text, line.end, usual);
         }
         for (index, line) in change.new.iter().enumerate() {
-            let replaced = lines.get(start + index).filter(|_| start + index < end).map(|line| line.end);
+            let replaced = lines
+                .get(start + index)
+                .filter(|_| start + index < end)
+                .map(|line| line.end);
             let ending = replaced.filter(|end| !end.is_empty()).unwrap_or(usual);
             // A file that ended without a line break still does when its last line is new.
             let is_last = end == lines.len() && index + 1 == change.new.len();

@@ -1,7 +1,7 @@
 //! Files as a call wants them, before anything is written.
 //!
-//! Invariant: a file is loaded and checked once, and everything that can be refused is refused before the first file is
-//! changed; the change itself is then all or nothing.
+//! Invariant: a file is loaded and checked once, and everything that can be refused is refused
+//! before the first file is changed; the change itself is then all or nothing.
 
 use std::fmt::{self, Write as _};
 
@@ -68,9 +68,9 @@ impl FileDraft {
     fn bytes(&self) -> Result<Vec<u8>, SourceError> {
         match self {
             Self::Add { text, .. } => Ok(text.clone().into_bytes()),
-            Self::Edit { old, text, .. } if *text == old.as_str() => {
-                Err(SourceError::NoChange { name: old.source.name.clone() })
-            }
+            Self::Edit { old, text, .. } if *text == old.as_str() => Err(SourceError::NoChange {
+                name: old.source.name.clone(),
+            }),
             Self::Edit { old, text, .. } | Self::Move { old, text, .. } => old.encode(text),
             Self::Rename { old, .. } => Ok(old.loaded.bytes.clone()),
             Self::Delete { .. } => Ok(Vec::new()),
@@ -82,18 +82,33 @@ impl EncodedDraft<'_> {
     fn changes(&self) -> Vec<PlannedChange<'_>> {
         let bytes = self.bytes.as_slice();
         match self.draft {
-            FileDraft::Add { place: Free { path, name }, .. } => {
-                vec![PlannedChange { path, name, step: ChangeAction::Create { bytes } }]
+            FileDraft::Add {
+                place: Free { path, name },
+                ..
+            } => {
+                vec![PlannedChange {
+                    path,
+                    name,
+                    step: ChangeAction::Create { bytes },
+                }]
             }
             FileDraft::Edit { old, .. } => {
                 let EditSource { path, name, loaded } = &old.source;
-                vec![PlannedChange { path, name, step: ChangeAction::Replace { old: loaded, bytes } }]
+                vec![PlannedChange {
+                    path,
+                    name,
+                    step: ChangeAction::Replace { old: loaded, bytes },
+                }]
             }
             FileDraft::Move { old, to, .. } => moved(&old.source, to, bytes),
             FileDraft::Rename { old, to } => moved(old, to, bytes),
             FileDraft::Delete { old } => {
                 let EditSource { path, name, loaded } = old.as_ref();
-                vec![PlannedChange { path, name, step: ChangeAction::Delete { old: loaded } }]
+                vec![PlannedChange {
+                    path,
+                    name,
+                    step: ChangeAction::Delete { old: loaded },
+                }]
             }
         }
     }
@@ -101,10 +116,21 @@ impl EncodedDraft<'_> {
 
 fn moved<'a>(old: &'a EditSource, to: &'a Free, bytes: &'a [u8]) -> Vec<PlannedChange<'a>> {
     let EditSource { path, name, loaded } = old;
-    let taken = PlannedChange { path, name, step: ChangeAction::Delete { old: loaded } };
+    let taken = PlannedChange {
+        path,
+        name,
+        step: ChangeAction::Delete { old: loaded },
+    };
     vec![
         taken,
-        PlannedChange { path: &to.path, name: &to.name, step: ChangeAction::CreateLike { bytes, like: loaded } },
+        PlannedChange {
+            path: &to.path,
+            name: &to.name,
+            step: ChangeAction::CreateLike {
+                bytes,
+                like: loaded,
+            },
+        },
     ]
 }
 
@@ -139,7 +165,9 @@ impl EditOutcome {
 
     /// The result of a call about one file.
     pub(crate) fn into_single(mut self) -> ToolOutput {
-        let Some(EditedFile { text, data }) = self.files.pop() else { return ToolOutput::default() };
+        let Some(EditedFile { text, data }) = self.files.pop() else {
+            return ToolOutput::default();
+        };
         self.finish(text, data)
     }
 
@@ -150,7 +178,10 @@ impl EditOutcome {
         }
         let mut envelope = Envelope::success(text).with_data(Value::Object(data));
         envelope.context = self.context;
-        ToolOutput { changes: self.changes, ..envelope.into() }
+        ToolOutput {
+            changes: self.changes,
+            ..envelope.into()
+        }
     }
 }
 
@@ -170,7 +201,9 @@ pub(crate) fn foresee(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
             }
             FileDraft::Rename { old, to } => format!("--- {}\n+++ {}\n", old.name, to.name),
             FileDraft::Delete { old } => match decode(&old.loaded.bytes) {
-                Some(DecodedText { text, .. }) => report::whole_diff((&old.name, NOWHERE), &text, ""),
+                Some(DecodedText { text, .. }) => {
+                    report::whole_diff((&old.name, NOWHERE), &text, "")
+                }
                 None => format!("--- {}\n+++ {NOWHERE}\n", old.name),
             },
         };
@@ -180,10 +213,16 @@ pub(crate) fn foresee(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
 }
 
 /// Carries out all drafts or none.
-pub(crate) fn carry_out(scope: &FileScope, drafts: &[FileDraft]) -> Result<EditOutcome, ToolFailure> {
+pub(crate) fn carry_out(
+    scope: &FileScope,
+    drafts: &[FileDraft],
+) -> Result<EditOutcome, ToolFailure> {
     let mut ready = Vec::with_capacity(drafts.len());
     for draft in drafts {
-        ready.push(EncodedDraft { draft, bytes: draft.bytes()? });
+        ready.push(EncodedDraft {
+            draft,
+            bytes: draft.bytes()?,
+        });
     }
     let changes: Vec<PlannedChange<'_>> = ready.iter().flat_map(EncodedDraft::changes).collect();
     let done = change::apply(scope, &changes)?;
@@ -202,7 +241,10 @@ fn as_change(change: &PlannedChange<'_>) -> FileChange {
         ChangeAction::Replace { .. } => ChangeKind::Modified,
         ChangeAction::Delete { .. } => ChangeKind::Deleted,
     };
-    FileChange { path: change.path.to_owned(), kind }
+    FileChange {
+        path: change.path.to_owned(),
+        kind,
+    }
 }
 
 fn show(draft: &FileDraft, room: &mut DiffBudget) -> EditedFile {
@@ -212,28 +254,53 @@ fn show(draft: &FileDraft, room: &mut DiffBudget) -> EditedFile {
         FileDraft::Add { place, text: new } => {
             let lines = new.lines().count();
             text = format!("Created `{}`: {}.", place.name, Count(lines, "line"));
-            data.extend(fields(json!({ "path": place.name, "change": "created", "lines": lines })));
+            data.extend(fields(
+                json!({ "path": place.name, "change": "created", "lines": lines }),
+            ));
         }
         FileDraft::Rename { old, to } => {
             text = format!("Moved `{}` to `{}`.", old.name, to.name);
-            data.extend(fields(json!({ "path": to.name, "change": "moved", "from": old.name })));
+            data.extend(fields(
+                json!({ "path": to.name, "change": "moved", "from": old.name }),
+            ));
         }
         FileDraft::Delete { old } => {
             text = format!("Deleted `{}`.", old.name);
             data.extend(fields(json!({ "path": old.name, "change": "deleted" })));
         }
-        FileDraft::Edit { old, text: new, applied, remarks } => {
+        FileDraft::Edit {
+            old,
+            text: new,
+            applied,
+            remarks,
+        } => {
             let difference = TextDifference::between(old.as_str(), new);
-            text = format!("Changed `{}`: {applied} applied, {difference}.", old.source.name);
-            data.extend(fields(json!({ "path": old.source.name, "change": "edited", "applied": applied.0 })));
+            text = format!(
+                "Changed `{}`: {applied} applied, {difference}.",
+                old.source.name
+            );
+            data.extend(fields(
+                json!({ "path": old.source.name, "change": "edited", "applied": applied.0 }),
+            ));
             add_remarks(remarks, &mut text, &mut data);
             room.show(&difference, &mut text, &mut data);
         }
-        FileDraft::Move { old, to, text: new, applied, remarks } => {
+        FileDraft::Move {
+            old,
+            to,
+            text: new,
+            applied,
+            remarks,
+        } => {
             let difference = TextDifference::between(old.as_str(), new);
             let from = &old.source.name;
-            text = format!("Moved `{from}` to `{}`: {applied} applied, {difference}.", to.name);
-            data.extend(fields(json!({ "path": to.name, "change": "moved", "from": from, "applied": applied.0 })));
+            text = format!(
+                "Moved `{from}` to `{}`: {applied} applied, {difference}.",
+                to.name
+            );
+            data.extend(fields(
+                json!({ "path": to.name, "change": "moved", "from": from, "applied": applied.0 }),
+            ));
             add_remarks(remarks, &mut text, &mut data);
             room.show(&difference, &mut text, &mut data);
         }

@@ -9,17 +9,24 @@ pub(crate) struct TextLine<'a> {
 
 /// The lines of a text. Joining text and end of each gives it back.
 ///
-/// A carriage return alone ends a line only where no line feed ever does, as in files of old Macintosh programs; elsewhere it is
-/// a character of its line.
+/// A carriage return alone ends a line only where no line feed ever does, as in files of old
+/// Macintosh programs; elsewhere it is a character of its line.
 pub(crate) fn split(text: &str) -> Vec<TextLine<'_>> {
     if ends_in_returns(text) {
         let line = |whole: &str| whole.strip_suffix('\r').unwrap_or(whole).len();
-        return text.split_inclusive('\r').map(|whole| cut(whole, line(whole))).collect();
+        return text
+            .split_inclusive('\r')
+            .map(|whole| cut(whole, line(whole)))
+            .collect();
     }
     let line = |whole: &str| {
-        whole.strip_suffix('\n').map_or(whole.len(), |body| body.strip_suffix('\r').unwrap_or(body).len())
+        whole.strip_suffix('\n').map_or(whole.len(), |body| {
+            body.strip_suffix('\r').unwrap_or(body).len()
+        })
     };
-    text.split_inclusive('\n').map(|whole| cut(whole, line(whole))).collect()
+    text.split_inclusive('\n')
+        .map(|whole| cut(whole, line(whole)))
+        .collect()
 }
 
 /// Whether carriage returns end the lines of a file.
@@ -27,9 +34,14 @@ pub(crate) fn ends_in_returns(file: &str) -> bool {
     file.contains('\r') && !file.contains('\n')
 }
 
-/// A text for a file with carriage returns, as a model writes it that has read the picture `␍` for each of them.
+/// A text for a file with carriage returns, as a model writes it that has read the picture `␍` for
+/// each of them.
 pub(crate) fn returns_for(text: &str, file: &str) -> String {
-    if file.contains('\r') && !file.contains('␍') { text.replace('␍', "\r") } else { text.to_owned() }
+    if file.contains('\r') && !file.contains('␍') {
+        text.replace('␍', "\r")
+    } else {
+        text.to_owned()
+    }
 }
 
 fn cut(whole: &str, body: usize) -> TextLine<'_> {
@@ -40,9 +52,16 @@ fn cut(whole: &str, body: usize) -> TextLine<'_> {
 /// How lines end around this place.
 pub(crate) fn end_near<'a>(lines: &[TextLine<'a>], at: usize) -> &'a str {
     let here = lines.get(at).map(|line| line.end);
-    let before = at.checked_sub(1).and_then(|before| lines.get(before)).map(|line| line.end);
+    let before = at
+        .checked_sub(1)
+        .and_then(|before| lines.get(before))
+        .map(|line| line.end);
     let anywhere = lines.first().map(|line| line.end);
-    [here, before, anywhere].into_iter().flatten().find(|end| !end.is_empty()).unwrap_or("\n")
+    [here, before, anywhere]
+        .into_iter()
+        .flatten()
+        .find(|end| !end.is_empty())
+        .unwrap_or("\n")
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What to tell a model whose text is not in the file: where the file comes closest, and where it differs.
+//! What to tell a model whose text is not in the file: where the file comes closest, and where it
+//! differs.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -24,7 +25,8 @@ pub(crate) struct EditTerms {
     pub(crate) old: &'static str,
     /// What comes in its place, at the beginning of a sentence, such as `The REPLACE part`.
     pub(crate) new: &'static str,
-    /// What to send next where the whole file has been shown; a small model repeats the call otherwise.
+    /// What to send next where the whole file has been shown; a small model repeats the call
+    /// otherwise.
     pub(crate) next: &'static str,
 }
 
@@ -32,8 +34,11 @@ pub(crate) struct EditTerms {
 pub(crate) fn hint(lines: &[TextLine<'_>], old: &[&str], new: &[&str], terms: EditTerms) -> String {
     let mut hint = String::new();
     if let Some(line) = already_there(lines, new) {
-        let _ =
-            write!(hint, " {} is already in the file at line {line}: the change may have been made before.", terms.new);
+        let _ = write!(
+            hint,
+            " {} is already in the file at line {line}: the change may have been made before.",
+            terms.new
+        );
     }
     let mut candidates = candidates(lines, old);
     if candidates.is_empty() {
@@ -60,18 +65,31 @@ struct NearMatch {
 
 /// The places where most lines agree, best first.
 fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
-    let wanted: HashSet<&str> = search.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let wanted: HashSet<&str> = search
+        .iter()
+        .map(|line| line.trim())
+        .filter(|line| !line.is_empty())
+        .collect();
     let mut found: Vec<NearMatch> = Vec::new();
     let mut seen = HashSet::new();
-    for (at, line) in lines.iter().enumerate().filter(|(_, line)| wanted.contains(line.text.trim())) {
+    for (at, line) in lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| wanted.contains(line.text.trim()))
+    {
         // Every place at which this line would meet its like in SEARCH.
-        for offset in
-            (0..search.len()).filter(|offset| search.get(*offset).is_some_and(|one| one.trim() == line.text.trim()))
-        {
+        for offset in (0..search.len()).filter(|offset| {
+            search
+                .get(*offset)
+                .is_some_and(|one| one.trim() == line.text.trim())
+        }) {
             if let Some(start) = at.checked_sub(offset)
                 && seen.insert(start)
             {
-                found.push(NearMatch { start, equal: equal_lines(lines, search, start) });
+                found.push(NearMatch {
+                    start,
+                    equal: equal_lines(lines, search, start),
+                });
             }
         }
         if found.len() > 10_000 {
@@ -85,38 +103,73 @@ fn candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
 
 fn equal_lines(lines: &[TextLine<'_>], search: &[&str], start: usize) -> usize {
     let window = lines.get(start..).unwrap_or_default().iter();
-    window.zip(search).filter(|(line, wanted)| Comparison::Tolerant.same(line.text, wanted)).count()
+    window
+        .zip(search)
+        .filter(|(line, wanted)| Comparison::Tolerant.same(line.text, wanted))
+        .count()
 }
 
-/// What is said where a line of SEARCH is part of a line, or is spelled in other upper and lower case.
+/// What is said where a line of SEARCH is part of a line, or is spelled in other upper and lower
+/// case.
 fn inside(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<String> {
-    let wanted = search.iter().map(|line| line.trim()).find(|line| line.chars().any(char::is_alphanumeric))?;
+    let wanted = search
+        .iter()
+        .map(|line| line.trim())
+        .find(|line| line.chars().any(char::is_alphanumeric))?;
     let folded = wanted.to_lowercase();
     let exact = lines.iter().any(|line| line.text.contains(wanted));
-    let holds = |line: &str| if exact { line.contains(wanted) } else { line.to_lowercase().contains(&folded) };
-    let found: Vec<_> = lines.iter().zip(1..).filter(|(line, _)| holds(line.text)).collect();
+    let holds = |line: &str| {
+        if exact {
+            line.contains(wanted)
+        } else {
+            line.to_lowercase().contains(&folded)
+        }
+    };
+    let found: Vec<_> = lines
+        .iter()
+        .zip(1..)
+        .filter(|(line, _)| holds(line.text))
+        .collect();
     let (first, _) = found.first()?;
     let how = match (exact, search.len()) {
         (false, _) => " in other upper and lower case: copy it as it is there".to_owned(),
-        (true, 1) => format!(", and {} is compared with whole lines: give each line whole, as it is there", terms.old),
+        (true, 1) => format!(
+            ", and {} is compared with whole lines: give each line whole, as it is there",
+            terms.old
+        ),
         (true, _) => ": copy the lines from there".to_owned(),
     };
     let numbers: Vec<usize> = found.iter().map(|(_, number)| *number).collect();
-    let place = if exact && first.text.trim() != wanted { "inside" } else { "in" };
-    let lines_shown: Vec<_> =
-        found.iter().take(SHOWN).map(|(line, number)| format!("\n- line {number} is `{}`", shown(line.text))).collect();
+    let place = if exact && first.text.trim() != wanted {
+        "inside"
+    } else {
+        "in"
+    };
+    let lines_shown: Vec<_> = found
+        .iter()
+        .take(SHOWN)
+        .map(|(line, number)| format!("\n- line {number} is `{}`", shown(line.text)))
+        .collect();
     let lines_shown = lines_shown.concat();
-    Some(format!(" `{}` is {place} line {}{how}:{lines_shown}", shown(wanted), report::list(&numbers)))
+    Some(format!(
+        " `{}` is {place} line {}{how}:{lines_shown}",
+        shown(wanted),
+        report::list(&numbers)
+    ))
 }
 
 /// What is said where nothing comes close: a short file is shown whole.
 fn nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     const WHOLE: usize = 12;
     if lines.is_empty() || lines.len() > WHOLE {
-        return " Nothing similar was found: read the file and copy the lines from there.".to_owned();
+        return " Nothing similar was found: read the file and copy the lines from there."
+            .to_owned();
     }
     let all: Vec<_> = lines.iter().map(|line| shown(line.text)).collect();
-    format!(" Nothing similar was found. The whole file is:\n{}{next}", all.join("\n"))
+    format!(
+        " Nothing similar was found. The whole file is:\n{}{next}",
+        all.join("\n")
+    )
 }
 
 /// A line as it is shown in a sentence.
@@ -126,30 +179,60 @@ fn shown(line: &str) -> String {
 
 /// The line most like the first line of SEARCH that has letters in it.
 fn alike(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
-    let (offset, wanted) = search.iter().enumerate().find(|(_, line)| line.chars().any(char::is_alphanumeric))?;
+    let (offset, wanted) = search
+        .iter()
+        .enumerate()
+        .find(|(_, line)| line.chars().any(char::is_alphanumeric))?;
     let wanted = visible::prefix(wanted.trim(), 200);
     lines
         .iter()
         .take(LETTER_BY_LETTER)
         .enumerate()
-        .map(|(at, line)| (at, TextDiff::from_chars(visible::prefix(line.text.trim(), 200), wanted).ratio()))
+        .map(|(at, line)| {
+            (
+                at,
+                TextDiff::from_chars(visible::prefix(line.text.trim(), 200), wanted).ratio(),
+            )
+        })
         .filter(|(_, ratio)| *ratio >= ALIKE)
         .max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)))
-        .map(|(at, _)| NearMatch { start: at.saturating_sub(offset), equal: 0 })
+        .map(|(at, _)| NearMatch {
+            start: at.saturating_sub(offset),
+            equal: 0,
+        })
 }
 
-fn describe(lines: &[TextLine<'_>], search: &[&str], candidate: &NearMatch, terms: EditTerms) -> String {
+fn describe(
+    lines: &[TextLine<'_>],
+    search: &[&str],
+    candidate: &NearMatch,
+    terms: EditTerms,
+) -> String {
     let &NearMatch { start, equal } = candidate;
     let end = (start + search.len()).min(lines.len());
-    let place = if end > start + 1 { format!("lines {}-{end}", start + 1) } else { format!("line {}", start + 1) };
+    let place = if end > start + 1 {
+        format!("lines {}-{end}", start + 1)
+    } else {
+        format!("line {}", start + 1)
+    };
     let mut text = format!("- {place} ({equal} of {} lines agree)", search.len());
-    let differs = search.iter().enumerate().find_map(|(offset, wanted)| match lines.get(start + offset) {
-        Some(line) if Comparison::Tolerant.same(line.text, wanted) => None,
-        other => Some((start + offset + 1, other.map(|line| line.text), wanted)),
-    });
+    let differs =
+        search
+            .iter()
+            .enumerate()
+            .find_map(|(offset, wanted)| match lines.get(start + offset) {
+                Some(line) if Comparison::Tolerant.same(line.text, wanted) => None,
+                other => Some((start + offset + 1, other.map(|line| line.text), wanted)),
+            });
     match differs {
         Some((number, Some(file), wanted)) => {
-            let _ = write!(text, "; line {number} is `{}`, {} has `{}`", shown(file), terms.old, shown(wanted));
+            let _ = write!(
+                text,
+                "; line {number} is `{}`, {} has `{}`",
+                shown(file),
+                terms.old,
+                shown(wanted)
+            );
         }
         Some((_, None, wanted)) => {
             let _ = write!(text, "; the file ends before `{}`", shown(wanted));
@@ -157,8 +240,9 @@ fn describe(lines: &[TextLine<'_>], search: &[&str], candidate: &NearMatch, term
         None => {
             let spaced = |line: &str| shown(&line.replace('\t', "\\t"));
             let differs = search.iter().zip(lines.iter().skip(start)).zip(start + 1..);
-            if let Some(((wanted, line), number)) =
-                differs.into_iter().find(|((wanted, line), _)| line.text != **wanted)
+            if let Some(((wanted, line), number)) = differs
+                .into_iter()
+                .find(|((wanted, line), _)| line.text != **wanted)
             {
                 let _ = write!(
                     text,

@@ -19,7 +19,11 @@ pub(crate) enum SourceError {
     #[error(
         "`{name}` is written in {encoding}, which has no `{character}`; use other characters, or convert the file first"
     )]
-    Unencodable { name: String, encoding: &'static str, character: char },
+    Unencodable {
+        name: String,
+        encoding: &'static str,
+        character: char,
+    },
     #[error("`{name}` exists already; nothing was changed. {hint}")]
     Exists { name: String, hint: &'static str },
     #[error(transparent)]
@@ -59,8 +63,14 @@ impl EditSource {
     pub(crate) fn text(self, scope: &FileScope) -> Result<EditableText, SourceError> {
         guard::check_is_no_document(scope, &self.path, &self.name, &self.loaded)?;
         match decode(&self.loaded.bytes) {
-            Some(decoded) => Ok(EditableText { source: self, decoded }),
-            None => Err(SourceError::Binary { kind: describe_binary(&self.loaded.bytes), name: self.name }),
+            Some(decoded) => Ok(EditableText {
+                source: self,
+                decoded,
+            }),
+            None => Err(SourceError::Binary {
+                kind: describe_binary(&self.loaded.bytes),
+                name: self.name,
+            }),
         }
     }
 }
@@ -95,7 +105,11 @@ pub(crate) struct Free {
 
 impl Free {
     /// The place a path means, if nothing is there; the hint says what to do otherwise.
-    pub(crate) fn find(scope: &FileScope, given: &str, hint: &'static str) -> Result<Self, ToolFailure> {
+    pub(crate) fn find(
+        scope: &FileScope,
+        given: &str,
+        hint: &'static str,
+    ) -> Result<Self, ToolFailure> {
         let path = paths::resolve(&scope.workspace, given)?;
         let name = paths::shown(&scope.workspace, &path);
         match disk::open(&path, &name) {

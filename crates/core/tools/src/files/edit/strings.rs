@@ -1,7 +1,7 @@
 //! Replacing a piece of text that may begin and end anywhere: a pure function.
 //!
-//! A model writes every line end as `\n`. The text is compared in that form and changed in its own: every byte outside the
-//! replaced pieces is kept, and new lines end as those around them do.
+//! A model writes every line end as `\n`. The text is compared in that form and changed in its own:
+//! every byte outside the replaced pieces is kept, and new lines end as those around them do.
 
 use super::lines::{TextLine, end_near, ends_in_returns, returns_for, split};
 use super::nearest::{self, EditTerms};
@@ -22,7 +22,8 @@ pub(crate) enum NoFit {
     Ambiguous { lines: Vec<usize> },
 }
 
-/// The text with one string replaced by another, and how often it was. A string that does not fit is described in the caller's terms.
+/// The text with one string replaced by another, and how often it was. A string that does not fit
+/// is described in the caller's terms.
 pub(crate) fn replace(
     text: &str,
     (old, new): (&str, &str),
@@ -37,10 +38,14 @@ pub(crate) fn replace(
         ([], _) => {
             let wanted: Vec<&str> = old.lines().collect();
             let replacement: Vec<&str> = new.lines().collect();
-            return Err(NoFit::NotFound { hint: nearest::hint(&lines, &wanted, &replacement, terms) });
+            return Err(NoFit::NotFound {
+                hint: nearest::hint(&lines, &wanted, &replacement, terms),
+            });
         }
         ([_, _, ..], Occurrences::Only) => {
-            return Err(NoFit::Ambiguous { lines: places.iter().map(|at| plain.line(*at) + 1).collect() });
+            return Err(NoFit::Ambiguous {
+                lines: places.iter().map(|at| plain.line(*at) + 1).collect(),
+            });
         }
         (_, Occurrences::Only | Occurrences::All) => {}
     }
@@ -64,7 +69,11 @@ pub(crate) fn replace(
 /// As a model writes it, whatever line ends it copied from a file.
 fn unified(text: &str, file: &str) -> String {
     let text = returns_for(&text.replace("\r\n", "\n"), file);
-    if ends_in_returns(file) { text.replace('\r', "\n") } else { text }
+    if ends_in_returns(file) {
+        text.replace('\r', "\n")
+    } else {
+        text
+    }
 }
 
 /// A text with every line end as `\n`, and the way back.
@@ -78,7 +87,11 @@ struct NormalizedText {
 
 impl NormalizedText {
     fn of(lines: &[TextLine<'_>]) -> Self {
-        let mut plain = Self { text: String::new(), starts: Vec::with_capacity(lines.len()), longer: Vec::new() };
+        let mut plain = Self {
+            text: String::new(),
+            starts: Vec::with_capacity(lines.len()),
+            longer: Vec::new(),
+        };
         for line in lines {
             plain.starts.push(plain.text.len());
             plain.text.push_str(line.text);
@@ -94,7 +107,9 @@ impl NormalizedText {
 
     /// The line, from 0, in which a place lies.
     fn line(&self, at: usize) -> usize {
-        self.starts.partition_point(|start| *start <= at).saturating_sub(1)
+        self.starts
+            .partition_point(|start| *start <= at)
+            .saturating_sub(1)
     }
 
     /// The same place in the file's own text.
@@ -109,10 +124,16 @@ mod tests {
 
     use super::*;
 
-    const WORDS: EditTerms = EditTerms { old: "`old`", new: "`new`", next: "" };
+    const WORDS: EditTerms = EditTerms {
+        old: "`old`",
+        new: "`new`",
+        next: "",
+    };
 
     fn only(text: &str, old: &str, new: &str) -> String {
-        replace(text, (old, new), Occurrences::Only, WORDS).unwrap().0
+        replace(text, (old, new), Occurrences::Only, WORDS)
+            .unwrap()
+            .0
     }
 
     #[test]
@@ -124,7 +145,10 @@ mod tests {
 
     #[test]
     fn line_ends_are_those_of_the_file() {
-        assert_eq!(only("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n"), "x\r\ny\r\nz\r\nc\r\n");
+        assert_eq!(
+            only("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n"),
+            "x\r\ny\r\nz\r\nc\r\n"
+        );
         assert_eq!(only("a\r\nb\r\n", "\r\nb", "\r\nB"), "a\r\nB\r\n");
         assert_eq!(only("a\rb\rc", "b\n", "x\ny\n"), "a\rx\ry\rc");
         assert_eq!(only("a\nb\r\nc\n", "b\n", "x\ny\n"), "a\nx\r\ny\r\nc\n");
@@ -132,12 +156,18 @@ mod tests {
 
     #[test]
     fn places_are_counted_and_all_can_be_meant() {
-        assert_eq!(replace("a b\na\n", ("a", "c"), Occurrences::All, WORDS), Ok(("c b\nc\n".to_owned(), 2)));
+        assert_eq!(
+            replace("a b\na\n", ("a", "c"), Occurrences::All, WORDS),
+            Ok(("c b\nc\n".to_owned(), 2))
+        );
         assert_eq!(
             replace("a b\na\n", ("a", "c"), Occurrences::Only, WORDS),
             Err(NoFit::Ambiguous { lines: vec![1, 2] })
         );
-        assert!(matches!(replace("a\n", ("b", "c"), Occurrences::All, WORDS), Err(NoFit::NotFound { .. })));
+        assert!(matches!(
+            replace("a\n", ("b", "c"), Occurrences::All, WORDS),
+            Err(NoFit::NotFound { .. })
+        ));
     }
 
     proptest! {

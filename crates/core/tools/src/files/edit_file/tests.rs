@@ -7,9 +7,17 @@ use crate::testing::Bench;
 async fn the_result_is_that_of_the_other_editing_tools() {
     let bench = Bench::new();
     bench.write("a", "one\r\ntwo\r\n");
-    let output = bench.ok(&tool(), json!({"path": "a", "old_text": "one\ntw", "new_text": "1\n"})).await;
+    let output = bench
+        .ok(
+            &tool(),
+            json!({"path": "a", "old_text": "one\ntw", "new_text": "1\n"}),
+        )
+        .await;
     let diff = "@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+o";
-    assert_eq!(output.envelope.text, format!("Changed `a`: 1 edit applied, 2 lines added, 2 removed.\n{diff}"));
+    assert_eq!(
+        output.envelope.text,
+        format!("Changed `a`: 1 edit applied, 2 lines added, 2 removed.\n{diff}")
+    );
     assert_eq!(
         output.envelope.data,
         json!({
@@ -19,16 +27,27 @@ async fn the_result_is_that_of_the_other_editing_tools() {
     );
     assert_eq!(bench.read("a"), b"1\r\no\r\n");
     assert_eq!(output.envelope.context["file"]["size"], 6);
-    assert_eq!(*bench.history.saved.lock().unwrap(), *bench.history.changed.lock().unwrap());
+    assert_eq!(
+        *bench.history.saved.lock().unwrap(),
+        *bench.history.changed.lock().unwrap()
+    );
 }
 
 #[tokio::test]
 async fn every_place_is_changed_only_where_that_is_said() {
     let bench = Bench::new();
     bench.write("a", "x\ny\nx\n");
-    let (code, message) = bench.err(&tool(), json!({"path": "a", "old_text": "x", "new_text": "z"})).await;
+    let (code, message) = bench
+        .err(
+            &tool(),
+            json!({"path": "a", "old_text": "x", "new_text": "z"}),
+        )
+        .await;
     assert_eq!(code, "ambiguous_match");
-    assert!(message.contains("2 places in `a`, at lines 1, 3") && message.contains("`replace_all`"), "{message}");
+    assert!(
+        message.contains("2 places in `a`, at lines 1, 3") && message.contains("`replace_all`"),
+        "{message}"
+    );
     assert_eq!(bench.read("a"), b"x\ny\nx\n");
     let all = json!({"path": "a", "old_text": "x", "new_text": "z", "replace_all": true});
     assert_eq!(bench.ok(&tool(), all).await.envelope.data["applied"], 2);
@@ -40,14 +59,36 @@ async fn what_does_not_fit_changes_nothing() {
     let bench = Bench::new();
     bench.write("a", "one two\n");
     bench.write("empty", "");
-    for (old, new, expected) in [("one  two", "x", "no_match"), ("", "x", "invalid_edit"), ("one", "one", "no_change")]
-    {
-        let (code, message) = bench.err(&tool(), json!({"path": "a", "old_text": old, "new_text": new})).await;
+    for (old, new, expected) in [
+        ("one  two", "x", "no_match"),
+        ("", "x", "invalid_edit"),
+        ("one", "one", "no_change"),
+    ] {
+        let (code, message) = bench
+            .err(
+                &tool(),
+                json!({"path": "a", "old_text": old, "new_text": new}),
+            )
+            .await;
         assert_eq!(code, expected, "{message}");
     }
     assert_eq!(bench.read("a"), b"one two\n");
-    assert_eq!(bench.err(&tool(), json!({"path": "b", "old_text": "a", "new_text": "b"})).await.0, "not_found");
-    bench.ok(&tool(), json!({"path": "empty", "old_text": "", "new_text": "new\n"})).await;
+    assert_eq!(
+        bench
+            .err(
+                &tool(),
+                json!({"path": "b", "old_text": "a", "new_text": "b"})
+            )
+            .await
+            .0,
+        "not_found"
+    );
+    bench
+        .ok(
+            &tool(),
+            json!({"path": "empty", "old_text": "", "new_text": "new\n"}),
+        )
+        .await;
     assert_eq!(bench.read("empty"), b"new\n");
 }
 
@@ -55,10 +96,21 @@ async fn what_does_not_fit_changes_nothing() {
 async fn a_file_changed_since_it_was_read_is_refused() {
     let bench = Bench::new();
     bench.write("a", "one\n");
-    bench.ok(&tool(), json!({"path": "a", "old_text": "one", "new_text": "two"})).await;
+    bench
+        .ok(
+            &tool(),
+            json!({"path": "a", "old_text": "one", "new_text": "two"}),
+        )
+        .await;
     bench.write("a", "two and more\n");
     assert_eq!(
-        bench.err(&tool(), json!({"path": "a", "old_text": "two", "new_text": "2"})).await.0,
+        bench
+            .err(
+                &tool(),
+                json!({"path": "a", "old_text": "two", "new_text": "2"})
+            )
+            .await
+            .0,
         "changed_since_read"
     );
 }
@@ -67,15 +119,31 @@ async fn a_file_changed_since_it_was_read_is_refused() {
 async fn carriage_returns_are_found_as_they_were_shown() {
     let bench = Bench::new();
     for (before, old, new, after) in [
-        ("10%\r100%\ndone\n", "10%␍100%", "0%␍100%", "0%\r100%\ndone\n"),
+        (
+            "10%\r100%\ndone\n",
+            "10%␍100%",
+            "0%␍100%",
+            "0%\r100%\ndone\n",
+        ),
         ("one\rtwo\rthree", "one\rtwo", "1\r2", "1\r2\rthree"),
         ("one\rtwo\rthree", "one␍two\nthree", "1\n2\n3", "1\r2\r3"),
         // A picture that is text of the file stays one.
         ("a\rb\n␍\n", "␍", "CR", "a\rb\nCR\n"),
     ] {
         bench.write("a", before);
-        bench.ok(&crate::files::read_file::tool(), json!({"path": "a"})).await;
-        bench.ok(&tool(), json!({"path": "a", "old_text": old, "new_text": new})).await;
-        assert_eq!(String::from_utf8(bench.read("a")).unwrap(), after, "{before:?}");
+        bench
+            .ok(&crate::files::read_file::tool(), json!({"path": "a"}))
+            .await;
+        bench
+            .ok(
+                &tool(),
+                json!({"path": "a", "old_text": old, "new_text": new}),
+            )
+            .await;
+        assert_eq!(
+            String::from_utf8(bench.read("a")).unwrap(),
+            after,
+            "{before:?}"
+        );
     }
 }

@@ -9,9 +9,13 @@ use crate::testing::Bench;
 
 fn project() -> Bench {
     let bench = Bench::new();
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
+    let fixtures =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../extensions/documents/fixtures");
     for file in ["report.docx", "paper.pdf", "analysis.ipynb"] {
-        bench.write(&format!("docs/{file}"), fs::read(fixtures.join(file)).unwrap());
+        bench.write(
+            &format!("docs/{file}"),
+            fs::read(fixtures.join(file)).unwrap(),
+        );
     }
     bench
 }
@@ -20,30 +24,51 @@ fn project() -> Bench {
 async fn the_text_lies_beside_the_document_or_where_it_should() {
     let bench = project();
     let output = bench.ok(&tool(), json!({"path": "docs/report.docx"})).await;
-    assert!(
-        output
-            .envelope
-            .text
-            .starts_with("Wrote the text of `docs/report.docx`, a Word document, to `docs/report.docx.txt`:")
-    );
+    assert!(output.envelope.text.starts_with(
+        "Wrote the text of `docs/report.docx`, a Word document, to `docs/report.docx.txt`:"
+    ));
     let path = bench.path("docs/report.docx.txt");
-    assert_eq!(output.changes, [FileChange { path: path.clone(), kind: ChangeKind::Added }]);
+    assert_eq!(
+        output.changes,
+        [FileChange {
+            path: path.clone(),
+            kind: ChangeKind::Added
+        }]
+    );
     let expected = include_str!("../../../../../extensions/documents/fixtures/report.docx.txt");
     assert_eq!(bench.read("docs/report.docx.txt"), expected.as_bytes());
     assert_eq!(output.envelope.data["lines"], expected.lines().count());
-    assert_eq!(*bench.history.saved.lock().unwrap(), [("call-1".to_owned(), path)]);
+    assert_eq!(
+        *bench.history.saved.lock().unwrap(),
+        [("call-1".to_owned(), path)]
+    );
     // haft knows what it wrote: it may be written again.
     bench.ok(&tool(), json!({"path": "docs/report.docx"})).await;
 
-    bench.ok(&tool(), json!({"path": "docs/paper.pdf", "output": "new/folder/paper.txt"})).await;
-    assert!(String::from_utf8(bench.read("new/folder/paper.txt")).unwrap().contains("difficult office"));
+    bench
+        .ok(
+            &tool(),
+            json!({"path": "docs/paper.pdf", "output": "new/folder/paper.txt"}),
+        )
+        .await;
+    assert!(
+        String::from_utf8(bench.read("new/folder/paper.txt"))
+            .unwrap()
+            .contains("difficult office")
+    );
 }
 
 #[tokio::test]
 async fn nothing_unread_is_overwritten() {
     let bench = project();
     bench.write("docs/report.docx.txt", "mine");
-    assert_eq!(bench.err(&tool(), json!({"path": "docs/report.docx"})).await.0, "not_read");
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": "docs/report.docx"}))
+            .await
+            .0,
+        "not_read"
+    );
     assert_eq!(bench.read("docs/report.docx.txt"), b"mine");
     assert!(bench.history.saved.lock().unwrap().is_empty());
     let itself = json!({"path": "docs/report.docx", "output": "docs/report.docx"});
@@ -59,7 +84,10 @@ async fn what_is_no_document_is_refused() {
     let (code, message) = bench.err(&tool(), json!({"path": "a.txt"})).await;
     assert_eq!(code, "unknown_format");
     assert!(message.contains("read it as text"), "{message}");
-    assert_eq!(bench.err(&tool(), json!({"path": "none.pdf"})).await.0, "not_found");
+    assert_eq!(
+        bench.err(&tool(), json!({"path": "none.pdf"})).await.0,
+        "not_found"
+    );
 }
 
 #[tokio::test]
@@ -70,11 +98,24 @@ async fn a_document_that_was_read_still_cannot_be_edited_as_text() {
         bench.ok(&read_file::tool(), json!({ "path": file })).await;
         let diff = "<<<<<<< SEARCH\n  \"nbformat\": 4,\n=======\n>>>>>>> REPLACE\n";
         for (code, message) in [
-            bench.err(&replace_in_file::tool(), json!({ "path": file, "diff": diff })).await,
-            bench.err(&write_to_file::tool(), json!({ "path": file, "content": "new" })).await,
+            bench
+                .err(
+                    &replace_in_file::tool(),
+                    json!({ "path": file, "diff": diff }),
+                )
+                .await,
+            bench
+                .err(
+                    &write_to_file::tool(),
+                    json!({ "path": file, "content": "new" }),
+                )
+                .await,
         ] {
             assert_eq!(code, "document", "{message}");
-            assert!(message.contains("use a program that knows the format"), "{message}");
+            assert!(
+                message.contains("use a program that knows the format"),
+                "{message}"
+            );
         }
         assert_eq!(bench.read(file), before);
     }

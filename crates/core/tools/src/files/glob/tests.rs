@@ -11,8 +11,12 @@ use crate::testing::Bench;
 fn project(names: &[&str]) -> Bench {
     let bench = Bench::new();
     for (age, name) in (0..).zip(names) {
-        let file = File::options().write(true).open(bench.write(name, "x")).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age)).unwrap();
+        let file = File::options()
+            .write(true)
+            .open(bench.write(name, "x"))
+            .unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age))
+            .unwrap();
     }
     bench
 }
@@ -37,7 +41,12 @@ async fn of_the_same_age_the_order_is_that_of_the_names() {
     let bench = Bench::new();
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
     for name in ["c", "a", "d", "b"] {
-        File::options().write(true).open(bench.write(name, "")).unwrap().set_modified(time).unwrap();
+        File::options()
+            .write(true)
+            .open(bench.write(name, ""))
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
     }
     assert_eq!(text(&bench, json!({"pattern": "*"})).await, "a\nb\nc\nd");
     let bench = bench.with_limits(2, 1000);
@@ -49,21 +58,38 @@ async fn of_the_same_age_the_order_is_that_of_the_names() {
 
 #[tokio::test]
 async fn patterns_are_on_names_or_on_paths() {
-    let bench = project(&["a.rs", "src/b.rs", "src/deep/c.rs", "src/deep/d.ts", ".github/e.yml"]);
+    let bench = project(&[
+        "a.rs",
+        "src/b.rs",
+        "src/deep/c.rs",
+        "src/deep/d.ts",
+        ".github/e.yml",
+    ]);
     for (pattern, path, expected) in [
         ("*.rs", ".", "a.rs\nsrc/b.rs\nsrc/deep/c.rs"),
         ("./*.rs", ".", "a.rs\nsrc/b.rs\nsrc/deep/c.rs"),
         ("src/*.rs", ".", "src/b.rs"),
-        ("src/**/*.{rs,ts}", ".", "src/b.rs\nsrc/deep/c.rs\nsrc/deep/d.ts"),
+        (
+            "src/**/*.{rs,ts}",
+            ".",
+            "src/b.rs\nsrc/deep/c.rs\nsrc/deep/d.ts",
+        ),
         ("deep/*", "src", "src/deep/c.rs\nsrc/deep/d.ts"),
         ("*.yml", ".", ".github/e.yml"),
         ("[bc].rs", ".", "src/b.rs\nsrc/deep/c.rs"),
         ("*.go", ".", "No files in `.` match `*.go`."),
     ] {
-        assert_eq!(text(&bench, json!({"pattern": pattern, "path": path})).await, expected, "{pattern} in {path}");
+        assert_eq!(
+            text(&bench, json!({"pattern": pattern, "path": path})).await,
+            expected,
+            "{pattern} in {path}"
+        );
     }
     let whole = bench.path("src").join("**/*.ts");
-    assert_eq!(text(&bench, json!({"pattern": whole, "path": "src"})).await, "src/deep/d.ts");
+    assert_eq!(
+        text(&bench, json!({"pattern": whole, "path": "src"})).await,
+        "src/deep/d.ts"
+    );
 }
 
 #[tokio::test]
@@ -73,19 +99,39 @@ async fn ignored_files_and_git_are_left_out_and_links_are_not_followed() {
     std::fs::create_dir(bench.path("folder")).unwrap();
     symlink("../b.txt", bench.path("folder/link")).unwrap();
     symlink(".", bench.path("circle")).unwrap();
-    let mut found: Vec<_> = text(&bench, json!({"pattern": "**"})).await.lines().map(str::to_owned).collect();
+    let mut found: Vec<_> = text(&bench, json!({"pattern": "**"}))
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
     found.sort();
-    assert_eq!(found, [".gitignore", ".hidden", "b.txt", "circle", "folder/link"]);
+    assert_eq!(
+        found,
+        [".gitignore", ".hidden", "b.txt", "circle", "folder/link"]
+    );
 }
 
 #[tokio::test]
 async fn what_does_not_fit_is_said() {
     let bench = project(&["a", "b", "c", "d"]).with_limits(2, 1000);
     let output = bench.ok(&tool(), json!({"pattern": "*"})).await;
-    assert_eq!(output.envelope.text, "a\nb\n[2 more of 4 files, all older. Use a narrower pattern.]");
-    assert_eq!((&output.envelope.data["truncated"], &output.envelope.data["total"]), (&json!(true), &json!(4)));
+    assert_eq!(
+        output.envelope.text,
+        "a\nb\n[2 more of 4 files, all older. Use a narrower pattern.]"
+    );
+    assert_eq!(
+        (
+            &output.envelope.data["truncated"],
+            &output.envelope.data["total"]
+        ),
+        (&json!(true), &json!(4))
+    );
     let bench = project(&["aaaa", "bbbb"]).with_limits(10, 6);
-    assert!(text(&bench, json!({"pattern": "*"})).await.starts_with("aaaa\n[1 more of 2 files"));
+    assert!(
+        text(&bench, json!({"pattern": "*"}))
+            .await
+            .starts_with("aaaa\n[1 more of 2 files")
+    );
 }
 
 #[tokio::test]
@@ -99,8 +145,15 @@ async fn wrong_arguments_say_what_is_wrong() {
         (json!({"pattern": "*", "path": "a"}), "not_a_folder"),
         (json!({"pattern": "*", "path": "/etc"}), "outside_workspace"),
     ] {
-        assert_eq!(bench.err(&tool(), arguments.clone()).await.0, code, "{arguments}");
+        assert_eq!(
+            bench.err(&tool(), arguments.clone()).await.0,
+            code,
+            "{arguments}"
+        );
     }
     bench.context.cancel.cancel();
-    assert_eq!(bench.err(&tool(), json!({"pattern": "*"})).await.0, "cancelled");
+    assert_eq!(
+        bench.err(&tool(), json!({"pattern": "*"})).await.0,
+        "cancelled"
+    );
 }

@@ -7,7 +7,15 @@ use crate::testing::Bench;
 
 fn project() -> Bench {
     let bench = Bench::new();
-    for name in ["b.txt", "a/z.rs", "a/b/deep.rs", ".hidden", ".git/config", "target/out", "a/skip.log"] {
+    for name in [
+        "b.txt",
+        "a/z.rs",
+        "a/b/deep.rs",
+        ".hidden",
+        ".git/config",
+        "target/out",
+        "a/skip.log",
+    ] {
         bench.write(name, "x");
     }
     bench.write(".gitignore", "target/\n*.log\n");
@@ -19,9 +27,15 @@ fn project() -> Bench {
 async fn a_flat_listing_shows_everything_in_the_folder() {
     let bench = project();
     let output = bench.ok(&tool(), json!({"path": "."})).await;
-    assert_eq!(output.envelope.text, ".git/\n.gitignore\n.hidden\na/\nb.txt\nlink -> b.txt\ntarget/");
+    assert_eq!(
+        output.envelope.text,
+        ".git/\n.gitignore\n.hidden\na/\nb.txt\nlink -> b.txt\ntarget/"
+    );
     let data = &output.envelope.data;
-    assert_eq!((&data["total"], &data["files"], &data["folders"]), (&json!(7), &json!(4), &json!(3)));
+    assert_eq!(
+        (&data["total"], &data["files"], &data["folders"]),
+        (&json!(7), &json!(4), &json!(3))
+    );
     let output = bench.ok(&tool(), json!({"path": "a"})).await;
     assert_eq!(output.envelope.text, "a/b/\na/skip.log\na/z.rs");
 }
@@ -29,10 +43,17 @@ async fn a_flat_listing_shows_everything_in_the_folder() {
 #[tokio::test]
 async fn a_recursive_listing_honours_ignore_files() {
     let bench = project();
-    let output = bench.ok(&tool(), json!({"path": ".", "recursive": true})).await;
-    assert_eq!(output.envelope.text, ".gitignore\n.hidden\na/\na/b/\na/b/deep.rs\na/z.rs\nb.txt\nlink -> b.txt");
+    let output = bench
+        .ok(&tool(), json!({"path": ".", "recursive": true}))
+        .await;
+    assert_eq!(
+        output.envelope.text,
+        ".gitignore\n.hidden\na/\na/b/\na/b/deep.rs\na/z.rs\nb.txt\nlink -> b.txt"
+    );
     // The project's ignore files count for its subfolders too.
-    let output = bench.ok(&tool(), json!({"path": "a", "recursive": true})).await;
+    let output = bench
+        .ok(&tool(), json!({"path": "a", "recursive": true}))
+        .await;
     assert_eq!(output.envelope.text, "a/b/\na/b/deep.rs\na/z.rs");
 }
 
@@ -43,7 +64,14 @@ async fn a_long_listing_says_how_many_more_there_are() {
         bench.write(name, "");
     }
     let output = bench.ok(&tool(), json!({"path": "."})).await;
-    assert!(output.envelope.text.starts_with("a\nb\n[2 more of 4 entries in `.`."), "{}", output.envelope.text);
+    assert!(
+        output
+            .envelope
+            .text
+            .starts_with("a\nb\n[2 more of 4 entries in `.`."),
+        "{}",
+        output.envelope.text
+    );
     assert_eq!(output.envelope.data["truncated"], true);
     assert_eq!(output.envelope.data["total"], 4);
 }
@@ -52,15 +80,34 @@ async fn a_long_listing_says_how_many_more_there_are() {
 async fn wrong_folders_are_errors() {
     let bench = project();
     std::fs::create_dir(bench.path("empty")).unwrap();
-    assert_eq!(bench.ok(&tool(), json!({"path": "empty"})).await.envelope.text, "`empty` is empty.");
-    assert_eq!(bench.err(&tool(), json!({"path": "nope"})).await.0, "not_found");
-    assert_eq!(bench.err(&tool(), json!({"path": "b.txt"})).await.0, "not_a_folder");
-    assert_eq!(bench.err(&tool(), json!({"path": "/etc"})).await.0, "outside_workspace");
+    assert_eq!(
+        bench
+            .ok(&tool(), json!({"path": "empty"}))
+            .await
+            .envelope
+            .text,
+        "`empty` is empty."
+    );
+    assert_eq!(
+        bench.err(&tool(), json!({"path": "nope"})).await.0,
+        "not_found"
+    );
+    assert_eq!(
+        bench.err(&tool(), json!({"path": "b.txt"})).await.0,
+        "not_a_folder"
+    );
+    assert_eq!(
+        bench.err(&tool(), json!({"path": "/etc"})).await.0,
+        "outside_workspace"
+    );
 }
 
 #[tokio::test]
 async fn a_cancelled_listing_ends() {
     let bench = project();
     bench.context.cancel.cancel();
-    assert_eq!(bench.err(&tool(), json!({"path": "."})).await.0, "cancelled");
+    assert_eq!(
+        bench.err(&tool(), json!({"path": "."})).await.0,
+        "cancelled"
+    );
 }

@@ -41,12 +41,19 @@ async fn the_result_shows_every_file() {
             ],
         })
     );
-    let paths: Vec<_> = output.changes.iter().map(|change| change.path.clone()).collect();
+    let paths: Vec<_> = output
+        .changes
+        .iter()
+        .map(|change| change.path.clone())
+        .collect();
     assert_eq!(paths, [bench.path("a"), bench.path("b")]);
     let seen = output.envelope.context["files"].as_array().unwrap();
     assert_eq!((seen.len(), &seen[1]["size"]), (2, &json!(4)));
     assert_eq!(bench.history.saved.lock().unwrap().len(), 2);
-    assert_eq!(*bench.history.saved.lock().unwrap(), *bench.history.changed.lock().unwrap());
+    assert_eq!(
+        *bench.history.saved.lock().unwrap(),
+        *bench.history.changed.lock().unwrap()
+    );
 }
 
 #[tokio::test]
@@ -55,7 +62,9 @@ async fn a_file_changed_since_it_was_read_is_refused_with_all_others() {
     bench.write("a", "one\n");
     bench.write("b", "two\n");
     let edit = |path: &str, old: &str, new: &str| json!({"path": path, "old_string": old, "new_string": new});
-    bench.ok(&tool(), json!({"edits": [edit("b", "two", "2")]})).await;
+    bench
+        .ok(&tool(), json!({"edits": [edit("b", "two", "2")]}))
+        .await;
     bench.write("b", "2 and more\n");
     let both = json!({"edits": [edit("a", "one", "1"), edit("b", "2", "zwei")]});
     assert_eq!(bench.err(&tool(), both).await.0, "changed_since_read");

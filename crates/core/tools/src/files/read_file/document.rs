@@ -8,8 +8,8 @@ use crate::failure::ToolFailure;
 use crate::files::documents::{DocumentFile, extract};
 use crate::scope::FileScope;
 
-/// A range of the lines of a document's text. The read is not noted: what was shown is not what is in the file, so it proves
-/// nothing to whoever wants to overwrite it.
+/// A range of the lines of a document's text. The read is not noted: what was shown is not what is
+/// in the file, so it proves nothing to whoever wants to overwrite it.
 pub(super) fn read(
     scope: &FileScope,
     document: &DocumentFile<'_>,
@@ -25,9 +25,15 @@ pub(super) fn read(
     }
     let mut envelope = show(document.name, &page, total, mtime_ns)?;
     if extracted.cut {
-        add_line(&mut envelope.text, "[The document holds more text than is taken out of it.]");
+        add_line(
+            &mut envelope.text,
+            "[The document holds more text than is taken out of it.]",
+        );
     }
-    let remark = format!("[This is the text of {}; it cannot be edited as text.]", document.format.name);
+    let remark = format!(
+        "[This is the text of {}; it cannot be edited as text.]",
+        document.format.name
+    );
     add_line(&mut envelope.text, &remark);
     envelope.data["document"] = document.format.id.into();
     Ok(envelope.into())

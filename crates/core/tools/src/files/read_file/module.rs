@@ -11,13 +11,18 @@ use crate::paths;
 
 /// Names the document of the module around this file, unless the model knows of it.
 pub(super) fn add(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
-    let Some(document) = modules::around(&context.workspace, path) else { return };
+    let Some(document) = modules::around(&context.workspace, path) else {
+        return;
+    };
     if context.reads.last_seen(&document).is_some() || !context.reads.name_once(&document) {
         return;
     }
     let name = paths::shown(&context.workspace, &document);
     let module = paths::shown(&context.workspace, document.parent().unwrap_or(&document));
-    add_line(&mut envelope.text, &format!("[It belongs to the module `{module}`, which `{name}` describes.]"));
+    add_line(
+        &mut envelope.text,
+        &format!("[It belongs to the module `{module}`, which `{name}` describes.]"),
+    );
     envelope.data["module"] = name.into();
     if envelope.context.is_null() {
         envelope.context = serde_json::json!({});

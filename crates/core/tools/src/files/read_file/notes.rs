@@ -11,24 +11,40 @@ use crate::knowledge::{name_in, one_line};
 
 /// Adds the newest notes on this file, if there are any.
 pub(super) async fn add(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
-    let Some(name) = name_in(&context.workspace, path) else { return };
+    let Some(name) = name_in(&context.workspace, path) else {
+        return;
+    };
     let notes = match context.notes.list().await {
         Ok(notes) => notes,
         // The file was read; what failed is only what would have come with it.
         Err(error) => {
-            return add_line(&mut envelope.text, &format!("[Notes on this file could not be read: {error}.]"));
+            return add_line(
+                &mut envelope.text,
+                &format!("[Notes on this file could not be read: {error}.]"),
+            );
         }
     };
     let own: Vec<_> = notes.iter().filter(|note| note.path == name).collect();
-    let Some((older, newest)) = own.split_at_checked(own.len().saturating_sub(Note::SHOWN)) else { return };
+    let Some((older, newest)) = own.split_at_checked(own.len().saturating_sub(Note::SHOWN)) else {
+        return;
+    };
     if newest.is_empty() {
         return;
     }
-    add_line(&mut envelope.text, &heading(&name, older.len(), &context.tools));
+    add_line(
+        &mut envelope.text,
+        &heading(&name, older.len(), &context.tools),
+    );
     for note in newest {
-        add_line(&mut envelope.text, &format!("- {}: {}", note.id, one_line(&note.note)));
+        add_line(
+            &mut envelope.text,
+            &format!("- {}: {}", note.id, one_line(&note.note)),
+        );
     }
-    let shown: Value = newest.iter().map(|note| json!({ "id": note.id, "note": note.note })).collect();
+    let shown: Value = newest
+        .iter()
+        .map(|note| json!({ "id": note.id, "note": note.note }))
+        .collect();
     envelope.data["notes"] = shown;
 }
 

@@ -1,7 +1,7 @@
 //! The lines of a range, numbered, as many as fit.
 //!
-//! Invariant: the numbered text never exceeds the limits; a line is either shown whole or, when it alone is too long, cut
-//! and said to be.
+//! Invariant: the numbered text never exceeds the limits; a line is either shown whole or, when it
+//! alone is too long, cut and said to be.
 
 use std::fmt::Write as _;
 
@@ -51,11 +51,20 @@ pub(super) struct FilePage {
 impl FilePage {
     pub(super) fn new(range: Range, limits: OutputLimits) -> Self {
         let (numbered, content) = (String::new(), String::new());
-        Self { range, limits, numbered, content, shown: 0, full: false, cut: None, escaped: false }
+        Self {
+            range,
+            limits,
+            numbered,
+            content,
+            shown: 0,
+            full: false,
+            cut: None,
+            escaped: false,
+        }
     }
 
-    /// Takes the next line of the file if it belongs here. `length` is the line's real length in bytes: `line` may be only
-    /// its beginning.
+    /// Takes the next line of the file if it belongs here. `length` is the line's real length in
+    /// bytes: `line` may be only its beginning.
     pub(super) fn offer(&mut self, number: usize, line: &str, length: usize) {
         if self.full || !self.range.contains(number) {
             return;
@@ -93,7 +102,9 @@ impl FilePage {
 
     /// The last line shown; `None` when the range holds none.
     pub(super) fn last(&self) -> Option<usize> {
-        self.shown.checked_sub(1).map(|more| self.range.start + more)
+        self.shown
+            .checked_sub(1)
+            .map(|more| self.range.start + more)
     }
 
     /// Whether lines of the range were left out.
@@ -116,9 +127,10 @@ impl FilePage {
         let cut = self.cut.map(|(number, length)| {
             format!("[Line {number} has {length} bytes and is cut here; a program such as `cut` shows the rest of it.]")
         });
-        let escaped = self
-            .escaped
-            .then(|| "[Control characters are shown in a visible form, not as they are in the file.]".to_owned());
+        let escaped = self.escaped.then(|| {
+            "[Control characters are shown in a visible form, not as they are in the file.]"
+                .to_owned()
+        });
         cut.into_iter().chain(escaped)
     }
 }

@@ -34,7 +34,10 @@ pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
 /// A picture of a kind and a size that providers take; none if it is something else, or larger.
 pub fn picture(bytes: &[u8]) -> Option<Image> {
     let media_type = media_type(bytes).filter(|_| bytes.len() <= MAX_PICTURE)?;
-    Some(Image { media_type: media_type.to_owned(), data: STANDARD.encode(bytes) })
+    Some(Image {
+        media_type: media_type.to_owned(),
+        data: STANDARD.encode(bytes),
+    })
 }
 
 /// The picture itself, with one line about it.
@@ -47,12 +50,23 @@ pub(super) fn show(
 ) -> Result<ToolOutput, ToolFailure> {
     let size = loaded.bytes.len();
     if size > MAX_PICTURE {
-        return Err(ReadError::LargePicture { name: name.to_owned(), size: size as u64, limit: MAX_PICTURE }.into());
+        return Err(ReadError::LargePicture {
+            name: name.to_owned(),
+            size: size as u64,
+            limit: MAX_PICTURE,
+        }
+        .into());
     }
     let mut envelope = Envelope::success(format!("`{name}` is a picture ({media_type}, {size} bytes).")).with_data(
         json!({ "path": name, "media_type": media_type, "bytes": size, "mtime": show_mtime(loaded.state.mtime_ns) }),
     );
     note_state(scope, path, name, loaded, &mut envelope);
-    let image = Image { media_type: media_type.to_owned(), data: STANDARD.encode(&loaded.bytes) };
-    Ok(ToolOutput { images: vec![image], ..envelope.into() })
+    let image = Image {
+        media_type: media_type.to_owned(),
+        data: STANDARD.encode(&loaded.bytes),
+    };
+    Ok(ToolOutput {
+        images: vec![image],
+        ..envelope.into()
+    })
 }

@@ -13,24 +13,45 @@ use crate::scope::FileScope;
 const BUFFER: usize = 256 * 1024;
 
 /// The lines of a range and how many lines the file has.
-pub(super) fn page(file: File, name: &str, range: Range, scope: &FileScope) -> Result<(FilePage, usize), ToolFailure> {
+pub(super) fn page(
+    file: File,
+    name: &str,
+    range: Range,
+    scope: &FileScope,
+) -> Result<(FilePage, usize), ToolFailure> {
     let size = file.metadata().map_or(0, |metadata| metadata.len());
-    let fail = |source| DiskError::Io { doing: "read", name: name.to_owned(), source };
+    let fail = |source| DiskError::Io {
+        doing: "read",
+        name: name.to_owned(),
+        source,
+    };
     let mut reader = BufReader::with_capacity(BUFFER, file);
     let mut page = FilePage::new(range, scope.limits);
-    let mut line = PartialLine { kept: Vec::new(), keep: scope.limits.bytes, length: 0 };
+    let mut line = PartialLine {
+        kept: Vec::new(),
+        keep: scope.limits.bytes,
+        length: 0,
+    };
     let mut number = 0;
     let mut first = true;
     loop {
         if scope.cancel.is_cancelled() {
-            return Err(ToolFailure::new("cancelled", format!("reading `{name}` was cancelled")));
+            return Err(ToolFailure::new(
+                "cancelled",
+                format!("reading `{name}` was cancelled"),
+            ));
         }
         let chunk = reader.fill_buf().map_err(fail)?;
         if chunk.is_empty() {
             break;
         }
         if first && chunk.contains(&0) {
-            return Err(ReadError::Binary { name: name.to_owned(), kind: describe_binary(chunk), size }.into());
+            return Err(ReadError::Binary {
+                name: name.to_owned(),
+                kind: describe_binary(chunk),
+                size,
+            }
+            .into());
         }
         first = false;
         let mut rest = chunk;
@@ -62,7 +83,8 @@ struct PartialLine {
 impl PartialLine {
     fn add(&mut self, bytes: &[u8]) {
         let room = self.keep.saturating_sub(self.kept.len()).min(bytes.len());
-        self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        self.kept
+            .extend_from_slice(bytes.get(..room).unwrap_or_default());
         self.length += bytes.len();
     }
 

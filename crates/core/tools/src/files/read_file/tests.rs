@@ -39,17 +39,29 @@ async fn a_range_is_shown_with_where_it_lies() {
         text(&bench, json!({"path": "a", "start_line": 2, "end_line": 3})).await,
         "2\t2\n3\t3\n[Lines 2-3 of 5.]"
     );
-    assert_eq!(text(&bench, json!({"path": "a", "start_line": 5, "end_line": 99})).await, "5\t5\n[Lines 5-5 of 5.]");
+    assert_eq!(
+        text(
+            &bench,
+            json!({"path": "a", "start_line": 5, "end_line": 99})
+        )
+        .await,
+        "5\t5\n[Lines 5-5 of 5.]"
+    );
 }
 
 #[tokio::test]
 async fn wrong_ranges_name_the_line_count() {
     let bench = Bench::new();
     bench.write("a", "1\n2\n");
-    let (code, message) = bench.err(&tool(), json!({"path": "a", "start_line": 3})).await;
+    let (code, message) = bench
+        .err(&tool(), json!({"path": "a", "start_line": 3}))
+        .await;
     assert_eq!(
         (code.as_str(), message.as_str()),
-        ("out_of_range", "`a` has 2 lines; `start_line` 3 is beyond its end")
+        (
+            "out_of_range",
+            "`a` has 2 lines; `start_line` 3 is beyond its end"
+        )
     );
     for (start, end) in [(0, 1), (2, 1)] {
         let arguments = json!({"path": "a", "start_line": start, "end_line": end});
@@ -62,13 +74,23 @@ async fn what_does_not_fit_is_said_and_can_be_read_on() {
     let bench = Bench::new().with_limits(3, 1000);
     bench.write("a", "1\n2\n3\n4\n");
     let output = bench.ok(&tool(), json!({"path": "a"})).await;
-    assert_eq!(output.envelope.text, "1\t1\n2\t2\n3\t3\n[Lines 1-3 of 4. Read on with start_line 4.]");
+    assert_eq!(
+        output.envelope.text,
+        "1\t1\n2\t2\n3\t3\n[Lines 1-3 of 4. Read on with start_line 4.]"
+    );
     assert_eq!(output.envelope.data["truncated"], true);
-    assert_eq!(text(&bench, json!({"path": "a", "start_line": 4})).await, "4\t4\n[Lines 4-4 of 4.]");
+    assert_eq!(
+        text(&bench, json!({"path": "a", "start_line": 4})).await,
+        "4\t4\n[Lines 4-4 of 4.]"
+    );
 
     let bench = Bench::new().with_limits(100, 30);
     bench.write("a", "0123456789\n0123456789\n0123456789\n");
-    assert!(text(&bench, json!({"path": "a"})).await.ends_with("[Lines 1-2 of 3. Read on with start_line 3.]"));
+    assert!(
+        text(&bench, json!({"path": "a"}))
+            .await
+            .ends_with("[Lines 1-2 of 3. Read on with start_line 3.]")
+    );
 }
 
 #[tokio::test]
@@ -77,8 +99,14 @@ async fn one_huge_line_is_cut_between_characters() {
     bench.write("a", format!("{}\nnext\n", "é".repeat(500)));
     let shown = text(&bench, json!({"path": "a"})).await;
     assert!(shown.starts_with("1\téééé"), "{shown}");
-    assert!(shown.contains("[Line 1 has 1000 bytes and is cut here"), "{shown}");
-    assert!(shown.ends_with("[Lines 1-1 of 2. Read on with start_line 2.]"), "{shown}");
+    assert!(
+        shown.contains("[Line 1 has 1000 bytes and is cut here"),
+        "{shown}"
+    );
+    assert!(
+        shown.ends_with("[Lines 1-1 of 2. Read on with start_line 2.]"),
+        "{shown}"
+    );
     assert!(shown.lines().next().unwrap().len() <= 30);
 }
 
@@ -88,12 +116,19 @@ async fn empty_missing_folder_pipe_and_binary_each_say_what_they_are() {
     bench.write("empty", "");
     bench.write("program", b"\x7FELF\0\0\0");
     rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("pipe"), rustix::fs::Mode::RWXU).unwrap();
-    assert_eq!(text(&bench, json!({"path": "empty"})).await, "`empty` is empty.");
+    assert_eq!(
+        text(&bench, json!({"path": "empty"})).await,
+        "`empty` is empty."
+    );
     for (path, code, says) in [
         ("missing", "not_found", "`.` holds `empty`"),
         (".", "is_folder", "list it to see"),
         ("pipe", "not_a_file", "never opened"),
-        ("program", "binary_file", "an ELF program or library of 7 bytes"),
+        (
+            "program",
+            "binary_file",
+            "an ELF program or library of 7 bytes",
+        ),
         ("/etc/passwd", "outside_workspace", "/etc/passwd"),
     ] {
         let (found, message) = bench.err(&tool(), json!({"path": path})).await;
@@ -108,8 +143,14 @@ async fn other_encodings_are_read_and_named() {
     bench.write("latin", b"caf\xE9\r\nb\r\n");
     bench.write("utf16", b"\xFF\xFEh\0i\0\n\0");
     bench.write("bom", b"\xEF\xBB\xBFhi\n");
-    assert_eq!(text(&bench, json!({"path": "latin"})).await, "1\tcafé\n2\tb\n[Read as windows-1252.]");
-    assert_eq!(text(&bench, json!({"path": "utf16"})).await, "1\thi\n[Read as UTF-16LE.]");
+    assert_eq!(
+        text(&bench, json!({"path": "latin"})).await,
+        "1\tcafé\n2\tb\n[Read as windows-1252.]"
+    );
+    assert_eq!(
+        text(&bench, json!({"path": "utf16"})).await,
+        "1\thi\n[Read as UTF-16LE.]"
+    );
     assert_eq!(text(&bench, json!({"path": "bom"})).await, "1\thi");
 }
 
@@ -118,7 +159,10 @@ async fn control_characters_are_shown_and_said_to_be() {
     let bench = Bench::new();
     bench.write("a", "\x1b]0;title\x07\n");
     let shown = text(&bench, json!({"path": "a"})).await;
-    assert!(shown.starts_with("1\t␛]0;title␇\n[Control characters"), "{shown}");
+    assert!(
+        shown.starts_with("1\t␛]0;title␇\n[Control characters"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
@@ -126,7 +170,10 @@ async fn pictures_come_as_pictures_whatever_their_name() {
     let bench = Bench::new();
     bench.write("a.txt", b"\x89PNG\r\n\x1A\nrest");
     let output = bench.ok(&tool(), json!({"path": "a.txt"})).await;
-    assert_eq!(output.envelope.text, "`a.txt` is a picture (image/png, 12 bytes).");
+    assert_eq!(
+        output.envelope.text,
+        "`a.txt` is a picture (image/png, 12 bytes)."
+    );
     assert_eq!(output.images.len(), 1);
     assert_eq!(output.images[0].media_type, "image/png");
     assert_eq!(output.images[0].data, "iVBORw0KGgpyZXN0");
@@ -139,8 +186,14 @@ async fn a_change_from_outside_is_noted_once() {
     text(&bench, json!({"path": "a"})).await;
     bench.write("a", "two\n");
     let output = bench.ok(&tool(), json!({"path": "a"})).await;
-    assert_eq!(output.envelope.text, "1\ttwo\nNote: a was modified externally.");
-    assert_eq!(output.envelope.data["note"], "Note: a was modified externally.");
+    assert_eq!(
+        output.envelope.text,
+        "1\ttwo\nNote: a was modified externally."
+    );
+    assert_eq!(
+        output.envelope.data["note"],
+        "Note: a was modified externally."
+    );
     assert_eq!(text(&bench, json!({"path": "a"})).await, "1\ttwo");
     // Touching it is no change: the hash decides.
     bench.write("a", "two\n");
@@ -156,8 +209,16 @@ async fn a_file_too_large_to_hold_is_read_by_range() {
         writeln!(file, "{line:099}").unwrap();
     }
     file.into_inner().unwrap();
-    let output = bench.ok(&tool(), json!({"path": "big", "start_line": lines, "end_line": lines})).await;
-    assert_eq!(output.envelope.text, format!("{lines}\t{lines:099}\n[Lines {lines}-{lines} of {lines}.]"));
+    let output = bench
+        .ok(
+            &tool(),
+            json!({"path": "big", "start_line": lines, "end_line": lines}),
+        )
+        .await;
+    assert_eq!(
+        output.envelope.text,
+        format!("{lines}\t{lines:099}\n[Lines {lines}-{lines} of {lines}.]")
+    );
     // It was not hashed, so it counts as not read.
     assert!(bench.context.reads.last_seen(&bench.path("big")).is_none());
     fs::remove_file(bench.path("big")).unwrap();
@@ -179,17 +240,39 @@ async fn the_notes_on_a_file_come_with_it() {
     for note in ["first", "second"] {
         bench.context.notes.add("src/a.txt", note).await.unwrap();
     }
-    bench.context.notes.add("src", "on the folder").await.unwrap();
+    bench
+        .context
+        .notes
+        .add("src", "on the folder")
+        .await
+        .unwrap();
     let output = bench.ok(&tool(), json!({"path": "src/a.txt"})).await;
-    assert_eq!(output.envelope.text, "1\tone\n[Notes on `src/a.txt`:]\n- n1: first\n- n2: second");
+    assert_eq!(
+        output.envelope.text,
+        "1\tone\n[Notes on `src/a.txt`:]\n- n1: first\n- n2: second"
+    );
     let notes = json!([{"id": "n1", "note": "first"}, {"id": "n2", "note": "second"}]);
     assert_eq!(output.envelope.data["notes"], notes);
     let other = bench.ok(&tool(), json!({"path": "src/b.txt"})).await;
-    assert_eq!((other.envelope.text.as_str(), other.envelope.data.get("notes")), ("1\ttwo", None));
+    assert_eq!(
+        (
+            other.envelope.text.as_str(),
+            other.envelope.data.get("notes")
+        ),
+        ("1\ttwo", None)
+    );
     for note in 3..=8 {
-        bench.context.notes.add("src/a.txt", &note.to_string()).await.unwrap();
+        bench
+            .context
+            .notes
+            .add("src/a.txt", &note.to_string())
+            .await
+            .unwrap();
     }
     let many = text(&bench, json!({"path": "src/a.txt"})).await;
-    assert!(many.contains("`note_query` shows 3 older ones") && !many.contains("- n1:"), "{many}");
+    assert!(
+        many.contains("`note_query` shows 3 older ones") && !many.contains("- n1:"),
+        "{many}"
+    );
     assert_eq!(many.lines().count(), 7, "{many}");
 }

@@ -21,10 +21,18 @@ pub(super) enum BlockParseError {
         "`diff` holds no SEARCH/REPLACE block; a block starts with a line `{SEARCH}`, has a line `{SEPARATOR}` between both parts and ends with a line `{REPLACE}`"
     )]
     NoBlocks,
-    #[error("line {line} of `diff` stands outside any block: `{text}`; a block starts with a line `{SEARCH}`")]
+    #[error(
+        "line {line} of `diff` stands outside any block: `{text}`; a block starts with a line `{SEARCH}`"
+    )]
     Outside { line: usize, text: String },
-    #[error("block {block} of `diff` is not finished: the line `{missing}` is missing before line {line}")]
-    Unfinished { block: usize, line: usize, missing: &'static str },
+    #[error(
+        "block {block} of `diff` is not finished: the line `{missing}` is missing before line {line}"
+    )]
+    Unfinished {
+        block: usize,
+        line: usize,
+        missing: &'static str,
+    },
     #[error(
         "block {block} of `diff` has a second line `{SEPARATOR}` (line {line}); such a line can be in neither part, choose lines around it"
     )]
@@ -57,7 +65,10 @@ fn exact(line: &str) -> Option<BlockMarker> {
 
 /// The marker a line is, whatever is written after its seven signs.
 fn labelled(line: &str) -> Option<BlockMarker> {
-    let signs = line.split_whitespace().next().filter(|_| !line.starts_with(char::is_whitespace))?;
+    let signs = line
+        .split_whitespace()
+        .next()
+        .filter(|_| !line.starts_with(char::is_whitespace))?;
     match signs {
         "<<<<<<<" => Some(BlockMarker::Search),
         SEPARATOR => Some(BlockMarker::Separator),
@@ -72,31 +83,47 @@ enum BlockPosition {
     Replace(SearchReplaceBlock),
 }
 
-/// The blocks of a `diff`, in order, and whether the labels of their markers had to be overlooked: `<<<<<<< 1.2.3` where
-/// `<<<<<<< SEARCH` is meant. They never are where the `diff` can be read without: its lines may hold other labels.
+/// The blocks of a `diff`, in order, and whether the labels of their markers had to be overlooked:
+/// `<<<<<<< 1.2.3` where `<<<<<<< SEARCH` is meant. They never are where the `diff` can be read
+/// without: its lines may hold other labels.
 pub(super) fn parse(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
     parse_with(diff, exact)
         .map(|blocks| (blocks, false))
-        .or_else(|error| parse_with(diff, labelled).map(|blocks| (blocks, true)).map_err(|_| error))
+        .or_else(|error| {
+            parse_with(diff, labelled)
+                .map(|blocks| (blocks, true))
+                .map_err(|_| error)
+        })
 }
 
 /// Every marker stands on a line of its own, so nothing is guessed.
-fn parse_with(diff: &str, marker: fn(&str) -> Option<BlockMarker>) -> Result<Vec<SearchReplaceBlock>, BlockParseError> {
+fn parse_with(
+    diff: &str,
+    marker: fn(&str) -> Option<BlockMarker>,
+) -> Result<Vec<SearchReplaceBlock>, BlockParseError> {
     let mut blocks = Vec::new();
     let mut at = BlockPosition::Outside;
     let mut last = 0;
     for (index, text) in diff.lines().enumerate() {
         last = index + 1;
         let (line, block) = (last, blocks.len() + 1);
-        let unfinished = |missing| BlockParseError::Unfinished { block, line, missing };
+        let unfinished = |missing| BlockParseError::Unfinished {
+            block,
+            line,
+            missing,
+        };
         at = match (at, marker(text.trim_end())) {
-            (BlockPosition::Outside, Some(BlockMarker::Search)) => BlockPosition::Search(SearchReplaceBlock::default()),
+            (BlockPosition::Outside, Some(BlockMarker::Search)) => {
+                BlockPosition::Search(SearchReplaceBlock::default())
+            }
             (BlockPosition::Outside, None) if text.trim().is_empty() => BlockPosition::Outside,
             (BlockPosition::Outside, _) => {
                 let text = visible::prefix(&visible::line(text.trim_end()), 80).to_owned();
                 return Err(BlockParseError::Outside { line, text });
             }
-            (BlockPosition::Search(block), Some(BlockMarker::Separator)) => BlockPosition::Replace(block),
+            (BlockPosition::Search(block), Some(BlockMarker::Separator)) => {
+                BlockPosition::Replace(block)
+            }
             (BlockPosition::Search(_), Some(_)) => return Err(unfinished(SEPARATOR)),
             (BlockPosition::Search(mut block), None) => {
                 block.search.push(text.to_owned());
@@ -106,7 +133,9 @@ fn parse_with(diff: &str, marker: fn(&str) -> Option<BlockMarker>) -> Result<Vec
                 blocks.push(block);
                 BlockPosition::Outside
             }
-            (BlockPosition::Replace(_), Some(BlockMarker::Search)) => return Err(unfinished(REPLACE)),
+            (BlockPosition::Replace(_), Some(BlockMarker::Search)) => {
+                return Err(unfinished(REPLACE));
+            }
             (BlockPosition::Replace(_), Some(BlockMarker::Separator)) => {
                 return Err(BlockParseError::SecondSeparator { block, line });
             }
@@ -116,7 +145,13 @@ fn parse_with(diff: &str, marker: fn(&str) -> Option<BlockMarker>) -> Result<Vec
             }
         };
     }
-    let unfinished = |missing| Err(BlockParseError::Unfinished { block: blocks.len() + 1, line: last + 1, missing });
+    let unfinished = |missing| {
+        Err(BlockParseError::Unfinished {
+            block: blocks.len() + 1,
+            line: last + 1,
+            missing,
+        })
+    };
     match at {
         BlockPosition::Search(_) => unfinished(SEPARATOR),
         BlockPosition::Replace(_) => unfinished(REPLACE),

@@ -11,32 +11,53 @@ use super::*;
 use crate::files::read_file;
 use crate::testing::Bench;
 
-/// Each folder holds a file and a `diff`; applying it gives `expected` byte for byte, or `error` and an untouched file.
+/// Each folder holds a file and a `diff`; applying it gives `expected` byte for byte, or `error`
+/// and an untouched file.
 #[tokio::test]
 async fn fixtures() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/files/replace_in_file/fixtures");
-    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     cases.sort();
-    assert!(cases.len() >= 60, "only {} fixtures were found", cases.len());
+    assert!(
+        cases.len() >= 60,
+        "only {} fixtures were found",
+        cases.len()
+    );
     for case in cases {
         let name = case.file_name().unwrap().to_str().unwrap().to_owned();
         let bench = Bench::new();
         let input = fs::read(case.join("input")).unwrap();
         bench.write("file", &input);
-        let mut arguments = json!({"path": "file", "diff": fs::read_to_string(case.join("diff")).unwrap()});
+        let mut arguments =
+            json!({"path": "file", "diff": fs::read_to_string(case.join("diff")).unwrap()});
         if let Ok(matching) = fs::read_to_string(case.join("match")) {
             arguments["match"] = matching.trim().into();
         }
         let output = bench.run(&tool(), arguments).await;
         if let Ok(expected) = fs::read(case.join("expected")) {
-            assert!(output.envelope.error.is_none(), "{name}: {}", output.envelope.text);
-            assert_eq!(bench.read("file").escape_ascii().to_string(), expected.escape_ascii().to_string(), "{name}");
+            assert!(
+                output.envelope.error.is_none(),
+                "{name}: {}",
+                output.envelope.text
+            );
+            assert_eq!(
+                bench.read("file").escape_ascii().to_string(),
+                expected.escape_ascii().to_string(),
+                "{name}"
+            );
             let fallback = output.envelope.data.get("fallback").is_some();
             assert_eq!(fallback, name.starts_with("whitespace-fallback"), "{name}");
         } else {
             let expected = fs::read_to_string(case.join("error")).unwrap_or_default();
             let error = output.envelope.error.unwrap();
-            assert_eq!(format!("{}: {}\n", error.code, error.message), expected, "{name}");
+            assert_eq!(
+                format!("{}: {}\n", error.code, error.message),
+                expected,
+                "{name}"
+            );
             assert_eq!(bench.read("file"), input, "{name}: the file was touched");
         }
         assert_eq!(bench.files(), ["file"], "{name}");
@@ -49,9 +70,14 @@ const TWO_TO_THREE: &str = "<<<<<<< SEARCH\ntwo\n=======\nthree\n>>>>>>> REPLACE
 async fn the_result_shows_a_diff_and_the_changed_ranges() {
     let bench = Bench::new();
     bench.write("a", "one\ntwo\nend\n");
-    let output = bench.ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
+    let output = bench
+        .ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+        .await;
     let diff = "@@ -1,3 +1,3 @@\n one\n-two\n+three\n end";
-    assert_eq!(output.envelope.text, format!("Changed `a`: 1 block applied, 1 line added, 1 removed.\n{diff}"));
+    assert_eq!(
+        output.envelope.text,
+        format!("Changed `a`: 1 block applied, 1 line added, 1 removed.\n{diff}")
+    );
     assert_eq!(
         output.envelope.data,
         json!({
@@ -59,7 +85,13 @@ async fn the_result_shows_a_diff_and_the_changed_ranges() {
             "added": 1, "removed": 1, "diff": diff,
         })
     );
-    assert_eq!(output.changes, [FileChange { path: bench.path("a"), kind: ChangeKind::Modified }]);
+    assert_eq!(
+        output.changes,
+        [FileChange {
+            path: bench.path("a"),
+            kind: ChangeKind::Modified
+        }]
+    );
     assert_eq!(output.envelope.context["file"]["size"], 14);
 }
 
@@ -70,40 +102,69 @@ async fn a_large_diff_is_bounded_and_kept_out_of_the_data() {
     let new = "new\n".repeat(100);
     let diff = format!("<<<<<<< SEARCH\nold\n=======\n{new}>>>>>>> REPLACE");
     let output = bench.ok(&tool(), json!({"path": "a", "diff": diff})).await;
-    assert!(output.envelope.text.ends_with("[52 more lines of the diff are not shown.]"), "{}", output.envelope.text);
+    assert!(
+        output
+            .envelope
+            .text
+            .ends_with("[52 more lines of the diff are not shown.]"),
+        "{}",
+        output.envelope.text
+    );
     assert_eq!(output.envelope.text.lines().count(), 52);
     assert_eq!(output.envelope.data.get("diff"), None);
     let head = output.envelope.data["diff_head"].as_str().unwrap();
-    assert!(head.lines().count() == 20 && head.starts_with("@@ -1 +1,100 @@\n-old\n+new\n"), "{head}");
-    assert_eq!(output.envelope.data["changed_ranges"], json!([{"start_line": 1, "end_line": 100}]));
+    assert!(
+        head.lines().count() == 20 && head.starts_with("@@ -1 +1,100 @@\n-old\n+new\n"),
+        "{head}"
+    );
+    assert_eq!(
+        output.envelope.data["changed_ranges"],
+        json!([{"start_line": 1, "end_line": 100}])
+    );
 }
 
 #[tokio::test]
 async fn an_unread_file_may_be_edited_but_not_one_that_changed_since() {
     let bench = Bench::new();
     bench.write("a", "two\n");
-    bench.ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
+    bench
+        .ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+        .await;
     // haft's own edit counts as seen.
     let back = "<<<<<<< SEARCH\nthree\n=======\ntwo\n>>>>>>> REPLACE";
     bench.ok(&tool(), json!({"path": "a", "diff": back})).await;
     bench.write("a", "two\nmore\n");
-    let (code, _) = bench.err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
+    let (code, _) = bench
+        .err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+        .await;
     assert_eq!(code, "changed_since_read");
     bench.ok(&read_file::tool(), json!({"path": "a"})).await;
-    bench.ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await;
+    bench
+        .ok(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+        .await;
     assert_eq!(bench.read("a"), b"three\nmore\n");
 }
 
 #[tokio::test]
 async fn a_missing_file_is_an_error() {
     let bench = Bench::new();
-    assert_eq!(bench.err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE})).await.0, "not_found");
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": "a", "diff": TWO_TO_THREE}))
+            .await
+            .0,
+        "not_found"
+    );
     assert!(bench.files().is_empty());
 }
 
 fn write_block(block: &SearchReplaceBlock) -> String {
     let SearchReplaceBlock { search, replace } = block;
-    format!("<<<<<<< SEARCH\n{}=======\n{}>>>>>>> REPLACE\n", join(search, "\n"), join(replace, "\n"))
+    format!(
+        "<<<<<<< SEARCH\n{}=======\n{}>>>>>>> REPLACE\n",
+        join(search, "\n"),
+        join(replace, "\n")
+    )
 }
 
 /// A file in pieces: `None` stays, `Some` is replaced by these lines.
@@ -112,7 +173,10 @@ type Pieces = Vec<(Vec<String>, Option<Vec<String>>)>;
 fn pieces() -> impl Strategy<Value = Pieces> {
     let line = "[a-c \t]{0,4}";
     let kept = proptest::collection::vec(line, 0..4).prop_map(|lines| (lines, None));
-    let edited = (proptest::collection::vec(line, 1..4), proptest::collection::vec(line, 0..4))
+    let edited = (
+        proptest::collection::vec(line, 1..4),
+        proptest::collection::vec(line, 0..4),
+    )
         .prop_map(|(lines, new)| (lines, Some(new)));
     proptest::collection::vec(prop_oneof![kept, edited], 1..8).prop_map(|mut pieces| {
         // A number makes every old line the only one of its kind.

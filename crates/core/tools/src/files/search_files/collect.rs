@@ -1,9 +1,11 @@
 //! What a search with several threads found, bounded while it is being found.
 //!
-//! Files come in no order, and what goes out must not depend on that. So the files with the smallest paths are kept: as soon as
-//! those before a path fill the output, nothing at or behind that path can appear in it any more, and it need not be searched.
+//! Files come in no order, and what goes out must not depend on that. So the files with the
+//! smallest paths are kept: as soon as those before a path fill the output, nothing at or behind
+//! that path can appear in it any more, and it need not be searched.
 //!
-//! Invariant: for the same tree the kept files that will be shown are the same, whatever the order they came in.
+//! Invariant: for the same tree the kept files that will be shown are the same, whatever the order
+//! they came in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,14 @@ pub(super) struct Collected {
 
 impl Collected {
     pub(super) fn new(limits: OutputLimits) -> Self {
-        Self { limits, files: BTreeMap::new(), lines: 0, bytes: 0, troubled: BTreeMap::new(), end: None }
+        Self {
+            limits,
+            files: BTreeMap::new(),
+            lines: 0,
+            bytes: 0,
+            troubled: BTreeMap::new(),
+            end: None,
+        }
     }
 
     /// Whether what is at this path, or below it, could still be shown.
@@ -88,11 +97,20 @@ impl Collected {
 
     /// The files in order, and the trouble with those that could have been shown.
     pub(super) fn finish(self) -> SearchOutcome {
-        let Self { files, mut troubled, end, .. } = self;
+        let Self {
+            files,
+            mut troubled,
+            end,
+            ..
+        } = self;
         if let Some(end) = &end {
             troubled.retain(|path, _| path < end);
         }
-        SearchOutcome { files, troubled, more: end.is_some() }
+        SearchOutcome {
+            files,
+            troubled,
+            more: end.is_some(),
+        }
     }
 }
 

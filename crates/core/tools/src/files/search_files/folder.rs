@@ -23,13 +23,22 @@ pub(super) fn search(
     pattern: Option<&FilePattern>,
 ) -> Collected {
     let collected = Mutex::new(Collected::new(scope.limits));
-    let search = FolderSearch { scope, root, pattern, collected, full: AtomicBool::new(false) };
+    let search = FolderSearch {
+        scope,
+        root,
+        pattern,
+        collected,
+        full: AtomicBool::new(false),
+    };
     walk::in_parallel(&mut walk::builder(scope, root, GitFolder::Entered), || {
         // Each thread with its own: they keep what they need between two files.
         let (matcher, mut searcher, search) = (matcher.clone(), searcher(), &search);
         Box::new(move |found| search.visit(found, &matcher, &mut searcher))
     });
-    search.collected.into_inner().unwrap_or_else(PoisonError::into_inner)
+    search
+        .collected
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What all threads share.
@@ -38,7 +47,8 @@ struct FolderSearch<'a> {
     root: &'a Path,
     pattern: Option<&'a FilePattern>,
     collected: Mutex<Collected>,
-    /// Whether there are paths that are not wanted any more: while there are none, nobody waits to ask.
+    /// Whether there are paths that are not wanted any more: while there are none, nobody waits to
+    /// ask.
     full: AtomicBool,
 }
 
@@ -63,14 +73,18 @@ impl FolderSearch<'_> {
                 }
             }
             Ok(_) => {}
-            Err(error) => self.collected().note(path_of(&error).unwrap_or(self.root), Trouble::Unreadable),
+            Err(error) => self
+                .collected()
+                .note(path_of(&error).unwrap_or(self.root), Trouble::Unreadable),
         }
         WalkState::Continue
     }
 
     fn is_meant(&self, entry: &DirEntry) -> bool {
         entry.file_type().is_some_and(|kind| kind.is_file())
-            && self.pattern.is_none_or(|pattern| pattern.matches(self.root, entry.path()))
+            && self
+                .pattern
+                .is_none_or(|pattern| pattern.matches(self.root, entry.path()))
     }
 
     fn wants(&self, path: &Path) -> bool {
@@ -87,7 +101,9 @@ impl FolderSearch<'_> {
     }
 
     fn collected(&self) -> MutexGuard<'_, Collected> {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+        self.collected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,7 +111,9 @@ impl FolderSearch<'_> {
 fn path_of(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),
-        ignore::Error::WithLineNumber { err, .. } | ignore::Error::WithDepth { err, .. } => path_of(err),
+        ignore::Error::WithLineNumber { err, .. } | ignore::Error::WithDepth { err, .. } => {
+            path_of(err)
+        }
         ignore::Error::Partial(errors) => errors.iter().find_map(path_of),
         ignore::Error::Loop { child, .. } => Some(child),
         ignore::Error::Io(_)

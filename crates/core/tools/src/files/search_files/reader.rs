@@ -1,7 +1,7 @@
 //! What a search reads from: a file whose lines are never longer than can be held.
 //!
-//! Invariant: between two line breaks come no more than [`MAX_LINE`] bytes. What a longer line has beyond that is left out, line
-//! breaks never are, so that lines keep their numbers.
+//! Invariant: between two line breaks come no more than [`MAX_LINE`] bytes. What a longer line has
+//! beyond that is left out, line breaks never are, so that lines keep their numbers.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,7 +25,13 @@ pub(super) struct SearchedFile<'a, R = File> {
 
 impl<'a, R> SearchedFile<'a, R> {
     pub(super) fn new(file: R, cancel: &'a CancellationToken) -> Self {
-        Self { file, cancel, max_line: MAX_LINE, passed: 0, cut: false }
+        Self {
+            file,
+            cancel,
+            max_line: MAX_LINE,
+            passed: 0,
+            cut: false,
+        }
     }
 
     /// Moves the bytes that are passed on to the front and says how many they are.

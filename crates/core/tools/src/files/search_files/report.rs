@@ -45,7 +45,10 @@ pub(super) fn show(
     for (path, found) in &finished.files {
         let (matches, start) = (report.matches, report.lines);
         let name = paths::shown(workspace, path);
-        let fits = found.lines.iter().all(|line| report.add(&name, line, limits, start));
+        let fits = found
+            .lines
+            .iter()
+            .all(|line| report.add(&name, line, limits, start));
         report.files += usize::from(report.matches > matches);
         report.full |= !fits || found.more;
         if report.full {
@@ -54,7 +57,11 @@ pub(super) fn show(
     }
     report.full |= finished.more;
     let heading = report.heading(question.name) + &troubles(finished, workspace);
-    let text = if report.text.is_empty() { heading } else { format!("{heading}\n{}", report.text.trim_end()) };
+    let text = if report.text.is_empty() {
+        heading
+    } else {
+        format!("{heading}\n{}", report.text.trim_end())
+    };
     let mut data = json!({
         "path": question.name, "regex": question.regex, "matches": report.matches, "files": report.files, "lines": report.data,
     });
@@ -71,11 +78,19 @@ impl SearchReport {
     /// Adds a line if it fits. `start` is how many lines there were before this file.
     fn add(&mut self, name: &str, line: &MatchedLine, limits: OutputLimits, start: usize) -> bool {
         let shown = match line {
-            MatchedLine::Match { number, text } => format!("{}:{number}: {text}", visible::line(name)),
-            MatchedLine::Context { number, text } => format!("{}-{number}- {text}", visible::line(name)),
+            MatchedLine::Match { number, text } => {
+                format!("{}:{number}: {text}", visible::line(name))
+            }
+            MatchedLine::Context { number, text } => {
+                format!("{}-{number}- {text}", visible::line(name))
+            }
             MatchedLine::Gap => "--".to_owned(),
         };
-        let separator = if start > 0 && self.lines == start { "--\n" } else { "" };
+        let separator = if start > 0 && self.lines == start {
+            "--\n"
+        } else {
+            ""
+        };
         // One line more for the separator, and one for the heading.
         let bytes = self.text.len() + separator.len() + shown.len() + 1;
         if self.lines + 2 > limits.lines || bytes > limits.bytes {
@@ -88,7 +103,8 @@ impl SearchReport {
         if let MatchedLine::Match { number, text } = line {
             self.matches += 1;
             if self.data.len() < MAX_DATA {
-                self.data.push(json!({ "path": name, "line": number, "text": text }));
+                self.data
+                    .push(json!({ "path": name, "line": number, "text": text }));
             }
         }
         true
@@ -109,7 +125,11 @@ impl SearchReport {
 /// What could not be searched, as sentences.
 fn troubles(finished: &SearchOutcome, workspace: &Workspace) -> String {
     let of = |wanted: Trouble| {
-        finished.troubled.iter().filter(move |(_, trouble)| **trouble == wanted).map(|(path, _)| path.as_path())
+        finished
+            .troubled
+            .iter()
+            .filter(move |(_, trouble)| **trouble == wanted)
+            .map(|(path, _)| path.as_path())
     };
     let mut text = String::new();
     match of(Trouble::Unreadable).count() {
@@ -120,8 +140,11 @@ fn troubles(finished: &SearchOutcome, workspace: &Workspace) -> String {
     }
     let long: Vec<&Path> = of(Trouble::LongLines).collect();
     if !long.is_empty() {
-        let names: Vec<String> =
-            long.iter().take(MAX_NAMED).map(|path| format!("`{}`", paths::shown(workspace, path))).collect();
+        let names: Vec<String> = long
+            .iter()
+            .take(MAX_NAMED)
+            .map(|path| format!("`{}`", paths::shown(workspace, path)))
+            .collect();
         let more = if long.len() > MAX_NAMED { ", …" } else { "" };
         let _ = write!(
             text,

@@ -62,8 +62,18 @@ impl FileMatches {
 
     #[cfg(test)]
     pub(super) fn of_lines(count: usize) -> Self {
-        let lines = vec![MatchedLine::Match { number: 1, text: "x".to_owned() }; count];
-        Self { bytes: lines.iter().map(MatchedLine::bytes).sum(), lines, more: false }
+        let lines = vec![
+            MatchedLine::Match {
+                number: 1,
+                text: "x".to_owned()
+            };
+            count
+        ];
+        Self {
+            bytes: lines.iter().map(MatchedLine::bytes).sum(),
+            lines,
+            more: false,
+        }
     }
 }
 
@@ -84,7 +94,12 @@ pub(super) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     pub(super) fn new(matcher: &'a RegexMatcher, limits: OutputLimits) -> Self {
-        Self { matcher, limits, found: FileMatches::default(), kind: FileContentKind::Text }
+        Self {
+            matcher,
+            limits,
+            found: FileMatches::default(),
+            kind: FileContentKind::Text,
+        }
     }
 
     /// Adds a line if it fits; otherwise the search of this file ends.
@@ -104,12 +119,18 @@ impl grep_searcher::Sink for Sink<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         let text = excerpt(found.bytes(), self.matcher);
-        Ok(self.add(MatchedLine::Match { number: found.line_number().unwrap_or(0), text }))
+        Ok(self.add(MatchedLine::Match {
+            number: found.line_number().unwrap_or(0),
+            text,
+        }))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         let text = excerpt(context.bytes(), self.matcher);
-        Ok(self.add(MatchedLine::Context { number: context.line_number().unwrap_or(0), text }))
+        Ok(self.add(MatchedLine::Context {
+            number: context.line_number().unwrap_or(0),
+            text,
+        }))
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
@@ -126,14 +147,19 @@ impl grep_searcher::Sink for Sink<'_> {
     }
 }
 
-/// A line as shown; of a long one the part around the match. Only that part is decoded: lines can be long.
+/// A line as shown; of a long one the part around the match. Only that part is decoded: lines can
+/// be long.
 fn excerpt(line: &[u8], matcher: &RegexMatcher) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() <= MAX_SHOWN {
         return visible::line(&String::from_utf8_lossy(line)).into_owned();
     }
-    let found = matcher.find(line).ok().flatten().map_or(0, |found| found.start());
+    let found = matcher
+        .find(line)
+        .ok()
+        .flatten()
+        .map_or(0, |found| found.start());
     let start = boundary(line, found.saturating_sub(LEAD));
     let end = boundary(line, (start + MAX_SHOWN).min(line.len()));
     let piece = String::from_utf8_lossy(line.get(start..end).unwrap_or_default());
@@ -145,5 +171,8 @@ fn excerpt(line: &[u8], matcher: &RegexMatcher) -> String {
 /// The beginning of the character that lies here, if the bytes are UTF-8.
 fn boundary(line: &[u8], at: usize) -> usize {
     let is_inner = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
-    (at.saturating_sub(3)..=at).rev().find(|at| !is_inner(*at)).unwrap_or(at)
+    (at.saturating_sub(3)..=at)
+        .rev()
+        .find(|at| !is_inner(*at))
+        .unwrap_or(at)
 }

@@ -5,7 +5,10 @@ use crate::testing::Bench;
 
 fn project() -> Bench {
     let bench = Bench::new();
-    bench.write("src/a.rs", "fn one() {}\nfn two() {}\n\nfn three() {}\nend\nfn four() {}\n");
+    bench.write(
+        "src/a.rs",
+        "fn one() {}\nfn two() {}\n\nfn three() {}\nend\nfn four() {}\n",
+    );
     bench.write("src/deep/b.py", "def two(): pass\r\nx = 1\r\n");
     bench.write("ignored/c.rs", "fn two() {}\n");
     bench.write(".hidden.rs", "fn two() {}\n");
@@ -21,7 +24,9 @@ async fn text(bench: &Bench, arguments: Value) -> String {
 #[tokio::test]
 async fn matches_come_with_file_line_and_context() {
     let bench = project();
-    let output = bench.ok(&tool(), json!({"path": ".", "regex": r"\btwo\("})).await;
+    let output = bench
+        .ok(&tool(), json!({"path": ".", "regex": r"\btwo\("}))
+        .await;
     assert_eq!(
         output.envelope.text,
         "2 matches in 2 files.\n\
@@ -57,9 +62,14 @@ async fn groups_in_one_file_are_separated() {
 #[tokio::test]
 async fn a_pattern_limits_the_files() {
     let bench = project();
-    for (pattern, files) in
-        [("*.rs", 1), ("*.{py,rs}", 2), ("src/**/*.py", 1), ("./src/*.rs", 1), ("*.go", 0), ("src/*.py", 0)]
-    {
+    for (pattern, files) in [
+        ("*.rs", 1),
+        ("*.{py,rs}", 2),
+        ("src/**/*.py", 1),
+        ("./src/*.rs", 1),
+        ("*.go", 0),
+        ("src/*.py", 0),
+    ] {
         let arguments = json!({"path": ".", "regex": "two", "file_pattern": pattern});
         let output = bench.ok(&tool(), arguments).await;
         assert_eq!(output.envelope.data["files"], files, "{pattern}");
@@ -69,25 +79,49 @@ async fn a_pattern_limits_the_files() {
 #[tokio::test]
 async fn anchors_work_with_both_line_endings() {
     let bench = project();
-    assert!(text(&bench, json!({"path": ".", "regex": r"pass$"})).await.starts_with("1 matches"));
-    assert!(text(&bench, json!({"path": ".", "regex": r"^end$"})).await.starts_with("1 matches"));
-    assert_eq!(text(&bench, json!({"path": "src", "regex": "nowhere"})).await, "No matches in `src`.");
+    assert!(
+        text(&bench, json!({"path": ".", "regex": r"pass$"}))
+            .await
+            .starts_with("1 matches")
+    );
+    assert!(
+        text(&bench, json!({"path": ".", "regex": r"^end$"}))
+            .await
+            .starts_with("1 matches")
+    );
+    assert_eq!(
+        text(&bench, json!({"path": "src", "regex": "nowhere"})).await,
+        "No matches in `src`."
+    );
 }
 
 #[tokio::test]
 async fn a_named_file_is_searched_even_if_ignored_or_hidden() {
     let bench = project();
-    assert!(text(&bench, json!({"path": ".hidden.rs", "regex": "two"})).await.starts_with("1 matches"));
-    assert!(text(&bench, json!({"path": "ignored", "regex": "two"})).await.starts_with("1 matches"));
+    assert!(
+        text(&bench, json!({"path": ".hidden.rs", "regex": "two"}))
+            .await
+            .starts_with("1 matches")
+    );
+    assert!(
+        text(&bench, json!({"path": "ignored", "regex": "two"}))
+            .await
+            .starts_with("1 matches")
+    );
 }
 
 #[tokio::test]
 async fn what_does_not_fit_is_said() {
     let bench = Bench::new().with_limits(6, 1000);
     bench.write("a", "hit\n".repeat(50));
-    let output = bench.ok(&tool(), json!({"path": ".", "regex": "hit"})).await;
+    let output = bench
+        .ok(&tool(), json!({"path": ".", "regex": "hit"}))
+        .await;
     assert!(
-        output.envelope.text.starts_with("Stopped after 5 matches in 1 files: there are more."),
+        output
+            .envelope
+            .text
+            .starts_with("Stopped after 5 matches in 1 files: there are more."),
         "{}",
         output.envelope.text
     );
@@ -98,7 +132,10 @@ async fn what_does_not_fit_is_said() {
 #[tokio::test]
 async fn a_long_line_is_cut_around_its_match() {
     let bench = Bench::new();
-    bench.write("a", format!("{}needle{}\n", "é".repeat(5_000), "x".repeat(5_000)));
+    bench.write(
+        "a",
+        format!("{}needle{}\n", "é".repeat(5_000), "x".repeat(5_000)),
+    );
     let shown = text(&bench, json!({"path": "a", "regex": "needle"})).await;
     assert!(shown.contains("a:1: … é"), "{shown}");
     assert!(shown.contains("needle") && shown.ends_with(" …"), "{shown}");
@@ -108,30 +145,69 @@ async fn a_long_line_is_cut_around_its_match() {
 #[tokio::test]
 async fn wrong_arguments_say_where_they_are_wrong() {
     let bench = project();
-    let (code, message) = bench.err(&tool(), json!({"path": ".", "regex": "fn (two"})).await;
+    let (code, message) = bench
+        .err(&tool(), json!({"path": ".", "regex": "fn (two"}))
+        .await;
     assert_eq!(code, "invalid_regex");
-    assert!(message.contains("fn (two\n") && message.contains('^'), "{message}");
-    let (code, _) = bench.err(&tool(), json!({"path": ".", "regex": "a\\nb"})).await;
+    assert!(
+        message.contains("fn (two\n") && message.contains('^'),
+        "{message}"
+    );
+    let (code, _) = bench
+        .err(&tool(), json!({"path": ".", "regex": "a\\nb"}))
+        .await;
     assert_eq!(code, "invalid_regex");
-    let (code, _) = bench.err(&tool(), json!({"path": ".", "regex": "a", "file_pattern": "["})).await;
+    let (code, _) = bench
+        .err(
+            &tool(),
+            json!({"path": ".", "regex": "a", "file_pattern": "["}),
+        )
+        .await;
     assert_eq!(code, "invalid_pattern");
-    assert_eq!(bench.err(&tool(), json!({"path": "data.bin", "regex": "two"})).await.0, "binary_file");
-    assert_eq!(bench.err(&tool(), json!({"path": "nope", "regex": "a"})).await.0, "not_found");
-    assert_eq!(bench.err(&tool(), json!({"path": "/etc", "regex": "a"})).await.0, "outside_workspace");
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": "data.bin", "regex": "two"}))
+            .await
+            .0,
+        "binary_file"
+    );
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": "nope", "regex": "a"}))
+            .await
+            .0,
+        "not_found"
+    );
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": "/etc", "regex": "a"}))
+            .await
+            .0,
+        "outside_workspace"
+    );
 }
 
 #[tokio::test]
 async fn a_cancelled_search_ends() {
     let bench = project();
     bench.context.cancel.cancel();
-    assert_eq!(bench.err(&tool(), json!({"path": ".", "regex": "a"})).await.0, "cancelled");
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": ".", "regex": "a"}))
+            .await
+            .0,
+        "cancelled"
+    );
 }
 
 #[tokio::test]
 async fn a_line_too_long_to_hold_is_searched_at_its_beginning_and_that_is_said() {
     let bench = Bench::new();
     let long = "x".repeat(MAX_LINE);
-    bench.write("min.js", format!("first\nneedle {long} thorn\nneedle here\n"));
+    bench.write(
+        "min.js",
+        format!("first\nneedle {long} thorn\nneedle here\n"),
+    );
     bench.write("other", "needle\n");
     let shown = text(&bench, json!({"path": ".", "regex": "needle"})).await;
     assert!(
@@ -145,7 +221,10 @@ async fn a_line_too_long_to_hold_is_searched_at_its_beginning_and_that_is_said()
     assert!(shown.len() < 2_000);
     // What lies behind is not found, but the file counts as read.
     let shown = text(&bench, json!({"path": "min.js", "regex": "thorn"})).await;
-    assert!(shown.starts_with("No matches in `min.js`. Lines of more than 4 MB"), "{shown}");
+    assert!(
+        shown.starts_with("No matches in `min.js`. Lines of more than 4 MB"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
@@ -157,10 +236,19 @@ async fn many_files_come_in_the_same_order_every_time() {
         }
     }
     let first = text(&bench, json!({"path": ".", "regex": "hit"})).await;
-    assert!(first.starts_with("Stopped after 10 matches in 10 files: there are more."), "{first}");
-    assert!(first.contains("f00/a9:2: hit") && !first.contains("f01/"), "{first}");
+    assert!(
+        first.starts_with("Stopped after 10 matches in 10 files: there are more."),
+        "{first}"
+    );
+    assert!(
+        first.contains("f00/a9:2: hit") && !first.contains("f01/"),
+        "{first}"
+    );
     for _ in 0..10 {
-        assert_eq!(text(&bench, json!({"path": ".", "regex": "hit"})).await, first);
+        assert_eq!(
+            text(&bench, json!({"path": ".", "regex": "hit"})).await,
+            first
+        );
     }
 }
 
@@ -170,11 +258,22 @@ async fn what_cannot_be_read_is_counted() {
     let bench = project();
     // A link is not followed, whatever it leads to.
     symlink("/etc/passwd", bench.path("link")).unwrap();
-    assert!(!text(&bench, json!({"path": ".", "regex": "root"})).await.contains("could not be read"));
+    assert!(
+        !text(&bench, json!({"path": ".", "regex": "root"}))
+            .await
+            .contains("could not be read")
+    );
     // Root reads everything.
     if !rustix::process::geteuid().is_root() {
-        std::fs::set_permissions(bench.path("src/a.rs"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        std::fs::set_permissions(
+            bench.path("src/a.rs"),
+            std::fs::Permissions::from_mode(0o000),
+        )
+        .unwrap();
         let shown = text(&bench, json!({"path": ".", "regex": "two"})).await;
-        assert!(shown.starts_with("1 matches in 1 files. 1 files or folders could not be read."), "{shown}");
+        assert!(
+            shown.starts_with("1 matches in 1 files. 1 files or folders could not be read."),
+            "{shown}"
+        );
     }
 }

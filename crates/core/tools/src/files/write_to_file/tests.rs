@@ -10,11 +10,25 @@ use crate::testing::Bench;
 #[tokio::test]
 async fn a_new_file_gets_its_folders() {
     let bench = Bench::new();
-    let output = bench.ok(&tool(), json!({"path": "a/b/c.txt", "content": "one\ntwo\n"})).await;
-    assert_eq!(output.envelope.text, "Created `a/b/c.txt`: 2 lines, 8 bytes.");
+    let output = bench
+        .ok(
+            &tool(),
+            json!({"path": "a/b/c.txt", "content": "one\ntwo\n"}),
+        )
+        .await;
+    assert_eq!(
+        output.envelope.text,
+        "Created `a/b/c.txt`: 2 lines, 8 bytes."
+    );
     let data = json!({"path": "a/b/c.txt", "change": "created", "lines": 2, "bytes": 8, "diff": "+one\n+two"});
     assert_eq!(output.envelope.data, data);
-    assert_eq!(output.changes, [FileChange { path: bench.path("a/b/c.txt"), kind: ChangeKind::Added }]);
+    assert_eq!(
+        output.changes,
+        [FileChange {
+            path: bench.path("a/b/c.txt"),
+            kind: ChangeKind::Added
+        }]
+    );
     assert_eq!(bench.read("a/b/c.txt"), b"one\ntwo\n");
     assert_eq!(bench.files(), ["a", "a/b", "a/b/c.txt"]);
 }
@@ -22,14 +36,25 @@ async fn a_new_file_gets_its_folders() {
 #[tokio::test]
 async fn the_data_of_a_new_file_holds_its_first_lines() {
     let bench = Bench::new();
-    let content = (1..=60).map(|line| line.to_string() + "\n").collect::<String>();
-    let output = bench.ok(&tool(), json!({"path": "a", "content": content})).await;
+    let content = (1..=60)
+        .map(|line| line.to_string() + "\n")
+        .collect::<String>();
+    let output = bench
+        .ok(&tool(), json!({"path": "a", "content": content}))
+        .await;
     let diff = output.envelope.data["diff"].as_str().unwrap();
     assert_eq!(diff.lines().count(), 50);
-    assert!(diff.starts_with("+1\n+2\n") && diff.ends_with("\n+50"), "{diff}");
-    let output = bench.ok(&tool(), json!({"path": "a", "content": "x\n"})).await;
+    assert!(
+        diff.starts_with("+1\n+2\n") && diff.ends_with("\n+50"),
+        "{diff}"
+    );
+    let output = bench
+        .ok(&tool(), json!({"path": "a", "content": "x\n"}))
+        .await;
     assert_eq!(output.envelope.data["diff"], Value::Null);
-    let output = bench.ok(&tool(), json!({"path": "empty", "content": ""})).await;
+    let output = bench
+        .ok(&tool(), json!({"path": "empty", "content": ""}))
+        .await;
     assert_eq!(output.envelope.data["diff"], Value::Null);
 }
 
@@ -37,7 +62,9 @@ async fn the_data_of_a_new_file_holds_its_first_lines() {
 async fn an_unread_file_is_not_overwritten() {
     let bench = Bench::new();
     bench.write("a", "old");
-    let (code, message) = bench.err(&tool(), json!({"path": "a", "content": "new"})).await;
+    let (code, message) = bench
+        .err(&tool(), json!({"path": "a", "content": "new"}))
+        .await;
     assert_eq!(code, "not_read");
     assert!(message.contains("read it first"), "{message}");
     assert_eq!(bench.read("a"), b"old");
@@ -48,26 +75,38 @@ async fn a_read_file_is_overwritten_as_often_as_wanted() {
     let bench = Bench::new();
     bench.write("a", "old");
     bench.ok(&read_file::tool(), json!({"path": "a"})).await;
-    let output = bench.ok(&tool(), json!({"path": "a", "content": "new"})).await;
+    let output = bench
+        .ok(&tool(), json!({"path": "a", "content": "new"}))
+        .await;
     assert_eq!(output.envelope.data["change"], "overwritten");
     assert_eq!(output.changes[0].kind, ChangeKind::Modified);
-    bench.ok(&tool(), json!({"path": "a", "content": "newer"})).await;
+    bench
+        .ok(&tool(), json!({"path": "a", "content": "newer"}))
+        .await;
     // haft's own writes cause no note.
     let read = bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     assert_eq!(read.envelope.text, "1\tnewer");
     assert_eq!(bench.files(), ["a"]);
 }
 
-/// A small model wrote the file as it was, three times, and then said that the function it should add was there.
+/// A small model wrote the file as it was, three times, and then said that the function it should
+/// add was there.
 #[tokio::test]
 async fn what_a_file_holds_already_is_no_change() {
     let bench = Bench::new();
     bench.write("a.py", "x = 1\n");
     bench.ok(&read_file::tool(), json!({"path": "a.py"})).await;
-    let same = bench.ok(&tool(), json!({"path": "a.py", "content": "x = 1\n"})).await;
-    assert_eq!(same.envelope.text, "`a.py` holds exactly this already: nothing was changed.");
+    let same = bench
+        .ok(&tool(), json!({"path": "a.py", "content": "x = 1\n"}))
+        .await;
+    assert_eq!(
+        same.envelope.text,
+        "`a.py` holds exactly this already: nothing was changed."
+    );
     assert!(same.changes.is_empty() && same.envelope.data["change"] == "unchanged");
-    bench.ok(&tool(), json!({"path": "a.py", "content": "x = 2\n"})).await;
+    bench
+        .ok(&tool(), json!({"path": "a.py", "content": "x = 2\n"}))
+        .await;
 }
 
 #[tokio::test]
@@ -76,14 +115,22 @@ async fn a_file_changed_since_it_was_read_is_refused_with_what_changed() {
     bench.write("a", "old");
     bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.write("a", "other");
-    let (code, message) = bench.err(&tool(), json!({"path": "a", "content": "new"})).await;
+    let (code, message) = bench
+        .err(&tool(), json!({"path": "a", "content": "new"}))
+        .await;
     assert_eq!(code, "changed_since_read");
     assert!(message.contains("3 bytes then, 5 bytes now"), "{message}");
     assert_eq!(bench.read("a"), b"other");
     // Same size, other content: the hash sees it.
     bench.ok(&read_file::tool(), json!({"path": "a"})).await;
     bench.write("a", "OTHER");
-    assert_eq!(bench.err(&tool(), json!({"path": "a", "content": "new"})).await.0, "changed_since_read");
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": "a", "content": "new"}))
+            .await
+            .0,
+        "changed_since_read"
+    );
 }
 
 #[tokio::test]
@@ -92,7 +139,9 @@ async fn a_file_without_the_owner_write_bit_is_left_alone() {
     let path = bench.write("a", "old");
     fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
     bench.ok(&read_file::tool(), json!({"path": "a"})).await;
-    let (code, message) = bench.err(&tool(), json!({"path": "a", "content": "new"})).await;
+    let (code, message) = bench
+        .err(&tool(), json!({"path": "a", "content": "new"}))
+        .await;
     assert_eq!(code, "read_only");
     assert!(message.contains("mode 444"), "{message}");
     assert_eq!(bench.read("a"), b"old");
@@ -108,23 +157,36 @@ async fn mode_owner_and_links_are_kept() {
     let _ = std::os::unix::fs::chown(&path, Some(65534), Some(65534));
     let before = fs::metadata(&path).unwrap();
     bench.ok(&read_file::tool(), json!({"path": "link"})).await;
-    bench.ok(&tool(), json!({"path": "link", "content": "new"})).await;
+    bench
+        .ok(&tool(), json!({"path": "link", "content": "new"}))
+        .await;
     assert_eq!(bench.read("real/a.sh"), b"new");
     assert!(bench.path("link").is_symlink());
     let after = fs::metadata(&path).unwrap();
-    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    assert_eq!(
+        (after.mode(), after.uid(), after.gid()),
+        (before.mode(), before.uid(), before.gid())
+    );
 }
 
 #[tokio::test]
 async fn names_that_are_not_utf8_break_nothing() {
     use std::os::unix::ffi::OsStrExt;
     let bench = Bench::new();
-    let folder = bench.path("").join(std::ffi::OsStr::from_bytes(b"odd-\xFF"));
+    let folder = bench
+        .path("")
+        .join(std::ffi::OsStr::from_bytes(b"odd-\xFF"));
     fs::create_dir(&folder).unwrap();
     symlink(&folder, bench.path("link")).unwrap();
-    bench.ok(&tool(), json!({"path": "link/a", "content": "x"})).await;
-    bench.ok(&read_file::tool(), json!({"path": "link/a"})).await;
-    bench.ok(&list_files::tool(), json!({"path": ".", "recursive": true})).await;
+    bench
+        .ok(&tool(), json!({"path": "link/a", "content": "x"}))
+        .await;
+    bench
+        .ok(&read_file::tool(), json!({"path": "link/a"}))
+        .await;
+    bench
+        .ok(&list_files::tool(), json!({"path": ".", "recursive": true}))
+        .await;
     assert_eq!(fs::read(folder.join("a")).unwrap(), b"x");
 }
 
@@ -134,10 +196,24 @@ async fn a_failed_write_leaves_nothing_behind() {
     bench.write("file", "x");
     // A name longer than file systems take: the folder is made, the file can't be.
     let name = format!("new/deep/{}", "n".repeat(300));
-    let output = bench.run(&tool(), json!({"path": name, "content": "x"})).await;
+    let output = bench
+        .run(&tool(), json!({"path": name, "content": "x"}))
+        .await;
     assert_eq!(output.envelope.error.unwrap().code, "io");
-    assert_eq!(bench.err(&tool(), json!({"path": "file/below", "content": "x"})).await.0, "io");
-    assert_eq!(bench.err(&tool(), json!({"path": ".", "content": "x"})).await.0, "is_folder");
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": "file/below", "content": "x"}))
+            .await
+            .0,
+        "io"
+    );
+    assert_eq!(
+        bench
+            .err(&tool(), json!({"path": ".", "content": "x"}))
+            .await
+            .0,
+        "is_folder"
+    );
     assert_eq!(bench.files(), ["file"]);
 }
 
@@ -146,7 +222,9 @@ async fn nothing_is_written_outside_even_through_a_dangling_link() {
     let bench = Bench::new();
     let outside = bench.workspace().root.parent().unwrap().join("outside");
     symlink(&outside, bench.path("link")).unwrap();
-    let (code, message) = bench.err(&tool(), json!({"path": "link", "content": "x"})).await;
+    let (code, message) = bench
+        .err(&tool(), json!({"path": "link", "content": "x"}))
+        .await;
     assert_eq!(code, "outside_workspace");
     assert!(message.contains(outside.to_str().unwrap()), "{message}");
     assert!(!outside.exists());
@@ -156,10 +234,14 @@ async fn nothing_is_written_outside_even_through_a_dangling_link() {
 async fn a_file_is_saved_before_it_is_changed_and_a_refused_call_saves_nothing() {
     let bench = Bench::new();
     let path = bench.write("kept.txt", "old");
-    bench.err(&tool(), json!({"path": "kept.txt", "content": "new"})).await;
+    bench
+        .err(&tool(), json!({"path": "kept.txt", "content": "new"}))
+        .await;
     assert!(bench.history.saved.lock().unwrap().is_empty());
 
-    bench.ok(&tool(), json!({"path": "made.txt", "content": "new"})).await;
+    bench
+        .ok(&tool(), json!({"path": "made.txt", "content": "new"}))
+        .await;
     let made = vec![("call-1".to_owned(), path.with_file_name("made.txt"))];
     assert_eq!(*bench.history.saved.lock().unwrap(), made);
     assert_eq!(*bench.history.changed.lock().unwrap(), made);

@@ -16,9 +16,30 @@ async fn modules_are_listed_with_what_they_are_about() {
     bench.write("empty/.ac.mod.md", "");
     let listed = bench.ok(&tool(), json!({})).await.envelope;
     let lines: Vec<_> = listed.text.lines().collect();
-    assert_eq!(lines[..3], ["- `empty`", "- `src`: The sources", "- `src/pay`: Takes money."]);
-    assert!(lines[3].ends_with('…') && lines[3].chars().count() < 140, "{}", lines[3]);
+    assert_eq!(
+        lines[..3],
+        [
+            "- `empty`",
+            "- `src`: The sources",
+            "- `src/pay`: Takes money."
+        ]
+    );
+    assert!(
+        lines[3].ends_with('…') && lines[3].chars().count() < 140,
+        "{}",
+        lines[3]
+    );
     assert_eq!((lines.len(), &listed.data["total"]), (4, &json!(4)));
-    assert_eq!(bench.ok(&tool(), json!({"path": "src/pay/"})).await.envelope.data["total"], 1);
-    assert_eq!(bench.err(&tool(), json!({"path": "nowhere"})).await.0, "not_a_folder");
+    assert_eq!(
+        bench
+            .ok(&tool(), json!({"path": "src/pay/"}))
+            .await
+            .envelope
+            .data["total"],
+        1
+    );
+    assert_eq!(
+        bench.err(&tool(), json!({"path": "nowhere"})).await.0,
+        "not_a_folder"
+    );
 }

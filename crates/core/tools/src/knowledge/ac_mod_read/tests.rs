@@ -16,9 +16,21 @@ async fn a_module_is_read_by_its_folder_or_its_document() {
     }
     let (code, message) = bench.err(&tool, json!({"path": "src/pay/deep"})).await;
     assert_eq!(code, "not_found");
-    assert!(message.contains("the nearest module above it is `src/pay`"), "{message}");
-    assert!(bench.err(&tool, json!({"path": "."})).await.1.contains("none above it either"));
-    assert_eq!(bench.err(&tool, json!({"path": "../elsewhere"})).await.0, "outside_workspace");
+    assert!(
+        message.contains("the nearest module above it is `src/pay`"),
+        "{message}"
+    );
+    assert!(
+        bench
+            .err(&tool, json!({"path": "."}))
+            .await
+            .1
+            .contains("none above it either")
+    );
+    assert_eq!(
+        bench.err(&tool, json!({"path": "../elsewhere"})).await.0,
+        "outside_workspace"
+    );
     assert_eq!(
         tool.intent(&json!({"path": "src/pay"})),
         Intent::Files(vec![FileUse::Read("src/pay/.ac.mod.md".to_owned())])
@@ -32,10 +44,18 @@ async fn a_read_names_the_module_once() {
     bench.write("src/pay/deep/a.rs", "x\n");
     bench.write("src/pay/b.rs", "x\n");
     bench.write("src/c.rs", "x\n");
-    let read = async |path: &str| bench.ok(&read_file::tool(), json!({"path": path})).await.envelope;
+    let read = async |path: &str| {
+        bench
+            .ok(&read_file::tool(), json!({"path": path}))
+            .await
+            .envelope
+    };
     assert_eq!(read("src/c.rs").await.text, "1\tx");
     let first = read("src/pay/deep/a.rs").await;
-    assert_eq!(first.text, "1\tx\n[It belongs to the module `src/pay`, which `src/pay/.ac.mod.md` describes.]");
+    assert_eq!(
+        first.text,
+        "1\tx\n[It belongs to the module `src/pay`, which `src/pay/.ac.mod.md` describes.]"
+    );
     assert_eq!(first.data["module"], "src/pay/.ac.mod.md");
     assert_eq!(read("src/pay/b.rs").await.text, "1\tx", "once");
 
@@ -43,6 +63,12 @@ async fn a_read_names_the_module_once() {
     other.write("m/.ac.mod.md", "M.\n");
     other.write("m/a.rs", "x\n");
     other.ok(&tool(), json!({"path": "m"})).await;
-    let read = other.ok(&read_file::tool(), json!({"path": "m/a.rs"})).await.envelope;
-    assert_eq!(read.text, "1\tx", "who has read the document need not be told of it");
+    let read = other
+        .ok(&read_file::tool(), json!({"path": "m/a.rs"}))
+        .await
+        .envelope;
+    assert_eq!(
+        read.text, "1\tx",
+        "who has read the document need not be told of it"
+    );
 }

@@ -8,7 +8,10 @@ fn line(id: u32, role: Role, tool: &str) -> TranscriptLine {
     TranscriptLine {
         id: ShortId(id),
         role,
-        tools: Some(tool.to_owned()).filter(|tool| !tool.is_empty()).into_iter().collect(),
+        tools: Some(tool.to_owned())
+            .filter(|tool| !tool.is_empty())
+            .into_iter()
+            .collect(),
         tokens: 7,
         words: format!("words of\n{id}"),
         marked: id == 0xa3,
@@ -21,8 +24,11 @@ async fn every_message_is_a_line_and_the_totals_come_last() {
     let tool = tool();
     let empty = bench.ok(&tool, json!({})).await.envelope;
     assert_eq!(empty.text, "0 messages, 0 tokens, 0 marked for deletion.");
-    *bench.transcript.lines.lock().unwrap() =
-        vec![line(0xa1, Role::User, ""), line(0xa2, Role::Assistant, "read_file"), line(0xa3, Role::Tool, "read_file")];
+    *bench.transcript.lines.lock().unwrap() = vec![
+        line(0xa1, Role::User, ""),
+        line(0xa2, Role::Assistant, "read_file"),
+        line(0xa3, Role::Tool, "read_file"),
+    ];
     let listed = bench.ok(&tool, json!({})).await.envelope;
     assert_eq!(
         listed.text,
@@ -31,8 +37,14 @@ async fn every_message_is_a_line_and_the_totals_come_last() {
          000000a3 tool read_file (7 tokens) words of 163 marked\n\
          3 messages, 21 tokens, 1 marked for deletion."
     );
-    assert_eq!(listed.data, json!({"messages": 3, "tokens": 21, "marked": 1}));
-    assert_eq!(bench.err(&tool, json!({"all": true})).await.0, "invalid_arguments");
+    assert_eq!(
+        listed.data,
+        json!({"messages": 3, "tokens": 21, "marked": 1})
+    );
+    assert_eq!(
+        bench.err(&tool, json!({"all": true})).await.0,
+        "invalid_arguments"
+    );
 }
 
 #[tokio::test]
@@ -41,5 +53,8 @@ async fn a_long_list_stays_within_the_limits() {
     *bench.transcript.lines.lock().unwrap() = (0..500).map(|id| line(id, Role::User, "")).collect();
     let text = bench.ok(&tool(), json!({})).await.envelope.text;
     assert_eq!(text.lines().count(), 10, "{text}");
-    assert!(text.contains("omitted") && text.ends_with("marked for deletion."), "{text}");
+    assert!(
+        text.contains("omitted") && text.ends_with("marked for deletion."),
+        "{text}"
+    );
 }

@@ -7,14 +7,44 @@ use crate::testing::Bench;
 async fn the_report_counts_what_was_done() {
     let bench = Bench::new();
     let tool = tool();
-    *bench.transcript.report.lock().unwrap() =
-        MarkReport { changed: 2, unchanged: 1, marked: 3, ..MarkReport::default() };
-    let done = bench.ok(&tool, json!({"message_ids": "0a1b2c3d, 4e5f6071", "action": "append"})).await.envelope;
-    assert_eq!(done.text, "2 marked, 1 already marked, 0 unknown.\nMarked now: 3. This acts from the next request on.");
-    let done = bench.ok(&tool, json!({"message_ids": "0a1b2c3d", "action": "delete"})).await.envelope;
-    assert!(done.text.starts_with("2 taken off the list, 1 not on the list, 0 unknown."), "{}", done.text);
+    *bench.transcript.report.lock().unwrap() = MarkReport {
+        changed: 2,
+        unchanged: 1,
+        marked: 3,
+        ..MarkReport::default()
+    };
+    let done = bench
+        .ok(
+            &tool,
+            json!({"message_ids": "0a1b2c3d, 4e5f6071", "action": "append"}),
+        )
+        .await
+        .envelope;
+    assert_eq!(
+        done.text,
+        "2 marked, 1 already marked, 0 unknown.\nMarked now: 3. This acts from the next request on."
+    );
+    let done = bench
+        .ok(
+            &tool,
+            json!({"message_ids": "0a1b2c3d", "action": "delete"}),
+        )
+        .await
+        .envelope;
+    assert!(
+        done.text
+            .starts_with("2 taken off the list, 1 not on the list, 0 unknown."),
+        "{}",
+        done.text
+    );
     let asked = bench.transcript.asked.lock().unwrap().clone();
-    assert_eq!(asked, [(MarkAction::Append, "0a1b2c3d, 4e5f6071".into()), (MarkAction::Delete, "0a1b2c3d".to_owned())]);
+    assert_eq!(
+        asked,
+        [
+            (MarkAction::Append, "0a1b2c3d, 4e5f6071".into()),
+            (MarkAction::Delete, "0a1b2c3d".to_owned())
+        ]
+    );
 }
 
 #[tokio::test]
@@ -28,8 +58,18 @@ async fn what_could_not_be_marked_is_named() {
     let arguments = json!({"message_ids": "deadbeef,x\ny,0a1b2c3d", "action": "create"});
     let done = bench.run(&tool(), arguments).await.envelope;
     assert_eq!(done.status, ToolStatus::Partial);
-    assert!(done.text.contains("No message of this conversation: deadbeef, x y."), "{}", done.text);
-    assert!(done.text.contains("Cannot be marked (system, summary or current request): 0a1b2c3d."), "{}", done.text);
+    assert!(
+        done.text
+            .contains("No message of this conversation: deadbeef, x y."),
+        "{}",
+        done.text
+    );
+    assert!(
+        done.text
+            .contains("Cannot be marked (system, summary or current request): 0a1b2c3d."),
+        "{}",
+        done.text
+    );
 }
 
 #[tokio::test]
@@ -37,10 +77,20 @@ async fn an_empty_list_only_clears() {
     let bench = Bench::new();
     let tool = tool();
     for action in ["append", "delete"] {
-        let (code, _) = bench.err(&tool, json!({"message_ids": " , ", "action": action})).await;
+        let (code, _) = bench
+            .err(&tool, json!({"message_ids": " , ", "action": action}))
+            .await;
         assert_eq!(code, "invalid_arguments");
     }
-    bench.ok(&tool, json!({"message_ids": "", "action": "create"})).await;
-    assert_eq!(bench.err(&tool, json!({"message_ids": "a", "action": "clear"})).await.0, "invalid_arguments");
+    bench
+        .ok(&tool, json!({"message_ids": "", "action": "create"}))
+        .await;
+    assert_eq!(
+        bench
+            .err(&tool, json!({"message_ids": "a", "action": "clear"}))
+            .await
+            .0,
+        "invalid_arguments"
+    );
     assert_eq!(bench.transcript.asked.lock().unwrap().len(), 1);
 }

@@ -13,9 +13,21 @@ async fn files_and_texts_are_counted_by_the_port() {
         output.envelope.text,
         "`a.txt` has about 4 tokens (2 lines, 19 bytes), 0.4 % of the context window of 1000."
     );
-    assert_eq!(output.envelope.data, json!({"path": "a.txt", "tokens": 4, "lines": 2, "bytes": 19, "window": 1000}));
-    let output = bench.ok(&tool(), json!({"text": "five words are in here"})).await;
-    assert!(output.envelope.text.starts_with("The text has about 5 tokens (1 lines"), "{}", output.envelope.text);
+    assert_eq!(
+        output.envelope.data,
+        json!({"path": "a.txt", "tokens": 4, "lines": 2, "bytes": 19, "window": 1000})
+    );
+    let output = bench
+        .ok(&tool(), json!({"text": "five words are in here"}))
+        .await;
+    assert!(
+        output
+            .envelope
+            .text
+            .starts_with("The text has about 5 tokens (1 lines"),
+        "{}",
+        output.envelope.text
+    );
     assert!(output.envelope.data.get("path").is_none());
 }
 
@@ -23,12 +35,27 @@ async fn files_and_texts_are_counted_by_the_port() {
 async fn encodings_and_documents_are_counted_as_they_are_read() {
     let bench = Bench::new();
     bench.write("utf16", b"\xFF\xFEa\0 \0b\0");
-    assert_eq!(bench.ok(&tool(), json!({"path": "utf16"})).await.envelope.data["tokens"], 2);
+    assert_eq!(
+        bench
+            .ok(&tool(), json!({"path": "utf16"}))
+            .await
+            .envelope
+            .data["tokens"],
+        2
+    );
     let notebook = include_bytes!("../../../../../extensions/documents/fixtures/analysis.ipynb");
     bench.write("a.ipynb", notebook);
-    let words =
-        include_str!("../../../../../extensions/documents/fixtures/analysis.ipynb.txt").split_whitespace().count();
-    assert_eq!(bench.ok(&tool(), json!({"path": "a.ipynb"})).await.envelope.data["tokens"], words);
+    let words = include_str!("../../../../../extensions/documents/fixtures/analysis.ipynb.txt")
+        .split_whitespace()
+        .count();
+    assert_eq!(
+        bench
+            .ok(&tool(), json!({"path": "a.ipynb"}))
+            .await
+            .envelope
+            .data["tokens"],
+        words
+    );
 }
 
 #[tokio::test]
@@ -41,6 +68,10 @@ async fn one_of_the_two_is_needed_and_it_must_be_text() {
         (json!({"path": "program"}), "binary_file"),
         (json!({"path": "none"}), "not_found"),
     ] {
-        assert_eq!(bench.err(&tool(), arguments.clone()).await.0, code, "{arguments}");
+        assert_eq!(
+            bench.err(&tool(), arguments.clone()).await.0,
+            code,
+            "{arguments}"
+        );
     }
 }

@@ -5,7 +5,11 @@ use crate::knowledge::{note_delete, note_query, note_update};
 use crate::testing::Bench;
 
 async fn add(bench: &Bench, path: &str, note: &str) -> String {
-    bench.ok(&tool(), json!({"path": path, "note": note})).await.envelope.text
+    bench
+        .ok(&tool(), json!({"path": path, "note": note}))
+        .await
+        .envelope
+        .text
 }
 
 async fn query(bench: &Bench, arguments: Value) -> String {
@@ -17,16 +21,30 @@ async fn notes_are_found_above_and_below_a_path() {
     let bench = Bench::new();
     bench.write("src/deep/a.rs", "");
     bench.write("doc/b.md", "");
-    assert_eq!(query(&bench, json!({})).await, "There are no notes in this project.");
+    assert_eq!(
+        query(&bench, json!({})).await,
+        "There are no notes in this project."
+    );
     assert_eq!(add(&bench, ".", "the whole").await, "Added note n1 on `.`.");
-    assert_eq!(add(&bench, "src/", "run\n  make test").await, "Added note n2 on `src`.");
+    assert_eq!(
+        add(&bench, "src/", "run\n  make test").await,
+        "Added note n2 on `src`."
+    );
     add(&bench, "src/deep/a.rs", "generated").await;
-    add(&bench, &bench.path("doc").display().to_string(), "published").await;
+    add(
+        &bench,
+        &bench.path("doc").display().to_string(),
+        "published",
+    )
+    .await;
     assert_eq!(
         query(&bench, json!({"path": "src"})).await,
         "n1 `.`: the whole\nn2 `src`: run make test\nn3 `src/deep/a.rs`: generated"
     );
-    assert_eq!(query(&bench, json!({"path": "doc/b.md"})).await, "n1 `.`: the whole\nn4 `doc`: published");
+    assert_eq!(
+        query(&bench, json!({"path": "doc/b.md"})).await,
+        "n1 `.`: the whole\nn4 `doc`: published"
+    );
     assert_eq!(query(&bench, json!({})).await.lines().count(), 4);
 }
 
@@ -34,16 +52,34 @@ async fn notes_are_found_above_and_below_a_path() {
 async fn notes_are_changed_and_deleted_by_id() {
     let bench = Bench::new();
     add(&bench, ".", "old").await;
-    let updated = bench.ok(&note_update::tool(), json!({"note_id": "n1", "note": "new"})).await.envelope;
-    assert_eq!((updated.text.as_str(), &updated.data["note"]["note"]), ("Changed note n1 on `.`.", &json!("new")));
-    let deleted = bench.ok(&note_delete::tool(), json!({"note_id": "n1"})).await.envelope;
+    let updated = bench
+        .ok(
+            &note_update::tool(),
+            json!({"note_id": "n1", "note": "new"}),
+        )
+        .await
+        .envelope;
+    assert_eq!(
+        (updated.text.as_str(), &updated.data["note"]["note"]),
+        ("Changed note n1 on `.`.", &json!("new"))
+    );
+    let deleted = bench
+        .ok(&note_delete::tool(), json!({"note_id": "n1"}))
+        .await
+        .envelope;
     assert_eq!(deleted.text, "Deleted note n1 on `.`: new");
     for arguments in [json!({"note_id": "n1"}), json!({"note_id": ""})] {
         let (code, message) = bench.err(&note_delete::tool(), arguments).await;
         assert_eq!(code, "not_found");
         assert!(message.ends_with("`note_query` shows the ids"), "{message}");
     }
-    assert_eq!(bench.err(&note_update::tool(), json!({"note_id": "n1", "note": "x"})).await.0, "not_found");
+    assert_eq!(
+        bench
+            .err(&note_update::tool(), json!({"note_id": "n1", "note": "x"}))
+            .await
+            .0,
+        "not_found"
+    );
 }
 
 #[tokio::test]
@@ -53,12 +89,24 @@ async fn wrong_paths_and_texts_are_refused() {
         ("missing", "text", "not_found"),
         ("", "text", "invalid_path"),
         ("/etc", "text", "outside_workspace"),
-        (&bench.workspace().spill.display().to_string(), "text", "outside_workspace"),
+        (
+            &bench.workspace().spill.display().to_string(),
+            "text",
+            "outside_workspace",
+        ),
         (".", " ", "invalid_arguments"),
         (".", &"long ".repeat(500), "invalid_arguments"),
     ] {
-        let (found, message) = bench.err(&tool(), json!({"path": path, "note": note})).await;
+        let (found, message) = bench
+            .err(&tool(), json!({"path": path, "note": note}))
+            .await;
         assert_eq!(found, code, "{path}: {message}");
     }
-    assert_eq!(bench.err(&note_query::tool(), json!({"path": "missing"})).await.0, "not_found");
+    assert_eq!(
+        bench
+            .err(&note_query::tool(), json!({"path": "missing"}))
+            .await
+            .0,
+        "not_found"
+    );
 }

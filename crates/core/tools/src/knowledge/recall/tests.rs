@@ -19,9 +19,18 @@ fn put(bench: &Bench, text: &str) {
 async fn a_message_comes_back_as_it_was() {
     let bench = Bench::new();
     put(&bench, "1\tone\n2\ttwo");
-    let recalled = bench.ok(&tool(), json!({"message_id": "0a1b2c3d"})).await.envelope;
-    assert_eq!(recalled.text, "[Message 0a1b2c3d: the result of read_file]\n1\tone\n2\ttwo");
-    assert_eq!(recalled.data, json!({"message_id": "0a1b2c3d", "role": "tool", "tools": ["read_file"]}));
+    let recalled = bench
+        .ok(&tool(), json!({"message_id": "0a1b2c3d"}))
+        .await
+        .envelope;
+    assert_eq!(
+        recalled.text,
+        "[Message 0a1b2c3d: the result of read_file]\n1\tone\n2\ttwo"
+    );
+    assert_eq!(
+        recalled.data,
+        json!({"message_id": "0a1b2c3d", "role": "tool", "tools": ["read_file"]})
+    );
 }
 
 #[tokio::test]
@@ -30,16 +39,32 @@ async fn what_does_not_fit_is_in_a_file_that_can_be_read() {
     let lines: Vec<_> = (1..=100).map(|line| format!("line {line}")).collect();
     let whole = lines.join("\n");
     put(&bench, &whole);
-    let recalled = bench.ok(&tool(), json!({"message_id": "0a1b2c3d"})).await.envelope;
+    let recalled = bench
+        .ok(&tool(), json!({"message_id": "0a1b2c3d"}))
+        .await
+        .envelope;
     assert!(recalled.text.lines().count() <= 10, "{}", recalled.text);
-    assert!(recalled.text.contains("The whole message has 100 lines"), "{}", recalled.text);
+    assert!(
+        recalled.text.contains("The whole message has 100 lines"),
+        "{}",
+        recalled.text
+    );
     let path = recalled.data["spill"][0].as_str().unwrap();
     assert_eq!(std::fs::read_to_string(path).unwrap(), whole);
-    let read = bench.ok(&read_file::tool(), json!({"path": path, "start_line": 50, "end_line": 50})).await.envelope;
+    let read = bench
+        .ok(
+            &read_file::tool(),
+            json!({"path": path, "start_line": 50, "end_line": 50}),
+        )
+        .await
+        .envelope;
     assert!(read.text.starts_with("50\tline 50"), "{}", read.text);
     // Recalling it again leaves one file and nothing half-written.
     bench.ok(&tool(), json!({"message_id": "0a1b2c3d"})).await;
-    assert_eq!(std::fs::read_dir(&bench.workspace().spill).unwrap().count(), 1);
+    assert_eq!(
+        std::fs::read_dir(&bench.workspace().spill).unwrap().count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -47,5 +72,8 @@ async fn an_unknown_message_says_where_ids_are_listed() {
     let bench = Bench::new();
     let (code, message) = bench.err(&tool(), json!({"message_id": "nonsense"})).await;
     assert_eq!(code, "not_found");
-    assert_eq!(message, "there is no message `nonsense`; `conversation_message_ids_read` lists the messages");
+    assert_eq!(
+        message,
+        "there is no message `nonsense`; `conversation_message_ids_read` lists the messages"
+    );
 }

@@ -15,10 +15,16 @@ async fn a_written_list_is_read_back_and_rendered() {
         {"content": "run the tests", "status": "pending"},
     ]);
     let written = bench.ok(&tool(), json!({ "todos": todos })).await;
-    assert_eq!(written.envelope.text, "[x] read the code\n[~] fix it\n[ ] run the tests");
+    assert_eq!(
+        written.envelope.text,
+        "[x] read the code\n[~] fix it\n[ ] run the tests"
+    );
     let read = bench.ok(&todo_read::tool(), json!({})).await;
     assert_eq!(read.envelope, written.envelope);
-    assert_eq!(read.envelope.data, json!({"items": todos, "pending": 1, "in_progress": 1, "completed": 1}));
+    assert_eq!(
+        read.envelope.data,
+        json!({"items": todos, "pending": 1, "in_progress": 1, "completed": 1})
+    );
 }
 
 #[tokio::test]
@@ -26,19 +32,32 @@ async fn two_items_in_progress_are_advised_against_but_stored() {
     let bench = Bench::new();
     let todos = json!([{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]);
     let output = bench.ok(&tool(), json!({ "todos": todos })).await;
-    assert!(output.envelope.text.contains("More than one item is in progress"));
+    assert!(
+        output
+            .envelope
+            .text
+            .contains("More than one item is in progress")
+    );
     assert_eq!(bench.todo.items.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn wrong_lists_are_refused_and_change_nothing() {
     let bench = Bench::new();
-    for todos in
-        [json!([{"content": " ", "status": "pending"}]), json!([{"content": "a", "status": "done"}]), json!("a")]
-    {
-        assert_eq!(bench.err(&tool(), json!({ "todos": todos })).await.0, "invalid_arguments");
+    for todos in [
+        json!([{"content": " ", "status": "pending"}]),
+        json!([{"content": "a", "status": "done"}]),
+        json!("a"),
+    ] {
+        assert_eq!(
+            bench.err(&tool(), json!({ "todos": todos })).await.0,
+            "invalid_arguments"
+        );
     }
-    assert_eq!(bench.err(&todo_read::tool(), json!({"all": true})).await.0, "invalid_arguments");
+    assert_eq!(
+        bench.err(&todo_read::tool(), json!({"all": true})).await.0,
+        "invalid_arguments"
+    );
     assert!(bench.todo.items.lock().unwrap().is_empty());
 }
 

@@ -10,18 +10,45 @@ async fn a_range_is_added_listed_and_deleted() {
     bench.write("src/a.rs", "one\ntwo\nthree\n");
     let empty = bench.ok(&useful_info_list::tool(), json!({})).await;
     assert_eq!(empty.envelope.text, "No useful information is kept.");
-    let arguments = json!({"path": "src/a.rs", "start_line": 2, "end_line": 3, "description": " the\ncore "});
+    let arguments =
+        json!({"path": "src/a.rs", "start_line": 2, "end_line": 3, "description": " the\ncore "});
     let added = bench.ok(&tool(), arguments).await.envelope;
-    assert_eq!(added.text, "Kept in view: 1. `src/a.rs` lines 2-3: the core");
+    assert_eq!(
+        added.text,
+        "Kept in view: 1. `src/a.rs` lines 2-3: the core"
+    );
     let item = json!({"number": 1, "path": "src/a.rs", "start_line": 2, "end_line": 3, "description": "the core"});
-    assert_eq!(added.data, json!({"item": item, "merged": 0, "dropped": []}));
-    let listed = bench.ok(&useful_info_list::tool(), json!({})).await.envelope;
-    assert_eq!((listed.text.as_str(), &listed.data), ("1. `src/a.rs` lines 2-3: the core", &json!({"items": [item]})));
-    let deleted = bench.ok(&useful_info_delete::tool(), json!({"number": 1})).await.envelope;
-    assert_eq!(deleted.text, "No longer kept in view: 1. `src/a.rs` lines 2-3: the core");
-    let (code, message) = bench.err(&useful_info_delete::tool(), json!({"number": 1})).await;
+    assert_eq!(
+        added.data,
+        json!({"item": item, "merged": 0, "dropped": []})
+    );
+    let listed = bench
+        .ok(&useful_info_list::tool(), json!({}))
+        .await
+        .envelope;
+    assert_eq!(
+        (listed.text.as_str(), &listed.data),
+        (
+            "1. `src/a.rs` lines 2-3: the core",
+            &json!({"items": [item]})
+        )
+    );
+    let deleted = bench
+        .ok(&useful_info_delete::tool(), json!({"number": 1}))
+        .await
+        .envelope;
+    assert_eq!(
+        deleted.text,
+        "No longer kept in view: 1. `src/a.rs` lines 2-3: the core"
+    );
+    let (code, message) = bench
+        .err(&useful_info_delete::tool(), json!({"number": 1}))
+        .await;
     assert_eq!(code, "not_found");
-    assert_eq!(message, "there is no useful information `1`; `useful_info_list` shows the numbers");
+    assert_eq!(
+        message,
+        "there is no useful information `1`; `useful_info_list` shows the numbers"
+    );
 }
 
 #[tokio::test]
@@ -50,7 +77,8 @@ async fn what_cannot_be_kept_in_view_is_refused() {
         ("/etc/passwd", 1, 1, "why", "outside_workspace"),
         ("a", 1, 1, &"why ".repeat(600), "invalid_arguments"),
     ] {
-        let arguments = json!({"path": path, "start_line": start, "end_line": end, "description": description});
+        let arguments =
+            json!({"path": path, "start_line": start, "end_line": end, "description": description});
         let (found, message) = bench.err(&tool(), arguments).await;
         assert_eq!(found, code, "{path}: {message}");
     }

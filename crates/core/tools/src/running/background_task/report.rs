@@ -7,11 +7,16 @@ use haft_sandbox::FinishedCommand;
 use haft_types::Envelope;
 use serde_json::{Value, json};
 
-use crate::running::phrases::{add_exit, add_section, add_stdout, hidden_hint, last_lines, millis, state};
+use crate::running::phrases::{
+    add_exit, add_section, add_stdout, hidden_hint, last_lines, millis, state,
+};
 use crate::running::{Task, TaskReport};
 
 pub(super) fn started(task: &Task) -> Envelope {
-    let mut text = format!("Task {} was started. You will be told when it has ended.", task.id);
+    let mut text = format!(
+        "Task {} was started. You will be told when it has ended.",
+        task.id
+    );
     let mut data = json!({ "action": "start", "task_id": task.id, "command": task.line.text, "cwd": task.cwd });
     if let Some(file) = task.file() {
         let _ = write!(text, " Its output goes to `{}`.", file.display());
@@ -21,12 +26,18 @@ pub(super) fn started(task: &Task) -> Envelope {
 }
 
 pub(super) fn list(tasks: &[Arc<Task>]) -> Envelope {
-    let mut text = if tasks.is_empty() { "There are no tasks.".to_owned() } else { String::new() };
+    let mut text = if tasks.is_empty() {
+        "There are no tasks.".to_owned()
+    } else {
+        String::new()
+    };
     let mut rows = Vec::new();
     for task in tasks {
         let report = task.report();
         let _ = writeln!(text, "{}", report.sentence());
-        rows.push(json!({ "task_id": task.id, "command": task.line.text, "state": state(report.phase) }));
+        rows.push(
+            json!({ "task_id": task.id, "command": task.line.text, "state": state(report.phase) }),
+        );
     }
     Envelope::success(text.trim_end()).with_data(json!({ "action": "list", "tasks": rows }))
 }
@@ -38,12 +49,25 @@ pub(super) fn shown(task: &Task, lines: usize, bytes: usize) -> Envelope {
     match (output.bytes, before) {
         (0, _) => text.push_str(" No output."),
         (_, 0) => add_section(&mut text, "output", &shown),
-        (_, before) => add_section(&mut text, &format!("output, after {before} earlier lines"), &shown),
+        (_, before) => add_section(
+            &mut text,
+            &format!("output, after {before} earlier lines"),
+            &shown,
+        ),
     }
     if let (true, Some(file)) = (before > 0, &report.output) {
-        let _ = write!(text, "\n[All {} lines are in `{}`: read it by range.]", output.lines, file.display());
+        let _ = write!(
+            text,
+            "\n[All {} lines are in `{}`: read it by range.]",
+            output.lines,
+            file.display()
+        );
     }
-    if let Some(Ok(FinishedCommand { hidden: Some(hidden), .. })) = task.ending().as_deref() {
+    if let Some(Ok(FinishedCommand {
+        hidden: Some(hidden),
+        ..
+    })) = task.ending().as_deref()
+    {
         let _ = write!(text, "\n[{}]", hidden_hint(hidden));
     }
     if let Some(problem) = task.file_problem() {

@@ -9,7 +9,10 @@ use haft_tool::CallProgress;
 /// How often a command is looked at.
 pub(super) const GLANCE: Duration = Duration::from_millis(500);
 /// How much of what is new is shown at once.
-pub(super) const SHOWN: CutLimits = CutLimits { lines: 20, bytes: 2_000 };
+pub(super) const SHOWN: CutLimits = CutLimits {
+    lines: 20,
+    bytes: 2_000,
+};
 /// The shortest time between two texts; a command that runs for long is shown less often.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -25,7 +28,12 @@ pub(super) struct Watcher {
 impl Watcher {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Self { started: now, shown: now, bytes: 0, awaits: None }
+        Self {
+            started: now,
+            shown: now,
+            bytes: 0,
+            awaits: None,
+        }
     }
 
     /// Shows what is new, if it is time.

@@ -1,7 +1,7 @@
 //! What the model reads of a command that has ended.
 //!
-//! Invariant: both streams together stay within the limits; when anything is left out the text says where the whole is, or why
-//! it is nowhere.
+//! Invariant: both streams together stay within the limits; when anything is left out the text says
+//! where the whole is, or why it is nowhere.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,7 +14,9 @@ use haft_tool::ToolNames;
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-use crate::running::phrases::{DATA, add_exit, hidden_hint, millis, section, signal_name, whereabouts};
+use crate::running::phrases::{
+    DATA, add_exit, hidden_hint, millis, section, signal_name, whereabouts,
+};
 
 /// A command that ran.
 pub(super) struct CommandRun {
@@ -38,7 +40,12 @@ pub(super) struct CommandReport {
 
 impl CommandRun {
     pub(super) fn report(&self, limits: CutLimits) -> CommandReport {
-        let FinishedCommand { stdout, stderr, aftermath, .. } = &self.finished;
+        let FinishedCommand {
+            stdout,
+            stderr,
+            aftermath,
+            ..
+        } = &self.finished;
         let (out, err) = share(stdout, stderr, limits);
         let (headline, error) = self.verdict();
         let mut text = headline;
@@ -59,21 +66,34 @@ impl CommandRun {
         }
         match aftermath {
             Aftermath::AllGone => {}
-            Aftermath::StillDying => text.push_str("\n[Some of its processes could not be ended yet.]"),
+            Aftermath::StillDying => {
+                text.push_str("\n[Some of its processes could not be ended yet.]")
+            }
         }
 
-        let mut envelope = Envelope::success(text).with_data(self.data(names_files, out.is_cut() || err.is_cut()));
+        let mut envelope =
+            Envelope::success(text).with_data(self.data(names_files, out.is_cut() || err.is_cut()));
         envelope.stats = json!({ "duration_ms": millis(self.finished.duration) });
         if let Some(error) = error {
             envelope.status = ToolStatus::Error;
             envelope.error = Some(error);
         }
-        CommandReport { envelope, names_files }
+        CommandReport {
+            envelope,
+            names_files,
+        }
     }
 
-    /// What to do instead, when the sandbox hid a file, the command wanted somebody to type, or a script was taken for a program.
+    /// What to do instead, when the sandbox hid a file, the command wanted somebody to type, or a
+    /// script was taken for a program.
     fn hint(&self) -> Option<Cow<'static, str>> {
-        let FinishedCommand { exit, stdout, stderr, hidden, .. } = &self.finished;
+        let FinishedCommand {
+            exit,
+            stdout,
+            stderr,
+            hidden,
+            ..
+        } = &self.finished;
         if let Some(hidden) = hidden {
             return Some(hidden_hint(hidden).into());
         }
@@ -83,11 +103,15 @@ impl CommandRun {
                 let why = "It was waiting for input at a terminal that nobody can type at.";
                 format!("{why} {}", self.how_to_answer()).into()
             }),
-            CommandExit::Code(126 | 127) => {
-                stderr.text(DATA).text.lines().find_map(|line| script_hint(line, &self.folder))
-            }
+            CommandExit::Code(126 | 127) => stderr
+                .text(DATA)
+                .text
+                .lines()
+                .find_map(|line| script_hint(line, &self.folder)),
             CommandExit::Code(_) | CommandExit::Signal(_) => {
-                let wanted = [stdout, stderr].into_iter().any(|stream| wants_terminal(&stream.text(DATA).text));
+                let wanted = [stdout, stderr]
+                    .into_iter()
+                    .any(|stream| wants_terminal(&stream.text(DATA).text));
                 wanted.then(|| {
                     let why = "It seems to want a terminal or an answer, and has neither.";
                     format!("{why} {}", self.how_to_answer()).into()
@@ -109,26 +133,52 @@ impl CommandRun {
     fn verdict(&self) -> (String, Option<ToolError>) {
         let (headline, code, message) = match self.finished.exit {
             CommandExit::Code(0) => return ("Exit code 0.".to_owned(), None),
-            CommandExit::Code(code) => (format!("Exit code {code}."), "exit_status", format!("exit status {code}")),
+            CommandExit::Code(code) => (
+                format!("Exit code {code}."),
+                "exit_status",
+                format!("exit status {code}"),
+            ),
             CommandExit::Signal(signal) => {
                 let name = signal_name(signal);
-                (format!("Ended by signal {signal}{name}."), "signal", format!("ended by signal {signal}{name}"))
+                (
+                    format!("Ended by signal {signal}{name}."),
+                    "signal",
+                    format!("ended by signal {signal}{name}"),
+                )
             }
             CommandExit::TimedOut => {
                 let seconds = self.timeout.as_secs();
-                let headline = format!("Timed out after {seconds} s; it and everything it started were ended.");
-                (headline, "timed_out", format!("timed out after {seconds} s; raise `timeout` if it needs longer"))
+                let headline = format!(
+                    "Timed out after {seconds} s; it and everything it started were ended."
+                );
+                (
+                    headline,
+                    "timed_out",
+                    format!("timed out after {seconds} s; raise `timeout` if it needs longer"),
+                )
             }
             CommandExit::Cancelled => {
                 let headline = "Cancelled; it and everything it started were ended.".to_owned();
                 (headline, "cancelled", "cancelled by the user".to_owned())
             }
         };
-        (headline, Some(ToolError { code: code.to_owned(), message }))
+        (
+            headline,
+            Some(ToolError {
+                code: code.to_owned(),
+                message,
+            }),
+        )
     }
 
     fn data(&self, names_files: bool, truncated: bool) -> Value {
-        let FinishedCommand { exit, stdout, stderr, duration, .. } = &self.finished;
+        let FinishedCommand {
+            exit,
+            stdout,
+            stderr,
+            duration,
+            ..
+        } = &self.finished;
         let mut data = json!({ "command": self.command, "cwd": self.cwd });
         add_exit(&mut data, *exit);
         if *exit == CommandExit::Cancelled {
@@ -136,9 +186,10 @@ impl CommandRun {
         }
         data["stdout"] = stdout.text(DATA).text.into();
         data["stderr"] = stderr.text(DATA).text.into();
-        for (lines, bytes, captured) in
-            [("stdout_lines", "stdout_bytes", stdout), ("stderr_lines", "stderr_bytes", stderr)]
-        {
+        for (lines, bytes, captured) in [
+            ("stdout_lines", "stdout_bytes", stdout),
+            ("stderr_lines", "stderr_bytes", stderr),
+        ] {
             data[lines] = captured.lines.into();
             data[bytes] = captured.bytes.into();
         }
@@ -154,38 +205,55 @@ impl CommandRun {
     }
 }
 
-/// Both streams within the limits: what one does not need the other may have, and neither gets less than half.
+/// Both streams within the limits: what one does not need the other may have, and neither gets less
+/// than half.
 fn share(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) -> (Cut, Cut) {
     let (out, err) = (stdout.text(limits), stderr.text(limits));
     let (out_size, err_size) = (size(&out), size(&err));
     let rest = |all: usize, other: usize| all.saturating_sub(other).max(all / 2);
-    if out_size.lines + err_size.lines <= limits.lines && out_size.bytes + err_size.bytes <= limits.bytes {
+    if out_size.lines + err_size.lines <= limits.lines
+        && out_size.bytes + err_size.bytes <= limits.bytes
+    {
         return (out, err);
     }
-    let room =
-        |other: CutLimits| CutLimits { lines: rest(limits.lines, other.lines), bytes: rest(limits.bytes, other.bytes) };
+    let room = |other: CutLimits| CutLimits {
+        lines: rest(limits.lines, other.lines),
+        bytes: rest(limits.bytes, other.bytes),
+    };
     (stdout.text(room(err_size)), stderr.text(room(out_size)))
 }
 
-/// How to run a script of this folder that a shell could not start, as it says. Its name tells what runs it: what the command
-/// prints is no reason for haft to read a file.
+/// How to run a script of this folder that a shell could not start, as it says. Its name tells what
+/// runs it: what the command prints is no reason for haft to read a file.
 fn script_hint(said: &str, folder: &Path) -> Option<Cow<'static, str>> {
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-    let is_here = |name: &&str| Path::new(name).components().all(inside) && folder.join(name).is_file();
+    let is_here =
+        |name: &&str| Path::new(name).components().all(inside) && folder.join(name).is_file();
     let name = said.rsplit(": ").take(2).find(is_here)?;
     let program = match name.rsplit_once('.')?.1 {
         "py" => "python3",
         "sh" | "bash" => "bash",
         _ => return None,
     };
-    Some(format!("`{name}` is a file here that the shell cannot start. Run it so: `{program} {name}`").into())
+    Some(
+        format!(
+            "`{name}` is a file here that the shell cannot start. Run it so: `{program} {name}`"
+        )
+        .into(),
+    )
 }
 
 /// What programs say that found no terminal, or no answer to their question.
 fn wants_terminal(text: &str) -> bool {
     const SAID: &[&str] = &[
-        "/dev/tty", "a terminal is required", "a tty is required", "is not a tty", "is not a terminal",
-        "not attached to a terminal", "eof when reading a line", "terminal prompts disabled",
+        "/dev/tty",
+        "a terminal is required",
+        "a tty is required",
+        "is not a tty",
+        "is not a terminal",
+        "not attached to a terminal",
+        "eof when reading a line",
+        "terminal prompts disabled",
         "inappropriate ioctl for device",
     ];
     let text = text.to_lowercase();
@@ -193,5 +261,8 @@ fn wants_terminal(text: &str) -> bool {
 }
 
 fn size(cut: &Cut) -> CutLimits {
-    CutLimits { lines: cut.text.lines().count(), bytes: cut.text.len() }
+    CutLimits {
+        lines: cut.text.lines().count(),
+        bytes: cut.text.len(),
+    }
 }

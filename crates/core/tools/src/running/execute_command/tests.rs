@@ -19,7 +19,10 @@ fn line(command: &str) -> Value {
 }
 
 fn spilled(bench: &Bench) -> Vec<PathBuf> {
-    fs::read_dir(&bench.workspace().spill).unwrap().map(|entry| entry.unwrap().path()).collect()
+    fs::read_dir(&bench.workspace().spill)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect()
 }
 
 #[tokio::test]
@@ -28,9 +31,18 @@ async fn output_and_exit_code_come_back() {
     let output = bench.ok(&tool(), line("echo out; echo err >&2; pwd")).await;
     let root = bench.path("");
     let root = root.display();
-    assert_eq!(output.envelope.text, format!("Exit code 0.\n--- stdout ---\nout\n{root}\n--- stderr ---\nerr"));
+    assert_eq!(
+        output.envelope.text,
+        format!("Exit code 0.\n--- stdout ---\nout\n{root}\n--- stderr ---\nerr")
+    );
     let mut data = output.envelope.data.clone();
-    assert!(data.as_object_mut().unwrap().remove("duration_ms").unwrap().is_u64());
+    assert!(
+        data.as_object_mut()
+            .unwrap()
+            .remove("duration_ms")
+            .unwrap()
+            .is_u64()
+    );
     assert_eq!(
         data,
         json!({
@@ -40,7 +52,10 @@ async fn output_and_exit_code_come_back() {
         })
     );
     assert_eq!(spilled(&bench), Vec::<PathBuf>::new());
-    assert_eq!(bench.ok(&tool(), line("true")).await.envelope.text, "Exit code 0. No output.");
+    assert_eq!(
+        bench.ok(&tool(), line("true")).await.envelope.text,
+        "Exit code 0. No output."
+    );
 }
 
 #[tokio::test]
@@ -49,11 +64,17 @@ async fn another_status_is_an_error_that_keeps_the_output() {
     let output = bench.run(&tool(), line("echo broken; exit 3")).await;
     assert_eq!(output.envelope.text, "Exit code 3.\n--- stdout ---\nbroken");
     let error = output.envelope.error.unwrap();
-    assert_eq!((error.code.as_str(), error.message.as_str()), ("exit_status", "exit status 3"));
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("exit_status", "exit status 3")
+    );
     assert_eq!(output.envelope.data["exit_code"], 3);
 
     let output = bench.run(&tool(), line("kill -9 $$")).await;
-    assert_eq!(output.envelope.text, "Ended by signal 9 (SIGKILL). No output.");
+    assert_eq!(
+        output.envelope.text,
+        "Ended by signal 9 (SIGKILL). No output."
+    );
     assert_eq!(output.envelope.error.unwrap().code, "signal");
 }
 
@@ -64,7 +85,11 @@ async fn it_runs_where_it_is_told_with_the_environment_it_is_given() {
     let arguments = json!({"command": "ls; env | grep -c HOME; true", "requires_approval": false, "cwd": "sub"});
     let text = bench.ok(&tool(), arguments).await.envelope.text;
     assert!(text.contains("file\n0"), "{text}");
-    for (cwd, code) in [("nope", "not_a_folder"), ("sub/file", "not_a_folder"), ("/etc", "outside_workspace")] {
+    for (cwd, code) in [
+        ("nope", "not_a_folder"),
+        ("sub/file", "not_a_folder"),
+        ("/etc", "outside_workspace"),
+    ] {
         let arguments = json!({"command": "ls", "requires_approval": false, "cwd": cwd});
         assert_eq!(bench.err(&tool(), arguments).await.0, code, "{cwd}");
     }
@@ -75,22 +100,38 @@ async fn long_output_is_cut_and_kept_whole_in_a_private_file() {
     let bench = Bench::new().with_limits(20, 1_000);
     let output = bench.ok(&tool(), line("seq 1 5000")).await;
     let text = &output.envelope.text;
-    assert!(text.starts_with("Exit code 0.\n--- stdout ---\n1\n2\n"), "{text}");
-    assert!(text.contains("\n5000\n[The whole stdout has 5000 lines and 23893 bytes. It is in `"), "{text}");
+    assert!(
+        text.starts_with("Exit code 0.\n--- stdout ---\n1\n2\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n5000\n[The whole stdout has 5000 lines and 23893 bytes. It is in `"),
+        "{text}"
+    );
     assert!(text.lines().count() <= 24, "{text}");
     let spill = PathBuf::from(output.envelope.data["spill"][0].as_str().unwrap());
     let whole: String = (1..=5000).map(|number| number.to_string() + "\n").collect();
     assert_eq!(fs::read_to_string(&spill).unwrap(), whole);
-    assert_eq!(fs::metadata(&spill).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&spill).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     // The model can read it by range.
-    let read = bench.ok(&read_file::tool(), json!({"path": spill, "start_line": 4999, "end_line": 4999})).await;
+    let read = bench
+        .ok(
+            &read_file::tool(),
+            json!({"path": spill, "start_line": 4999, "end_line": 4999}),
+        )
+        .await;
     assert_eq!(read.envelope.text, "4999\t4999\n[Lines 4999-4999 of 5000.]");
 }
 
 #[tokio::test]
 async fn two_streams_that_are_too_long_only_together_share_the_room_and_are_kept() {
     let bench = Bench::new().with_limits(1_000, 1_000);
-    let output = bench.ok(&tool(), line("seq 1000 1159; seq 1000 1159 >&2")).await;
+    let output = bench
+        .ok(&tool(), line("seq 1000 1159; seq 1000 1159 >&2"))
+        .await;
     let text = &output.envelope.text;
     assert_eq!(text.matches("omitted").count(), 2, "{text}");
     assert_eq!(text.matches("1159").count(), 2, "{text}");
@@ -107,9 +148,19 @@ async fn two_streams_that_are_too_long_only_together_share_the_room_and_are_kept
 #[tokio::test]
 async fn terminal_sequences_never_arrive() {
     let bench = Bench::new();
-    let output = bench.ok(&tool(), line(r"printf '\033[31mred\033[0m\033]0;title\007 10%%\r100%%\n'")).await;
+    let output = bench
+        .ok(
+            &tool(),
+            line(r"printf '\033[31mred\033[0m\033]0;title\007 10%%\r100%%\n'"),
+        )
+        .await;
     assert!(!output.envelope.text.contains('\u{1b}'));
-    assert!(!output.envelope.data["stdout"].as_str().unwrap().contains('\u{1b}'));
+    assert!(
+        !output.envelope.data["stdout"]
+            .as_str()
+            .unwrap()
+            .contains('\u{1b}')
+    );
 }
 
 #[tokio::test]
@@ -119,8 +170,20 @@ async fn a_timeout_is_said_and_ends_the_command() {
     for seconds in [1, 8, 64] {
         let arguments = json!({"command": "echo begun; sleep 6000", "timeout": seconds});
         let output = bench.run(&tool(), arguments).await.envelope;
-        assert!(output.text.starts_with(&format!("Timed out after {seconds} s;")), "{}", output.text);
-        assert_eq!((output.error.unwrap().code.as_str(), &output.data["timed_out"]), ("timed_out", &json!(true)));
+        assert!(
+            output
+                .text
+                .starts_with(&format!("Timed out after {seconds} s;")),
+            "{}",
+            output.text
+        );
+        assert_eq!(
+            (
+                output.error.unwrap().code.as_str(),
+                &output.data["timed_out"]
+            ),
+            ("timed_out", &json!(true))
+        );
         if output.text.ends_with("--- stdout ---\nbegun") {
             return;
         }
@@ -142,7 +205,11 @@ async fn a_cancelled_command_is_said_to_be() {
     let output = bench.run(&tool(), line("touch begun; sleep 600")).await;
     watch.await.unwrap();
     assert_eq!(output.envelope.error.unwrap().code, "cancelled");
-    assert!(output.envelope.text.starts_with("Cancelled;"), "{}", output.envelope.text);
+    assert!(
+        output.envelope.text.starts_with("Cancelled;"),
+        "{}",
+        output.envelope.text
+    );
 }
 
 #[tokio::test]
@@ -164,7 +231,10 @@ async fn wrong_arguments_run_nothing() {
     ] {
         assert_eq!(bench.err(&tool(), arguments).await.0, "invalid_arguments");
     }
-    assert_eq!(bench.err(&tool(), line("touch made; echo \0")).await.0, "cannot_run");
+    assert_eq!(
+        bench.err(&tool(), line("touch made; echo \0")).await.0,
+        "cannot_run"
+    );
     assert!(bench.files().is_empty());
 }
 
@@ -175,29 +245,54 @@ async fn people_see_what_a_command_does_while_it_runs() {
     let watched = Arc::clone(&bench.progress);
     let marker = bench.path("go");
     let watch = tokio::spawn(async move {
-        while !watched.0.lock().unwrap().iter().any(|text| text.contains("begun")) {
+        while !watched
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|text| text.contains("begun"))
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         fs::write(marker, "").unwrap();
     });
-    let line =
-        line(r"printf 'begun \033[31mred\033[0m\n'; yes | head -c 100000; while [ ! -e go ]; do sleep 0.01; done");
+    let line = line(
+        r"printf 'begun \033[31mred\033[0m\n'; yes | head -c 100000; while [ ! -e go ]; do sleep 0.01; done",
+    );
     bench.ok(&tool(), line).await;
     watch.await.unwrap();
     let shown = bench.progress.0.lock().unwrap();
-    assert!(shown.iter().all(|text| text.len() <= 2_000 && !text.contains('\u{1b}')), "{shown:?}");
+    assert!(
+        shown
+            .iter()
+            .all(|text| text.len() <= 2_000 && !text.contains('\u{1b}')),
+        "{shown:?}"
+    );
 }
 
 #[tokio::test]
 async fn one_that_wants_a_terminal_is_told_where_to_find_one() {
     let bench = Bench::new();
-    for command in ["read answer < /dev/tty", "sh -c ': > /dev/tty'", "echo 'sudo: a terminal is required' >&2; exit 1"]
-    {
+    for command in [
+        "read answer < /dev/tty",
+        "sh -c ': > /dev/tty'",
+        "echo 'sudo: a terminal is required' >&2; exit 1",
+    ] {
         let text = bench.run(&tool(), line(command)).await.envelope.text;
-        assert!(text.ends_with("give the answers as options.]") && text.contains("session_start"), "{text}");
+        assert!(
+            text.ends_with("give the answers as options.]") && text.contains("session_start"),
+            "{text}"
+        );
     }
-    let text = bench.run(&tool(), line("echo /dev/tty; exit 0")).await.envelope.text;
-    assert!(!text.contains("session_start"), "only when it failed: {text}");
+    let text = bench
+        .run(&tool(), line("echo /dev/tty; exit 0"))
+        .await
+        .envelope
+        .text;
+    assert!(
+        !text.contains("session_start"),
+        "only when it failed: {text}"
+    );
 }
 
 /// A small model called `make.sh` three times and read "command not found" three times.
@@ -209,9 +304,15 @@ async fn a_script_called_like_a_program_is_shown_how_to_run() {
     bench.write("notes", "no script\n");
     bench.write("inner/x", "");
     for (command, says) in [
-        ("make.sh", Some("`make.sh` is a file here that the shell cannot start. Run it so: `bash make.sh`")),
+        (
+            "make.sh",
+            Some("`make.sh` is a file here that the shell cannot start. Run it so: `bash make.sh`"),
+        ),
         ("./make.sh", Some("Run it so: `bash ./make.sh`")),
-        ("cd . && tools/count.py", Some("Run it so: `python3 tools/count.py`")),
+        (
+            "cd . && tools/count.py",
+            Some("Run it so: `python3 tools/count.py`"),
+        ),
         ("notes", None),
         ("cd inner && ../make.sh", None),
         ("echo 'sh: ../outside.sh: not found' >&2; exit 127", None),
@@ -219,11 +320,22 @@ async fn a_script_called_like_a_program_is_shown_how_to_run() {
     ] {
         let text = bench.run(&tool(), line(command)).await.envelope.text;
         assert!(text.starts_with("Exit code 12"), "{command}: {text}");
-        assert_eq!(text.contains("Run it so"), says.is_some(), "{command}: {text}");
-        assert!(says.is_none_or(|says| text.contains(says)), "{command}: {text}");
+        assert_eq!(
+            text.contains("Run it so"),
+            says.is_some(),
+            "{command}: {text}"
+        );
+        assert!(
+            says.is_none_or(|says| text.contains(says)),
+            "{command}: {text}"
+        );
     }
     assert_eq!(
-        bench.ok(&tool(), line("/bin/sh make.sh && cat result.txt")).await.envelope.data["stdout"],
+        bench
+            .ok(&tool(), line("/bin/sh make.sh && cat result.txt"))
+            .await
+            .envelope
+            .data["stdout"],
         "all is well\n"
     );
 }
@@ -231,14 +343,43 @@ async fn a_script_called_like_a_program_is_shown_how_to_run() {
 #[tokio::test]
 async fn one_that_waits_at_its_own_terminal_until_its_time_is_over_is_told_so() {
     let bench = Bench::new();
-    if bench.run(&tool(), line("python3 --version")).await.envelope.error.is_some() {
+    if bench
+        .run(&tool(), line("python3 --version"))
+        .await
+        .envelope
+        .error
+        .is_some()
+    {
         return eprintln!("skipped: there is no python3");
     }
     // Its parent holds the other side and never types.
-    bench.write("ask.py", "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)\n");
+    bench.write(
+        "ask.py",
+        "import os, pty\npid, fd = pty.fork()\nif pid == 0: input()\nos.waitpid(pid, 0)\n",
+    );
     // Long enough that a busy machine starts it and sees it wait.
     let command = "python3 ask.py";
-    let output = bench.run(&tool(), json!({"command": command, "requires_approval": false, "timeout": 25})).await;
-    assert!(output.envelope.text.contains("[It was waiting for input at a terminal"), "{}", output.envelope.text);
-    assert!(bench.progress.0.lock().unwrap().iter().any(|text| text.contains("waits for input")));
+    let output = bench
+        .run(
+            &tool(),
+            json!({"command": command, "requires_approval": false, "timeout": 25}),
+        )
+        .await;
+    assert!(
+        output
+            .envelope
+            .text
+            .contains("[It was waiting for input at a terminal"),
+        "{}",
+        output.envelope.text
+    );
+    assert!(
+        bench
+            .progress
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|text| text.contains("waits for input"))
+    );
 }

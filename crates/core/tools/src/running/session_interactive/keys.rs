@@ -66,7 +66,9 @@ fn pressed(key: &str) -> Option<Vec<u8>> {
 
 /// `ctrl-c` and the like.
 fn control(name: &str) -> Option<Vec<u8>> {
-    let key = name.strip_prefix("ctrl-").or_else(|| name.strip_prefix("c-"))?;
+    let key = name
+        .strip_prefix("ctrl-")
+        .or_else(|| name.strip_prefix("c-"))?;
     match key.as_bytes() {
         [byte @ b'a'..=b'z'] => Some(vec![byte - b'a' + 1]),
         _ => None,
@@ -87,7 +89,8 @@ mod tests {
     use super::*;
 
     fn bytes(input: Option<&str>, keys: Option<&[&str]>) -> Vec<u8> {
-        let keys: Option<Vec<String>> = keys.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect());
+        let keys: Option<Vec<String>> =
+            keys.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect());
         typed(input, keys.as_deref()).unwrap()
     }
 
@@ -104,7 +107,10 @@ mod tests {
     fn with_keys_nothing_is_added() {
         assert_eq!(bytes(Some("y"), Some(&[])), b"y");
         assert_eq!(bytes(Some("fo"), Some(&["tab"])), b"fo\t");
-        assert_eq!(bytes(None, Some(&["ctrl-c", "Ctrl+D", "UP", "q", ":", "page_up"])), b"\x03\x04\x1b[Aq:\x1b[5~");
+        assert_eq!(
+            bytes(None, Some(&["ctrl-c", "Ctrl+D", "UP", "q", ":", "page_up"])),
+            b"\x03\x04\x1b[Aq:\x1b[5~"
+        );
     }
 
     #[test]

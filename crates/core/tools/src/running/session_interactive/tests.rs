@@ -11,11 +11,25 @@ async fn without_anything_to_type_it_waits_and_reads() {
     let (start, interact) = (session_start::tool(Arc::clone(&running)), tool(running));
     let bench = Bench::new();
     let line = "while [ ! -e go ]; do sleep 0.01; done; echo went; read x";
-    let text = bench.ok(&start, json!({"command": line, "timeout": 0})).await.envelope.text;
-    assert_eq!(text, "Session s1 is still running after 0 s. No new output.");
+    let text = bench
+        .ok(&start, json!({"command": line, "timeout": 0}))
+        .await
+        .envelope
+        .text;
+    assert_eq!(
+        text,
+        "Session s1 is still running after 0 s. No new output."
+    );
     bench.write("go", "");
-    let text = bench.ok(&interact, json!({"session_id": "s1", "timeout": 120})).await.envelope.text;
-    assert_eq!(text, "Session s1 waits for a line of input.\n--- output ---\nwent");
+    let text = bench
+        .ok(&interact, json!({"session_id": "s1", "timeout": 120}))
+        .await
+        .envelope
+        .text;
+    assert_eq!(
+        text,
+        "Session s1 waits for a line of input.\n--- output ---\nwent"
+    );
 }
 
 #[tokio::test]
@@ -23,7 +37,9 @@ async fn what_cannot_be_typed_is_said() {
     let running = running(LimitsConfig::default());
     let (start, interact) = (session_start::tool(Arc::clone(&running)), tool(running));
     let bench = Bench::new();
-    bench.ok(&start, json!({"command": "cat", "timeout": 120})).await;
+    bench
+        .ok(&start, json!({"command": "cat", "timeout": 120}))
+        .await;
     for wrong in [
         json!({"session_id": "s1", "input": "x".repeat(5_000)}),
         json!({"session_id": "s1", "keys": ["hyper-x"]}),
@@ -32,17 +48,38 @@ async fn what_cannot_be_typed_is_said() {
     ] {
         assert_eq!(bench.err(&interact, wrong).await.0, "invalid_arguments");
     }
-    let (code, message) = bench.err(&interact, json!({"session_id": "1", "input": "x"})).await;
-    assert_eq!((code.as_str(), message.contains("open: s1")), ("not_found", true), "{message}");
+    let (code, message) = bench
+        .err(&interact, json!({"session_id": "1", "input": "x"}))
+        .await;
+    assert_eq!(
+        (code.as_str(), message.contains("open: s1")),
+        ("not_found", true),
+        "{message}"
+    );
 }
 
 #[tokio::test]
 async fn cancelling_ends_the_wait_and_not_the_session() {
     let running = running(LimitsConfig::default());
-    let (start, interact) = (session_start::tool(Arc::clone(&running)), tool(Arc::clone(&running)));
+    let (start, interact) = (
+        session_start::tool(Arc::clone(&running)),
+        tool(Arc::clone(&running)),
+    );
     let bench = Bench::new();
-    bench.ok(&start, json!({"command": "sleep 1000", "timeout": 0})).await;
+    bench
+        .ok(&start, json!({"command": "sleep 1000", "timeout": 0}))
+        .await;
     bench.context.cancel.cancel();
-    bench.ok(&interact, json!({"session_id": "s1", "timeout": 600})).await;
-    assert!(running.sessions.find("s1").unwrap().terminal.ending().is_none());
+    bench
+        .ok(&interact, json!({"session_id": "s1", "timeout": 600}))
+        .await;
+    assert!(
+        running
+            .sessions
+            .find("s1")
+            .unwrap()
+            .terminal
+            .ending()
+            .is_none()
+    );
 }

@@ -9,7 +9,9 @@ use serde_json::json;
 
 use crate::failure::{Coded, ToolFailure};
 use crate::running::PtySession;
-use crate::running::phrases::{add_exit, add_stdout, ending, hidden_hint, section, span, whereabouts};
+use crate::running::phrases::{
+    add_exit, add_stdout, ending, hidden_hint, section, span, whereabouts,
+};
 
 /// How a session stands after it was spoken to.
 pub(crate) struct PtyReport<'a> {
@@ -22,7 +24,12 @@ pub(crate) struct PtyReport<'a> {
 impl<'a> PtyReport<'a> {
     /// Takes what the session wrote since the last time.
     pub(crate) fn new(session: &'a PtySession, pause: Pause, waited: Duration) -> Self {
-        Self { session, pause, waited, output: session.terminal.take_output() }
+        Self {
+            session,
+            pause,
+            waited,
+            output: session.terminal.take_output(),
+        }
     }
 
     /// How it ended, if it has.
@@ -33,12 +40,14 @@ impl<'a> PtyReport<'a> {
         }
     }
 
-    /// The result. A command that could not be run is a failure, one that ended with another status than 0 is none: what it
-    /// did is in the output, as it would be for a person at the terminal.
+    /// The result. A command that could not be run is a failure, one that ended with another status
+    /// than 0 is none: what it did is in the output, as it would be for a person at the
+    /// terminal.
     pub(crate) fn envelope(&self, limits: CutLimits) -> Result<Envelope, ToolFailure> {
         let id = self.session.id();
         let ended = self.session.terminal.ending();
-        let mut data = json!({ "session_id": id, "state": if ended.is_some() { "ended" } else { "running" } });
+        let mut data =
+            json!({ "session_id": id, "state": if ended.is_some() { "ended" } else { "running" } });
         let mut text = match ended.as_deref() {
             Some(Err(error)) => return Err(ToolFailure::new("cannot_run", error.to_string())),
             Some(Ok(finished)) => {
@@ -60,7 +69,11 @@ impl<'a> PtyReport<'a> {
             text.push_str(" No new output.");
         }
         section(&mut text, "output", &cut);
-        if let Some(Ok(FinishedCommand { hidden: Some(hidden), .. })) = ended.as_deref() {
+        if let Some(Ok(FinishedCommand {
+            hidden: Some(hidden),
+            ..
+        })) = ended.as_deref()
+        {
             text.extend(["\n[", &hidden_hint(hidden), "]"]);
         }
         add_stdout(&mut data, &self.output);
@@ -84,10 +97,14 @@ impl<'a> PtyReport<'a> {
                 format!("Session {id} waits for input it does not show, such as a password.")
             }
             Pause::Awaits(AwaitedInput::Key) => {
-                format!("Session {id} waits for input (it reads each key as it is typed, as line editors do).")
+                format!(
+                    "Session {id} waits for input (it reads each key as it is typed, as line editors do)."
+                )
             }
             Pause::Quiet => format!("Session {id} is running and quiet."),
-            Pause::Busy | Pause::Ended => format!("Session {id} is still running after {}.", span(self.waited)),
+            Pause::Busy | Pause::Ended => {
+                format!("Session {id} is still running after {}.", span(self.waited))
+            }
         }
     }
 }

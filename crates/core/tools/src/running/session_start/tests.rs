@@ -31,8 +31,17 @@ fn default() -> Tools {
 async fn a_session_is_a_conversation() {
     let (bench, tools) = (Bench::new(), default());
     let line = r#"printf 'name? '; read name; echo "hello $name"; read -s; exit 3"#;
-    let started = bench.ok(tools.start.as_ref(), json!({"command": line, "timeout": LONG})).await.envelope;
-    assert_eq!(started.text, "Session s1 waits for a line of input.\n--- output ---\nname? ");
+    let started = bench
+        .ok(
+            tools.start.as_ref(),
+            json!({"command": line, "timeout": LONG}),
+        )
+        .await
+        .envelope;
+    assert_eq!(
+        started.text,
+        "Session s1 waits for a line of input.\n--- output ---\nname? "
+    );
     assert_eq!(
         started.data,
         json!({"session_id": "s1", "state": "running", "awaits": "line", "stdout": "name? ", "stdout_lines": 1, "stdout_bytes": 6})
@@ -45,29 +54,56 @@ async fn a_session_is_a_conversation() {
     );
     let secret = json!({"session_id": "s1", "input": "x", "keys": ["enter"], "timeout": LONG});
     let ended = bench.ok(tools.interact.as_ref(), secret).await.envelope;
-    assert_eq!(ended.text, "Session s1 has ended: exit code 3. No new output.");
-    assert_eq!((&ended.data["state"], &ended.data["exit_code"]), (&json!("ended"), &json!(3)));
+    assert_eq!(
+        ended.text,
+        "Session s1 has ended: exit code 3. No new output."
+    );
+    assert_eq!(
+        (&ended.data["state"], &ended.data["exit_code"]),
+        (&json!("ended"), &json!(3))
+    );
     // It is closed; its files are gone.
-    let (code, message) = bench.err(tools.interact.as_ref(), json!({"session_id": "s1"})).await;
-    assert_eq!((code.as_str(), message.contains("exit code 3")), ("ended", true), "{message}");
-    assert_eq!(std::fs::read_dir(&bench.workspace().spill).unwrap().count(), 0);
+    let (code, message) = bench
+        .err(tools.interact.as_ref(), json!({"session_id": "s1"}))
+        .await;
+    assert_eq!(
+        (code.as_str(), message.contains("exit code 3")),
+        ("ended", true),
+        "{message}"
+    );
+    assert_eq!(
+        std::fs::read_dir(&bench.workspace().spill).unwrap().count(),
+        0
+    );
 }
 
 #[tokio::test]
 async fn a_shell_keeps_its_folder_and_variables_and_can_be_interrupted() {
     let (bench, tools) = (Bench::new(), default());
     bench.write("sub/file", "");
-    bench.ok(tools.start.as_ref(), json!({"command": "bash --norc", "cwd": "sub", "timeout": LONG})).await;
+    bench
+        .ok(
+            tools.start.as_ref(),
+            json!({"command": "bash --norc", "cwd": "sub", "timeout": LONG}),
+        )
+        .await;
     let say = |input: &str| json!({"session_id": "s1", "input": input, "timeout": LONG});
     bench.ok(tools.interact.as_ref(), say("x=42; cd ..")).await;
-    let text = bench.ok(tools.interact.as_ref(), say("ls; echo $((x + 1))")).await.envelope.text;
+    let text = bench
+        .ok(tools.interact.as_ref(), say("ls; echo $((x + 1))"))
+        .await
+        .envelope
+        .text;
     assert!(text.contains("\nsub\n43\n"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
     let busy = json!({"session_id": "s1", "input": "sleep 1000", "timeout": 1});
     let text = bench.ok(tools.interact.as_ref(), busy).await.envelope.text;
     assert!(text.starts_with("Session s1 is "), "{text}");
     let text = bench
-        .ok(tools.interact.as_ref(), json!({"session_id": "s1", "keys": ["ctrl-c"], "timeout": LONG}))
+        .ok(
+            tools.interact.as_ref(),
+            json!({"session_id": "s1", "keys": ["ctrl-c"], "timeout": LONG}),
+        )
         .await
         .envelope
         .text;
@@ -83,45 +119,103 @@ async fn stopping_tells_the_last_output_and_closes() {
             json!({"command": "trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.01; done", "timeout": LONG}),
         )
         .await;
-    let stopped = bench.ok(tools.stop.as_ref(), json!({"session_id": "s1"})).await.envelope;
-    assert!(stopped.text.starts_with("Session s1 has ended: it was ended."), "{}", stopped.text);
+    let stopped = bench
+        .ok(tools.stop.as_ref(), json!({"session_id": "s1"}))
+        .await
+        .envelope;
+    assert!(
+        stopped
+            .text
+            .starts_with("Session s1 has ended: it was ended."),
+        "{}",
+        stopped.text
+    );
     assert!(stopped.text.ends_with("bye"), "{}", stopped.text);
-    assert_eq!(bench.err(tools.stop.as_ref(), json!({"session_id": "s1"})).await.0, "ended");
-    let (code, message) = bench.err(tools.stop.as_ref(), json!({"session_id": "s7"})).await;
-    assert_eq!((code.as_str(), message.contains("none is open")), ("not_found", true), "{message}");
+    assert_eq!(
+        bench
+            .err(tools.stop.as_ref(), json!({"session_id": "s1"}))
+            .await
+            .0,
+        "ended"
+    );
+    let (code, message) = bench
+        .err(tools.stop.as_ref(), json!({"session_id": "s7"}))
+        .await;
+    assert_eq!(
+        (code.as_str(), message.contains("none is open")),
+        ("not_found", true),
+        "{message}"
+    );
 }
 
 #[tokio::test]
 async fn there_is_a_limit_and_ended_ones_do_not_count() {
-    let limits = LimitsConfig { sessions: 2, ..LimitsConfig::default() };
+    let limits = LimitsConfig {
+        sessions: 2,
+        ..LimitsConfig::default()
+    };
     let (bench, tools) = (Bench::new(), tools(limits));
     for _ in 0..3 {
         let ended = json!({"command": "true", "timeout": LONG});
-        assert!(bench.ok(tools.start.as_ref(), ended).await.envelope.text.contains("has ended: exit code 0"));
+        assert!(
+            bench
+                .ok(tools.start.as_ref(), ended)
+                .await
+                .envelope
+                .text
+                .contains("has ended: exit code 0")
+        );
     }
     let open = json!({"command": "cat", "timeout": LONG});
     bench.ok(tools.start.as_ref(), open.clone()).await;
     bench.ok(tools.start.as_ref(), open.clone()).await;
     let (code, message) = bench.err(tools.start.as_ref(), open.clone()).await;
     assert_eq!(code, "too_many");
-    assert!(message.contains("s4 (`cat`), s5 (`cat`); end one first"), "{message}");
-    bench.ok(tools.stop.as_ref(), json!({"session_id": "s4"})).await;
+    assert!(
+        message.contains("s4 (`cat`), s5 (`cat`); end one first"),
+        "{message}"
+    );
+    bench
+        .ok(tools.stop.as_ref(), json!({"session_id": "s4"}))
+        .await;
     bench.ok(tools.start.as_ref(), open).await;
 }
 
 #[tokio::test]
 async fn long_output_is_cut_and_whole_in_a_file() {
     let (bench, tools) = (Bench::new().with_limits(20, 1_000), default());
-    let output =
-        bench.ok(tools.start.as_ref(), json!({"command": "seq 1 5000; read x; seq 1 9", "timeout": LONG})).await;
+    let output = bench
+        .ok(
+            tools.start.as_ref(),
+            json!({"command": "seq 1 5000; read x; seq 1 9", "timeout": LONG}),
+        )
+        .await;
     let text = &output.envelope.text;
-    assert!(text.lines().count() <= 24 && text.contains("omitted"), "{text}");
-    let file = output.envelope.data["spill"][0].as_str().unwrap().to_owned();
+    assert!(
+        text.lines().count() <= 24 && text.contains("omitted"),
+        "{text}"
+    );
+    let file = output.envelope.data["spill"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(text.contains(&file), "{text}");
-    let last = bench.ok(tools.interact.as_ref(), json!({"session_id": "s1", "input": "", "timeout": LONG})).await;
-    assert!(!last.envelope.text.contains("omitted"), "only what is new counts: {}", last.envelope.text);
+    let last = bench
+        .ok(
+            tools.interact.as_ref(),
+            json!({"session_id": "s1", "input": "", "timeout": LONG}),
+        )
+        .await;
+    assert!(
+        !last.envelope.text.contains("omitted"),
+        "only what is new counts: {}",
+        last.envelope.text
+    );
     let whole = std::fs::read_to_string(file).unwrap();
-    assert!(whole.starts_with("1\r\n2\r\n") && whole.ends_with("8\r\n9\r\n"), "the file stays and goes on");
+    assert!(
+        whole.starts_with("1\r\n2\r\n") && whole.ends_with("8\r\n9\r\n"),
+        "the file stays and goes on"
+    );
 }
 
 #[tokio::test]
@@ -134,7 +228,10 @@ async fn what_makes_no_sense_starts_nothing() {
         json!({"command": "touch made", "columns": 5000}),
         json!({"command": "touch made", "shell": "zsh"}),
     ] {
-        assert_eq!(bench.err(tools.start.as_ref(), wrong).await.0, "invalid_arguments");
+        assert_eq!(
+            bench.err(tools.start.as_ref(), wrong).await.0,
+            "invalid_arguments"
+        );
     }
     assert!(bench.files().is_empty());
 }

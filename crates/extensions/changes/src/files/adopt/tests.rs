@@ -16,7 +16,10 @@ struct Noted {
 
 impl FileHistory for Noted {
     fn save(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
-        self.told.lock().unwrap().push(format!("save {call} {}", paths.len()));
+        self.told
+            .lock()
+            .unwrap()
+            .push(format!("save {call} {}", paths.len()));
         if let Some(path) = &self.meanwhile {
             fs::write(path, "somebody else's\n").unwrap();
         }
@@ -24,7 +27,10 @@ impl FileHistory for Noted {
     }
 
     fn changed(&self, call: &str, paths: &[&Path]) -> Result<(), PortError> {
-        self.told.lock().unwrap().push(format!("changed {call} {}", paths.len()));
+        self.told
+            .lock()
+            .unwrap()
+            .push(format!("changed {call} {}", paths.len()));
         Ok(())
     }
 }
@@ -40,7 +46,10 @@ impl Two {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("project")).unwrap();
         fs::create_dir(folder.path().join("copy")).unwrap();
-        Self { folder, noted: Noted::default() }
+        Self {
+            folder,
+            noted: Noted::default(),
+        }
     }
 
     fn project(&self, name: &str) -> PathBuf {
@@ -52,7 +61,11 @@ impl Two {
     }
 
     fn change(&self, name: &str, base: Held) -> Adoption {
-        Adoption { path: self.project(name), copy: self.copy(name), base }
+        Adoption {
+            path: self.project(name),
+            copy: self.copy(name),
+            base,
+        }
     }
 
     fn adopt(&self, changes: &[Adoption]) -> Result<Vec<FileChange>, NotAdopted> {
@@ -61,13 +74,21 @@ impl Two {
 }
 
 fn file(text: &str) -> Held {
-    Held::File { bytes: text.into(), executable: false }
+    Held::File {
+        bytes: text.into(),
+        executable: false,
+    }
 }
 
 #[test]
 fn each_kind_of_change_is_made_and_noted_once() {
     let two = Two::new();
-    for (name, text) in [("same.txt", "a\n"), ("gone.txt", "b\n"), ("run.sh", "c\n"), ("both.txt", "1\n2\n3\nfour\n")] {
+    for (name, text) in [
+        ("same.txt", "a\n"),
+        ("gone.txt", "b\n"),
+        ("run.sh", "c\n"),
+        ("both.txt", "1\n2\n3\nfour\n"),
+    ] {
         fs::write(two.project(name), text).unwrap();
     }
     fs::write(two.copy("same.txt"), "A\n").unwrap();
@@ -90,12 +111,23 @@ fn each_kind_of_change_is_made_and_noted_once() {
     assert_eq!(fs::read_to_string(two.project("same.txt")).unwrap(), "A\n");
     assert!(!two.project("gone.txt").exists());
     assert_eq!(
-        two.project("run.sh").metadata().unwrap().permissions().mode() & 0o777,
+        two.project("run.sh")
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
         0o750,
         "who reads it may run it"
     );
-    assert_eq!(fs::read_to_string(two.project("both.txt")).unwrap(), "one\n2\n3\nfour\n");
-    assert_eq!(two.project("new/link").read_link().unwrap(), Path::new("../same.txt"));
+    assert_eq!(
+        fs::read_to_string(two.project("both.txt")).unwrap(),
+        "one\n2\n3\nfour\n"
+    );
+    assert_eq!(
+        two.project("new/link").read_link().unwrap(),
+        Path::new("../same.txt")
+    );
     assert_eq!(*two.noted.told.lock().unwrap(), ["save c 5", "changed c 5"]);
 }
 
@@ -106,8 +138,13 @@ fn one_conflict_keeps_everything_as_it_is() {
     fs::write(two.copy("a.txt"), "A\n").unwrap();
     fs::write(two.project("b.txt"), "mine\n").unwrap();
     fs::write(two.copy("b.txt"), "theirs\n").unwrap();
-    let changes = [two.change("a.txt", file("a\n")), two.change("b.txt", file("b\n"))];
-    let Err(NotAdopted::Conflicts(paths)) = two.adopt(&changes) else { panic!("it was merged") };
+    let changes = [
+        two.change("a.txt", file("a\n")),
+        two.change("b.txt", file("b\n")),
+    ];
+    let Err(NotAdopted::Conflicts(paths)) = two.adopt(&changes) else {
+        panic!("it was merged")
+    };
     assert_eq!(paths, [two.project("b.txt")]);
     assert_eq!(fs::read_to_string(two.project("a.txt")).unwrap(), "a\n");
     assert!(two.noted.told.lock().unwrap().is_empty());
@@ -120,7 +157,10 @@ fn what_both_did_alike_is_no_change_and_what_only_the_project_did_stays() {
     fs::write(two.copy("a.txt"), "same\n").unwrap();
     fs::write(two.project("b.txt"), "mine\n").unwrap();
     fs::write(two.copy("b.txt"), "b\n").unwrap();
-    let changes = [two.change("a.txt", file("a\n")), two.change("b.txt", file("b\n"))];
+    let changes = [
+        two.change("a.txt", file("a\n")),
+        two.change("b.txt", file("b\n")),
+    ];
     assert_eq!(two.adopt(&changes).unwrap(), []);
     assert_eq!(fs::read_to_string(two.project("b.txt")).unwrap(), "mine\n");
 }
@@ -133,7 +173,10 @@ fn no_link_in_the_project_is_followed() {
     symlink(&outside, two.project("folder")).unwrap();
     fs::create_dir(two.copy("folder")).unwrap();
     fs::write(two.copy("folder/a.txt"), "a\n").unwrap();
-    assert!(matches!(two.adopt(&[two.change("folder/a.txt", Held::Nothing)]), Err(NotAdopted::Conflicts(_))));
+    assert!(matches!(
+        two.adopt(&[two.change("folder/a.txt", Held::Nothing)]),
+        Err(NotAdopted::Conflicts(_))
+    ));
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
@@ -153,20 +196,41 @@ fn somebody_else_in_the_middle_takes_back_what_was_done() {
         two.change("a.txt", file("old\n")),
         two.change("b.txt", file("old\n")),
     ];
-    let Err(NotAdopted::Conflicts(paths)) = two.adopt(&changes) else { panic!("it was merged") };
+    let Err(NotAdopted::Conflicts(paths)) = two.adopt(&changes) else {
+        panic!("it was merged")
+    };
     assert_eq!(paths, [two.project("b.txt")]);
     assert_eq!(fs::read_to_string(two.project("a.txt")).unwrap(), "old\n");
-    assert_eq!(fs::read_to_string(two.project("b.txt")).unwrap(), "somebody else's\n");
-    assert_eq!(fs::read_dir(two.project("")).unwrap().count(), 2, "nothing is left over");
-    assert_eq!(*two.noted.told.lock().unwrap(), ["save c 3", "changed c 3"], "how it was left is noted");
+    assert_eq!(
+        fs::read_to_string(two.project("b.txt")).unwrap(),
+        "somebody else's\n"
+    );
+    assert_eq!(
+        fs::read_dir(two.project("")).unwrap().count(),
+        2,
+        "nothing is left over"
+    );
+    assert_eq!(
+        *two.noted.told.lock().unwrap(),
+        ["save c 3", "changed c 3"],
+        "how it was left is noted"
+    );
 }
 
 #[test]
 fn what_a_killed_merge_left_is_removed_at_the_next_start_and_nothing_else() {
     let two = Two::new();
     fs::create_dir(two.project("deep")).unwrap();
-    let left = [".haft-merge-0123456789abcdef.tmp", "deep/.haft-merge-fedcba.tmp"];
-    let others = [".haft-merge-notes.md", ".haft-other-1.tmp", "haft-merge-1.tmp", "deep/a.txt"];
+    let left = [
+        ".haft-merge-0123456789abcdef.tmp",
+        "deep/.haft-merge-fedcba.tmp",
+    ];
+    let others = [
+        ".haft-merge-notes.md",
+        ".haft-other-1.tmp",
+        "haft-merge-1.tmp",
+        "deep/a.txt",
+    ];
     for name in left.iter().chain(&others) {
         fs::write(two.project(name), "x").unwrap();
     }
@@ -175,17 +239,24 @@ fn what_a_killed_merge_left_is_removed_at_the_next_start_and_nothing_else() {
     symlink(outside.path(), two.project("link")).unwrap();
     let notes = two.folder.path().join("notes");
     fs::create_dir(&notes).unwrap();
-    let changes: Vec<_> =
-        ["a.txt", "deep/a.txt", "link/a.txt", "gone/a.txt"].map(|name| two.change(name, Held::Nothing)).into();
+    let changes: Vec<_> = ["a.txt", "deep/a.txt", "link/a.txt", "gone/a.txt"]
+        .map(|name| two.change(name, Held::Nothing))
+        .into();
     let lock = note_merge(&notes.join("c1.merging"), &changes).unwrap();
     sweep_merges(&notes);
-    assert!(two.project(left[0]).exists(), "a merge that goes on is left alone");
+    assert!(
+        two.project(left[0]).exists(),
+        "a merge that goes on is left alone"
+    );
     // The process is killed: its lock is gone, its note is not.
     drop(lock);
     sweep_merges(&notes);
     assert!(left.iter().all(|name| !two.project(name).exists()));
     assert!(others.iter().all(|name| two.project(name).exists()));
-    assert!(outside.path().join(".haft-merge-1.tmp").exists(), "a folder swapped for a link is not followed");
+    assert!(
+        outside.path().join(".haft-merge-1.tmp").exists(),
+        "a folder swapped for a link is not followed"
+    );
     assert_eq!(fs::read_dir(&notes).unwrap().count(), 0);
     sweep_merges(&two.folder.path().join("nothing"));
 }

@@ -22,9 +22,17 @@ impl Place {
         let base = folder.path().canonicalize().unwrap();
         let root = base.join("project");
         fs::create_dir(&root).unwrap();
-        let versions =
-            SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), Arc::new(FakeClock::default()));
-        Self { _folder: folder, root, versions, limits: ScanLimits::default() }
+        let versions = SqliteVersions::at(
+            &base.join("versions"),
+            &StoreConfig::default(),
+            Arc::new(FakeClock::default()),
+        );
+        Self {
+            _folder: folder,
+            root,
+            versions,
+            limits: ScanLimits::default(),
+        }
     }
 
     fn tree(&self) -> Tree {
@@ -57,7 +65,9 @@ impl Place {
 
     /// Scans, and gives each difference as `name: before → after`.
     fn scan(&self, tree: &mut Tree) -> Vec<String> {
-        let Scanned::Changed(differences) = tree.scan(&self.versions).unwrap() else { panic!("too large") };
+        let Scanned::Changed(differences) = tree.scan(&self.versions).unwrap() else {
+            panic!("too large")
+        };
         let show = |version: FileVersion| match version {
             FileVersion::Absent => "nothing".to_owned(),
             FileVersion::File { mode, hash, .. } => {
@@ -65,7 +75,10 @@ impl Place {
                 format!("{content}@{mode:o}")
             }
             FileVersion::Link { hash } => {
-                format!("->{}", String::from_utf8(self.versions.content(hash).unwrap()).unwrap())
+                format!(
+                    "->{}",
+                    String::from_utf8(self.versions.content(hash).unwrap()).unwrap()
+                )
             }
             FileVersion::Folder { mode } => format!("folder@{mode:o}"),
             FileVersion::Unsaved { size } => format!("unsaved {size}"),
@@ -73,7 +86,14 @@ impl Place {
         let name = |path: &Path| path.strip_prefix(&self.root).unwrap().display().to_string();
         differences
             .iter()
-            .map(|one| format!("{}: {} → {}", name(&one.path), show(one.before), show(one.after)))
+            .map(|one| {
+                format!(
+                    "{}: {} → {}",
+                    name(&one.path),
+                    show(one.before),
+                    show(one.after)
+                )
+            })
             .collect()
     }
 }
@@ -81,7 +101,14 @@ impl Place {
 #[test]
 fn every_kind_of_change_is_found_and_its_content_is_stored() {
     let place = Place::new();
-    for name in ["same", "changed", "deleted", "mode", "folder/inner", "becomes-folder"] {
+    for name in [
+        "same",
+        "changed",
+        "deleted",
+        "mode",
+        "folder/inner",
+        "becomes-folder",
+    ] {
         place.write(name, name);
     }
     symlink("target", place.root.join("link")).unwrap();
@@ -130,9 +157,19 @@ fn a_change_that_keeps_size_and_time_is_found() {
         assert_eq!(place.scan(&mut tree).len(), 1, "turn {turn}");
     }
     // With the old modification time put back.
-    let old = fs::File::open(place.root.join("a")).unwrap().metadata().unwrap().modified().unwrap();
+    let old = fs::File::open(place.root.join("a"))
+        .unwrap()
+        .metadata()
+        .unwrap()
+        .modified()
+        .unwrap();
     place.write("a", "xyz");
-    fs::File::options().write(true).open(place.root.join("a")).unwrap().set_modified(old).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(place.root.join("a"))
+        .unwrap()
+        .set_modified(old)
+        .unwrap();
     assert_eq!(place.scan(&mut tree), ["a: 049@644 → xyz@644"]);
 }
 
@@ -157,7 +194,10 @@ fn what_was_read_is_not_read_again() {
     let mut known = place.versions.tree(&place.root).unwrap();
     known.sort_by(|one, other| one.0.cmp(&other.0));
     known[0].1.version = known[1].1.version;
-    let update = TreeUpdate { known, ..TreeUpdate::default() };
+    let update = TreeUpdate {
+        known,
+        ..TreeUpdate::default()
+    };
     place.versions.update_tree(&place.root, &update).unwrap();
     assert_eq!(place.scan(&mut place.tree()), [""; 0]);
     // Until it is touched.
@@ -169,11 +209,26 @@ fn what_was_read_is_not_read_again() {
 fn what_is_ignored_private_or_in_git_is_not_looked_at() {
     let place = Place::new();
     place.write(".gitignore", "target/\n*.log\n");
-    for name in ["target/x", "a.log", ".git/config", "private/db", "seen", ".hidden"] {
+    for name in [
+        "target/x",
+        "a.log",
+        ".git/config",
+        "private/db",
+        "seen",
+        ".hidden",
+    ] {
         place.write(name, "x");
     }
-    let mut tree = Tree::new(&place.root, place.limits, Arc::new([place.root.join("private")]));
-    let names: Vec<_> = place.scan(&mut tree).iter().map(|line| line.split(':').next().unwrap().to_owned()).collect();
+    let mut tree = Tree::new(
+        &place.root,
+        place.limits,
+        Arc::new([place.root.join("private")]),
+    );
+    let names: Vec<_> = place
+        .scan(&mut tree)
+        .iter()
+        .map(|line| line.split(':').next().unwrap().to_owned())
+        .collect();
     assert_eq!(names, [".gitignore", ".hidden", "seen"]);
 }
 
@@ -207,7 +262,11 @@ fn new_ignore_rules_make_nothing_appear_or_vanish() {
 #[test]
 fn what_is_too_large_is_watched_but_not_saved() {
     let mut place = Place::new();
-    place.limits = ScanLimits { file: 10, total: 25, paths: 100 };
+    place.limits = ScanLimits {
+        file: 10,
+        total: 25,
+        paths: 100,
+    };
     place.write("big", "more than ten bytes");
     for name in ["a", "b", "c"] {
         place.write(name, "ten bytes!");
@@ -215,17 +274,34 @@ fn what_is_too_large_is_watched_but_not_saved() {
     place.write("small", "1234");
     let mut tree = place.tree();
     place.scan(&mut tree);
-    let unsaved: Vec<_> =
-        tree.unsaved().into_iter().map(|(path, size)| (path.file_name().unwrap().to_owned(), size)).collect();
-    assert_eq!(unsaved, [("big".into(), 19), ("c".into(), 10)], "the smallest are saved first");
+    let unsaved: Vec<_> = tree
+        .unsaved()
+        .into_iter()
+        .map(|(path, size)| (path.file_name().unwrap().to_owned(), size))
+        .collect();
+    assert_eq!(
+        unsaved,
+        [("big".into(), 19), ("c".into(), 10)],
+        "the smallest are saved first"
+    );
     place.write("big", "again more than ten bytes");
     place.write("c", "other byte");
-    assert_eq!(place.scan(&mut tree), ["big: unsaved 19 → unsaved 25", "c: unsaved 10 → unsaved 10"]);
+    assert_eq!(
+        place.scan(&mut tree),
+        ["big: unsaved 19 → unsaved 25", "c: unsaved 10 → unsaved 10"]
+    );
     fs::remove_file(place.root.join("a")).unwrap();
     place.write("c", "fits now!!");
-    assert_eq!(place.scan(&mut tree), ["a: ten bytes!@644 → nothing", "c: unsaved 10 → unsaved 10"]);
+    assert_eq!(
+        place.scan(&mut tree),
+        ["a: ten bytes!@644 → nothing", "c: unsaved 10 → unsaved 10"]
+    );
     place.write("c", "fits now..");
-    assert_eq!(place.scan(&mut tree), ["c: unsaved 10 → fits now..@644"], "room that came free is used");
+    assert_eq!(
+        place.scan(&mut tree),
+        ["c: unsaved 10 → fits now..@644"],
+        "room that came free is used"
+    );
 }
 
 #[test]
@@ -235,5 +311,8 @@ fn a_tree_with_too_many_paths_is_not_scanned() {
     for name in 0..20 {
         place.write(&name.to_string(), "x");
     }
-    assert!(matches!(place.tree().scan(&place.versions).unwrap(), Scanned::TooLarge));
+    assert!(matches!(
+        place.tree().scan(&place.versions).unwrap(),
+        Scanned::TooLarge
+    ));
 }

@@ -3,7 +3,11 @@ use haft_types::ContentHash;
 use super::*;
 
 fn file(content: &str) -> FileVersion {
-    FileVersion::File { mode: 0o644, size: content.len() as u64, hash: ContentHash::of(content.as_bytes()) }
+    FileVersion::File {
+        mode: 0o644,
+        size: content.len() as u64,
+        hash: ContentHash::of(content.as_bytes()),
+    }
 }
 
 const NOTHING: FileVersion = FileVersion::Absent;
@@ -37,19 +41,48 @@ fn show(files: &[FileSummary]) -> Vec<String> {
 #[test]
 fn what_was_added_stays_added() {
     let steps = [
-        step(1, &[("/new", NOTHING, file("1")), ("/old", file("1"), file("2")), ("/gone", file("x"), NOTHING)]),
-        step(2, &[("/new", file("1"), file("2")), ("/old", file("2"), file("3")), ("/short", NOTHING, file("s"))]),
-        step(3, &[("/short", file("s"), NOTHING), ("/gone", NOTHING, file("y"))]),
+        step(
+            1,
+            &[
+                ("/new", NOTHING, file("1")),
+                ("/old", file("1"), file("2")),
+                ("/gone", file("x"), NOTHING),
+            ],
+        ),
+        step(
+            2,
+            &[
+                ("/new", file("1"), file("2")),
+                ("/old", file("2"), file("3")),
+                ("/short", NOTHING, file("s")),
+            ],
+        ),
+        step(
+            3,
+            &[
+                ("/short", file("s"), NOTHING),
+                ("/gone", NOTHING, file("y")),
+            ],
+        ),
     ];
     let summary = summarise(&steps);
-    assert_eq!(show(&summary.files), ["modified /gone", "added /new", "modified /old"]);
+    assert_eq!(
+        show(&summary.files),
+        ["modified /gone", "added /new", "modified /old"]
+    );
     assert_eq!(summary.files[1].after, Some(file("2")));
-    assert_eq!(show(&summary.steps[1].files), ["modified /new", "modified /old", "added /short"]);
+    assert_eq!(
+        show(&summary.steps[1].files),
+        ["modified /new", "modified /old", "added /short"]
+    );
 }
 
 #[test]
 fn what_was_put_back_is_not_listed() {
-    let steps = [step(1, &[("/a", file("1"), file("2"))]), step(2, &[("/a", file("2"), file("1"))])];
+    let steps = [
+        step(1, &[("/a", file("1"), file("2"))]),
+        step(2, &[("/a", file("2"), file("1"))]),
+    ];
     assert_eq!(summarise(&steps).files, []);
 }
 
@@ -58,11 +91,21 @@ fn moves_are_followed_to_where_the_file_began() {
     let steps = [
         step(1, &[("/a", file("x"), NOTHING), ("/b", NOTHING, file("x"))]),
         step(2, &[("/b", file("x"), file("y"))]),
-        step(3, &[("/b", file("y"), NOTHING), ("/dir/c", NOTHING, file("y")), ("/dir", NOTHING, FOLDER)]),
+        step(
+            3,
+            &[
+                ("/b", file("y"), NOTHING),
+                ("/dir/c", NOTHING, file("y")),
+                ("/dir", NOTHING, FOLDER),
+            ],
+        ),
     ];
     let summary = summarise(&steps);
     assert_eq!(show(&summary.files), ["moved /a /dir/c"]);
-    assert_eq!((summary.files[0].before, summary.files[0].after), (file("x"), Some(file("y"))));
+    assert_eq!(
+        (summary.files[0].before, summary.files[0].after),
+        (file("x"), Some(file("y")))
+    );
     assert_eq!(show(&summary.steps[0].files), ["moved /a /b"]);
 }
 
@@ -87,18 +130,39 @@ fn of_equal_files_those_with_the_same_name_are_one() {
         ],
     )];
     let shown = show(&summarise(&steps).files);
-    assert_eq!(shown, ["deleted /empty", "moved /old/one /new/three", "moved /old/two /new/two", "added /other"]);
+    assert_eq!(
+        shown,
+        [
+            "deleted /empty",
+            "moved /old/one /new/three",
+            "moved /old/two /new/two",
+            "added /other"
+        ]
+    );
 }
 
 #[test]
 fn a_folder_is_listed_only_when_nothing_in_it_is() {
-    let steps = [step(1, &[("/full", NOTHING, FOLDER), ("/full/a", NOTHING, file("a")), ("/bare", NOTHING, FOLDER)])];
-    assert_eq!(show(&summarise(&steps).files), ["added /bare", "added /full/a"]);
+    let steps = [step(
+        1,
+        &[
+            ("/full", NOTHING, FOLDER),
+            ("/full/a", NOTHING, file("a")),
+            ("/bare", NOTHING, FOLDER),
+        ],
+    )];
+    assert_eq!(
+        show(&summarise(&steps).files),
+        ["added /bare", "added /full/a"]
+    );
 }
 
 #[test]
 fn a_diff_of_what_is_not_text_is_none() {
-    assert_eq!(unified_diff(("a", "b"), b"1\n", b"2\n").unwrap(), "--- a\n+++ b\n@@ -1 +1 @@\n-1\n+2\n");
+    assert_eq!(
+        unified_diff(("a", "b"), b"1\n", b"2\n").unwrap(),
+        "--- a\n+++ b\n@@ -1 +1 @@\n-1\n+2\n"
+    );
     assert_eq!(unified_diff(("a", "b"), b"\0", b"2\n"), None);
     assert_eq!(unified_diff(("a", "b"), b"\xff", b"2\n"), None);
 }

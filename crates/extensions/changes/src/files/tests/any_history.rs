@@ -1,7 +1,8 @@
-//! Whatever tools, commands and others do to a project: undo takes back what haft did and nothing else, byte for byte, and redo
-//! brings it back.
+//! Whatever tools, commands and others do to a project: undo takes back what haft did and nothing
+//! else, byte for byte, and redo brings it back.
 //!
-//! What is expected is worked out from snapshots of the tree, with no help from the code under test.
+//! What is expected is worked out from snapshots of the tree, with no help from the code under
+//! test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +17,8 @@ use crate::files::{Mode, Target};
 
 /// Few names, so that everything meets: `d` is a file, a link and a folder in turn.
 const NAMES: [&str; 4] = ["a", "d", "d/x", "d/y"];
-/// Contents of three lines that change one by one, with others between them: a merge would be possible.
+/// Contents of three lines that change one by one, with others between them: a merge would be
+/// possible.
 const CONTENTS: u8 = 8;
 
 fn content(number: u8) -> String {
@@ -70,12 +72,17 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn is_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+    path.symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// No part above the path is anything but a folder; no writing through links.
 fn reachable(desk: &Desk, name: &str) -> bool {
-    let parts: Vec<_> = Path::new(name).ancestors().skip(1).filter(|part| !part.as_os_str().is_empty()).collect();
+    let parts: Vec<_> = Path::new(name)
+        .ancestors()
+        .skip(1)
+        .filter(|part| !part.as_os_str().is_empty())
+        .collect();
     parts.iter().all(|part| {
         let path = desk.path(&part.display().to_string());
         is_folder(&path) || path.symlink_metadata().is_err()
@@ -87,7 +94,9 @@ fn act(desk: &Desk, deed: &Deed) {
     let path = |name: usize| desk.path(NAMES[name]);
     match *deed {
         Deed::Write(name, number) => {
-            let is_free = path(name).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+            let is_free = path(name)
+                .symlink_metadata()
+                .is_ok_and(|metadata| metadata.is_file())
                 || path(name).symlink_metadata().is_err();
             if is_free && reachable(desk, NAMES[name]) {
                 desk.write(NAMES[name], &content(number));
@@ -109,7 +118,10 @@ fn act(desk: &Desk, deed: &Deed) {
             }
         }
         Deed::Link(name, target) => {
-            if reachable(desk, NAMES[name]) && is_folder(path(name).parent().unwrap()) && !is_folder(&path(name)) {
+            if reachable(desk, NAMES[name])
+                && is_folder(path(name).parent().unwrap())
+                && !is_folder(&path(name))
+            {
                 let _ = fs::remove_file(path(name));
                 symlink(format!("target {target}"), path(name)).unwrap();
             }
@@ -152,12 +164,19 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
         act(&desk, deed);
     }
     let beginning = desk.snapshot();
-    let mut history = History { desk, end: beginning.clone(), beginning, by_path: BTreeMap::new() };
+    let mut history = History {
+        desk,
+        end: beginning.clone(),
+        beginning,
+        by_path: BTreeMap::new(),
+    };
     for (number, event) in events.iter().enumerate() {
         let (desk, call) = (&history.desk, number.to_string());
         let by_haft = match event {
             Event::Tool(deed) => {
-                let (Deed::Write(name, _) | Deed::Delete(name)) = *deed else { continue };
+                let (Deed::Write(name, _) | Deed::Delete(name)) = *deed else {
+                    continue;
+                };
                 // Tools change files, at paths without links.
                 if is_folder(&desk.path(NAMES[name])) || !reachable(desk, NAMES[name]) {
                     continue;
@@ -179,7 +198,11 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
         for name in names {
             if history.end.get(&name) != now.get(&name) {
                 let (before, after) = (history.end.get(&name).cloned(), now.get(&name).cloned());
-                history.by_path.entry(name).or_default().push(Happened { by_haft, before, after });
+                history.by_path.entry(name).or_default().push(Happened {
+                    by_haft,
+                    before,
+                    after,
+                });
             }
         }
         history.end = now;
@@ -188,7 +211,10 @@ fn play(beginning: &[Deed], events: &[Event]) -> History {
 }
 
 fn parent(name: &str) -> Option<String> {
-    Path::new(name).parent().map(|parent| parent.display().to_string()).filter(|parent| !parent.is_empty())
+    Path::new(name)
+        .parent()
+        .map(|parent| parent.display().to_string())
+        .filter(|parent| !parent.is_empty())
 }
 
 fn is_folder_text(held: Option<&String>) -> bool {
@@ -198,19 +224,31 @@ fn is_folder_text(held: Option<&String>) -> bool {
 /// What an undo of everything must leave, and which paths it must name as conflicts.
 fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
     let now = &history.end;
-    let mut wanted: BTreeMap<String, Option<String>> =
-        now.iter().map(|(name, held)| (name.clone(), Some(held.clone()))).collect();
+    let mut wanted: BTreeMap<String, Option<String>> = now
+        .iter()
+        .map(|(name, held)| (name.clone(), Some(held.clone())))
+        .collect();
     let mut conflicts = BTreeSet::new();
     for (name, happened) in &history.by_path {
         let by_haft: Vec<_> = happened.iter().filter(|one| one.by_haft).collect();
-        let Some(first) = by_haft.first() else { continue };
+        let Some(first) = by_haft.first() else {
+            continue;
+        };
         let original = &first.before;
         if now.get(name) == original.as_ref() {
             continue;
         }
         // What others did and undid again nobody can see.
-        let found = by_haft.iter().skip(1).map(|one| one.before.as_ref()).chain([now.get(name)]);
-        if by_haft.iter().zip(found).any(|(one, found)| one.after.as_ref() != found) {
+        let found = by_haft
+            .iter()
+            .skip(1)
+            .map(|one| one.before.as_ref())
+            .chain([now.get(name)]);
+        if by_haft
+            .iter()
+            .zip(found)
+            .any(|(one, found)| one.after.as_ref() != found)
+        {
             conflicts.insert(name.clone());
         } else {
             wanted.insert(name.clone(), original.clone());
@@ -223,31 +261,47 @@ fn expected(history: &History) -> (Snapshot, BTreeSet<String>) {
             if held.as_ref() == current {
                 return None;
             }
-            let holds = wanted.iter().any(|(other, held)| held.is_some() && parent(other).as_ref() == Some(name));
+            let holds = wanted
+                .iter()
+                .any(|(other, held)| held.is_some() && parent(other).as_ref() == Some(name));
             if is_folder_text(current) && !is_folder_text(held.as_ref()) && holds {
                 // A folder that was only to go is not worth a word.
                 return Some((name.clone(), held.is_some()));
             }
-            let homeless =
-                parent(name).is_some_and(|parent| !is_folder_text(wanted.get(&parent).and_then(Option::as_ref)));
+            let homeless = parent(name).is_some_and(|parent| {
+                !is_folder_text(wanted.get(&parent).and_then(Option::as_ref))
+            });
             (held.is_some() && homeless).then(|| (name.clone(), true))
         });
-        let Some((name, is_conflict)) = stuck else { break };
+        let Some((name, is_conflict)) = stuck else {
+            break;
+        };
         wanted.insert(name.clone(), now.get(&name).cloned());
         if is_conflict {
             conflicts.insert(name);
         }
     }
-    (wanted.into_iter().filter_map(|(name, held)| Some((name, held?))).collect(), conflicts)
+    (
+        wanted
+            .into_iter()
+            .filter_map(|(name, held)| Some((name, held?)))
+            .collect(),
+        conflicts,
+    )
 }
 
-/// Every case syncs the disk dozens of times: a few of them here, always the same, and thousands by hand with
-/// `PROPTEST_CASES`.
+/// Every case syncs the disk dozens of times: a few of them here, always the same, and thousands by
+/// hand with `PROPTEST_CASES`.
 fn config() -> ProptestConfig {
     const USUAL: u32 = 256;
     let given = ProptestConfig::default();
     if given.cases == USUAL {
-        ProptestConfig { cases: 30, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..given }
+        ProptestConfig {
+            cases: 30,
+            rng_seed: RngSeed::Fixed(7),
+            failure_persistence: None,
+            ..given
+        }
     } else {
         given
     }

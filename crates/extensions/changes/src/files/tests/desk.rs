@@ -35,7 +35,11 @@ impl Desk {
         let root = base.join("project");
         fs::create_dir(&root).unwrap();
         let clock = Arc::new(FakeClock::default());
-        let versions = Arc::new(SqliteVersions::at(&base.join("versions"), &StoreConfig::default(), clock));
+        let versions = Arc::new(SqliteVersions::at(
+            &base.join("versions"),
+            &StoreConfig::default(),
+            clock,
+        ));
         let workspace = Workspace {
             root: root.clone(),
             extra: Vec::new(),
@@ -43,8 +47,19 @@ impl Desk {
             spill: base.join("spill"),
             journal: base.join("journal"),
         };
-        let watch = Watch::new(Arc::clone(&versions), ConversationId::new("c"), workspace, &[]);
-        Self { _folder: folder, root, versions, watch: Arc::new(watch), calls: Cell::default() }
+        let watch = Watch::new(
+            Arc::clone(&versions),
+            ConversationId::new("c"),
+            workspace,
+            &[],
+        );
+        Self {
+            _folder: folder,
+            root,
+            versions,
+            watch: Arc::new(watch),
+            calls: Cell::default(),
+        }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -58,7 +73,11 @@ impl Desk {
     /// Writes a file, with its folders. New ones have the usual modes, whatever the umask.
     pub(super) fn write(&self, name: &str, content: &str) {
         let path = self.path(name);
-        let missing: Vec<_> = path.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
+        let missing: Vec<_> = path
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| !folder.exists())
+            .collect();
         for folder in missing.into_iter().rev() {
             fs::create_dir(folder).unwrap();
             fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -107,7 +126,11 @@ impl Desk {
     }
 
     pub(super) fn recorder(&self, message: u32, call: &str) -> Recorder {
-        let call = CallName { message_id: Self::message(message), call_id: call.to_owned(), tool: "tool".to_owned() };
+        let call = CallName {
+            message_id: Self::message(message),
+            call_id: call.to_owned(),
+            tool: "tool".to_owned(),
+        };
         Recorder::new(Arc::clone(&self.watch), call)
     }
 
@@ -121,7 +144,13 @@ impl Desk {
         self.edit_in(1000 + self.next(), call, names, act);
     }
 
-    pub(super) fn edit_in(&self, message: u32, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
+    pub(super) fn edit_in(
+        &self,
+        message: u32,
+        call: &str,
+        names: &[&str],
+        act: impl FnOnce(&Self),
+    ) {
         let recorder = self.recorder(message, call);
         let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect();
         let paths: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
@@ -135,7 +164,12 @@ impl Desk {
     pub(super) fn silent_edit(&self, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
         let recorder = self.recorder(1000 + self.next(), call);
         let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect();
-        recorder.save(call, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>()).unwrap();
+        recorder
+            .save(
+                call,
+                &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(),
+            )
+            .unwrap();
         act(self);
         assert_eq!(recorder.settle(), None);
     }
@@ -144,7 +178,12 @@ impl Desk {
     pub(super) fn killed_edit(&self, call: &str, names: &[&str], act: impl FnOnce(&Self)) {
         let recorder = self.recorder(1000 + self.next(), call);
         let paths: Vec<_> = names.iter().map(|name| self.path(name)).collect();
-        recorder.save(call, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>()).unwrap();
+        recorder
+            .save(
+                call,
+                &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(),
+            )
+            .unwrap();
         act(self);
     }
 
@@ -176,19 +215,37 @@ impl Desk {
     pub(super) fn undo_killed_after(&self, changed: usize) {
         let record = self.record();
         let steps = record.steps().unwrap();
-        let planned = plan(&steps, &select(&steps, &Target::LastCall).unwrap(), &Disk(self.versions.as_ref()));
+        let planned = plan(
+            &steps,
+            &select(&steps, &Target::LastCall).unwrap(),
+            &Disk(self.versions.as_ref()),
+        );
         let mut reversals: Vec<_> = planned.iter().filter_map(PlannedUndo::reversal).collect();
-        self.versions.begin(&ConversationId::new("c"), crate::versions::StepKind::Undo, None, &reversals, &[]).unwrap();
+        self.versions
+            .begin(
+                &ConversationId::new("c"),
+                crate::versions::StepKind::Undo,
+                None,
+                &reversals,
+                &[],
+            )
+            .unwrap();
         reversals.truncate(changed);
         for reversal in reversals {
-            let bytes = reversal.after.hash().map(|hash| self.versions.content(hash).unwrap()).unwrap_or_default();
+            let bytes = reversal
+                .after
+                .hash()
+                .map(|hash| self.versions.content(hash).unwrap())
+                .unwrap_or_default();
             let change = (version_at(&reversal.path), reversal.after);
             put(&reversal.path, change, &bytes, ".temporary-").unwrap();
         }
     }
 
     pub(super) fn conflicts(&self, report: &Report) -> Vec<(String, Conflict)> {
-        let conflict = |path: &crate::files::TakenBack| Some((self.name(&path.path), path.after.clone().err()?));
+        let conflict = |path: &crate::files::TakenBack| {
+            Some((self.name(&path.path), path.after.clone().err()?))
+        };
         report.paths.iter().filter_map(conflict).collect()
     }
 }

@@ -1,5 +1,6 @@
-//! A folder of the project and a link that leads out of it change places while changes are taken back, brought back and merged.
-//! Nothing outside may be touched, whether it holds the same or something else.
+//! A folder of the project and a link that leads out of it change places while changes are taken
+//! back, brought back and merged. Nothing outside may be touched, whether it holds the same or
+//! something else.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,7 +25,11 @@ const FILES: [&str; 3] = ["file", "deep/file", "gone"];
 impl Place {
     fn new() -> Self {
         let (desk, around) = (Desk::new(), tempfile::tempdir().unwrap());
-        for folder in [desk.path("folder"), around.path().join("outside"), around.path().join("copy/folder")] {
+        for folder in [
+            desk.path("folder"),
+            around.path().join("outside"),
+            around.path().join("copy/folder"),
+        ] {
             fs::create_dir_all(folder.join("deep")).unwrap();
             for name in FILES {
                 fs::write(folder.join(name), "old\n").unwrap();
@@ -44,12 +49,21 @@ impl Place {
 
     /// A tool changes, makes and removes files.
     fn edit(&self) {
-        self.desk.edit("1", &["folder/file", "folder/deep/file", "folder/gone", "folder/new/made"], |desk| {
-            desk.write("folder/file", "new\n");
-            desk.write("folder/deep/file", "new\n");
-            fs::remove_file(desk.path("folder/gone")).unwrap();
-            desk.write("folder/new/made", "new\n");
-        });
+        self.desk.edit(
+            "1",
+            &[
+                "folder/file",
+                "folder/deep/file",
+                "folder/gone",
+                "folder/new/made",
+            ],
+            |desk| {
+                desk.write("folder/file", "new\n");
+                desk.write("folder/deep/file", "new\n");
+                fs::remove_file(desk.path("folder/gone")).unwrap();
+                desk.write("folder/new/made", "new\n");
+            },
+        );
     }
 
     /// A sub-agent's copy, with other content for each file, is merged; whether it was.
@@ -59,22 +73,38 @@ impl Place {
             fs::create_dir_all(copy.parent().unwrap()).unwrap();
             fs::write(&copy, format!("merged {number}\n")).unwrap();
             let path = self.desk.path("folder").join(name);
-            let base = fs::read(&path).map_or(Held::Nothing, |bytes| Held::File { bytes, executable: false });
+            let base = fs::read(&path).map_or(Held::Nothing, |bytes| Held::File {
+                bytes,
+                executable: false,
+            });
             Adoption { path, copy, base }
         };
-        let changes = [change("file"), change("deep/file"), change("made/here"), change(&format!("made/{number}/x"))];
+        let changes = [
+            change("file"),
+            change("deep/file"),
+            change("made/here"),
+            change(&format!("made/{number}/x")),
+        ];
         let call = format!("m{number}");
-        let recorder = self.desk.recorder(10_000 + u32::try_from(number).unwrap(), &call);
+        let recorder = self
+            .desk
+            .recorder(10_000 + u32::try_from(number).unwrap(), &call);
         adopt(&self.desk.path(""), &recorder, &call, &changes).is_ok()
     }
 
     fn undo(&self) -> bool {
-        let report = self.desk.record().undo(&Target::LastCall, None, Mode::Apply);
+        let report = self
+            .desk
+            .record()
+            .undo(&Target::LastCall, None, Mode::Apply);
         report.is_ok_and(|report| report.is_clean())
     }
 
     fn redo(&self) -> bool {
-        self.desk.record().redo(Mode::Apply).is_ok_and(|report| report.is_clean())
+        self.desk
+            .record()
+            .redo(Mode::Apply)
+            .is_ok_and(|report| report.is_clean())
     }
 }
 
@@ -85,7 +115,10 @@ fn swap(folder: &Path, link: &Path) {
 /// Every file below a folder, and what it holds.
 fn look(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    for entry in ignore::WalkBuilder::new(folder).standard_filters(false).build() {
+    for entry in ignore::WalkBuilder::new(folder)
+        .standard_filters(false)
+        .build()
+    {
         let path = entry.unwrap().into_path();
         let content = fs::read_to_string(&path).unwrap_or_default();
         found.push((path, content));
@@ -131,7 +164,8 @@ fn nothing_behind_a_link_is_taken_back_brought_back_or_merged() {
     }
 }
 
-/// So many calls while the two change places over and over; gives how many were carried out, and how often they changed places.
+/// So many calls while the two change places over and over; gives how many were carried out, and
+/// how often they changed places.
 fn campaign(count: u64) -> (u64, u64) {
     let place = Place::new();
     place.edit();
@@ -159,8 +193,14 @@ fn campaign(count: u64) -> (u64, u64) {
         over.store(true, Ordering::Relaxed);
     });
     assert_eq!(look(&place.outside()), untouched);
-    let real = [folder, link].into_iter().find(|path| !path.is_symlink()).unwrap();
-    let left: Vec<_> = look(&real).into_iter().filter(|(path, _)| path.to_string_lossy().contains(".haft-")).collect();
+    let real = [folder, link]
+        .into_iter()
+        .find(|path| !path.is_symlink())
+        .unwrap();
+    let left: Vec<_> = look(&real)
+        .into_iter()
+        .filter(|(path, _)| path.to_string_lossy().contains(".haft-"))
+        .collect();
     assert_eq!(left, [], "nothing is left beside the files");
     (done, swaps.into_inner())
 }
@@ -170,7 +210,8 @@ fn a_folder_that_is_swapped_for_a_link_all_the_time_leads_nowhere() {
     campaign(100);
 }
 
-/// `cargo test --release -p haft-engine --lib swap -- --ignored --nocapture`; what it found is in `bench/campaigns/edits.md`.
+/// `cargo test --release -p haft-engine --lib swap -- --ignored --nocapture`; what it found is in
+/// `bench/campaigns/edits.md`.
 #[test]
 #[ignore = "it takes minutes"]
 fn swaps_in_full() {

@@ -29,9 +29,19 @@ pub(crate) struct DrivenHost {
 
 impl DrivenHost {
     /// The configuration as it is now, with the model and the mode that the command line names.
-    pub(crate) fn new(common: Common, model: Option<String>, mode: Option<PermissionMode>) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        common: Common,
+        model: Option<String>,
+        mode: Option<PermissionMode>,
+    ) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(&common)?;
-        Ok(Self { places, common, config: RwLock::new(Arc::new(loaded.config)), model, mode })
+        Ok(Self {
+            places,
+            common,
+            config: RwLock::new(Arc::new(loaded.config)),
+            model,
+            mode,
+        })
     }
 
     fn config(&self) -> Arc<Config> {
@@ -77,7 +87,9 @@ impl DrivenHost {
                 ui: None,
                 cancel: prompt.cancel,
             };
-            inline.fill(slash::expand_and_tell(prompt.text, &paths)?.0).await?
+            inline
+                .fill(slash::expand_and_tell(prompt.text, &paths)?.0)
+                .await?
         };
         let text = sources.attach(text).await;
         sources.close().await;
@@ -92,13 +104,17 @@ impl Host for DrivenHost {
     }
 
     fn reload(&self) -> Result<(), HostError> {
-        let (_, loaded) = configuration(&self.common).map_err(|error| HostError::Failed(in_one_line(&error)))?;
+        let (_, loaded) =
+            configuration(&self.common).map_err(|error| HostError::Failed(in_one_line(&error)))?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded.config);
         Ok(())
     }
 
     fn model(&self) -> Result<String, HostError> {
-        let model = self.model.clone().or_else(|| haft_agent::configured_model(&self.config()));
+        let model = self
+            .model
+            .clone()
+            .or_else(|| haft_agent::configured_model(&self.config()));
         model.ok_or_else(|| HostError::NoModel(text!("run-no-model").to_owned()))
     }
 
@@ -122,10 +138,15 @@ impl Host for DrivenHost {
             plugins: request.plugins,
             buffers: request.buffers,
             #[cfg(feature = "mcp")]
-            servers: wiring::mcp::GivenServers { declared: request.servers, ..Default::default() },
+            servers: wiring::mcp::GivenServers {
+                declared: request.servers,
+                ..Default::default()
+            },
             ..ClientParts::default()
         };
-        let opened = wiring::open_driven_session(&self.places, self.config().as_ref().clone(), plan, client).await;
+        let opened =
+            wiring::open_driven_session(&self.places, self.config().as_ref().clone(), plan, client)
+                .await;
         opened.map_err(|error| match error {
             SetupError::Open(OpenError::Unknown(_)) => HostError::NotFound(error.to_string()),
             other => HostError::Failed(format!("{:#}", run::usage_errors(other))),
@@ -133,8 +154,13 @@ impl Host for DrivenHost {
     }
 
     async fn list(&self, cwd: Option<&Path>) -> Result<Vec<ListedConversation>, HostError> {
-        let namespace = cwd.map(project_of).transpose()?.map(|project| project.namespace());
-        let scope = namespace.as_deref().map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
+        let namespace = cwd
+            .map(project_of)
+            .transpose()?
+            .map(|project| project.namespace());
+        let scope = namespace
+            .as_deref()
+            .map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
         let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
         let mut listed = store.list(scope).await.map_err(failed)?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
@@ -150,10 +176,18 @@ impl Host for DrivenHost {
 
     async fn stored(&self, id: &ConversationId) -> Result<(PathBuf, Vec<Message>), HostError> {
         let store = wiring::open_store(&self.places, &self.config()).map_err(failed)?;
-        let listed = store.list(ConversationScope::Everywhere).await.map_err(failed)?;
+        let listed = store
+            .list(ConversationScope::Everywhere)
+            .await
+            .map_err(failed)?;
         let row = listed.into_iter().find(|one| one.id == *id);
-        let row = row.ok_or_else(|| HostError::NotFound(OpenError::Unknown(id.as_str().to_owned()).to_string()))?;
-        Ok((row.namespace.into(), store.messages(id).await.map_err(failed)?))
+        let row = row.ok_or_else(|| {
+            HostError::NotFound(OpenError::Unknown(id.as_str().to_owned()).to_string())
+        })?;
+        Ok((
+            row.namespace.into(),
+            store.messages(id).await.map_err(failed)?,
+        ))
     }
 
     async fn delete(&self, id: &ConversationId) -> Result<(), HostError> {
@@ -170,24 +204,36 @@ impl Host for DrivenHost {
 
     fn withheld_variables(&self, given: &[(String, String)]) -> Vec<String> {
         let is_given = |name: &String| given.iter().any(|(known, _)| known == name);
-        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(|name| !is_given(name)).collect()
+        std::env::vars_os()
+            .filter_map(|(name, _)| name.into_string().ok())
+            .filter(|name| !is_given(name))
+            .collect()
     }
 
     fn commands(&self, cwd: &Path) -> Vec<OfferedCommand> {
-        let Ok(project) = project_of(cwd) else { return Vec::new() };
-        let Ok((paths, _)) = knowledge(&self.places, &project) else { return Vec::new() };
+        let Ok(project) = project_of(cwd) else {
+            return Vec::new();
+        };
+        let Ok((paths, _)) = knowledge(&self.places, &project) else {
+            return Vec::new();
+        };
         // Problems with a file are reported when it is called, and by `haft commands list`.
         let own = haft_project::commands::load(&paths, &mut Vec::new());
         let of_servers = PromptSources::open(&self.places, &self.config(), &project)
             .map(|sources| sources.prompts())
             .unwrap_or_default();
-        let init = own
-            .get(init::NAME)
-            .is_none()
-            .then(|| OfferedCommand { name: init::NAME.to_owned(), description: text!("init-help").to_owned() });
-        let own = own.items.into_iter().map(|one| OfferedCommand { name: one.name, description: one.description });
-        let of_servers =
-            of_servers.into_iter().map(|one| OfferedCommand { name: one.name, description: one.description });
+        let init = own.get(init::NAME).is_none().then(|| OfferedCommand {
+            name: init::NAME.to_owned(),
+            description: text!("init-help").to_owned(),
+        });
+        let own = own.items.into_iter().map(|one| OfferedCommand {
+            name: one.name,
+            description: one.description,
+        });
+        let of_servers = of_servers.into_iter().map(|one| OfferedCommand {
+            name: one.name,
+            description: one.description,
+        });
         own.chain(init).chain(of_servers).collect()
     }
 
@@ -196,7 +242,9 @@ impl Host for DrivenHost {
         if !called && !mentions {
             return Ok(prompt.text);
         }
-        self.filled(prompt).await.map_err(|error| HostError::Failed(in_one_line(&error)))
+        self.filled(prompt)
+            .await
+            .map_err(|error| HostError::Failed(in_one_line(&error)))
     }
 
     fn is_cut_off(&self, session: &Session) -> bool {

@@ -38,16 +38,33 @@ pub(super) fn add(
     let described = whole.map(|folder| folder.join("SKILL.md"));
     let content = content(kind, described.as_deref().or(file))?;
     let further = whole.map(files_of).transpose()?.unwrap_or_default();
-    let folder = if user { place.paths.users(kind) } else { place.paths.own(kind) };
+    let folder = if user {
+        place.paths.users(kind)
+    } else {
+        place.paths.own(kind)
+    };
     let path = file_of(kind, &folder, name);
     let was_trusted = place.trust_state.is_trusted();
     let existed = folder.is_dir();
-    let failed = |error: std::io::Error| usage_error(text!("catalogue-cannot-write", path = path.display(), error));
-    let owner = if user { CatalogueOwner::User } else { CatalogueOwner::Project };
+    let failed = |error: std::io::Error| {
+        usage_error(text!(
+            "catalogue-cannot-write",
+            path = path.display(),
+            error
+        ))
+    };
+    let owner = if user {
+        CatalogueOwner::User
+    } else {
+        CatalogueOwner::Project
+    };
     let mut out = owner.create(&path).map_err(failed)?;
-    out.write_all(&content).and_then(|()| out.sync_all()).map_err(failed)?;
+    out.write_all(&content)
+        .and_then(|()| out.sync_all())
+        .map_err(failed)?;
     if kind == KnowledgeKind::Tools && (content.starts_with(b"#!") || path.extension().is_none()) {
-        out.set_permissions(fs::Permissions::from_mode(owner.program_mode())).map_err(failed)?;
+        out.set_permissions(fs::Permissions::from_mode(owner.program_mode()))
+            .map_err(failed)?;
     }
     drop(out);
     if let (Some(whole), Some(target)) = (whole, path.parent()) {
@@ -55,7 +72,14 @@ pub(super) fn add(
     }
 
     // What cannot be used is not left lying about.
-    let checked = items::of(kind, &KnowledgePaths { trusted: true, ..place.paths.clone() }, place);
+    let checked = items::of(
+        kind,
+        &KnowledgePaths {
+            trusted: true,
+            ..place.paths.clone()
+        },
+        place,
+    );
     if let Some(what) = unusable(&checked, &path) {
         if let (false, Some(target)) = (further.is_empty(), path.parent()) {
             // It was made above; what cannot be removed stays, and is reported.
@@ -63,17 +87,31 @@ pub(super) fn add(
         }
         take_away(kind, &path, existed);
         let given = file.unwrap_or(Path::new(text!("catalogue-standard-input")));
-        return Err(usage_error(text!("catalogue-refused", given = given.display(), what)));
+        return Err(usage_error(text!(
+            "catalogue-refused",
+            given = given.display(),
+            what
+        )));
     }
     if !user && was_trusted {
         trust_again(place)?;
     }
-    output::say(&text!("catalogue-added", file = haft_text::sanitise(&place.paths.shown(&path))))?;
+    output::say(&text!(
+        "catalogue-added",
+        file = haft_text::sanitise(&place.paths.shown(&path))
+    ))?;
     if !user && !was_trusted {
         output::tell(text!("catalogue-added-untrusted"));
     }
-    if let Some(Shadowed { by: ShadowedBy::File(first), .. }) = checked.shadowed.iter().find(|one| one.path == path) {
-        output::tell(&text!("catalogue-shadowed", shown = place.paths.shown(first)));
+    if let Some(Shadowed {
+        by: ShadowedBy::File(first),
+        ..
+    }) = checked.shadowed.iter().find(|one| one.path == path)
+    {
+        output::tell(&text!(
+            "catalogue-shadowed",
+            shown = place.paths.shown(first)
+        ));
     }
     Ok(())
 }
@@ -84,7 +122,10 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     while let Some(below) = open.pop() {
         for entry in fs::read_dir(folder.join(&below))? {
             let entry = entry?;
-            let (path, metadata) = (below.join(entry.file_name()), entry.path().symlink_metadata()?);
+            let (path, metadata) = (
+                below.join(entry.file_name()),
+                entry.path().symlink_metadata()?,
+            );
             if metadata.is_dir() {
                 open.push(path);
             } else if metadata.is_file() && path != Path::new("SKILL.md") {
@@ -94,7 +135,11 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
         if found.len() > MOST_FILES || size > LARGEST_PROGRAM {
             let most = LARGEST_PROGRAM / 1024 / 1024;
-            return Err(usage_error(text!("catalogue-skill-too-large", most_files = MOST_FILES, most)));
+            return Err(usage_error(text!(
+                "catalogue-skill-too-large",
+                most_files = MOST_FILES,
+                most
+            )));
         }
     }
     found.sort();
@@ -134,7 +179,12 @@ impl CatalogueOwner {
     }
 }
 
-fn copy_files(owner: CatalogueOwner, from: &Path, to: &Path, files: &[PathBuf]) -> std::io::Result<()> {
+fn copy_files(
+    owner: CatalogueOwner,
+    from: &Path,
+    to: &Path,
+    files: &[PathBuf],
+) -> std::io::Result<()> {
     for file in files {
         let (source, target) = (from.join(file), to.join(file));
         std::io::copy(&mut fs::File::open(&source)?, &mut owner.create(&target)?)?;
@@ -152,14 +202,25 @@ fn unusable(checked: &CatalogueListing, path: &Path) -> Option<String> {
     }
     let shadowed = checked.shadowed.iter().find(|one| one.path == path);
     match shadowed {
-        Some(Shadowed { by: ShadowedBy::BuiltIn, name, .. }) => Some(text!("catalogue-built-in-name", name)),
-        Some(Shadowed { by: ShadowedBy::File(_), .. }) => None,
+        Some(Shadowed {
+            by: ShadowedBy::BuiltIn,
+            name,
+            ..
+        }) => Some(text!("catalogue-built-in-name", name)),
+        Some(Shadowed {
+            by: ShadowedBy::File(_),
+            ..
+        }) => None,
         None if checked.list.iter().any(|item| item.path == path) => None,
         None => Some(text!("catalogue-bad-ending").to_owned()),
     }
 }
 
-pub(super) fn remove(kind: KnowledgeKind, name: &str, place: &CatalogueContext) -> anyhow::Result<()> {
+pub(super) fn remove(
+    kind: KnowledgeKind,
+    name: &str,
+    place: &CatalogueContext,
+) -> anyhow::Result<()> {
     let found = items::of(kind, &place.paths, place);
     let item = found.get(kind, name)?;
     let own = [place.paths.own(kind), place.paths.users(kind)];
@@ -174,7 +235,8 @@ pub(super) fn remove(kind: KnowledgeKind, name: &str, place: &CatalogueContext) 
             return Err(usage_error(text!("catalogue-folder", name, folder)));
         }
     }
-    fs::remove_file(&item.path).map_err(|error| usage_error(text!("catalogue-cannot-remove", shown, error)))?;
+    fs::remove_file(&item.path)
+        .map_err(|error| usage_error(text!("catalogue-cannot-remove", shown, error)))?;
     if kind == KnowledgeKind::Skills {
         // Empty by now.
         let _ = fs::remove_dir(item.path.parent().unwrap_or(&item.path));
@@ -182,7 +244,10 @@ pub(super) fn remove(kind: KnowledgeKind, name: &str, place: &CatalogueContext) 
     if item.path.starts_with(&place.paths.root) && place.trust_state.is_trusted() {
         trust_again(place)?;
     }
-    output::say(&text!("catalogue-removed", file = haft_text::sanitise(&shown)))
+    output::say(&text!(
+        "catalogue-removed",
+        file = haft_text::sanitise(&shown)
+    ))
 }
 
 /// The user made the change, so the trust stays.
@@ -195,7 +260,9 @@ fn file_of(kind: KnowledgeKind, folder: &Path, name: &str) -> PathBuf {
     match kind {
         KnowledgeKind::Skills => folder.join(name).join("SKILL.md"),
         KnowledgeKind::Tools => folder.join(name),
-        KnowledgeKind::Rules | KnowledgeKind::Agents | KnowledgeKind::Commands => folder.join(format!("{name}.md")),
+        KnowledgeKind::Rules | KnowledgeKind::Agents | KnowledgeKind::Commands => {
+            folder.join(format!("{name}.md"))
+        }
         KnowledgeKind::Workflows => folder.join(format!("{name}.yaml")),
     }
 }
@@ -213,7 +280,9 @@ fn take_away(kind: KnowledgeKind, path: &Path, folder_existed: bool) {
 fn is_name(kind: KnowledgeKind, name: &str) -> bool {
     // A tool is called with its ending.
     let stem = match (kind, name.rsplit_once('.')) {
-        (KnowledgeKind::Tools, Some((stem, ending))) if ending.chars().all(|c| NameRule::FileStem.allows_char(c)) => {
+        (KnowledgeKind::Tools, Some((stem, ending)))
+            if ending.chars().all(|c| NameRule::FileStem.allows_char(c)) =>
+        {
             stem
         }
         (
@@ -230,19 +299,29 @@ fn is_name(kind: KnowledgeKind, name: &str) -> bool {
 }
 
 fn content(kind: KnowledgeKind, file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
-    let largest = if kind == KnowledgeKind::Tools { LARGEST_PROGRAM } else { LARGEST };
+    let largest = if kind == KnowledgeKind::Tools {
+        LARGEST_PROGRAM
+    } else {
+        LARGEST
+    };
     let mut bytes = Vec::new();
     match file {
         Some(path) => {
-            let failed = |error| usage_error(text!("catalogue-cannot-read", path = path.display(), error));
-            fs::File::open(path).and_then(|file| file.take(largest + 1).read_to_end(&mut bytes)).map_err(failed)?;
+            let failed =
+                |error| usage_error(text!("catalogue-cannot-read", path = path.display(), error));
+            fs::File::open(path)
+                .and_then(|file| file.take(largest + 1).read_to_end(&mut bytes))
+                .map_err(failed)?;
         }
         None => {
             std::io::stdin().take(largest + 1).read_to_end(&mut bytes)?;
         }
     }
     if bytes.len() as u64 > largest {
-        return Err(usage_error(text!("catalogue-too-large", largest = largest / 1024)));
+        return Err(usage_error(text!(
+            "catalogue-too-large",
+            largest = largest / 1024
+        )));
     }
     if kind != KnowledgeKind::Tools && std::str::from_utf8(&bytes).is_err() {
         return Err(usage_error(text!("catalogue-not-text")));

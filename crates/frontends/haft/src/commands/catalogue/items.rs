@@ -6,7 +6,8 @@ use haft_project::agents::{self, AgentTools};
 use haft_project::external::Help;
 use haft_project::rules::{self, Applies};
 use haft_project::{
-    FileProblem, KnowledgeKind, KnowledgePaths, Level, Named, NamedItems, Shadowed, commands, external, skills,
+    FileProblem, KnowledgeKind, KnowledgePaths, Level, Named, NamedItems, Shadowed, commands,
+    external, skills,
 };
 use serde_json::{Value, json};
 
@@ -53,7 +54,11 @@ impl CatalogueItem {
     }
 }
 
-pub(super) fn of(kind: KnowledgeKind, paths: &KnowledgePaths, place: &CatalogueContext) -> CatalogueListing {
+pub(super) fn of(
+    kind: KnowledgeKind,
+    paths: &KnowledgePaths,
+    place: &CatalogueContext,
+) -> CatalogueListing {
     let mut problems = Vec::new();
     let (items, shadowed) = match kind {
         KnowledgeKind::Rules => (rules(paths, &mut problems), Vec::new()),
@@ -72,10 +77,15 @@ pub(super) fn of(kind: KnowledgeKind, paths: &KnowledgePaths, place: &CatalogueC
             (agent.description.clone(), agent.role.clone(), more)
         }),
         KnowledgeKind::Skills => named(skills::load(paths, &mut problems), |skill| {
-            (skill.description.clone(), skill.text.clone(), json!({"description": skill.description}))
+            (
+                skill.description.clone(),
+                skill.text.clone(),
+                json!({"description": skill.description}),
+            )
         }),
         KnowledgeKind::Commands => named(commands::load(paths, &mut problems), |command| {
-            let more = json!({"description": command.description, "argument_hint": command.argument_hint});
+            let more =
+                json!({"description": command.description, "argument_hint": command.argument_hint});
             (command.description.clone(), command.text.clone(), more)
         }),
         // No command asks for them.
@@ -86,21 +96,36 @@ pub(super) fn of(kind: KnowledgeKind, paths: &KnowledgePaths, place: &CatalogueC
             let step = |step: &haft_workflows::WorkflowStep| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
             let steps: Vec<_> = workflow.steps.iter().map(step).collect();
             let more = json!({"description": workflow.description, "inputs": workflow.inputs, "steps": steps});
-            (workflow.description.clone(), workflow.text.trim_end().to_owned(), more)
+            (
+                workflow.description.clone(),
+                workflow.text.trim_end().to_owned(),
+                more,
+            )
         }),
-        KnowledgeKind::Tools => named(external::load(paths, &|name| place.is_built_in(name), &mut problems), |tool| {
-            let help = place.help.known(tool);
-            let text = help.text().unwrap_or_default().to_owned();
-            let by = match help {
-                Help::Told(_) => json!("the tool"),
-                Help::Header(_) => json!("its header"),
-                Help::Nothing => Value::Null,
-            };
-            let more = json!({"executable": tool.executable, "help_by": by});
-            (text.lines().next().unwrap_or_default().to_owned(), text, more)
-        }),
+        KnowledgeKind::Tools => named(
+            external::load(paths, &|name| place.is_built_in(name), &mut problems),
+            |tool| {
+                let help = place.help.known(tool);
+                let text = help.text().unwrap_or_default().to_owned();
+                let by = match help {
+                    Help::Told(_) => json!("the tool"),
+                    Help::Header(_) => json!("its header"),
+                    Help::Nothing => Value::Null,
+                };
+                let more = json!({"executable": tool.executable, "help_by": by});
+                (
+                    text.lines().next().unwrap_or_default().to_owned(),
+                    text,
+                    more,
+                )
+            },
+        ),
     };
-    CatalogueListing { list: items, shadowed, problems }
+    CatalogueListing {
+        list: items,
+        shadowed,
+        problems,
+    }
 }
 
 fn named<T: Named>(
@@ -126,14 +151,22 @@ fn rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Catalog
         let (sent, globs) = match &rule.applies {
             Applies::Always => ("in every request".to_owned(), Vec::new()),
             Applies::Index => ("in every request, as the index".to_owned(), Vec::new()),
-            Applies::To(globs) => {
-                (format!("once {} is touched", globs.patterns().join(", ")), globs.patterns().to_vec())
-            }
+            Applies::To(globs) => (
+                format!("once {} is touched", globs.patterns().join(", ")),
+                globs.patterns().to_vec(),
+            ),
             Applies::OnDemand => ("when the model reads it".to_owned(), Vec::new()),
         };
         let about = sent_text(&rule.applies);
         let more = json!({"description": rule.description, "sent": sent, "globs": globs});
-        CatalogueItem { name: rule.name, about, level: rule.level, path: rule.path, text: rule.text, more }
+        CatalogueItem {
+            name: rule.name,
+            about,
+            level: rule.level,
+            path: rule.path,
+            text: rule.text,
+            more,
+        }
     };
     rules::load(paths, problems).into_iter().map(item).collect()
 }
@@ -143,7 +176,10 @@ fn sent_text(applies: &Applies) -> String {
     match applies {
         Applies::Always => text!("catalogue-sent-always").to_owned(),
         Applies::Index => text!("catalogue-sent-index").to_owned(),
-        Applies::To(globs) => text!("catalogue-sent-touched", patterns = globs.patterns().join(", ")),
+        Applies::To(globs) => text!(
+            "catalogue-sent-touched",
+            patterns = globs.patterns().join(", ")
+        ),
         Applies::OnDemand => text!("catalogue-sent-read").to_owned(),
     }
 }

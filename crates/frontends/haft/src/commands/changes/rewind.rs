@@ -1,7 +1,7 @@
 //! `haft rewind`: back to a message, with or without the files.
 //!
-//! What is stored is never changed: the conversation as it was stays, and a fork that ends at the message becomes the current
-//! one.
+//! What is stored is never changed: the conversation as it was stays, and a fork that ends at the
+//! message becomes the current one.
 
 use haft_agent::RandomIds;
 use haft_changes::{Mode, Report, Target, UndoError};
@@ -39,7 +39,8 @@ impl RewindResult {
     /// What happened to the files, as text; empty where none were to be restored.
     pub(in crate::commands) fn files(&self, opened: &ConversationChanges) -> Option<String> {
         let report = &self.report;
-        (!report.paths.is_empty()).then(|| undo::as_text(opened, report, self.mode, undo::Direction::Back))
+        (!report.paths.is_empty())
+            .then(|| undo::as_text(opened, report, self.mode, undo::Direction::Back))
     }
 }
 
@@ -64,15 +65,35 @@ pub(in crate::commands) async fn go_back(
         Mode::Apply => Some(fork(opened, &messages[..kept]).await?),
     };
     let said = |message: &&Message| matches!(message.origin(), Origin::User | Origin::Joined);
-    let prompt = messages.get(kept).filter(|message| message.role == Role::User).filter(said).map(Message::joined_text);
-    Ok(RewindResult { rewound, kept: (kept, messages.len()), prompt, report, mode })
+    let prompt = messages
+        .get(kept)
+        .filter(|message| message.role == Role::User)
+        .filter(said)
+        .map(Message::joined_text);
+    Ok(RewindResult {
+        rewound,
+        kept: (kept, messages.len()),
+        prompt,
+        report,
+        mode,
+    })
 }
 
 pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
     let opened = ConversationChanges::new(args.conversation.as_deref(), &args.how.common).await?;
-    let scope = if args.files { RewindScope::ConversationAndFiles } else { RewindScope::Conversation };
+    let scope = if args.files {
+        RewindScope::ConversationAndFiles
+    } else {
+        RewindScope::Conversation
+    };
     let gone = go_back(&opened, &args.message, scope, undo::mode(&args.how)).await?;
-    let RewindResult { rewound, kept: (kept, all), prompt, report, .. } = &gone;
+    let RewindResult {
+        rewound,
+        kept: (kept, all),
+        prompt,
+        report,
+        ..
+    } = &gone;
     if args.how.json {
         let mut told = undo::as_json(&opened, report, &args.how);
         told["rewound_to"] = json!(rewound.as_ref().map(|conversation| &conversation.id));
@@ -82,7 +103,14 @@ pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
     } else {
         let mut text = match rewound {
             Some(conversation) => {
-                format!("{}\n", text!("changes-rewound", id = conversation.id, name = conversation.name))
+                format!(
+                    "{}\n",
+                    text!(
+                        "changes-rewound",
+                        id = conversation.id,
+                        name = conversation.name
+                    )
+                )
             }
             None => format!("{}\n", text!("changes-would-keep", kept, all)),
         };
@@ -92,24 +120,41 @@ pub(super) async fn rewind(args: &RewindArgs) -> anyhow::Result<ProcessExit> {
         }
         output::print(&text)?;
     }
-    Ok(if report.is_clean() { ProcessExit::Completed } else { ProcessExit::Waiting })
+    Ok(if report.is_clean() {
+        ProcessExit::Completed
+    } else {
+        ProcessExit::Waiting
+    })
 }
 
-/// How many messages stay: up to the user's prompt, which is to be entered again, or up to the model's reply with all its results.
+/// How many messages stay: up to the user's prompt, which is to be entered again, or up to the
+/// model's reply with all its results.
 fn kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
-    let at = messages.iter().position(|message| message.message_id == wanted).unwrap_or(messages.len());
-    let results = |from: usize| messages[from..].iter().take_while(|message| message.role == Role::Tool).count();
+    let at = messages
+        .iter()
+        .position(|message| message.message_id == wanted)
+        .unwrap_or(messages.len());
+    let results = |from: usize| {
+        messages[from..]
+            .iter()
+            .take_while(|message| message.role == Role::Tool)
+            .count()
+    };
     match messages.get(at).map(|message| message.role) {
         Some(Role::User) => Ok(at),
         Some(Role::Assistant) => Ok(at + 1 + results(at + 1)),
         Some(Role::Tool) => Ok(at + results(at)),
-        Some(Role::System | Role::Summary) | None => Err(usage_error(text!("changes-rewind-which"))),
+        Some(Role::System | Role::Summary) | None => {
+            Err(usage_error(text!("changes-rewind-which")))
+        }
     }
 }
 
 /// Takes back what the model changed in the messages that go.
 fn files(opened: &ConversationChanges, gone: &[Message], mode: Mode) -> anyhow::Result<Report> {
-    let replies = gone.iter().filter(|message| message.role == Role::Assistant);
+    let replies = gone
+        .iter()
+        .filter(|message| message.role == Role::Assistant);
     let target = Target::Messages(replies.map(|message| message.message_id).collect());
     match opened.record.undo(&target, None, mode) {
         Ok(report) => Ok(report),
@@ -121,13 +166,25 @@ fn files(opened: &ConversationChanges, gone: &[Message], mode: Mode) -> anyhow::
 async fn fork(opened: &ConversationChanges, kept: &[Message]) -> anyhow::Result<Conversation> {
     let id = ConversationId::from(RandomIds.uuid());
     let mark = text!("changes-rewound-name");
-    let name = Some(format!("{}{mark}", opened.conversation.name.trim_end_matches(mark)));
+    let name = Some(format!(
+        "{}{mark}",
+        opened.conversation.name.trim_end_matches(mark)
+    ));
     let made = if let Some(last) = kept.last() {
-        let fork = NewFork { id, at: Some(last.message_id), name, make_current: true };
+        let fork = NewFork {
+            id,
+            at: Some(last.message_id),
+            name,
+            make_current: true,
+        };
         opened.store.fork(&opened.conversation.id, fork).await?
     } else {
         let namespace = opened.conversation.namespace.clone();
-        let new = NewConversation { name, make_current: true, ..NewConversation::new(id, namespace) };
+        let new = NewConversation {
+            name,
+            make_current: true,
+            ..NewConversation::new(id, namespace)
+        };
         opened.store.create(new).await?
     };
     Ok(made)

@@ -1,6 +1,7 @@
 //! `haft changes`: the change record of a conversation, as a table, as diffs, or as JSON.
 //!
-//! Invariant: no key in a file is shown; a content that is not stored any more is said to be gone, never shown as empty.
+//! Invariant: no key in a file is shown; a content that is not stored any more is said to be gone,
+//! never shown as empty.
 
 use anyhow::Context;
 use haft_changes::versions::{FileVersion, StepKind};
@@ -18,8 +19,14 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
     record.recover()?;
     let summary = record.summary()?;
     if args.json {
-        let files = summary.files.iter().map(|file| file_as_json(&opened, file, args.content));
-        let steps = summary.steps.iter().map(|step| step_as_json(&opened, step, args.diff));
+        let files = summary
+            .files
+            .iter()
+            .map(|file| file_as_json(&opened, file, args.content));
+        let steps = summary
+            .steps
+            .iter()
+            .map(|step| step_as_json(&opened, step, args.diff));
         return output::print_json(&json!({
             "conversation_id": opened.conversation.id,
             "files": files.collect::<anyhow::Result<Vec<_>>>()?,
@@ -38,11 +45,23 @@ pub(super) async fn show(args: &ChangesArgs) -> anyhow::Result<()> {
         let text = steps.collect::<anyhow::Result<Vec<_>>>()?.join("\n");
         return output::print(&text);
     }
-    let mut table = TextTable::new(&[text!("table-change"), text!("table-file"), text!("table-lines")]);
+    let mut table = TextTable::new(&[
+        text!("table-change"),
+        text!("table-file"),
+        text!("table-lines"),
+    ]);
     for file in &summary.files {
         let difference = difference(&opened, file)?;
-        let lines = difference.count().map_or_else(String::new, |(added, removed)| format!("+{added} -{removed}"));
-        table.row(vec![output::localised(status(file)), names(&opened, file), lines]);
+        let lines = difference
+            .count()
+            .map_or_else(String::new, |(added, removed)| {
+                format!("+{added} -{removed}")
+            });
+        table.row(vec![
+            output::localised(status(file)),
+            names(&opened, file),
+            lines,
+        ]);
     }
     let mut text = table.to_string();
     if summary.files.is_empty() {
@@ -81,18 +100,30 @@ impl PathDiff {
     fn count(&self) -> Option<(usize, usize)> {
         let Self::Text(diff) = self else { return None };
         // The first two lines name the sides.
-        let count = |sign: char| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count();
+        let count = |sign: char| {
+            diff.lines()
+                .skip(2)
+                .filter(|line| line.starts_with(sign))
+                .count()
+        };
         Some((count('+'), count('-')))
     }
 }
 
 fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<PathDiff> {
     let Some(after) = file.after else {
-        return Ok(PathDiff::Note("haft was stopped in the middle of this change".to_owned()));
+        return Ok(PathDiff::Note(
+            "haft was stopped in the middle of this change".to_owned(),
+        ));
     };
-    let is_file = |version: &FileVersion| matches!(version, FileVersion::File { .. } | FileVersion::Absent);
+    let is_file =
+        |version: &FileVersion| matches!(version, FileVersion::File { .. } | FileVersion::Absent);
     if !is_file(&file.before) || !is_file(&after) {
-        return Ok(PathDiff::Note(format!("{} → {}", kind(opened, file.before)?, kind(opened, after)?)));
+        return Ok(PathDiff::Note(format!(
+            "{} → {}",
+            kind(opened, file.before)?,
+            kind(opened, after)?
+        )));
     }
     let new = opened.name(&file.path);
     let old = match &file.kind {
@@ -109,14 +140,21 @@ fn difference(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Resul
         }
     };
     let content = |version: FileVersion| -> anyhow::Result<Option<Vec<u8>>> {
-        if version == FileVersion::Absent { Ok(Some(Vec::new())) } else { Ok(opened.record.content(&version)?) }
+        if version == FileVersion::Absent {
+            Ok(Some(Vec::new()))
+        } else {
+            Ok(opened.record.content(&version)?)
+        }
     };
     let (Some(before), Some(now)) = (content(file.before)?, content(after)?) else {
         return Ok(PathDiff::Note("the content is no longer stored".to_owned()));
     };
     let sides = (side(file.before, "a", &old), side(after, "b", &new));
     let text = unified_diff((&sides.0, &sides.1), &before, &now);
-    Ok(text.map_or_else(|| PathDiff::Note("not text".to_owned()), |diff| PathDiff::Text(masked(&diff))))
+    Ok(text.map_or_else(
+        || PathDiff::Note("not text".to_owned()),
+        |diff| PathDiff::Text(masked(&diff)),
+    ))
 }
 
 /// What is shown may be passed on: no key goes with it.
@@ -146,7 +184,12 @@ fn step_as_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Res
 }
 
 fn file_as_text(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<String> {
-    let title = format!("{} {}{}", output::localised(status(file)), names(opened, file), modes(file));
+    let title = format!(
+        "{} {}{}",
+        output::localised(status(file)),
+        names(opened, file),
+        modes(file)
+    );
     Ok(match difference(opened, file)? {
         PathDiff::Text(diff) => format!("{title}\n{diff}"),
         PathDiff::Note(note) => format!("{title}\n({})\n", output::localised(note)),
@@ -157,26 +200,48 @@ fn headline(step: &StepSummary) -> String {
     let who = match (&step.call, step.kind) {
         (Some(call), StepKind::Call) => format!("{} ({})", call.tool, call.call_id),
         (Some(call), StepKind::Undo | StepKind::Redo) => {
-            text!("changes-step-undo", tool = call.tool, call_id = call.call_id)
+            text!(
+                "changes-step-undo",
+                tool = call.tool,
+                call_id = call.call_id
+            )
         }
         (None, StepKind::Undo) => text!("changes-undo").to_owned(),
         (None, StepKind::Redo) => text!("changes-redo").to_owned(),
         (None, StepKind::Call) => text!("changes-call").to_owned(),
     };
-    let taken_back = if step.taken_back { text!("changes-undone") } else { "" };
-    format!("== {who}, {}{taken_back}\n", step.at.strftime("%Y-%m-%d %H:%M:%S"))
+    let taken_back = if step.taken_back {
+        text!("changes-undone")
+    } else {
+        ""
+    };
+    format!(
+        "== {who}, {}{taken_back}\n",
+        step.at.strftime("%Y-%m-%d %H:%M:%S")
+    )
 }
 
 fn modes(file: &FileSummary) -> String {
-    match (file.before.mode(), file.after.and_then(|after| after.mode())) {
+    match (
+        file.before.mode(),
+        file.after.and_then(|after| after.mode()),
+    ) {
         (Some(before), Some(after)) if before != after => {
-            text!("changes-mode", before = format_args!("{before:o}"), after = format_args!("{after:o}"))
+            text!(
+                "changes-mode",
+                before = format_args!("{before:o}"),
+                after = format_args!("{after:o}")
+            )
         }
         _ => String::new(),
     }
 }
 
-fn file_as_json(opened: &ConversationChanges, file: &FileSummary, with_content: bool) -> anyhow::Result<Value> {
+fn file_as_json(
+    opened: &ConversationChanges,
+    file: &FileSummary,
+    with_content: bool,
+) -> anyhow::Result<Value> {
     let mut value = base_json(opened, file);
     let (added, removed) = difference(opened, file)?.count().unzip();
     value["added"] = added.into();
@@ -186,7 +251,10 @@ fn file_as_json(opened: &ConversationChanges, file: &FileSummary, with_content: 
             Some(after) => opened.record.content(&after)?,
             None => None,
         };
-        value["content"] = content.and_then(|bytes| String::from_utf8(bytes).ok()).map(|text| masked(&text)).into();
+        value["content"] = content
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .map(|text| masked(&text))
+            .into();
     }
     Ok(value)
 }
@@ -196,15 +264,21 @@ fn base_json(opened: &ConversationChanges, file: &FileSummary) -> Value {
     if let SummaryKind::Moved { from } = &file.kind {
         value["from"] = opened.name(from).into();
     }
-    if let (Some(before), Some(after)) = (file.before.mode(), file.after.and_then(|after| after.mode()))
-        && before != after
+    if let (Some(before), Some(after)) = (
+        file.before.mode(),
+        file.after.and_then(|after| after.mode()),
+    ) && before != after
     {
         value["mode"] = json!([format!("{before:o}"), format!("{after:o}")]);
     }
     value
 }
 
-fn step_as_json(opened: &ConversationChanges, step: &StepSummary, with_diff: bool) -> anyhow::Result<Value> {
+fn step_as_json(
+    opened: &ConversationChanges,
+    step: &StepSummary,
+    with_diff: bool,
+) -> anyhow::Result<Value> {
     let kind = match step.kind {
         StepKind::Call => "call",
         StepKind::Undo => "undo",

@@ -21,8 +21,8 @@ pub(in crate::commands) enum Direction {
     Forth,
 }
 
-/// Takes back the last change, or brings back what was taken back last; gives what was or would be done, as text. `None` where there is
-/// nothing to do.
+/// Takes back the last change, or brings back what was taken back last; gives what was or would be
+/// done, as text. `None` where there is nothing to do.
 pub(in crate::commands) fn described(
     opened: &ConversationChanges,
     direction: Direction,
@@ -57,23 +57,33 @@ pub(super) async fn redo(args: &RedoArgs) -> anyhow::Result<ProcessExit> {
 }
 
 pub(super) fn mode(how: &ChangeOptions) -> Mode {
-    if how.dry_run { Mode::DryRun } else { Mode::Apply }
+    if how.dry_run {
+        Mode::DryRun
+    } else {
+        Mode::Apply
+    }
 }
 
 /// The model's messages that are meant: this one, or those that came of one of the user's.
 fn replies_to(messages: &[Message], id: &str) -> anyhow::Result<Vec<MessageId>> {
-    let is_it =
-        |message: &Message| message.message_id.to_string() == id || message.message_id.short().to_string() == id;
+    let is_it = |message: &Message| {
+        message.message_id.to_string() == id || message.message_id.short().to_string() == id
+    };
     let unknown = || usage_error(text!("changes-unknown-message", id));
     let at = messages.iter().position(is_it).ok_or_else(unknown)?;
     let reply = |message: &Message| (message.role == Role::Assistant).then_some(message.message_id);
     match messages[at].role {
         Role::Assistant => Ok(vec![messages[at].message_id]),
         Role::User => {
-            let rest = messages.iter().skip(at + 1).take_while(|message| !message.opens_round());
+            let rest = messages
+                .iter()
+                .skip(at + 1)
+                .take_while(|message| !message.opens_round());
             Ok(rest.filter_map(reply).collect())
         }
-        Role::System | Role::Tool | Role::Summary => Err(usage_error(text!("changes-wrong-message", id))),
+        Role::System | Role::Tool | Role::Summary => {
+            Err(usage_error(text!("changes-wrong-message", id)))
+        }
     }
 }
 
@@ -93,7 +103,11 @@ fn tell(
             }
             return Ok(ProcessExit::Completed);
         }
-        Err(error @ (UndoError::UnknownCall(_) | UndoError::AlreadyUndone(_) | UndoError::UnchangedFile(_))) => {
+        Err(
+            error @ (UndoError::UnknownCall(_)
+            | UndoError::AlreadyUndone(_)
+            | UndoError::UnchangedFile(_)),
+        ) => {
             return Err(usage_error(output::hints::explained(&error)));
         }
         Err(error @ UndoError::Versions(_)) => return Err(error.into()),
@@ -104,7 +118,11 @@ fn tell(
         output::print(&as_text(opened, &report, mode(how), direction))?;
     }
     // What was left needs somebody to look at it.
-    Ok(if report.is_clean() { ProcessExit::Completed } else { ProcessExit::Waiting })
+    Ok(if report.is_clean() {
+        ProcessExit::Completed
+    } else {
+        ProcessExit::Waiting
+    })
 }
 
 pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &ChangeOptions) -> Value {
@@ -123,8 +141,17 @@ pub(super) fn as_json(opened: &ConversationChanges, report: &Report, how: &Chang
     })
 }
 
-pub(super) fn as_text(opened: &ConversationChanges, report: &Report, mode: Mode, direction: Direction) -> String {
-    let calls: Vec<_> = report.calls.iter().map(|call| format!("`{}` ({})", call.tool, call.call_id)).collect();
+pub(super) fn as_text(
+    opened: &ConversationChanges,
+    report: &Report,
+    mode: Mode,
+    direction: Direction,
+) -> String {
+    let calls: Vec<_> = report
+        .calls
+        .iter()
+        .map(|call| format!("`{}` ({})", call.tool, call.call_id))
+        .collect();
     let calls = output::listed(&calls);
     let mut text = match (direction, mode) {
         (Direction::Back, Mode::Apply) => text!("changes-did-undo", calls),

@@ -1,8 +1,9 @@
-//! The command line of Claude Code as one of haft's: what haft has under the same name is passed on, the rest is kept as
-//! [`ClaudeOptions`].
+//! The command line of Claude Code as one of haft's: what haft has under the same name is passed
+//! on, the rest is kept as [`ClaudeOptions`].
 //!
-//! Names are taken in both spellings (`--allowedTools`, `--allowed-tools`). Invariant: a flag that would narrow what may happen, or
-//! say which messages are sent, is obeyed or refused; only flags that lose nothing are left out, each with a notice.
+//! Names are taken in both spellings (`--allowedTools`, `--allowed-tools`). Invariant: a flag that
+//! would narrow what may happen, or say which messages are sent, is obeyed or refused; only flags
+//! that lose nothing are left out, each with a notice.
 
 #[cfg(test)]
 mod tests;
@@ -15,25 +16,58 @@ use std::slice::Iter;
 use super::ClaudeOptions;
 
 /// Flags without a value that haft has under the same name.
-const SWITCHES: [&str; 5] = ["continue", "fork-session", "verbose", "include-partial-messages", "print"];
+const SWITCHES: [&str; 5] = [
+    "continue",
+    "fork-session",
+    "verbose",
+    "include-partial-messages",
+    "print",
+];
 /// Flags with a value that haft has under the same name.
 const VALUES: [&str; 10] = [
-    "output-format", "input-format", "model", "max-turns", "max-budget-usd", "system-prompt", "system-prompt-file",
-    "append-system-prompt", "json-schema", "agent",
+    "output-format",
+    "input-format",
+    "model",
+    "max-turns",
+    "max-budget-usd",
+    "system-prompt",
+    "system-prompt-file",
+    "append-system-prompt",
+    "json-schema",
+    "agent",
 ];
 /// Flags without a value that can be left out.
 const IDLE_SWITCHES: [&str; 8] = [
-    "chrome", "debug-to-stderr", "disable-slash-commands", "ide", "include-hook-events", "no-chrome",
-    "no-session-persistence", "replay-user-messages",
+    "chrome",
+    "debug-to-stderr",
+    "disable-slash-commands",
+    "ide",
+    "include-hook-events",
+    "no-chrome",
+    "no-session-persistence",
+    "replay-user-messages",
 ];
 /// Flags with a value that can be left out.
 const IDLE_VALUES: [&str; 9] = [
-    "effort", "thinking", "thinking-display", "max-thinking-tokens", "task-budget", "plugin-dir", "debug-file", "name",
+    "effort",
+    "thinking",
+    "thinking-display",
+    "max-thinking-tokens",
+    "task-budget",
+    "plugin-dir",
+    "debug-file",
+    "name",
     "prompt-suggestions",
 ];
-/// Flags that change what is sent or kept in ways haft cannot: without them the run would be another one.
-const REFUSED: [&str; 5] =
-    ["resume-session-at", "resume-drops-turn", "session-mirror", "from-pr", "append-system-prompt-file"];
+/// Flags that change what is sent or kept in ways haft cannot: without them the run would be
+/// another one.
+const REFUSED: [&str; 5] = [
+    "resume-session-at",
+    "resume-drops-turn",
+    "session-mirror",
+    "from-pr",
+    "append-system-prompt-file",
+];
 
 /// A command line that was read as Claude Code's.
 #[derive(Debug, PartialEq)]
@@ -52,21 +86,38 @@ pub(crate) enum ClaudeCommandLine {
 /// What programs read that look for the version of Claude Code before they use it.
 pub(crate) fn version(args: &[OsString]) -> Option<String> {
     let (program, rest) = args.split_first()?;
-    let is_wanted = is_claude(program) && rest.first().is_some_and(|first| first == "-v" || first == "--version");
-    is_wanted.then(|| format!("{} (haft {} as Claude Code)\n", super::VERSION, env!("CARGO_PKG_VERSION")))
+    let is_wanted = is_claude(program)
+        && rest
+            .first()
+            .is_some_and(|first| first == "-v" || first == "--version");
+    is_wanted.then(|| {
+        format!(
+            "{} (haft {} as Claude Code)\n",
+            super::VERSION,
+            env!("CARGO_PKG_VERSION")
+        )
+    })
 }
 
 fn is_claude(program: &OsStr) -> bool {
-    Path::new(program).file_name().is_some_and(|name| name == "claude")
+    Path::new(program)
+        .file_name()
+        .is_some_and(|name| name == "claude")
 }
 
-/// Reads the arguments of this process as Claude Code's, if they are meant so; `own` are the arguments of haft.
+/// Reads the arguments of this process as Claude Code's, if they are meant so; `own` are the
+/// arguments of haft.
 pub(crate) fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
     let (program, rest) = args.split_first()?;
     let as_claude = is_claude(program);
     let asked = rest.iter().any(|arg| arg == "--compat=claude")
-        || rest.windows(2).any(|pair| pair[0] == "--compat" && pair[1] == "claude");
-    let command = rest.first().and_then(|first| own.find_subcommand(first)).map(clap::Command::get_name);
+        || rest
+            .windows(2)
+            .any(|pair| pair[0] == "--compat" && pair[1] == "claude");
+    let command = rest
+        .first()
+        .and_then(|first| own.find_subcommand(first))
+        .map(clap::Command::get_name);
     match command {
         // Whoever types `claude mcp list` means the command of haft.
         Some(name) if name != "run" || !asked => return None,
@@ -75,8 +126,15 @@ pub(crate) fn lower(args: &[OsString], own: &clap::Command) -> Option<ClaudeComm
     }
     let rest = if command.is_some() { &rest[1..] } else { rest };
     let driven = rest.iter().any(|arg| arg == "--input-format=stream-json")
-        || rest.windows(2).any(|pair| pair[0] == "--input-format" && pair[1] == "stream-json");
-    let mut reader = ArgumentReader { rest: rest.iter().peekable(), own, driven, lowered: Lowered::default() };
+        || rest
+            .windows(2)
+            .any(|pair| pair[0] == "--input-format" && pair[1] == "stream-json");
+    let mut reader = ArgumentReader {
+        rest: rest.iter().peekable(),
+        own,
+        driven,
+        lowered: Lowered::default(),
+    };
     reader.read();
     // Who calls the command `run` knows haft, and its names of tools.
     reader.lowered.options.renames_tools = command.is_none();
@@ -111,7 +169,10 @@ impl Lowered {
             args.push("--".into());
             args.append(&mut self.prompt);
         }
-        ClaudeCommandLine::Lowered { args, options: Box::new(self.options) }
+        ClaudeCommandLine::Lowered {
+            args,
+            options: Box::new(self.options),
+        }
     }
 }
 
@@ -138,8 +199,9 @@ impl ArgumentReader<'_> {
                 "-d" => self.leave_out("--debug"),
                 _ => match text.strip_prefix("--") {
                     Some(flag) => {
-                        let (name, inline) =
-                            flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
+                        let (name, inline) = flag
+                            .split_once('=')
+                            .map_or((flag, None), |(name, value)| (name, Some(value)));
                         self.flag(&kebab(name), inline);
                     }
                     None if text.starts_with('-') && text.len() > 1 => self.own_flag(text, None),
@@ -156,11 +218,17 @@ impl ArgumentReader<'_> {
             "resume" => self.resume(inline),
             "allowed-tools" => {
                 let rules = self.values(inline);
-                self.lowered.options.allow.extend(rules.iter().flat_map(|text| split_rules(text)));
+                self.lowered
+                    .options
+                    .allow
+                    .extend(rules.iter().flat_map(|text| split_rules(text)));
             }
             "disallowed-tools" => {
                 let rules = self.values(inline);
-                self.lowered.options.deny.extend(rules.iter().flat_map(|text| split_rules(text)));
+                self.lowered
+                    .options
+                    .deny
+                    .extend(rules.iter().flat_map(|text| split_rules(text)));
             }
             "tools" => {
                 let names = self.values(inline);
@@ -169,7 +237,9 @@ impl ArgumentReader<'_> {
             }
             "add-dir" => {
                 let folders = self.values(inline);
-                let flags = folders.into_iter().map(|folder| OsString::from(format!("--add-dir={folder}")));
+                let flags = folders
+                    .into_iter()
+                    .map(|folder| OsString::from(format!("--add-dir={folder}")));
                 self.lowered.args.extend(flags);
             }
             "mcp-config" => {
@@ -183,7 +253,10 @@ impl ArgumentReader<'_> {
             }
             "setting-sources" => {
                 let sources = self.value(inline).unwrap_or_default();
-                let named = sources.split(',').map(str::trim).filter(|source| !source.is_empty());
+                let named = sources
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|source| !source.is_empty());
                 self.lowered.options.setting_sources = Some(named.map(str::to_owned).collect());
             }
             "agents" => self.lowered.options.agents = self.value(inline),
@@ -231,7 +304,9 @@ impl ArgumentReader<'_> {
         let run = self.own.find_subcommand("run").unwrap_or(self.own);
         let is_meant = |arg: &&clap::Arg| match flag.strip_prefix("--") {
             Some(long) => arg.get_long() == Some(long),
-            None => arg.get_short().is_some_and(|short| flag == format!("-{short}")),
+            None => arg
+                .get_short()
+                .is_some_and(|short| flag == format!("-{short}")),
         };
         // Only these two are haft's own beside those of a run.
         let help = ["-h", "--help", "-V"].contains(&flag);
@@ -243,7 +318,8 @@ impl ArgumentReader<'_> {
             Some(_) => self.lowered.args.push(flag.into()),
             None if help => self.lowered.args.push(flag.into()),
             None => {
-                // Where messages come over standard input, there is no prompt that could be taken for a value.
+                // Where messages come over standard input, there is no prompt that could be taken
+                // for a value.
                 if self.driven && inline.is_none() {
                     drop(self.following());
                 }
@@ -257,7 +333,10 @@ impl ArgumentReader<'_> {
     }
 
     fn leave_out(&mut self, flag: &str) {
-        self.lowered.options.notices.push(text!("claude-ignored", flag));
+        self.lowered
+            .options
+            .notices
+            .push(text!("claude-ignored", flag));
     }
 
     /// `-r` alone lets a person choose.
@@ -293,7 +372,10 @@ impl ArgumentReader<'_> {
             Some("stdio") => self.lowered.options.asks_client = true,
             other => {
                 let tool = other.unwrap_or_default();
-                self.lowered.options.notices.push(text!("claude-prompt-tool", tool));
+                self.lowered
+                    .options
+                    .notices
+                    .push(text!("claude-prompt-tool", tool));
             }
         }
     }
@@ -302,7 +384,10 @@ impl ArgumentReader<'_> {
     fn value(&mut self, inline: Option<&str>) -> Option<String> {
         match inline {
             Some(value) => Some(value.to_owned()),
-            None => self.rest.next().map(|value| value.to_string_lossy().into_owned()),
+            None => self
+                .rest
+                .next()
+                .map(|value| value.to_string_lossy().into_owned()),
         }
     }
 
@@ -319,7 +404,9 @@ impl ArgumentReader<'_> {
 
     /// The next argument, unless it is a flag.
     fn following(&mut self) -> Option<String> {
-        let next = self.rest.next_if(|next| !next.as_encoded_bytes().starts_with(b"-"))?;
+        let next = self
+            .rest
+            .next_if(|next| !next.as_encoded_bytes().starts_with(b"-"))?;
         Some(next.to_string_lossy().into_owned())
     }
 }
@@ -347,5 +434,8 @@ fn split_rules(text: &str) -> Vec<String> {
         }
         depth == 0 && (c == ',' || c.is_whitespace())
     });
-    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    parts
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! What Claude Code's command line says that haft has no arguments for, and how it enters the configuration of a run.
+//! What Claude Code's command line says that haft has no arguments for, and how it enters the
+//! configuration of a run.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -81,10 +82,17 @@ struct GivenAgent {
     model: Option<String>,
 }
 
-/// The model that is meant by a name of Claude Code's: one that is declared here, else that of its vendor.
+/// The model that is meant by a name of Claude Code's: one that is declared here, else that of its
+/// vendor.
 pub(crate) fn model_name(config: &Config, name: &str) -> String {
-    let is_vendors = name.starts_with("claude") && !name.contains('/') && wiring::declared(config, name).is_err();
-    if is_vendors { format!("anthropic/{name}") } else { name.to_owned() }
+    let is_vendors = name.starts_with("claude")
+        && !name.contains('/')
+        && wiring::declared(config, name).is_err();
+    if is_vendors {
+        format!("anthropic/{name}")
+    } else {
+        name.to_owned()
+    }
 }
 
 /// Seconds a hook of settings may take that does not say.
@@ -105,7 +113,12 @@ impl ClaudeOptions {
         }
         if let Some(fallback) = &self.fallback_model {
             let roles = &mut config.model_roles.main;
-            roles.extend(fallback.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()));
+            roles.extend(
+                fallback
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .filter(|name| !name.is_empty()),
+            );
         }
         args.ask |= self.asks_client;
         args.ask &= !self.never_asks;
@@ -114,27 +127,40 @@ impl ClaudeOptions {
 
     /// By which names tools are known.
     pub(crate) fn naming(&self) -> ToolNaming {
-        if self.renames_tools { ToolNaming::Claude } else { ToolNaming::Haft }
+        if self.renames_tools {
+            ToolNaming::Claude
+        } else {
+            ToolNaming::Haft
+        }
     }
 
     /// The MCP servers for this session, as JSON.
     pub(crate) fn servers(&self) -> anyhow::Result<Vec<String>> {
-        let texts = self.mcp_config.iter().map(|given| text_or_file("--mcp-config", given));
+        let texts = self
+            .mcp_config
+            .iter()
+            .map(|given| text_or_file("--mcp-config", given));
         texts.collect()
     }
 
     /// The names of those servers, and whether somebody speaks with them already.
     pub(crate) fn server_names(&self) -> Vec<(String, bool)> {
         let texts = self.servers().unwrap_or_default();
-        let values = texts.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        let values = texts
+            .iter()
+            .filter_map(|text| serde_json::from_str::<Value>(text).ok());
         let named = |value: Value| {
             let servers = value["mcpServers"].as_object().cloned().unwrap_or_default();
-            servers.into_iter().map(|(name, server)| (name, server["type"] == "sdk")).collect::<Vec<_>>()
+            servers
+                .into_iter()
+                .map(|(name, server)| (name, server["type"] == "sdk"))
+                .collect::<Vec<_>>()
         };
         values.flat_map(named).collect()
     }
 
-    /// The tools to offer, by the names haft gives sets of them. Those of MCP servers are not among what was chosen from.
+    /// The tools to offer, by the names haft gives sets of them. Those of MCP servers are not among
+    /// what was chosen from.
     pub(crate) fn offered_tools(&self) -> Option<Vec<String>> {
         let of_servers = || (!self.mcp_config.is_empty()).then(|| "mcp__*".to_owned());
         match self.tools.as_deref()? {
@@ -146,22 +172,36 @@ impl ClaudeOptions {
 
     /// The agents for this run.
     pub(crate) fn agents(&self) -> anyhow::Result<Vec<AgentDefinition>> {
-        let Some(text) = &self.agents else { return Ok(Vec::new()) };
+        let Some(text) = &self.agents else {
+            return Ok(Vec::new());
+        };
         let wrong = |why: &dyn Display| usage_error(format!("`--agents`: {why}"));
-        let given: BTreeMap<String, GivenAgent> = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+        let given: BTreeMap<String, GivenAgent> =
+            serde_json::from_str(text).map_err(|error| wrong(&error))?;
         let agent = |(name, agent): (String, GivenAgent)| {
-            if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/') {
-                return Err(wrong(&format!("`{name}` is not a name: use letters, digits, `-` and `_`")));
+            if name.is_empty()
+                || name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/')
+            {
+                return Err(wrong(&format!(
+                    "`{name}` is not a name: use letters, digits, `-` and `_`"
+                )));
             }
             let denied = agent.disallowed_tools.unwrap_or_default();
             if !denied.is_empty() && agent.tools.is_none() {
-                return Err(wrong(&format!("`{name}`: `disallowedTools` needs `tools` that it is taken from")));
+                return Err(wrong(&format!(
+                    "`{name}`: `disallowedTools` needs `tools` that it is taken from"
+                )));
             }
             Ok(AgentDefinition {
                 description: agent.description,
                 tools: match agent.tools {
                     None => AgentTools::All,
-                    Some(names) => AgentTools::Only(names.into_iter().filter(|name| !denied.contains(name)).collect()),
+                    Some(names) => AgentTools::Only(
+                        names
+                            .into_iter()
+                            .filter(|name| !denied.contains(name))
+                            .collect(),
+                    ),
                 },
                 model: agent.model.filter(|model| model != "inherit"),
                 include_rules: false,
@@ -178,14 +218,19 @@ impl ClaudeOptions {
 
     /// The id of the new conversation, where one was chosen.
     pub(crate) fn conversation(&self) -> anyhow::Result<Option<ConversationId>> {
-        let Some(id) = &self.session_id else { return Ok(None) };
-        let id = uuid::Uuid::parse_str(id).map_err(|error| usage_error(format!("`--session-id`: {error}")))?;
+        let Some(id) = &self.session_id else {
+            return Ok(None);
+        };
+        let id = uuid::Uuid::parse_str(id)
+            .map_err(|error| usage_error(format!("`--session-id`: {error}")))?;
         Ok(Some(ConversationId::from(id)))
     }
 
     /// Whether files of the project are not to be read.
     pub(crate) fn ignores_project(&self) -> bool {
-        self.setting_sources.as_ref().is_some_and(|sources| !sources.iter().any(|source| source == "project"))
+        self.setting_sources
+            .as_ref()
+            .is_some_and(|sources| !sources.iter().any(|source| source == "project"))
     }
 }
 
@@ -206,10 +251,18 @@ fn add_rules(config: &mut Config, decision: Decision, rules: &[String]) -> anyho
             (Err(error), Decision::Allow) => output::tell(&format!("haft: {error}")),
             (Err(error), Decision::Ask | Decision::Deny) => {
                 // What tightens may hold for more than was written, and never for less.
-                let wider = wiring::wider_rule(&rule).ok_or_else(|| usage_error(error.to_string()))?;
-                output::tell(&format!("haft: {}", text!("claude-wider-rule", rule, wider = wider.as_str())));
+                let wider =
+                    wiring::wider_rule(&rule).ok_or_else(|| usage_error(error.to_string()))?;
+                output::tell(&format!(
+                    "haft: {}",
+                    text!("claude-wider-rule", rule, wider = wider.as_str())
+                ));
                 let rules = &mut config.permissions;
-                if decision == Decision::Ask { rules.ask.push(wider) } else { rules.deny.push(wider) }
+                if decision == Decision::Ask {
+                    rules.ask.push(wider)
+                } else {
+                    rules.deny.push(wider)
+                }
             }
         }
     }
@@ -237,11 +290,17 @@ fn take_settings(given: &str, args: &mut RunArgs, config: &mut Config) -> anyhow
     let wrong = |why: &dyn Display| usage_error(format!("`--settings`: {why}"));
     let text = text_or_file("--settings", given)?;
     let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-    let left: Vec<_> = value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    let left: Vec<_> = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str())
+        .collect();
     for key in left.into_iter().filter(|key| !OBEYED.contains(key)) {
         output::tell(&format!("haft: {}", text!("claude-ignored-setting", key)));
     }
-    let ClaudeSettings { permissions, model } = serde_json::from_value(value.clone()).map_err(|error| wrong(&error))?;
+    let ClaudeSettings { permissions, model } =
+        serde_json::from_value(value.clone()).map_err(|error| wrong(&error))?;
     add_rules(config, Decision::Allow, &permissions.allow)?;
     add_rules(config, Decision::Ask, &permissions.ask)?;
     add_rules(config, Decision::Deny, &permissions.deny)?;
@@ -259,17 +318,26 @@ fn take_settings(given: &str, args: &mut RunArgs, config: &mut Config) -> anyhow
 
 /// Hooks of settings are the user's: who gives them on the command line wants them run.
 fn take_hooks(hooks: &Value, config: &mut Config) {
-    let ignored = |what: &str| output::tell(&format!("haft: {}", text!("claude-ignored-hook", what)));
+    let ignored =
+        |what: &str| output::tell(&format!("haft: {}", text!("claude-ignored-hook", what)));
     for (name, groups) in hooks.as_object().into_iter().flatten() {
         let Some(point) = HookPoint::by_name(name) else {
             ignored(name);
             continue;
         };
-        let command = |hook: &Value| match (hook["type"].as_str().unwrap_or("command"), hook["command"].as_str()) {
+        let command = |hook: &Value| match (
+            hook["type"].as_str().unwrap_or("command"),
+            hook["command"].as_str(),
+        ) {
             ("command", Some(command)) => {
                 let timeout = hook["timeout"].as_u64().unwrap_or(HOOK_TIMEOUT);
                 let (kind, command) = (HookKind::ClaudeCommand, command.to_owned());
-                Some(HookCommand { kind, command, timeout, sandbox: hook["sandbox"] != false })
+                Some(HookCommand {
+                    kind,
+                    command,
+                    timeout,
+                    sandbox: hook["sandbox"] != false,
+                })
             }
             (kind, _) => {
                 ignored(&format!("{name}, {kind}"));
@@ -277,9 +345,18 @@ fn take_hooks(hooks: &Value, config: &mut Config) {
             }
         };
         for group in groups.as_array().into_iter().flatten() {
-            let hooks = group["hooks"].as_array().into_iter().flatten().filter_map(command).collect();
+            let hooks = group["hooks"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(command)
+                .collect();
             let matcher = group["matcher"].as_str().unwrap_or_default().to_owned();
-            config.hooks.entry(point).or_default().push(HookGroup { matcher, hooks });
+            config
+                .hooks
+                .entry(point)
+                .or_default()
+                .push(HookGroup { matcher, hooks });
         }
     }
 }

@@ -1,24 +1,45 @@
 //! Tools and their arguments as Claude Code names them, and back.
 //!
-//! A program that was written for Claude Code decides by these names what may happen. Invariant: what it is shown names the same
-//! call whichever way the model wrote it: paths are absolute, and a tool of an MCP server has the name `mcp__server__tool`. What
-//! haft has no other name for keeps its own.
+//! A program that was written for Claude Code decides by these names what may happen. Invariant:
+//! what it is shown names the same call whichever way the model wrote it: paths are absolute, and a
+//! tool of an MCP server has the name `mcp__server__tool`. What haft has no other name for keeps
+//! its own.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 /// haft's name, Claude Code's, and the arguments that have another name there.
-type ToolNames = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+type ToolNames = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
 
 const NAMES: [ToolNames; 13] = [
     ("execute_command", "Bash", &[]),
     ("write_to_file", "Write", &[("path", "file_path")]),
-    ("edit_file", "Edit", &[("path", "file_path"), ("old_text", "old_string"), ("new_text", "new_string")]),
+    (
+        "edit_file",
+        "Edit",
+        &[
+            ("path", "file_path"),
+            ("old_text", "old_string"),
+            ("new_text", "new_string"),
+        ],
+    ),
     ("replace_in_file", "Edit", &[("path", "file_path")]),
     ("multi_edit", "MultiEdit", &[]),
-    ("read_file", "Read", &[("path", "file_path"), ("start_line", "offset")]),
-    ("search_files", "Grep", &[("regex", "pattern"), ("file_pattern", "glob")]),
+    (
+        "read_file",
+        "Read",
+        &[("path", "file_path"), ("start_line", "offset")],
+    ),
+    (
+        "search_files",
+        "Grep",
+        &[("regex", "pattern"), ("file_pattern", "glob")],
+    ),
     ("glob", "Glob", &[]),
     ("list_files", "LS", &[]),
     ("web_crawl", "WebFetch", &[]),
@@ -54,19 +75,27 @@ impl ToolNaming {
     pub(crate) fn tool(self, own: &str) -> &str {
         match self {
             Self::Haft => own,
-            Self::Claude => NAMES.iter().find(|(name, ..)| *name == own).map_or(own, |(_, name, _)| name),
+            Self::Claude => NAMES
+                .iter()
+                .find(|(name, ..)| *name == own)
+                .map_or(own, |(_, name, _)| name),
         }
     }
 
     /// Whether there is a tool of this name.
     pub(crate) fn is_known(self, name: &str) -> bool {
-        NAMES.iter().any(|(own, other, _)| name == *own || self == Self::Claude && name == *other)
+        NAMES
+            .iter()
+            .any(|(own, other, _)| name == *own || self == Self::Claude && name == *other)
     }
 
     /// A call of a tool in this folder.
     pub(crate) fn call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
         let (Self::Claude, Value::Object(fields)) = (self, arguments) else {
-            return ClaudeCall { name: own.to_owned(), input: arguments.clone() };
+            return ClaudeCall {
+                name: own.to_owned(),
+                input: arguments.clone(),
+            };
         };
         if let Some(call) = of_server(own, fields) {
             return call;
@@ -78,19 +107,33 @@ impl ToolNaming {
                 ("file_path", Value::String(path)) => absolute(cwd, path).into(),
                 // Seconds here, milliseconds there.
                 ("timeout", Value::Number(seconds)) if own == "execute_command" => {
-                    seconds.as_u64().map_or_else(|| value.clone(), |seconds| seconds.saturating_mul(1_000).into())
+                    seconds.as_u64().map_or_else(
+                        || value.clone(),
+                        |seconds| seconds.saturating_mul(1_000).into(),
+                    )
                 }
                 _ => value.clone(),
             };
             input.insert(key.to_owned(), value);
         }
-        ClaudeCall { name: self.tool(own).to_owned(), input: input.into() }
+        ClaudeCall {
+            name: self.tool(own).to_owned(),
+            input: input.into(),
+        }
     }
 
-    /// The arguments of haft's tool that somebody means who was shown `shown` for `arguments` and gives back `changed`. What they
-    /// left alone is as it was.
-    pub(crate) fn arguments(self, own: &str, arguments: &Value, shown: &Value, changed: &Value) -> Value {
-        let (Self::Claude, Value::Object(before), Value::Object(fields)) = (self, arguments, changed) else {
+    /// The arguments of haft's tool that somebody means who was shown `shown` for `arguments` and
+    /// gives back `changed`. What they left alone is as it was.
+    pub(crate) fn arguments(
+        self,
+        own: &str,
+        arguments: &Value,
+        shown: &Value,
+        changed: &Value,
+    ) -> Value {
+        let (Self::Claude, Value::Object(before), Value::Object(fields)) =
+            (self, arguments, changed)
+        else {
             return changed.clone();
         };
         if shown == changed {
@@ -106,16 +149,18 @@ impl ToolNaming {
             let name = own_name(own, key).unwrap_or(key);
             let value = match (shown.get(key), before.get(name)) {
                 (Some(seen), Some(kept)) if seen == value => kept.clone(),
-                _ if own == "execute_command" && name == "timeout" => value
-                    .as_u64()
-                    .map_or_else(|| value.clone(), |milliseconds| milliseconds.div_ceil(1_000).max(1).into()),
+                _ if own == "execute_command" && name == "timeout" => value.as_u64().map_or_else(
+                    || value.clone(),
+                    |milliseconds| milliseconds.div_ceil(1_000).max(1).into(),
+                ),
                 _ => value.clone(),
             };
             back.insert(name.to_owned(), value);
         }
         // What is required here and unknown there.
         if let Some(kept) = before.get("requires_approval") {
-            back.entry("requires_approval").or_insert_with(|| kept.clone());
+            back.entry("requires_approval")
+                .or_insert_with(|| kept.clone());
         }
         back.into()
     }
@@ -123,28 +168,45 @@ impl ToolNaming {
 
 fn of_server(own: &str, fields: &Map<String, Value>) -> Option<ClaudeCall> {
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
-    let (server, tool) = (own == USE_MCP_TOOL).then(|| text("server_name").zip(text("tool_name"))).flatten()?;
+    let (server, tool) = (own == USE_MCP_TOOL)
+        .then(|| text("server_name").zip(text("tool_name")))
+        .flatten()?;
     let input = match fields.get("arguments") {
-        Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_else(|_| Value::Object(Map::new())),
+        Some(Value::String(text)) => {
+            serde_json::from_str(text).unwrap_or_else(|_| Value::Object(Map::new()))
+        }
         Some(Value::Null) | None => Value::Object(Map::new()),
         Some(input) => input.clone(),
     };
-    Some(ClaudeCall { name: format!("mcp__{server}__{tool}"), input })
+    Some(ClaudeCall {
+        name: format!("mcp__{server}__{tool}"),
+        input,
+    })
 }
 
 fn renames(own: &str) -> &'static [(&'static str, &'static str)] {
-    NAMES.iter().find(|(name, ..)| *name == own).map_or(&[], |(.., renames)| renames)
+    NAMES
+        .iter()
+        .find(|(name, ..)| *name == own)
+        .map_or(&[], |(.., renames)| renames)
 }
 
 fn renamed(own: &str, key: &str) -> Option<&'static str> {
-    renames(own).iter().find(|(from, _)| *from == key).map(|(_, to)| *to)
+    renames(own)
+        .iter()
+        .find(|(from, _)| *from == key)
+        .map(|(_, to)| *to)
 }
 
 fn own_name(own: &str, key: &str) -> Option<&'static str> {
-    renames(own).iter().find(|(_, to)| *to == key).map(|(from, _)| *from)
+    renames(own)
+        .iter()
+        .find(|(_, to)| *to == key)
+        .map(|(from, _)| *from)
 }
 
-/// The path from the root, without steps up and down. Links are not followed: the text is what somebody compares.
+/// The path from the root, without steps up and down. Links are not followed: the text is what
+/// somebody compares.
 fn absolute(cwd: &Path, path: &str) -> String {
     let mut all = PathBuf::new();
     for part in cwd.join(path).components() {
@@ -164,7 +226,8 @@ mod tests {
     use super::*;
 
     fn shown(own: &str, arguments: &Value) -> (String, Value) {
-        let ClaudeCall { name, input } = ToolNaming::Claude.call(own, arguments, Path::new("/p/sub"));
+        let ClaudeCall { name, input } =
+            ToolNaming::Claude.call(own, arguments, Path::new("/p/sub"));
         (name, input)
     }
 
@@ -177,47 +240,89 @@ mod tests {
                 "Write",
                 json!({"file_path": "/p/sub/a", "content": "x"}),
             ),
-            ("write_to_file", json!({"path": "../../etc/x"}), "Write", json!({"file_path": "/etc/x"})),
+            (
+                "write_to_file",
+                json!({"path": "../../etc/x"}),
+                "Write",
+                json!({"file_path": "/etc/x"}),
+            ),
             (
                 "execute_command",
                 json!({"command": "ls", "timeout": 2}),
                 "Bash",
                 json!({"command": "ls", "timeout": 2000}),
             ),
-            ("search_files", json!({"regex": "a", "path": "."}), "Grep", json!({"pattern": "a", "path": "."})),
+            (
+                "search_files",
+                json!({"regex": "a", "path": "."}),
+                "Grep",
+                json!({"pattern": "a", "path": "."}),
+            ),
             (
                 "use_mcp_tool",
                 json!({"server_name": "calc", "tool_name": "add", "arguments": {"a": 1}}),
                 "mcp__calc__add",
                 json!({"a": 1}),
             ),
-            ("use_mcp_tool", json!({"server_name": "calc", "tool_name": "add"}), "mcp__calc__add", json!({})),
-            ("attempt_completion", json!({"result": "done"}), "attempt_completion", json!({"result": "done"})),
+            (
+                "use_mcp_tool",
+                json!({"server_name": "calc", "tool_name": "add"}),
+                "mcp__calc__add",
+                json!({}),
+            ),
+            (
+                "attempt_completion",
+                json!({"result": "done"}),
+                "attempt_completion",
+                json!({"result": "done"}),
+            ),
             ("write_to_file", json!(3), "write_to_file", json!(3)),
         ] {
-            assert_eq!(shown(own, &arguments), (name.to_owned(), input), "{arguments}");
+            assert_eq!(
+                shown(own, &arguments),
+                (name.to_owned(), input),
+                "{arguments}"
+            );
         }
     }
 
     #[test]
     fn what_is_given_back_is_meant_for_the_same_tool() {
         let back = |own: &str, arguments: &Value, change: &dyn Fn(&mut Value)| {
-            let shown = ToolNaming::Claude.call(own, arguments, Path::new("/p")).input;
+            let shown = ToolNaming::Claude
+                .call(own, arguments, Path::new("/p"))
+                .input;
             let mut changed = shown.clone();
             change(&mut changed);
             ToolNaming::Claude.arguments(own, arguments, &shown, &changed)
         };
         let write = json!({"path": "a", "content": "x"});
         assert_eq!(back("write_to_file", &write, &|_| {}), write);
-        let moved = back("write_to_file", &write, &|input| input["file_path"] = json!("./safe/a"));
+        let moved = back("write_to_file", &write, &|input| {
+            input["file_path"] = json!("./safe/a")
+        });
         assert_eq!(moved, json!({"path": "./safe/a", "content": "x"}));
-        let kept = back("write_to_file", &write, &|input| input["content"] = json!("y"));
-        assert_eq!(kept, json!({"path": "a", "content": "y"}), "what was left alone is as the model wrote it");
+        let kept = back("write_to_file", &write, &|input| {
+            input["content"] = json!("y")
+        });
+        assert_eq!(
+            kept,
+            json!({"path": "a", "content": "y"}),
+            "what was left alone is as the model wrote it"
+        );
         let run = json!({"command": "ls", "requires_approval": false, "timeout": 3});
-        let faster = back("execute_command", &run, &|input| *input = json!({"command": "ls -a", "timeout": 1500}));
-        assert_eq!(faster, json!({"command": "ls -a", "requires_approval": false, "timeout": 2}));
+        let faster = back("execute_command", &run, &|input| {
+            *input = json!({"command": "ls -a", "timeout": 1500})
+        });
+        assert_eq!(
+            faster,
+            json!({"command": "ls -a", "requires_approval": false, "timeout": 2})
+        );
         let add = json!({"server_name": "c", "tool_name": "add", "arguments": {"a": 1}});
         let other = back("use_mcp_tool", &add, &|input| input["a"] = json!(2));
-        assert_eq!(other, json!({"server_name": "c", "tool_name": "add", "arguments": {"a": 2}}));
+        assert_eq!(
+            other,
+            json!({"server_name": "c", "tool_name": "add", "arguments": {"a": 2}})
+        );
     }
 }

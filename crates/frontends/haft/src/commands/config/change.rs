@@ -1,5 +1,5 @@
-//! `haft config set`, `unset` and `edit`: change config.toml, which keeps its comments and layout. What would not be a valid
-//! configuration is not written.
+//! `haft config set`, `unset` and `edit`: change config.toml, which keeps its comments and layout.
+//! What would not be a valid configuration is not written.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -43,11 +43,16 @@ pub(super) fn edit() -> anyhow::Result<()> {
     let mut text = before.clone();
     loop {
         text = side_editor::edit(&text, ".toml").map_err(usage_error)?;
-        let Err(problem) = check(&file, &text) else { break };
+        let Err(problem) = check(&file, &text) else {
+            break;
+        };
         if !at_a_terminal() {
             return Err(problem.context(text!("config-edit-refused")));
         }
-        output::print(&format!("haft: {problem:#}\n{} ", text!("config-edit-again")))?;
+        output::print(&format!(
+            "haft: {problem:#}\n{} ",
+            text!("config-edit-again")
+        ))?;
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer)?;
         if answer.trim() != "e" {
@@ -58,7 +63,14 @@ pub(super) fn edit() -> anyhow::Result<()> {
         return output::say(&text!("config-edit-same", file = file.display()));
     }
     config::edit(&file, |now| {
-        if now == before { Ok(text) } else { Err(usage_error(text!("config-edit-meanwhile", file = file.display()))) }
+        if now == before {
+            Ok(text)
+        } else {
+            Err(usage_error(text!(
+                "config-edit-meanwhile",
+                file = file.display()
+            )))
+        }
     })?;
     output::say(&text!("config-edited", file = file.display()))
 }
@@ -71,14 +83,19 @@ fn check(file: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The text of the file with this value. A value is TOML; what is no TOML, or does not fit as such, is a string.
+/// The text of the file with this value. A value is TOML; what is no TOML, or does not fit as such,
+/// is a string.
 fn with_value(file: &Path, before: &str, key: &str, value: &str) -> anyhow::Result<String> {
     let path = path(key)?;
     // No key is a date.
-    let parsed = value.parse::<Value>().ok().filter(|value| !value.is_datetime());
+    let parsed = value
+        .parse::<Value>()
+        .ok()
+        .filter(|value| !value.is_datetime());
     let text = |value: Value| -> anyhow::Result<String> {
         let mut document = parse(file, before)?;
-        put(document.as_table_mut(), &path, value).ok_or_else(|| usage_error(text!("config-not-a-table", key)))?;
+        put(document.as_table_mut(), &path, value)
+            .ok_or_else(|| usage_error(text!("config-not-a-table", key)))?;
         let after = document.to_string();
         check(file, &after).map(|()| after)
     };
@@ -116,7 +133,10 @@ fn without_value(file: &Path, before: &str, key: &str) -> anyhow::Result<String>
     let (last, parents) = path.split_last().ok_or_else(missing)?;
     let mut table: &mut dyn TableLike = parsed.as_table_mut();
     for parent in parents {
-        table = table.get_mut(parent.get()).and_then(Item::as_table_like_mut).ok_or_else(missing)?;
+        table = table
+            .get_mut(parent.get())
+            .and_then(Item::as_table_like_mut)
+            .ok_or_else(missing)?;
     }
     table.remove(last.get()).ok_or_else(missing)?;
     let after = line_removed(before, &path).unwrap_or_else(|| parsed.to_string());
@@ -135,7 +155,10 @@ fn line_removed(text: &str, path: &[Key]) -> Option<String> {
     let (key, item) = table.get_key_value(last.get())?;
     let (begin, end) = (key.span()?.start, item.as_value()?.span()?.end);
     let begin = text.get(..begin)?.rfind('\n').map_or(0, |at| at + 1);
-    let end = text.get(end..)?.find('\n').map_or(text.len(), |at| end + at + 1);
+    let end = text
+        .get(end..)?
+        .find('\n')
+        .map_or(text.len(), |at| end + at + 1);
     Some(format!("{}{}", text.get(..begin)?, text.get(end..)?))
 }
 
@@ -147,11 +170,11 @@ fn path(key: &str) -> anyhow::Result<Vec<Key>> {
 mod tests {
     use super::*;
 
-    const FILE: &str =
-        "# mine\nmodel = \"a/b\" # for now\n\n[retry]\n# twice is enough\nattempts = 2 # really\n\n# [sandbox]\n";
+    const FILE: &str = "# mine\nmodel = \"a/b\" # for now\n\n[retry]\n# twice is enough\nattempts = 2 # really\n\n# [sandbox]\n";
 
     fn set(before: &str, key: &str, value: &str) -> Result<String, String> {
-        with_value(Path::new("config.toml"), before, key, value).map_err(|error| format!("{error:#}"))
+        with_value(Path::new("config.toml"), before, key, value)
+            .map_err(|error| format!("{error:#}"))
     }
 
     fn unset(before: &str, key: &str) -> Result<String, String> {
@@ -160,12 +183,28 @@ mod tests {
 
     #[test]
     fn a_value_takes_the_place_of_another_and_nothing_else_moves() {
-        assert_eq!(set(FILE, "retry.attempts", "3").unwrap(), FILE.replace("attempts = 2", "attempts = 3"));
-        assert_eq!(set(FILE, "model", "c/d").unwrap(), FILE.replace("a/b", "c/d"));
-        assert_eq!(set(FILE, "model", "\"c/d\"").unwrap(), FILE.replace("a/b", "c/d"));
-        let added =
-            set(FILE, "providers.own", "{ api = \"openai-chat\", base_url = \"http://localhost:1/v1\" }").unwrap();
-        assert!(added.contains("[providers]\nown = { api = \"openai-chat\""), "{added}");
+        assert_eq!(
+            set(FILE, "retry.attempts", "3").unwrap(),
+            FILE.replace("attempts = 2", "attempts = 3")
+        );
+        assert_eq!(
+            set(FILE, "model", "c/d").unwrap(),
+            FILE.replace("a/b", "c/d")
+        );
+        assert_eq!(
+            set(FILE, "model", "\"c/d\"").unwrap(),
+            FILE.replace("a/b", "c/d")
+        );
+        let added = set(
+            FILE,
+            "providers.own",
+            "{ api = \"openai-chat\", base_url = \"http://localhost:1/v1\" }",
+        )
+        .unwrap();
+        assert!(
+            added.contains("[providers]\nown = { api = \"openai-chat\""),
+            "{added}"
+        );
         let deeper = set(&added, "providers.own.base_url", "http://localhost:2/v1").unwrap();
         assert_eq!(deeper, added.replace(":1/", ":2/"));
         assert!(
@@ -178,9 +217,15 @@ mod tests {
             "[permissions]\nallow = [\"read_file\"]\n"
         );
         let dotted = "retry.attempts = 2\nretry.base_delay_ms = 5\n";
-        assert_eq!(set(dotted, "retry.attempts", "4").unwrap(), dotted.replace('2', "4"));
+        assert_eq!(
+            set(dotted, "retry.attempts", "4").unwrap(),
+            dotted.replace('2', "4")
+        );
         let inline = "retry = { attempts = 2 } # short\n";
-        assert_eq!(set(inline, "retry.attempts", "4").unwrap(), inline.replace('2', "4"));
+        assert_eq!(
+            set(inline, "retry.attempts", "4").unwrap(),
+            inline.replace('2', "4")
+        );
     }
 
     #[test]
@@ -197,7 +242,11 @@ mod tests {
             ("retry.attempts", "many", "invalid type"),
             ("retry.atempts", "2", "did you mean `attempts`?"),
             ("permissions.mode", "sometimes", "sometimes"),
-            ("permissions.allow", "[\"execute_command(ls; rm)\"]", "execute_command"),
+            (
+                "permissions.allow",
+                "[\"execute_command(ls; rm)\"]",
+                "execute_command",
+            ),
             ("model.x", "1", "model.x"),
             ("a..b", "1", "a..b"),
             ("nothing", "1", "unknown key `nothing`"),
@@ -209,17 +258,33 @@ mod tests {
 
     #[test]
     fn a_value_is_taken_out_and_the_comments_above_it_stay() {
-        assert_eq!(unset(FILE, "retry.attempts").unwrap(), FILE.replace("attempts = 2 # really\n", ""));
-        assert_eq!(unset(FILE, "model").unwrap(), FILE.replace("model = \"a/b\" # for now\n", ""));
         assert_eq!(
-            unset("retry = { attempts = 2, base_delay_ms = 5 }\n", "retry.attempts").unwrap(),
+            unset(FILE, "retry.attempts").unwrap(),
+            FILE.replace("attempts = 2 # really\n", "")
+        );
+        assert_eq!(
+            unset(FILE, "model").unwrap(),
+            FILE.replace("model = \"a/b\" # for now\n", "")
+        );
+        assert_eq!(
+            unset(
+                "retry = { attempts = 2, base_delay_ms = 5 }\n",
+                "retry.attempts"
+            )
+            .unwrap(),
             "retry = { base_delay_ms = 5 }\n"
         );
         let list = "[permissions]\nallow = [\n  \"read_file\", # a\n]\nmode = \"ask\"\n";
-        assert_eq!(unset(list, "permissions.allow").unwrap(), "[permissions]\nmode = \"ask\"\n");
+        assert_eq!(
+            unset(list, "permissions.allow").unwrap(),
+            "[permissions]\nmode = \"ask\"\n"
+        );
         assert!(!unset(FILE, "retry").unwrap().contains("attempts"));
         for missing in ["retry.base_delay_ms", "sandbox", "model.x"] {
-            assert!(unset(FILE, missing).unwrap_err().contains("is not set"), "{missing}");
+            assert!(
+                unset(FILE, missing).unwrap_err().contains("is not set"),
+                "{missing}"
+            );
         }
     }
 }

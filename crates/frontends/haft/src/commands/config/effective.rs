@@ -1,7 +1,8 @@
-//! The values in force where the configuration leaves a choice to the model, the machine or the environment, with the reason.
+//! The values in force where the configuration leaves a choice to the model, the machine or the
+//! environment, with the reason.
 //!
-//! A key that is absent from the configuration, or whose value is `auto`, has a value all the same; `haft config get` and
-//! `haft config show` print that value.
+//! A key that is absent from the configuration, or whose value is `auto`, has a value all the same;
+//! `haft config get` and `haft config show` print that value.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +31,20 @@ pub(super) struct EffectiveValue {
 /// The values in force below a key, by their keys.
 pub(super) type EffectiveValues = BTreeMap<String, EffectiveValue>;
 
-/// Finds out which values are in force for `wanted` and the keys below it, as far as they are not those of the configuration.
-/// Without `wanted` all of them are found, with the models of the main role.
-pub(super) fn find(places: &Places, loaded: &LoadedConfig, wanted: Option<&str>) -> anyhow::Result<EffectiveValues> {
+/// Finds out which values are in force for `wanted` and the keys below it, as far as they are not
+/// those of the configuration. Without `wanted` all of them are found, with the models of the main
+/// role.
+pub(super) fn find(
+    places: &Places,
+    loaded: &LoadedConfig,
+    wanted: Option<&str>,
+) -> anyhow::Result<EffectiveValues> {
     let config = &loaded.config;
     let is_wanted = |key: &str| {
-        let is_below = |above: &str, key: &str| key.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));
+        let is_below = |above: &str, key: &str| {
+            key.strip_prefix(above)
+                .is_some_and(|rest| rest.starts_with('.'))
+        };
         wanted.is_none_or(|wanted| key == wanted || is_below(wanted, key) || is_below(key, wanted))
     };
     let main = configured_model(config).and_then(|name| wiring::declared(config, &name).ok());
@@ -43,17 +52,40 @@ pub(super) fn find(places: &Places, loaded: &LoadedConfig, wanted: Option<&str>)
     if config.model.is_none()
         && let Some(name) = configured_model(config)
     {
-        add(&mut values, "model", name, text!("config-reason-model-role").to_owned());
+        add(
+            &mut values,
+            "model",
+            name,
+            text!("config-reason-model-role").to_owned(),
+        );
     }
-    reduction(&mut values, loaded, main.as_ref().map(|declared| &declared.spec))?;
+    reduction(
+        &mut values,
+        loaded,
+        main.as_ref().map(|declared| &declared.spec),
+    )?;
     roles(&mut values, config);
     prompts(&mut values, config);
     language(&mut values, config, &places.environment)?;
-    offered_tools(&mut values, config, main.as_ref().map(|declared| &declared.spec));
-    if config.section::<haft_tui::TuiConfig>("tui").is_ok_and(|tui| !tui.plain)
-        && places.environment.word("TERM").is_some_and(|terminal| terminal == "dumb")
+    offered_tools(
+        &mut values,
+        config,
+        main.as_ref().map(|declared| &declared.spec),
+    );
+    if config
+        .section::<haft_tui::TuiConfig>("tui")
+        .is_ok_and(|tui| !tui.plain)
+        && places
+            .environment
+            .word("TERM")
+            .is_some_and(|terminal| terminal == "dumb")
     {
-        add(&mut values, "tui.plain", true, text!("config-reason-dumb").to_owned());
+        add(
+            &mut values,
+            "tui.plain",
+            true,
+            text!("config-reason-dumb").to_owned(),
+        );
     }
     if is_wanted("sandbox.mode") && config.sandbox.mode == SandboxMode::Auto {
         sandbox(&mut values, places, config)?;
@@ -70,26 +102,43 @@ pub(super) fn find(places: &Places, loaded: &LoadedConfig, wanted: Option<&str>)
 }
 
 fn add(values: &mut EffectiveValues, key: &str, value: impl Into<Value>, reason: String) {
-    values.insert(key.to_owned(), EffectiveValue { value: value.into(), reason });
+    values.insert(
+        key.to_owned(),
+        EffectiveValue {
+            value: value.into(),
+            reason,
+        },
+    );
 }
 
 /// The four settings about old results, whose defaults depend on the model.
-fn reduction(values: &mut EffectiveValues, loaded: &LoadedConfig, model: Option<&ModelSpec>) -> anyhow::Result<()> {
+fn reduction(
+    values: &mut EffectiveValues,
+    loaded: &LoadedConfig,
+    model: Option<&ModelSpec>,
+) -> anyhow::Result<()> {
     let policy = &loaded.config.context;
     let (resolved, reason) = match model {
         Some(model) => (policy.for_model(model), reduction_reason(policy, model)),
-        None => (without_model(policy), text!("config-reason-no-model").to_owned()),
+        None => (
+            without_model(policy),
+            text!("config-reason-no-model").to_owned(),
+        ),
     };
     let table = toml::Table::try_from(&resolved)?;
     for key in ["safe_zone", "prune_to", "prune_keep", "compress"] {
         let full_key = format!("context.{key}");
-        let tokens = model.filter(|_| key == "safe_zone").and_then(|model| resolved.safe_zone_tokens(model).ok());
+        let tokens = model
+            .filter(|_| key == "safe_zone")
+            .and_then(|model| resolved.safe_zone_tokens(model).ok());
         let is_set = loaded.values.contains_key(&full_key);
         let reason = match (is_set, tokens) {
             (true, None) => continue,
             (true, Some(tokens)) => text!("config-reason-tokens", tokens = grouped(tokens)),
             (false, None) => reason.clone(),
-            (false, Some(tokens)) => text!("config-reason-and-tokens", reason, tokens = grouped(tokens)),
+            (false, Some(tokens)) => {
+                text!("config-reason-and-tokens", reason, tokens = grouped(tokens))
+            }
         };
         if let Some(value) = table.get(key) {
             add(values, &full_key, value.clone(), reason);
@@ -97,7 +146,12 @@ fn reduction(values: &mut EffectiveValues, loaded: &LoadedConfig, model: Option<
     }
     if let Some(most) = model.and_then(|model| model.max_output_tokens) {
         let reason = text!("config-reason-reserve", tokens = grouped(u64::from(most)));
-        add(values, "context.output_reserve", policy.output_reserve, reason);
+        add(
+            values,
+            "context.output_reserve",
+            policy.output_reserve,
+            reason,
+        );
     }
     Ok(())
 }
@@ -128,15 +182,26 @@ pub(in crate::commands) fn reduction_reason(policy: &Policy, model: &ModelSpec) 
 
 /// The roles that are not set and that the main model plays.
 fn roles(values: &mut EffectiveValues, config: &Config) {
-    for role in ModelRole::ALL.into_iter().filter(|role| role.is_asked() && !config.is_set(*role)) {
+    for role in ModelRole::ALL
+        .into_iter()
+        .filter(|role| role.is_asked() && !config.is_set(*role))
+    {
         // Nothing is described or embedded without a model for it.
-        if matches!(role, ModelRole::Main | ModelRole::Embedding | ModelRole::Vision) {
+        if matches!(
+            role,
+            ModelRole::Main | ModelRole::Embedding | ModelRole::Vision
+        ) {
             continue;
         }
         let models = config.models_of(role);
         if !models.is_empty() {
             let reason = text!("config-reason-main-model").to_owned();
-            add(values, &format!("model_roles.{}", role.name()), models, reason);
+            add(
+                values,
+                &format!("model_roles.{}", role.name()),
+                models,
+                reason,
+            );
         }
     }
 }
@@ -161,7 +226,11 @@ fn prompts(values: &mut EffectiveValues, config: &Config) {
 }
 
 /// The language of a process that prints for people.
-fn language(values: &mut EffectiveValues, config: &Config, environment: &HostEnvironment) -> anyhow::Result<()> {
+fn language(
+    values: &mut EffectiveValues,
+    config: &Config,
+    environment: &HostEnvironment,
+) -> anyhow::Result<()> {
     let chosen: LanguageChoice = config.section(language::KEY)?;
     if chosen != LanguageChoice::Auto {
         return Ok(());
@@ -194,35 +263,62 @@ fn offered_tools(values: &mut EffectiveValues, config: &Config, model: Option<&M
 
 /// The layer that confines commands on this machine.
 fn sandbox(values: &mut EffectiveValues, places: &Places, config: &Config) -> anyhow::Result<()> {
-    let set_up = haft_agent::set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new());
-    let Ok(found) = wiring::runtime()?.block_on(set_up) else { return Ok(()) };
+    let set_up =
+        haft_agent::set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new());
+    let Ok(found) = wiring::runtime()?.block_on(set_up) else {
+        return Ok(());
+    };
     let mode = match found.status().layer {
         SandboxLayer::Namespace => "namespace",
         SandboxLayer::Landlock => "landlock",
         SandboxLayer::None => "off",
     };
-    add(values, "sandbox.mode", mode, text!("config-reason-sandbox", layer = output::sandbox_layer(found.status())));
+    add(
+        values,
+        "sandbox.mode",
+        mode,
+        text!(
+            "config-reason-sandbox",
+            layer = output::sandbox_layer(found.status())
+        ),
+    );
     Ok(())
 }
 
 /// Everything that is known of a model and its provider.
-fn models(values: &mut EffectiveValues, declared: &Declared, loaded: &LoadedConfig) -> anyhow::Result<()> {
+fn models(
+    values: &mut EffectiveValues,
+    declared: &Declared,
+    loaded: &LoadedConfig,
+) -> anyhow::Result<()> {
     let environment = wiring::environment();
     for setting in model_settings(declared, loaded)? {
-        if loaded.values.contains_key(&setting.key) || loaded.origin(&setting.key) != ValueOrigin::BuiltIn {
+        if loaded.values.contains_key(&setting.key)
+            || loaded.origin(&setting.key) != ValueOrigin::BuiltIn
+        {
             continue;
         }
-        let is_from_environment = [".proxy", ".no_proxy"].iter().any(|end| setting.key.ends_with(end));
+        let is_from_environment = [".proxy", ".no_proxy"]
+            .iter()
+            .any(|end| setting.key.ends_with(end));
         let reason = if setting.key.ends_with(".profile") {
             profile_text(&declared.spec)
-        } else if is_from_environment && haft_agent::proxies(environment).iter().any(Option::is_some) {
+        } else if is_from_environment
+            && haft_agent::proxies(environment).iter().any(Option::is_some)
+        {
             text!("config-reason-proxy").to_owned()
         } else if setting.origin == "built-in" {
             text!("config-reason-catalogue").to_owned()
         } else {
             text!("config-reason-unknown-model").to_owned()
         };
-        values.insert(setting.key, EffectiveValue { value: setting.value, reason });
+        values.insert(
+            setting.key,
+            EffectiveValue {
+                value: setting.value,
+                reason,
+            },
+        );
     }
     Ok(())
 }
@@ -230,13 +326,22 @@ fn models(values: &mut EffectiveValues, declared: &Declared, loaded: &LoadedConf
 /// The model that a key such as `models."openai/gpt-5".context_window` names.
 fn named_model(key: &str, config: &Config) -> Option<Declared> {
     let path = toml_edit::Key::parse(key).ok()?;
-    let [section, name, ..] = path.as_slice() else { return None };
-    (section.get() == "models").then(|| wiring::declared(config, name.get()).ok()).flatten()
+    let [section, name, ..] = path.as_slice() else {
+        return None;
+    };
+    (section.get() == "models")
+        .then(|| wiring::declared(config, name.get()).ok())
+        .flatten()
 }
 
-/// A model of the provider that a key such as `providers.openai.base_url` names: what is known of the provider comes with it.
+/// A model of the provider that a key such as `providers.openai.base_url` names: what is known of
+/// the provider comes with it.
 fn named_provider(key: &str, config: &Config) -> Option<Declared> {
     let path = toml_edit::Key::parse(key).ok()?;
-    let [section, name, ..] = path.as_slice() else { return None };
-    (section.get() == "providers").then(|| wiring::declared(config, &format!("{}/any", name.get())).ok()).flatten()
+    let [section, name, ..] = path.as_slice() else {
+        return None;
+    };
+    (section.get() == "providers")
+        .then(|| wiring::declared(config, &format!("{}/any", name.get())).ok())
+        .flatten()
 }

@@ -9,7 +9,8 @@ use crate::wiring;
 
 /// The text as a document; it need not be a valid configuration.
 pub(in crate::commands) fn parse(file: &Path, text: &str) -> anyhow::Result<DocumentMut> {
-    text.parse().map_err(|error: TomlError| usage_error(format!("{}: {error}", file.display())))
+    text.parse()
+        .map_err(|error: TomlError| usage_error(format!("{}: {error}", file.display())))
 }
 
 /// The text as a document, if it is a valid configuration.
@@ -18,8 +19,12 @@ pub(in crate::commands) fn checked(file: &Path, text: &str) -> anyhow::Result<Do
     parse(file, text)
 }
 
-/// A section of named tables, made if it is not there; its own heading is not printed. None where it is something else.
-pub(in crate::commands) fn section<'a>(document: &'a mut DocumentMut, name: &str) -> Option<&'a mut Table> {
+/// A section of named tables, made if it is not there; its own heading is not printed. None where
+/// it is something else.
+pub(in crate::commands) fn section<'a>(
+    document: &'a mut DocumentMut,
+    name: &str,
+) -> Option<&'a mut Table> {
     document.entry(name).or_insert_with(implicit).as_table_mut()
 }
 
@@ -40,5 +45,7 @@ pub(in crate::commands) fn without_entry(
 ) -> anyhow::Result<Option<String>> {
     let mut document = checked(file, text)?;
     let section = document.get_mut(section).and_then(Item::as_table_like_mut);
-    Ok(section.and_then(|section| section.remove(name)).map(|_| document.to_string()))
+    Ok(section
+        .and_then(|section| section.remove(name))
+        .map(|_| document.to_string()))
 }

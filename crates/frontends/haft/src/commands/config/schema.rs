@@ -1,4 +1,5 @@
-//! `haft config schema`: what may stand in config.toml, as JSON Schema with the built-in values and a sentence for each key.
+//! `haft config schema`: what may stand in config.toml, as JSON Schema with the built-in values and
+//! a sentence for each key.
 
 use haft_agent::config::{self, Sources};
 use serde_json::{Value, json};
@@ -12,16 +13,25 @@ const DESCRIPTIONS: &str = include_str!("keys.toml");
 pub(crate) fn whole() -> Value {
     let sections = wiring::sections();
     let mut schema = config::schema(&sections);
-    let built_in = config::load(&Sources { sections, ..Sources::default() }).map(|loaded| loaded.values);
+    let built_in = config::load(&Sources {
+        sections,
+        ..Sources::default()
+    })
+    .map(|loaded| loaded.values);
     for (key, value) in built_in.unwrap_or_default() {
-        let node = key.split('.').try_fold(&mut schema, |node, part| node.get_mut("properties")?.get_mut(part));
+        let node = key.split('.').try_fold(&mut schema, |node, part| {
+            node.get_mut("properties")?.get_mut(part)
+        });
         if let (Some(Value::Object(node)), Ok(value)) = (node, serde_json::to_value(value)) {
             node.insert("default".to_owned(), value);
         }
     }
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("haft's config.toml");
-    describe(&mut schema, &toml::from_str(DESCRIPTIONS).unwrap_or_default());
+    describe(
+        &mut schema,
+        &toml::from_str(DESCRIPTIONS).unwrap_or_default(),
+    );
     schema
 }
 
@@ -31,8 +41,12 @@ fn describe(node: &mut Value, descriptions: &toml::Table) {
         let inner = match (name.as_str(), name.strip_suffix("[]")) {
             ("", _) => Some(&mut *node),
             ("NAME", _) => node.get_mut("additionalProperties"),
-            (_, Some(list)) => node.get_mut("properties").and_then(|keys| keys.get_mut(list)?.get_mut("items")),
-            (_, None) => node.get_mut("properties").and_then(|keys| keys.get_mut(name)),
+            (_, Some(list)) => node
+                .get_mut("properties")
+                .and_then(|keys| keys.get_mut(list)?.get_mut("items")),
+            (_, None) => node
+                .get_mut("properties")
+                .and_then(|keys| keys.get_mut(name)),
         };
         match (inner, described) {
             (Some(Value::Object(inner)), toml::Value::String(text)) => {
@@ -54,7 +68,9 @@ pub(super) fn description(key: &str) -> Option<String> {
     let whole = whole();
     let node = node_of(&whole, key)?;
     // A table of names is described at its entries.
-    let described = node.get("description").or_else(|| node.get("additionalProperties")?.get("description"))?;
+    let described = node
+        .get("description")
+        .or_else(|| node.get("additionalProperties")?.get("description"))?;
     described.as_str().map(str::to_owned)
 }
 
@@ -62,17 +78,28 @@ pub(super) fn description(key: &str) -> Option<String> {
 fn node_of<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     let path = toml_edit::Key::parse(key).ok()?;
     path.iter().try_fold(schema, |node, part| {
-        let named = node.get("properties").and_then(|fields| fields.get(part.get()));
-        named.or_else(|| node.get("additionalProperties").filter(|any| any.is_object()))
+        let named = node
+            .get("properties")
+            .and_then(|fields| fields.get(part.get()));
+        named.or_else(|| {
+            node.get("additionalProperties")
+                .filter(|any| any.is_object())
+        })
     })
 }
 
 /// The keys there are, as far as they have names.
 pub(crate) fn keys() -> Vec<String> {
     fn add(node: &Value, path: &str, keys: &mut Vec<String>) {
-        let Some(fields) = node.get("properties").and_then(Value::as_object) else { return };
+        let Some(fields) = node.get("properties").and_then(Value::as_object) else {
+            return;
+        };
         for (name, field) in fields {
-            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            let path = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
             keys.push(path.clone());
             add(field, &path, keys);
         }
@@ -88,31 +115,66 @@ mod tests {
 
     use super::*;
 
-    /// The blocks of TOML in a page that are configuration: with what stands behind the language, and as text.
+    /// The blocks of TOML in a page that are configuration: with what stands behind the language,
+    /// and as text.
     fn blocks(page: &str) -> Vec<(&str, &str)> {
-        let blocks = page.split("```toml").skip(1).filter_map(|rest| rest.split("\n```").next()?.split_once('\n'));
-        blocks.filter(|(mark, _)| ![" not-config: ", " file: "].iter().any(|begin| mark.starts_with(begin))).collect()
+        let blocks = page
+            .split("```toml")
+            .skip(1)
+            .filter_map(|rest| rest.split("\n```").next()?.split_once('\n'));
+        blocks
+            .filter(|(mark, _)| {
+                ![" not-config: ", " file: "]
+                    .iter()
+                    .any(|begin| mark.starts_with(begin))
+            })
+            .collect()
     }
 
     fn problems(text: &str) -> Vec<String> {
         let value = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
         let validator = jsonschema::validator_for(&whole()).unwrap();
-        validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+        validator
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect()
     }
 
     #[test]
     fn what_the_documentation_shows_is_valid() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let mut pages = vec![root.join("README.md")];
-        pages.extend(std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+        pages.extend(
+            std::fs::read_dir(root.join("docs"))
+                .unwrap()
+                .map(|entry| entry.unwrap().path()),
+        );
         let mut checked = 0;
-        for page in pages.iter().filter(|page| page.extension().is_some_and(|ending| ending == "md")) {
+        for page in pages
+            .iter()
+            .filter(|page| page.extension().is_some_and(|ending| ending == "md"))
+        {
             let text = std::fs::read_to_string(page).unwrap();
             for (mark, block) in blocks(&text) {
-                assert_eq!(mark, "", "{}: what is no configuration says `not-config: REASON`", page.display());
+                assert_eq!(
+                    mark,
+                    "",
+                    "{}: what is no configuration says `not-config: REASON`",
+                    page.display()
+                );
                 let read = wiring::check_config(page, block);
-                assert!(read.is_ok(), "{}: {:#}\n{block}", page.display(), read.unwrap_err());
-                assert_eq!(problems(block), Vec::<String>::new(), "{}:\n{block}", page.display());
+                assert!(
+                    read.is_ok(),
+                    "{}: {:#}\n{block}",
+                    page.display(),
+                    read.unwrap_err()
+                );
+                assert_eq!(
+                    problems(block),
+                    Vec::<String>::new(),
+                    "{}:\n{block}",
+                    page.display()
+                );
                 checked += 1;
             }
         }
@@ -121,14 +183,22 @@ mod tests {
 
     #[test]
     fn the_built_in_values_are_valid_and_all_have_a_key() {
-        let loaded = config::load(&Sources { sections: wiring::sections(), ..Sources::default() }).unwrap();
+        let loaded = config::load(&Sources {
+            sections: wiring::sections(),
+            ..Sources::default()
+        })
+        .unwrap();
         for (key, value) in &loaded.values {
             assert!(knows(key), "{key}");
             let name = key.split('.').collect::<Vec<_>>();
             let table = name.iter().rev().fold(value.clone(), |inner, name| {
                 toml::Value::Table([((*name).to_owned(), inner)].into_iter().collect())
             });
-            assert_eq!(problems(&toml::to_string(&table).unwrap()).len(), 0, "{key} = {value}");
+            assert_eq!(
+                problems(&toml::to_string(&table).unwrap()).len(),
+                0,
+                "{key} = {value}"
+            );
         }
     }
 
@@ -144,7 +214,14 @@ mod tests {
         ] {
             assert_eq!(problems(text).len(), 1, "{text}");
         }
-        assert!(knows("providers.any.base_url") && knows("models.\"a/b\".context_window") && !knows("retry.atempts"));
-        assert!(keys().contains(&"retry.attempts".to_owned()) && keys().contains(&"log_level".to_owned()));
+        assert!(
+            knows("providers.any.base_url")
+                && knows("models.\"a/b\".context_window")
+                && !knows("retry.atempts")
+        );
+        assert!(
+            keys().contains(&"retry.attempts".to_owned())
+                && keys().contains(&"log_level".to_owned())
+        );
     }
 }

@@ -31,7 +31,9 @@ pub(super) async fn run(args: &CompactArgs) -> anyhow::Result<()> {
             }
         }
     };
-    let compacted = session.compact_now(args.focus.as_deref(), &mut tell, &CancellationToken::new()).await?;
+    let compacted = session
+        .compact_now(args.focus.as_deref(), &mut tell, &CancellationToken::new())
+        .await?;
     for line in session.close().await {
         output::tell(&format!("haft: {line}"));
     }

@@ -1,7 +1,7 @@
 //! `haft context diff`: two requests by segment.
 //!
-//! First the prefix they share, then what went (−) and what came (+). Segments that are the same further back are counted:
-//! they are sent again.
+//! First the prefix they share, then what went (−) and what came (+). Segments that are the same
+//! further back are counted: they are sent again.
 
 use std::fmt::Write as _;
 
@@ -39,10 +39,13 @@ struct DiffTarget<'a> {
 
 impl<'a> DiffTarget<'a> {
     fn read(args: &'a DiffArgs) -> anyhow::Result<Self> {
-        // The first eight digits of an id can be a number, too; no conversation has that many requests.
+        // The first eight digits of an id can be a number, too; no conversation has that many
+        // requests.
         const ID: usize = 8;
         let (conversation, numbers) = match args.what.split_first() {
-            Some((first, rest)) if args.what.len() == 3 || first.len() >= ID || first.parse::<u64>().is_err() => {
+            Some((first, rest))
+                if args.what.len() == 3 || first.len() >= ID || first.parse::<u64>().is_err() =>
+            {
                 (Some(first.as_str()), rest)
             }
             _ => (None, args.what.as_slice()),
@@ -51,13 +54,21 @@ impl<'a> DiffTarget<'a> {
             let number = text.parse().ok().filter(|number| *number > 0);
             number.ok_or_else(|| usage_error(text!("context-not-a-number", text)))
         };
-        let mut numbers = numbers.iter().map(number).collect::<Result<Vec<u64>, _>>()?;
+        let mut numbers = numbers
+            .iter()
+            .map(number)
+            .collect::<Result<Vec<u64>, _>>()?;
         match args.request {
-            Some(_) if !numbers.is_empty() => return Err(usage_error(text!("context-request-twice"))),
+            Some(_) if !numbers.is_empty() => {
+                return Err(usage_error(text!("context-request-twice")));
+            }
             Some(number) => numbers.push(number),
             None => {}
         }
-        Ok(Self { conversation, numbers })
+        Ok(Self {
+            conversation,
+            numbers,
+        })
     }
 
     fn pair(&self, requests: u64) -> anyhow::Result<(u64, u64)> {
@@ -91,7 +102,12 @@ impl<'a> RequestDiff<'a> {
     pub(super) fn of(old: &'a LoggedRequest, new: &'a LoggedRequest) -> Self {
         let pairs = old.segments.iter().zip(&new.segments);
         let kept = pairs.take_while(|(old, new)| old.hash == new.hash).count();
-        let hashes = |request: &LoggedRequest| request.segments[kept..].iter().map(|one| one.hash).collect::<Vec<_>>();
+        let hashes = |request: &LoggedRequest| {
+            request.segments[kept..]
+                .iter()
+                .map(|one| one.hash)
+                .collect::<Vec<_>>()
+        };
         let (was, is) = (&old.segments[kept..], &new.segments[kept..]);
         let gone = |index: usize| SegmentChange::Gone(kept + index, &was[index]);
         let came = |index: usize| SegmentChange::Came(kept + index, &is[index]);
@@ -101,15 +117,29 @@ impl<'a> RequestDiff<'a> {
                 DiffOp::Equal { new_index, len, .. } => {
                     steps.push(SegmentChange::Again(&is[new_index..new_index + len]));
                 }
-                DiffOp::Delete { old_index, old_len, .. } => steps.extend((old_index..old_index + old_len).map(gone)),
-                DiffOp::Insert { new_index, new_len, .. } => steps.extend((new_index..new_index + new_len).map(came)),
-                DiffOp::Replace { old_index, old_len, new_index, new_len } => {
+                DiffOp::Delete {
+                    old_index, old_len, ..
+                } => steps.extend((old_index..old_index + old_len).map(gone)),
+                DiffOp::Insert {
+                    new_index, new_len, ..
+                } => steps.extend((new_index..new_index + new_len).map(came)),
+                DiffOp::Replace {
+                    old_index,
+                    old_len,
+                    new_index,
+                    new_len,
+                } => {
                     steps.extend((old_index..old_index + old_len).map(gone));
                     steps.extend((new_index..new_index + new_len).map(came));
                 }
             }
         }
-        Self { old, new, kept, steps }
+        Self {
+            old,
+            new,
+            kept,
+            steps,
+        }
     }
 
     /// The same message as it was before, if it was sent in another form.
@@ -124,13 +154,20 @@ impl<'a> RequestDiff<'a> {
     /// The names of tools that came, went or changed.
     fn tools(&self) -> Vec<String> {
         let (old, new) = (&self.old.tools, &self.new.tools);
-        let gone = old.iter().filter(|tool| !new.iter().any(|other| other.name == tool.name));
-        let came = new.iter().filter_map(|tool| match old.iter().find(|other| other.name == tool.name) {
-            None => Some(format!("+ {}", tool.name)),
-            Some(before) if before != tool => Some(format!("~ {}", tool.name)),
-            Some(_) => None,
-        });
-        gone.map(|tool| format!("- {}", tool.name)).chain(came).collect()
+        let gone = old
+            .iter()
+            .filter(|tool| !new.iter().any(|other| other.name == tool.name));
+        let came =
+            new.iter().filter_map(
+                |tool| match old.iter().find(|other| other.name == tool.name) {
+                    None => Some(format!("+ {}", tool.name)),
+                    Some(before) if before != tool => Some(format!("~ {}", tool.name)),
+                    Some(_) => None,
+                },
+            );
+        gone.map(|tool| format!("- {}", tool.name))
+            .chain(came)
+            .collect()
     }
 
     pub(super) fn text(&self, full: bool) -> String {
@@ -161,7 +198,11 @@ impl<'a> RequestDiff<'a> {
         }
         let tools = self.tools();
         if !tools.is_empty() {
-            let _ = writeln!(text, "{}", text!("context-tools-changed", tools = output::listed(&tools)));
+            let _ = writeln!(
+                text,
+                "{}",
+                text!("context-tools-changed", tools = output::listed(&tools))
+            );
         } else if self.old.tools != self.new.tools {
             text.extend([text!("context-tools-reordered"), "\n"]);
         }
@@ -191,13 +232,23 @@ impl<'a> RequestDiff<'a> {
     /// The changes within a message, line by line; all of a new one.
     fn changed(&self, segment: &LoggedSegment) -> String {
         let new = whole_text(&segment.message);
-        let Some(old) = self.before(segment) else { return indent(&new) };
+        let Some(old) = self.before(segment) else {
+            return indent(&new);
+        };
         let old = whole_text(&old.message);
-        indent(&TextDiff::from_lines(old.as_str(), new.as_str()).unified_diff().to_string())
+        indent(
+            &TextDiff::from_lines(old.as_str(), new.as_str())
+                .unified_diff()
+                .to_string(),
+        )
     }
 
     fn json(&self, log: &RequestLogReader, full: bool) -> Value {
-        let extent = if full { TextExtent::All } else { TextExtent::First };
+        let extent = if full {
+            TextExtent::All
+        } else {
+            TextExtent::First
+        };
         let (was, is) = (RequestView::logged(self.old), RequestView::logged(self.new));
         let segment = |sign: &str, index: usize, of: &SegmentView<'_>| {
             let mut value = of.json(extent);
@@ -209,7 +260,9 @@ impl<'a> RequestDiff<'a> {
             .steps
             .iter()
             .map(|step| match step {
-                SegmentChange::Again(same) => json!({"change": "=", "segments": same.len(), "tokens": tokens(same)}),
+                SegmentChange::Again(same) => {
+                    json!({"change": "=", "segments": same.len(), "tokens": tokens(same)})
+                }
                 SegmentChange::Gone(index, _) => segment("-", *index, &was.segments[*index]),
                 SegmentChange::Came(index, _) => segment("+", *index, &is.segments[*index]),
             })
@@ -225,31 +278,53 @@ impl<'a> RequestDiff<'a> {
     }
 }
 
-/// Whether both are forms of one message. What the engine makes has an id of its content, and one owner of each kind.
+/// Whether both are forms of one message. What the engine makes has an id of its content, and one
+/// owner of each kind.
 fn is_same(old: &LoggedSegment, new: &LoggedSegment) -> bool {
     let made = match new.layer {
         Layer::System | Layer::Documents | Layer::Reminders => true,
         Layer::History | Layer::Current => false,
     };
     old.message.message_id == new.message.message_id
-        || (made && old.layer == new.layer && old.owner == new.owner && old.message.role == new.message.role)
+        || (made
+            && old.layer == new.layer
+            && old.owner == new.owner
+            && old.message.role == new.message.role)
 }
 
 fn tokens(segments: &[LoggedSegment]) -> u64 {
-    segments.iter().map(|segment| u64::from(segment.tokens)).sum()
+    segments
+        .iter()
+        .map(|segment| u64::from(segment.tokens))
+        .sum()
 }
 
 fn tally(segments: &[LoggedSegment]) -> (String, String) {
-    (count(segments.len(), Countable::Segment), grouped(tokens(segments)))
+    (
+        count(segments.len(), Countable::Segment),
+        grouped(tokens(segments)),
+    )
 }
 
 fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment) {
     const WIDEST: usize = 60;
     let first_line = opening(&segment.message);
-    let (id, role) = (segment.message.message_id.short(), output::localised(segment.message.role));
-    let place = format!("{sign} {} {} {id} {role}", index + 1, output::localised(&segment.owner));
+    let (id, role) = (
+        segment.message.message_id.short(),
+        output::localised(segment.message.role),
+    );
+    let place = format!(
+        "{sign} {} {} {id} {role}",
+        index + 1,
+        output::localised(&segment.owner)
+    );
     let shown = haft_text::truncate_to_width(&first_line, WIDEST);
-    text.push_str(&text!("context-diff-line", place, tokens = grouped(segment.tokens), text = shown));
+    text.push_str(&text!(
+        "context-diff-line",
+        place,
+        tokens = grouped(segment.tokens),
+        text = shown
+    ));
     text.push('\n');
 }
 
@@ -268,7 +343,13 @@ mod tests {
 
     fn asked(what: &[&str], request: Option<u64>) -> anyhow::Result<(Option<String>, (u64, u64))> {
         let what = what.iter().map(|word| (*word).to_owned()).collect();
-        let args = DiffArgs { what, request, full: false, json: false, common: Common::default() };
+        let args = DiffArgs {
+            what,
+            request,
+            full: false,
+            json: false,
+            common: Common::default(),
+        };
         let asked = DiffTarget::read(&args)?;
         Ok((asked.conversation.map(str::to_owned), asked.pair(9)?))
     }
@@ -278,10 +359,22 @@ mod tests {
         assert_eq!(asked(&[], None).unwrap(), (None, (8, 9)));
         assert_eq!(asked(&["5"], None).unwrap(), (None, (4, 5)));
         assert_eq!(asked(&["2", "5"], None).unwrap(), (None, (2, 5)));
-        assert_eq!(asked(&["fix it"], None).unwrap(), (Some("fix it".into()), (8, 9)));
-        assert_eq!(asked(&["12345678", "5"], None).unwrap(), (Some("12345678".into()), (4, 5)));
-        assert_eq!(asked(&["7", "2", "5"], None).unwrap(), (Some("7".into()), (2, 5)));
-        assert_eq!(asked(&["fix it"], Some(3)).unwrap(), (Some("fix it".into()), (2, 3)));
+        assert_eq!(
+            asked(&["fix it"], None).unwrap(),
+            (Some("fix it".into()), (8, 9))
+        );
+        assert_eq!(
+            asked(&["12345678", "5"], None).unwrap(),
+            (Some("12345678".into()), (4, 5))
+        );
+        assert_eq!(
+            asked(&["7", "2", "5"], None).unwrap(),
+            (Some("7".into()), (2, 5))
+        );
+        assert_eq!(
+            asked(&["fix it"], Some(3)).unwrap(),
+            (Some("fix it".into()), (2, 3))
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `haft context edit`: what is sent, message by message, with the price of every change.
 //!
-//! The price is shown before an edit is kept. The conversation is locked meanwhile: one that is in use cannot be edited.
+//! The price is shown before an edit is kept. The conversation is locked meanwhile: one that is in
+//! use cannot be edited.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -37,7 +38,8 @@ pub(crate) enum EditCommand {
     Restore(EditIds),
     /// Summarise these messages: send a summary in their place.
     ///
-    /// The summary model writes it. A summary that lacks what must be kept is replaced by that, verbatim.
+    /// The summary model writes it. A summary that lacks what must be kept is replaced by that,
+    /// verbatim.
     #[command(visible_alias = "summarize")]
     Summarise(SummariseArgs),
     /// Undo the newest edits.
@@ -112,10 +114,22 @@ pub(crate) struct UndoEditsArgs {
 pub(super) async fn run(command: &EditCommand) -> anyhow::Result<()> {
     let (how, prepared) = match command {
         EditCommand::List(how) => return list(how).await,
-        EditCommand::Drop(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Drop, &args.ids).await?),
-        EditCommand::Pin(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Pin, &args.ids).await?),
-        EditCommand::Mask(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Mask, &args.ids).await?),
-        EditCommand::Restore(args) => (&args.how, PreparedEdit::of(&args.how, EditKind::Restore, &args.ids).await?),
+        EditCommand::Drop(args) => (
+            &args.how,
+            PreparedEdit::of(&args.how, EditKind::Drop, &args.ids).await?,
+        ),
+        EditCommand::Pin(args) => (
+            &args.how,
+            PreparedEdit::of(&args.how, EditKind::Pin, &args.ids).await?,
+        ),
+        EditCommand::Mask(args) => (
+            &args.how,
+            PreparedEdit::of(&args.how, EditKind::Mask, &args.ids).await?,
+        ),
+        EditCommand::Restore(args) => (
+            &args.how,
+            PreparedEdit::of(&args.how, EditKind::Restore, &args.ids).await?,
+        ),
         EditCommand::Summarise(args) => (&args.how, PreparedEdit::summary(args).await?),
         EditCommand::Undo(args) => (&args.how, PreparedEdit::undo(&args.how, args.number).await?),
     };
@@ -155,32 +169,50 @@ pub(super) struct PreparedEdit {
 impl PreparedEdit {
     pub(super) async fn of(how: &EditHow, kind: EditKind, ids: &[String]) -> anyhow::Result<Self> {
         let open = Box::pin(EditedConversation::to_edit(how)).await?;
-        let reach = if kind == EditKind::Mask { EditReach::Message } else { EditReach::Block };
-        let chosen = open.session.choose_messages(ids, reach).map_err(|error| told(&error))?;
+        let reach = if kind == EditKind::Mask {
+            EditReach::Message
+        } else {
+            EditReach::Block
+        };
+        let chosen = open
+            .session
+            .choose_messages(ids, reach)
+            .map_err(|error| told(&error))?;
         Self::new(open, kind.edit(&chosen.ids), chosen, Vec::new()).await
     }
 
     pub(super) async fn undo(how: &EditHow, edits: u32) -> anyhow::Result<Self> {
         let open = Box::pin(EditedConversation::to_edit(how)).await?;
-        let chosen = EditTargets { ids: Vec::new(), along: Vec::new() };
+        let chosen = EditTargets {
+            ids: Vec::new(),
+            along: Vec::new(),
+        };
         Self::new(open, ContextEdit::Undo { edits }, chosen, Vec::new()).await
     }
 
     pub(super) async fn summary(args: &SummariseArgs) -> anyhow::Result<Self> {
         let mut open = Box::pin(EditedConversation::to_edit(&args.how)).await?;
-        let chosen = open.session.choose_messages(&args.ids, EditReach::Span).map_err(|error| told(&error))?;
+        let chosen = open
+            .session
+            .choose_messages(&args.ids, EditReach::Span)
+            .map_err(|error| told(&error))?;
         let mut notes = Vec::new();
         let text = if let Some(text) = &args.text {
             text.clone()
         } else {
             // What cannot be kept is not worth asking a model for.
-            let probe = ContextEdit::Summarise { ids: chosen.ids.clone(), text: "…".to_owned() };
+            let probe = ContextEdit::Summarise {
+                ids: chosen.ids.clone(),
+                text: "…".to_owned(),
+            };
             open.session.quote_edit(&probe).await.map_err(refused)?;
             let made = if args.no_model || args.how.dry_run {
                 open.session.summary_without_model(&chosen.ids)
             } else {
                 let mut printer = Printer::new(OutputFormat::Text, false);
-                open.session.summary_of(&chosen.ids, &mut printer, &CancellationToken::new()).await
+                open.session
+                    .summary_of(&chosen.ids, &mut printer, &CancellationToken::new())
+                    .await
             };
             let made = made.map_err(refused)?;
             if args.how.dry_run && !args.no_model {
@@ -190,7 +222,10 @@ impl PreparedEdit {
             }
             made.text
         };
-        let edit = ContextEdit::Summarise { ids: chosen.ids.clone(), text };
+        let edit = ContextEdit::Summarise {
+            ids: chosen.ids.clone(),
+            text,
+        };
         Self::new(open, edit, chosen, notes).await
     }
 
@@ -201,12 +236,24 @@ impl PreparedEdit {
         notes: Vec<String>,
     ) -> anyhow::Result<Self> {
         let news = open.session.quote_edit(&edit).await.map_err(refused)?;
-        Ok(Self { open, edit, chosen, notes, news })
+        Ok(Self {
+            open,
+            edit,
+            chosen,
+            notes,
+            news,
+        })
     }
 
     /// What it does and costs, for people.
     pub(super) fn text(&self) -> String {
-        as_text(&self.edit, &self.chosen, &self.notes, &self.news, self.open.session.model())
+        as_text(
+            &self.edit,
+            &self.chosen,
+            &self.notes,
+            &self.news,
+            self.open.session.model(),
+        )
     }
 
     /// The text that would stand for the messages, if it is a summary.
@@ -226,7 +273,11 @@ impl PreparedEdit {
 
     /// Makes it: from the next request on it applies.
     pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
-        self.open.session.edit_context(self.edit.clone()).await.map_err(refused)?;
+        self.open
+            .session
+            .edit_context(self.edit.clone())
+            .await
+            .map_err(refused)?;
         Ok(self.open.store.flush().await?)
     }
 
@@ -269,7 +320,9 @@ fn refused(error: EditContextError) -> anyhow::Error {
     match error {
         EditContextError::Edit(error) => told(&error),
         EditContextError::NotWorthIt => usage_error(error.to_string()),
-        EditContextError::Context(_) | EditContextError::Store(_) | EditContextError::Unreadable(_) => error.into(),
+        EditContextError::Context(_)
+        | EditContextError::Store(_)
+        | EditContextError::Unreadable(_) => error.into(),
     }
 }
 
@@ -291,27 +344,46 @@ impl EditedConversation {
     async fn to_edit(how: &EditHow) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(&how.common)?;
         let store = wiring::open_store(&places, &loaded.config)?;
-        let conversation = conversations::named_or_current(store.as_ref(), how.conversation.as_deref()).await?;
+        let conversation =
+            conversations::named_or_current(store.as_ref(), how.conversation.as_deref()).await?;
         let lock = store.lock(&conversation.id).await?;
         Self::open(how, Some((store, lock))).await
     }
 
-    async fn open(how: &EditHow, locked: Option<(Arc<dyn Store>, WriteLock)>) -> anyhow::Result<Self> {
+    async fn open(
+        how: &EditHow,
+        locked: Option<(Arc<dyn Store>, WriteLock)>,
+    ) -> anyhow::Result<Self> {
         let (places, loaded) = configuration(&how.common)?;
         let config = loaded.config;
         let (store, lock) = match locked {
             Some((store, lock)) => (store, Some(lock)),
             None => (wiring::open_store(&places, &config)?, None),
         };
-        let conversation = conversations::named_or_current(store.as_ref(), how.conversation.as_deref()).await?;
+        let conversation =
+            conversations::named_or_current(store.as_ref(), how.conversation.as_deref()).await?;
         let messages = store.messages(&conversation.id).await?;
         let resume = Some(conversation.id.to_string());
-        let args = RunArgs { model: how.model.clone(), resume, cwd: how.cwd.clone(), ..RunArgs::default() };
+        let args = RunArgs {
+            model: how.model.clone(),
+            resume,
+            cwd: how.cwd.clone(),
+            ..RunArgs::default()
+        };
         let plan = run::lower(&args, &config, None)?;
         let session = wiring::agent(&places, config)
-            .look(plan, Arc::clone(&store), (conversation, messages), Look::MayAsk)
+            .look(
+                plan,
+                Arc::clone(&store),
+                (conversation, messages),
+                Look::MayAsk,
+            )
             .await?;
-        Ok(Self { session: Box::new(session), store, _lock: lock })
+        Ok(Self {
+            session: Box::new(session),
+            store,
+            _lock: lock,
+        })
     }
 }
 
@@ -331,7 +403,13 @@ fn quote_json(quote: &Quote, model: &ModelSpec) -> Value {
     })
 }
 
-fn as_text(edit: &ContextEdit, chosen: &EditTargets, notes: &[String], news: &EditNews, model: &ModelSpec) -> String {
+fn as_text(
+    edit: &ContextEdit,
+    chosen: &EditTargets,
+    notes: &[String],
+    news: &EditNews,
+    model: &ModelSpec,
+) -> String {
     let messages = count(chosen.ids.len(), Countable::Message);
     let mut text = match edit {
         ContextEdit::Drop { .. } => text!("edits-drops", messages),
@@ -339,7 +417,10 @@ fn as_text(edit: &ContextEdit, chosen: &EditTargets, notes: &[String], news: &Ed
         ContextEdit::Mask { .. } => text!("edits-masks", messages),
         ContextEdit::Restore { .. } => text!("edits-restores", messages),
         ContextEdit::Summarise { .. } => text!("edits-summarises", messages),
-        ContextEdit::Undo { edits } => text!("edits-takes-back", edits = count(*edits as usize, Countable::Edit)),
+        ContextEdit::Undo { edits } => text!(
+            "edits-takes-back",
+            edits = count(*edits as usize, Countable::Edit)
+        ),
     };
     // Here and below: writing to a String cannot fail.
     if !chosen.ids.is_empty() {
@@ -370,7 +451,13 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
     } else {
         text!("edits-to-write", quote = output::localised(quote))
     };
-    match (quote.saved(), quote.usage.all_input().saturating_sub(quote.otherwise.all_input())) {
+    match (
+        quote.saved(),
+        quote
+            .usage
+            .all_input()
+            .saturating_sub(quote.otherwise.all_input()),
+    ) {
         (0, 0) => {}
         (0, longer) => text.push_str(&text!("edits-longer", tokens = grouped(longer))),
         (saved, _) => {
@@ -383,13 +470,17 @@ fn price(quote: &Quote, model: &ModelSpec) -> String {
     text
 }
 
-/// Every message of a conversation as the editor lists it, by column, and how many edits are in force.
+/// Every message of a conversation as the editor lists it, by column, and how many edits are in
+/// force.
 #[cfg(feature = "serve")]
 pub(super) async fn listed(how: &EditHow) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
     let mut open = Box::pin(EditedConversation::to_look(how)).await?;
     let lines = open.session.context_lines().await.map_err(refused)?;
     let now = WallClock.now();
-    Ok((lines.iter().map(|line| cells(line, now)).collect(), open.session.edits().in_force().len()))
+    Ok((
+        lines.iter().map(|line| cells(line, now)).collect(),
+        open.session.edits().in_force().len(),
+    ))
 }
 
 /// The headings of those columns.
@@ -417,9 +508,13 @@ fn cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
         grouped(line.tokens),
         age(line.at, now),
         output::localised(line.cache.map_or("-", cache_name)),
-        removal.map_or_else(|| "-".to_owned(), |quote| quote.extra.map_or_else(|| output::localised(quote), signed)),
+        removal.map_or_else(
+            || "-".to_owned(),
+            |quote| quote.extra.map_or_else(|| output::localised(quote), signed),
+        ),
         removal.map_or_else(|| "-".to_owned(), |quote| grouped(quote.saved())),
-        line.edited.map_or_else(String::new, |edited| output::localised(edited.name())),
+        line.edited
+            .map_or_else(String::new, |edited| output::localised(edited.name())),
         line.words.clone(),
     ]
 }
@@ -462,7 +557,9 @@ fn kind(line: &ContextLine) -> String {
         (Role::Assistant, [tool]) => text!("edits-call", tool),
         (Role::Assistant, [_, ..]) => text!("edits-calls", count = line.tools.len()),
         (Role::Tool, [tool, ..]) => text!("edits-result", tool),
-        (Role::System | Role::User | Role::Assistant | Role::Tool | Role::Summary, _) => output::localised(line.role),
+        (Role::System | Role::User | Role::Assistant | Role::Tool | Role::Summary, _) => {
+            output::localised(line.role)
+        }
     }
 }
 
@@ -516,7 +613,10 @@ mod tests {
 
     #[test]
     fn less_is_told_as_less() {
-        assert_eq!((signed(-0.5), signed(0.01)), ("-$0.5000".into(), "+$0.0100".into()));
+        assert_eq!(
+            (signed(-0.5), signed(0.01)),
+            ("-$0.5000".into(), "+$0.0100".into())
+        );
         assert_eq!(signed(-0.000_001), "$0");
     }
 }

@@ -1,6 +1,7 @@
 //! A conversation from a file: an export of haft's, or of any other format that can be imported.
 //!
-//! Ids are derived from place and content: the same file gives the same request, and a longer one only appends.
+//! Ids are derived from place and content: the same file gives the same request, and a longer one
+//! only appends.
 
 use std::io::Read;
 use std::path::Path;
@@ -29,12 +30,16 @@ pub(super) fn read(path: &Path) -> anyhow::Result<ConversationFile> {
         Ok(text)
     } else if path == Path::new("-") {
         let mut text = String::new();
-        std::io::stdin().lock().read_to_string(&mut text).map(|_| text)
+        std::io::stdin()
+            .lock()
+            .read_to_string(&mut text)
+            .map(|_| text)
     } else {
         std::fs::read_to_string(path)
     };
     let text = text.map_err(|error| usage_error(text!("context-file-unreadable", shown, error)))?;
-    parse(&text).map_err(|problem| usage_error(text!("context-file-not-conversation", shown, problem)))
+    parse(&text)
+        .map_err(|problem| usage_error(text!("context-file-not-conversation", shown, problem)))
 }
 
 fn parse(text: &str) -> Result<ConversationFile, String> {
@@ -42,7 +47,13 @@ fn parse(text: &str) -> Result<ConversationFile, String> {
     let first = text.lines().next().map(serde_json::from_str::<Value>);
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
     let several = || text!("context-file-many-lines", lines);
-    let read = read_conversations(SourceText { text, now: Timestamp::UNIX_EPOCH }, None);
+    let read = read_conversations(
+        SourceText {
+            text,
+            now: Timestamp::UNIX_EPOCH,
+        },
+        None,
+    );
     let mut read = read.map_err(|error| match first {
         Some(Ok(Value::Object(_))) if lines > 1 => several(),
         _ => error.to_string(),
@@ -58,7 +69,11 @@ fn parse(text: &str) -> Result<ConversationFile, String> {
     let unnamed = text.starts_with('[') || without_id;
     let (system, messages): (Vec<_>, Vec<_>) = split_system(document.messages);
     Ok(ConversationFile {
-        id: if unnamed { ConversationId::new("from-file") } else { document.id },
+        id: if unnamed {
+            ConversationId::new("from-file")
+        } else {
+            document.id
+        },
         system: Some(system.join("\n\n")).filter(|system| !system.is_empty()),
         messages,
     })
@@ -66,9 +81,16 @@ fn parse(text: &str) -> Result<ConversationFile, String> {
 
 /// The texts of the system messages at the beginning, and the rest.
 fn split_system(messages: Vec<Message>) -> (Vec<String>, Vec<Message>) {
-    let count = messages.iter().take_while(|message| message.role == Role::System).count();
+    let count = messages
+        .iter()
+        .take_while(|message| message.role == Role::System)
+        .count();
     let mut messages = messages.into_iter();
-    let system = messages.by_ref().take(count).map(|message| message.joined_text()).collect();
+    let system = messages
+        .by_ref()
+        .take(count)
+        .map(|message| message.joined_text())
+        .collect();
     (system, messages.collect())
 }
 

@@ -1,7 +1,8 @@
-//! Requests of an imported conversation, put together from its messages: before each reply, what had been said until then.
+//! Requests of an imported conversation, put together from its messages: before each reply, what
+//! had been said until then.
 //!
-//! What the recording lacks is in none of them and is not made up: the tools, mostly the system prompt, and the body as it was
-//! sent. Whoever shows them says so.
+//! What the recording lacks is in none of them and is not made up: the tools, mostly the system
+//! prompt, and the body as it was sent. Whoever shows them says so.
 
 use std::sync::Arc;
 
@@ -24,9 +25,18 @@ pub(super) fn agent(metadata: &Metadata) -> Option<&str> {
 
 impl ImportedRequests {
     pub(super) fn new(agent: &str, messages: &[Message]) -> Self {
-        let entries: Vec<_> = messages.iter().map(|message| Entry::new(message.clone(), &O200k)).collect();
-        let replies = messages.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant);
-        let replies = replies.map(|(index, _)| index).filter(|index| *index > 0).collect();
+        let entries: Vec<_> = messages
+            .iter()
+            .map(|message| Entry::new(message.clone(), &O200k))
+            .collect();
+        let replies = messages
+            .iter()
+            .enumerate()
+            .filter(|(_, message)| message.role == Role::Assistant);
+        let replies = replies
+            .map(|(index, _)| index)
+            .filter(|index| *index > 0)
+            .collect();
         // What these programs speak; the others speak several.
         let api = match agent {
             "claude-code" | "cline" => Api::Anthropic,
@@ -34,7 +44,11 @@ impl ImportedRequests {
             "gemini-cli" => Api::Gemini,
             _ => Api::OpenaiChat,
         };
-        Self { entries, replies, api }
+        Self {
+            entries,
+            replies,
+            api,
+        }
     }
 
     /// How many there are.
@@ -44,13 +58,17 @@ impl ImportedRequests {
 
     /// Whether it is known what the model was told to begin with.
     pub(super) fn has_system(&self) -> bool {
-        self.entries.first().is_some_and(|entry| entry.message.role == Role::System)
+        self.entries
+            .first()
+            .is_some_and(|entry| entry.message.role == Role::System)
     }
 
-    /// The messages of the request that this one answers. A summary stands for all before it but the system messages.
+    /// The messages of the request that this one answers. A summary stands for all before it but
+    /// the system messages.
     fn sent(&self, reply: usize) -> Vec<(Layer, &'static str, &Entry)> {
         let before = &self.entries[..reply];
-        let is_summary = |entry: &Arc<Entry>| entry.message.metadata.contains_key("compact_summary");
+        let is_summary =
+            |entry: &Arc<Entry>| entry.message.metadata.contains_key("compact_summary");
         let from = before.iter().rposition(is_summary).unwrap_or(0);
         let current = before.iter().rposition(|entry| entry.message.opens_round());
         let place = |(index, entry)| {
@@ -58,7 +76,9 @@ impl ImportedRequests {
             let entry: &Entry = entry;
             match (entry.message.role, Some(index) == current) {
                 (Role::System, _) => Some((Layer::System, "system", entry)),
-                (Role::User | Role::Assistant | Role::Tool | Role::Summary, _) if index < from => None,
+                (Role::User | Role::Assistant | Role::Tool | Role::Summary, _) if index < from => {
+                    None
+                }
                 (Role::User | Role::Assistant | Role::Tool | Role::Summary, true) => {
                     Some((Layer::Current, "current", entry))
                 }
@@ -73,12 +93,25 @@ impl ImportedRequests {
     fn summary(&self, index: usize) -> RequestSummary {
         let reply = &self.entries[self.replies[index]].message;
         let sent = self.sent(self.replies[index]);
-        let last = index.checked_sub(1).map(|before| self.sent(self.replies[before])).unwrap_or_default();
-        let kept = last.iter().zip(&sent).take_while(|((_, _, one), (_, _, other))| one.hash == other.hash).count();
-        let made = reply.llm_metadata.as_ref().map(|made| made.model_name.as_str()).filter(|name| !name.is_empty());
+        let last = index
+            .checked_sub(1)
+            .map(|before| self.sent(self.replies[before]))
+            .unwrap_or_default();
+        let kept = last
+            .iter()
+            .zip(&sent)
+            .take_while(|((_, _, one), (_, _, other))| one.hash == other.hash)
+            .count();
+        let made = reply
+            .llm_metadata
+            .as_ref()
+            .map(|made| made.model_name.as_str())
+            .filter(|name| !name.is_empty());
         RequestSummary {
             number: index as u64 + 1,
-            sent_at: sent.last().map_or(reply.created_at, |(_, _, entry)| entry.message.created_at),
+            sent_at: sent
+                .last()
+                .map_or(reply.created_at, |(_, _, entry)| entry.message.created_at),
             model: match made {
                 Some(name) if name.contains('/') => name.to_owned(),
                 made => format!("unknown/{}", made.unwrap_or("model")),
@@ -86,7 +119,10 @@ impl ImportedRequests {
             api: self.api,
             kept,
             segments: sent.len(),
-            tokens: sent.iter().map(|(_, _, entry)| u64::from(entry.tokens)).sum(),
+            tokens: sent
+                .iter()
+                .map(|(_, _, entry)| u64::from(entry.tokens))
+                .sum(),
             cause: (kept < last.len()).then(|| "compaction".to_owned()),
         }
     }
@@ -105,14 +141,21 @@ impl ImportedRequests {
             summary: self.summary(index),
             tools: ContentHash::of(b""),
             encoding: None,
-            segments: self.sent(self.replies[index]).into_iter().map(segment).collect(),
+            segments: self
+                .sent(self.replies[index])
+                .into_iter()
+                .map(segment)
+                .collect(),
         };
         (0..self.replies.len()).map(outline).collect()
     }
 
     /// The one with this number, from 1.
     pub(super) fn request(&self, number: u64) -> Option<LoggedRequest> {
-        let index = usize::try_from(number).ok()?.checked_sub(1).filter(|index| *index < self.replies.len())?;
+        let index = usize::try_from(number)
+            .ok()?
+            .checked_sub(1)
+            .filter(|index| *index < self.replies.len())?;
         let segment = |(layer, owner, entry): (Layer, &str, &Entry)| LoggedSegment {
             layer,
             owner: owner.to_owned(),
@@ -123,7 +166,11 @@ impl ImportedRequests {
         };
         Some(LoggedRequest {
             summary: self.summary(index),
-            segments: self.sent(self.replies[index]).into_iter().map(segment).collect(),
+            segments: self
+                .sent(self.replies[index])
+                .into_iter()
+                .map(segment)
+                .collect(),
             tools: Vec::new(),
             max_output_tokens: None,
             cache_key: None,

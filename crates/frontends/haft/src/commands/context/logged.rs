@@ -6,7 +6,9 @@ use std::sync::Arc;
 use haft_agent::config::Config;
 use haft_model::{BodyEncoding, O200k};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
-use haft_types::{Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet, Usage};
+use haft_types::{
+    Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet, Usage,
+};
 
 use super::imported::{self, ImportedRequests};
 use super::{next, recorded};
@@ -31,9 +33,14 @@ impl RequestLogReader {
     pub(super) async fn open(name: Option<&str>, common: &Common) -> anyhow::Result<Self> {
         let log = Self::open_any(name, common).await?;
         if log.requests == 0 {
-            return Err(usage_error(text!("context-no-requests", id = log.conversation.id)));
+            return Err(usage_error(text!(
+                "context-no-requests",
+                id = log.conversation.id
+            )));
         }
-        log.imported_note().iter().for_each(|note| output::tell(&format!("haft: {note}")));
+        log.imported_note()
+            .iter()
+            .for_each(|note| output::tell(&format!("haft: {note}")));
         Ok(log)
     }
 
@@ -46,20 +53,37 @@ impl RequestLogReader {
     }
 
     /// The log of this conversation, which may be empty.
-    pub(super) async fn of(store: Arc<dyn Store>, config: Config, conversation: Conversation) -> anyhow::Result<Self> {
-        let mut requests = store.requests(&conversation.id).await?.last().map_or(0, |last| last.number);
+    pub(super) async fn of(
+        store: Arc<dyn Store>,
+        config: Config,
+        conversation: Conversation,
+    ) -> anyhow::Result<Self> {
+        let mut requests = store
+            .requests(&conversation.id)
+            .await?
+            .last()
+            .map_or(0, |last| last.number);
         let mut imported = None;
         if let (0, Some(agent)) = (requests, imported::agent(&conversation.metadata)) {
             let made = ImportedRequests::new(agent, &store.messages(&conversation.id).await?);
             requests = made.count();
             imported = Some(made);
         }
-        Ok(Self { store, config, conversation, requests, imported })
+        Ok(Self {
+            store,
+            config,
+            conversation,
+            requests,
+            imported,
+        })
     }
 
     /// What is to be said where requests are not those that were sent.
     pub(super) fn imported_note(&self) -> Option<String> {
-        let (made, agent) = (self.imported.as_ref()?, imported::agent(&self.conversation.metadata)?);
+        let (made, agent) = (
+            self.imported.as_ref()?,
+            imported::agent(&self.conversation.metadata)?,
+        );
         Some(if made.has_system() {
             text!("context-imported-with-system", agent)
         } else {
@@ -78,7 +102,10 @@ impl RequestLogReader {
         if let Some(imported) = &self.imported {
             return imported.request(number).ok_or_else(|| self.beyond(number));
         }
-        self.store.request(&self.conversation.id, number).await?.ok_or_else(|| self.beyond(number))
+        self.store
+            .request(&self.conversation.id, number)
+            .await?
+            .ok_or_else(|| self.beyond(number))
     }
 
     /// The outlines of all requests.
@@ -96,15 +123,27 @@ impl RequestLogReader {
 
     pub(super) fn beyond(&self, number: u64) -> anyhow::Error {
         let requests = self.requests;
-        usage_error(text!("context-unknown-request", number, id = self.conversation.id, requests))
+        usage_error(text!(
+            "context-unknown-request",
+            number,
+            id = self.conversation.id,
+            requests
+        ))
     }
 
     /// How a request was encoded: as noted when it was sent, else as the model is declared now.
-    pub(super) fn encoding(&self, noted: Option<&str>, model: &str) -> anyhow::Result<BodyEncoding> {
+    pub(super) fn encoding(
+        &self,
+        noted: Option<&str>,
+        model: &str,
+    ) -> anyhow::Result<BodyEncoding> {
         if let Some(encoding) = noted.and_then(|text| serde_json::from_str(text).ok()) {
             return Ok(encoding);
         }
-        output::tell(&format!("haft: {}", text!("context-encoding-unknown", model)));
+        output::tell(&format!(
+            "haft: {}",
+            text!("context-encoding-unknown", model)
+        ));
         Ok(wiring::declared(&self.config, model)?.encoding())
     }
 
@@ -132,12 +171,15 @@ impl RequestLogReader {
         replies
     }
 
-    /// The models the requests were sent to, as they were declared then. One that nothing is known of any more has defaults
-    /// and no price.
+    /// The models the requests were sent to, as they were declared then. One that nothing is known
+    /// of any more has defaults and no price.
     pub(super) fn models(&self, outlines: &[RequestOutline]) -> anyhow::Result<Vec<ModelSpec>> {
         let mut known: HashMap<(Option<Arc<str>>, &str), ModelSpec> = HashMap::new();
         let mut models = Vec::with_capacity(outlines.len());
-        for RequestOutline { summary, encoding, .. } in outlines {
+        for RequestOutline {
+            summary, encoding, ..
+        } in outlines
+        {
             let key = (encoding.clone(), summary.model.as_str());
             if !known.contains_key(&key) {
                 let spec = match self.spec(encoding.as_deref(), &summary.model) {
@@ -158,7 +200,11 @@ pub(super) fn rebuild(logged: &LoggedRequest, protocol: ToolProtocol) -> Request
         layer: segment.layer,
         // The name is in the log; here it is of no use.
         owner: "logged",
-        entry: Arc::new(Entry { message: segment.message.clone(), hash: segment.hash, tokens: segment.tokens }),
+        entry: Arc::new(Entry {
+            message: segment.message.clone(),
+            hash: segment.hash,
+            tokens: segment.tokens,
+        }),
         boundary: segment.boundary,
     };
     Request {
@@ -172,20 +218,39 @@ pub(super) fn rebuild(logged: &LoggedRequest, protocol: ToolProtocol) -> Request
 /// The tools it offered, counted where they were sent beside the messages.
 pub(super) fn tools(logged: &LoggedRequest, protocol: ToolProtocol) -> Arc<ToolSet> {
     let tools = ToolSet::new(logged.tools.clone(), &O200k);
-    if protocol.is_text() { tools.told_in_words() } else { tools }
+    if protocol.is_text() {
+        tools.told_in_words()
+    } else {
+        tools
+    }
 }
 
-/// For each request what is known of its reply: the first assistant message stored after the newest message it held. A
-/// request that was sent again, or never answered, has none.
-fn replies<'a>(outlines: &[RequestOutline], messages: &'a [Message]) -> Vec<Option<&'a LlmMetadata>> {
-    let positions: HashMap<_, _> =
-        messages.iter().enumerate().map(|(index, message)| (message.message_id, index)).collect();
+/// For each request what is known of its reply: the first assistant message stored after the newest
+/// message it held. A request that was sent again, or never answered, has none.
+fn replies<'a>(
+    outlines: &[RequestOutline],
+    messages: &'a [Message],
+) -> Vec<Option<&'a LlmMetadata>> {
+    let positions: HashMap<_, _> = messages
+        .iter()
+        .enumerate()
+        .map(|(index, message)| (message.message_id, index))
+        .collect();
     let reply = |outline: &RequestOutline| {
-        let newest = outline.segments.iter().filter_map(|segment| positions.get(&segment.message)).max()?;
+        let newest = outline
+            .segments
+            .iter()
+            .filter_map(|segment| positions.get(&segment.message))
+            .max()?;
         (newest + 1..messages.len()).find(|index| messages[*index].role == Role::Assistant)
     };
     let found: Vec<_> = outlines.iter().map(reply).collect();
     let later = found.iter().skip(1).chain([&None]);
-    let taken = found.iter().zip(later).map(|(reply, later)| reply.filter(|_| reply != later));
-    taken.map(|reply| reply.and_then(|index| messages[index].llm_metadata.as_deref())).collect()
+    let taken = found
+        .iter()
+        .zip(later)
+        .map(|(reply, later)| reply.filter(|_| reply != later));
+    taken
+        .map(|reply| reply.and_then(|index| messages[index].llm_metadata.as_deref()))
+        .collect()
 }

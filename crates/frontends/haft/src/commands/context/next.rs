@@ -8,7 +8,9 @@ use haft_context::{Assembly, MentionTools, Policy, treat_input};
 use haft_engine::mention_kind;
 use haft_model::{BodyEncoding, Declared, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
-use haft_types::{Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp};
+use haft_types::{
+    Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp,
+};
 
 #[cfg(feature = "imports")]
 use super::from_file::{self, ConversationFile};
@@ -44,7 +46,11 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     let mut config = loaded.config;
     let model = choose(&mut config, look)?;
     let store = wiring::open_store(&places, &config)?;
-    let mut args = RunArgs { model: Some(model.clone()), cwd: look.cwd.clone(), ..RunArgs::default() };
+    let mut args = RunArgs {
+        model: Some(model.clone()),
+        cwd: look.cwd.clone(),
+        ..RunArgs::default()
+    };
     let (conversation, mut messages) = if let Some(path) = &look.from_file {
         let (id, system, messages) = read_file(path)?;
         args.system_prompt = system;
@@ -53,7 +59,8 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
         let stored = match &look.conversation {
             Some(name) => Some(conversations::find(store.as_ref(), name).await?),
             None if look.input.is_some() => {
-                conversations::current_if_any(store.as_ref(), &wiring::project(None)?.namespace()).await?
+                conversations::current_if_any(store.as_ref(), &wiring::project(None)?.namespace())
+                    .await?
             }
             None => Some(conversations::current(store.as_ref()).await?),
         };
@@ -70,14 +77,24 @@ pub(super) async fn next(look: &LookArgs) -> anyhow::Result<NextRequest> {
     messages.extend(input(look, &config, &plan.project, &messages));
     let encoding = wiring::declared(&config, &model)?.encoding();
     let policy = config.context.clone();
-    let mut session = wiring::agent(&places, config).look(plan, store, (conversation, messages), Look::Only).await?;
-    Ok(NextRequest { assembly: session.preview()?, encoding, policy })
+    let mut session = wiring::agent(&places, config)
+        .look(plan, store, (conversation, messages), Look::Only)
+        .await?;
+    Ok(NextRequest {
+        assembly: session.preview()?,
+        encoding,
+        policy,
+    })
 }
 
 /// The id, the system prompt and the messages of a conversation in a file.
 #[cfg(feature = "imports")]
 fn read_file(path: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
-    let ConversationFile { id, system, messages } = from_file::read(path)?;
+    let ConversationFile {
+        id,
+        system,
+        messages,
+    } = from_file::read(path)?;
     Ok((id, system, messages))
 }
 
@@ -86,15 +103,22 @@ fn read_file(_: &Path) -> anyhow::Result<(ConversationId, Option<String>, Vec<Me
     Err(usage_error(text!("context-no-imports")))
 }
 
-/// The model to ask. Over an API that its provider does not speak it is as another provider would serve it.
+/// The model to ask. Over an API that its provider does not speak it is as another provider would
+/// serve it.
 fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     let name = look.model.clone().or_else(|| config.model.clone());
     let Some(api) = look.api else {
         return name.ok_or_else(|| usage_error(text!("context-no-model")));
     };
     let name = name.unwrap_or_else(|| format!("{api}/model"));
-    let Some((provider, model)) = name.split_once('/') else { return Ok(name) };
-    if config.providers.get(provider).is_some_and(|provider| provider.api == api) {
+    let Some((provider, model)) = name.split_once('/') else {
+        return Ok(name);
+    };
+    if config
+        .providers
+        .get(provider)
+        .is_some_and(|provider| provider.api == api)
+    {
         return Ok(name);
     }
     let served = format!("{api}/{model}");
@@ -104,15 +128,26 @@ fn choose(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
         declared.extra_body.clear();
         config.models.insert(served.clone(), declared);
     }
-    config.providers.insert(api.to_string(), ProviderConfig::new(api, base_url(api)));
+    config
+        .providers
+        .insert(api.to_string(), ProviderConfig::new(api, base_url(api)));
     Ok(served)
 }
 
 /// A model of which only name and API are known.
 pub(super) fn undeclared(name: &str, api: Api) -> anyhow::Result<Declared> {
-    let provider = name.split_once('/').map_or(name, |(provider, _)| provider).to_owned();
+    let provider = name
+        .split_once('/')
+        .map_or(name, |(provider, _)| provider)
+        .to_owned();
     let providers = [(provider, ProviderConfig::new(api, base_url(api)))].into();
-    Ok(wiring::declared(&Config { providers, ..Config::default() }, name)?)
+    Ok(wiring::declared(
+        &Config {
+            providers,
+            ..Config::default()
+        },
+        name,
+    )?)
 }
 
 /// Nothing is sent there: an address must only look like one.
@@ -139,15 +174,25 @@ pub(super) fn imagined(id: ConversationId, messages: usize) -> Conversation {
 }
 
 /// The user's next prompt: the given one, or a stand-in where the conversation waits for one.
-fn input(look: &LookArgs, config: &Config, project: &Project, messages: &[Message]) -> Option<Message> {
+fn input(
+    look: &LookArgs,
+    config: &Config,
+    project: &Project,
+    messages: &[Message],
+) -> Option<Message> {
     let text = match &look.input {
         Some(text) => {
             let most = config.context.mentions as usize;
-            treat_input(text, most, MentionTools::ALL, &|path| mention_kind(&project.cwd.join(path)))
+            treat_input(text, most, MentionTools::ALL, &|path| {
+                mention_kind(&project.cwd.join(path))
+            })
         }
         None if waits_for_user(messages) => {
             if !look.quiet {
-                output::tell(&format!("haft: {}", text!("context-waits-for-user", placeholder = UNSAID)));
+                output::tell(&format!(
+                    "haft: {}",
+                    text!("context-waits-for-user", placeholder = UNSAID)
+                ));
             }
             UNSAID.to_owned()
         }

@@ -1,7 +1,8 @@
-//! The requests of a conversation as a picture: one column each, its layers stacked, what the cache could know shaded.
+//! The requests of a conversation as a picture: one column each, its layers stacked, what the cache
+//! could know shaded.
 //!
-//! Plain SVG without scripts, fonts or anything from elsewhere. It brings its own background, and a dark one where the viewer
-//! prefers that.
+//! Plain SVG without scripts, fonts or anything from elsewhere. It brings its own background, and a
+//! dark one where the viewer prefers that.
 
 use std::fmt::Write as _;
 
@@ -62,8 +63,9 @@ impl RequestColumn {
         breaks: &[PrefixBreakReport],
     ) -> Self {
         let number = outline.summary.number;
-        let same_front =
-            before.is_some_and(|before| before.tools == outline.tools && before.summary.model == outline.summary.model);
+        let same_front = before.is_some_and(|before| {
+            before.tools == outline.tools && before.summary.model == outline.summary.model
+        });
         let kept = before.filter(|_| same_front).map_or(0, |before| {
             let pairs = before.segments.iter().zip(&outline.segments);
             pairs.take_while(|(old, new)| old.hash == new.hash).count()
@@ -71,13 +73,24 @@ impl RequestColumn {
         let mut layers = [LayerTokens::default(); Layer::ALL.len()];
         for (index, segment) in outline.segments.iter().enumerate() {
             let tokens = &mut layers[segment.layer as usize];
-            let part = if index < kept { &mut tokens.kept } else { &mut tokens.new };
+            let part = if index < kept {
+                &mut tokens.kept
+            } else {
+                &mut tokens.new
+            };
             *part += u64::from(segment.tokens);
         }
         // The tools, and the few tokens each API adds, count as part of the system layer.
-        let rest = outline.summary.tokens.saturating_sub(layers.iter().map(|layer| layer.kept + layer.new).sum());
+        let rest = outline
+            .summary
+            .tokens
+            .saturating_sub(layers.iter().map(|layer| layer.kept + layer.new).sum());
         let system = &mut layers[Layer::System as usize];
-        *if kept > 0 { &mut system.kept } else { &mut system.new } += rest;
+        *if kept > 0 {
+            &mut system.kept
+        } else {
+            &mut system.new
+        } += rest;
         Self {
             number,
             tokens: outline.summary.tokens,
@@ -129,21 +142,54 @@ pub(super) struct PictureFrame<'a> {
 pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'_>) -> String {
     const COLUMN: f64 = 14.0;
     let zoomed = LEFT + RIGHT + COLUMN * columns.len() as f64;
-    let width = if frame.zoomed { zoomed.max(WIDTH) } else { WIDTH };
-    let (role, class) = (if frame.links.is_some() { "group" } else { "img" }, if frame.zoomed { "zoomed" } else { "" });
+    let width = if frame.zoomed {
+        zoomed.max(WIDTH)
+    } else {
+        WIDTH
+    };
+    let (role, class) = (
+        if frame.links.is_some() {
+            "group"
+        } else {
+            "img"
+        },
+        if frame.zoomed { "zoomed" } else { "" },
+    );
     let mut svg = Svg::new(width, HEIGHT, &[("role", role), ("class", class)]);
-    svg.element("title").text(&text!("context-picture-title", name));
+    svg.element("title")
+        .text(&text!("context-picture-title", name));
     svg.style(STYLE);
     let ground = svg.element("rect").attribute("class", "ground");
-    ground.number("width", width).number("height", HEIGHT).number("rx", 6.0).empty();
-    let peak = columns.iter().map(|column| column.tokens).max().unwrap_or(0);
+    ground
+        .number("width", width)
+        .number("height", HEIGHT)
+        .number("rx", 6.0)
+        .empty();
+    let peak = columns
+        .iter()
+        .map(|column| column.tokens)
+        .max()
+        .unwrap_or(0);
     heading(&mut svg, name, columns, peak);
     let limits = limits(columns, frame, peak);
-    let scale = TokenScale::new(limits.iter().map(|(_, tokens)| *tokens).fold(peak, u64::max), width);
+    let scale = TokenScale::new(
+        limits
+            .iter()
+            .map(|(_, tokens)| *tokens)
+            .fold(peak, u64::max),
+        width,
+    );
     scale.draw(&mut svg);
     let slot = (width - LEFT - RIGHT) / columns.len().max(1) as f64;
     let wide = (slot * 0.78).min(56.0);
-    let every = columns.len().div_ceil(if frame.zoomed { columns.len().div_ceil(5).max(1) } else { 24 }).max(1);
+    let every = columns
+        .len()
+        .div_ceil(if frame.zoomed {
+            columns.len().div_ceil(5).max(1)
+        } else {
+            24
+        })
+        .max(1);
     for (index, column) in columns.iter().enumerate() {
         let x = LEFT + slot * index as f64 + (slot - wide) / 2.0;
         draw_column(&mut svg, column, (x, wide), &scale, frame.links);
@@ -159,23 +205,53 @@ pub(super) fn draw(name: &str, columns: &[RequestColumn], frame: &PictureFrame<'
     svg.finish()
 }
 
-/// The window and the safe zone, where the picture has room for them: a line far above all columns would flatten them.
-fn limits(columns: &[RequestColumn], frame: &PictureFrame<'_>, peak: u64) -> Vec<(&'static str, u64)> {
+/// The window and the safe zone, where the picture has room for them: a line far above all columns
+/// would flatten them.
+fn limits(
+    columns: &[RequestColumn],
+    frame: &PictureFrame<'_>,
+    peak: u64,
+) -> Vec<(&'static str, u64)> {
     const MOST: u64 = 4;
-    let window = columns.last().map(|column| column.window).filter(|window| *window > 0);
-    let window = window.filter(|_| frame.links.is_some()).map(|window| (text!("context-picture-window-line"), window));
-    let zone = frame.zone.map(|zone| (text!("context-picture-zone-line"), zone));
-    window.into_iter().chain(zone).filter(|(_, tokens)| *tokens <= MOST * peak).collect()
+    let window = columns
+        .last()
+        .map(|column| column.window)
+        .filter(|window| *window > 0);
+    let window = window
+        .filter(|_| frame.links.is_some())
+        .map(|window| (text!("context-picture-window-line"), window));
+    let zone = frame
+        .zone
+        .map(|zone| (text!("context-picture-zone-line"), zone));
+    window
+        .into_iter()
+        .chain(zone)
+        .filter(|(_, tokens)| *tokens <= MOST * peak)
+        .collect()
 }
 
 fn heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
     const LONGEST: usize = 90;
-    let broken = columns.iter().filter(|column| column.broken.is_some()).count();
-    let window = columns.last().map(|column| column.window).filter(|window| *window > 0);
+    let broken = columns
+        .iter()
+        .filter(|column| column.broken.is_some())
+        .count();
+    let window = columns
+        .last()
+        .map(|column| column.window)
+        .filter(|window| *window > 0);
     let share = window.map_or_else(String::new, |window| {
-        text!("context-picture-window", window = percent(peak as f64 / window as f64))
+        text!(
+            "context-picture-window",
+            window = percent(peak as f64 / window as f64)
+        )
     });
-    svg.label("title", (LEFT, 32.0), Anchor::Start, &haft_text::truncate_to_width(name, LONGEST));
+    svg.label(
+        "title",
+        (LEFT, 32.0),
+        Anchor::Start,
+        &haft_text::truncate_to_width(name, LONGEST),
+    );
     let line = text!(
         "context-picture-summary",
         requests = count(columns.len(), Countable::Request),
@@ -198,9 +274,16 @@ impl TokenScale {
     fn new(peak: u64, width: f64) -> Self {
         let rough = peak.div_ceil(5).max(1);
         let magnitude = 10_u64.pow(rough.ilog10());
-        let step = [1, 2, 5, 10].into_iter().map(|factor| factor * magnitude).find(|step| *step >= rough);
+        let step = [1, 2, 5, 10]
+            .into_iter()
+            .map(|factor| factor * magnitude)
+            .find(|step| *step >= rough);
         let step = step.unwrap_or(10 * magnitude);
-        Self { top: peak.div_ceil(step).max(1) * step, step, width }
+        Self {
+            top: peak.div_ceil(step).max(1) * step,
+            step,
+            width,
+        }
     }
 
     fn height(&self, tokens: u64) -> f64 {
@@ -211,7 +294,12 @@ impl TokenScale {
         for tokens in (0..=self.top).step_by(usize::try_from(self.step).unwrap_or(usize::MAX)) {
             let y = HEIGHT - BOTTOM - self.height(tokens);
             svg.line("grid", (LEFT, y), (self.width - RIGHT, y));
-            svg.label("faint", (LEFT - 10.0, y + 4.0), Anchor::End, &grouped(tokens));
+            svg.label(
+                "faint",
+                (LEFT - 10.0, y + 4.0),
+                Anchor::End,
+                &grouped(tokens),
+            );
         }
     }
 
@@ -219,15 +307,28 @@ impl TokenScale {
     fn limit(&self, svg: &mut Svg, name: &str, tokens: u64) {
         let y = HEIGHT - BOTTOM - self.height(tokens);
         svg.line("limit", (LEFT, y), (self.width - RIGHT, y));
-        svg.label("faint", (LEFT + 6.0, y - 5.0), Anchor::Start, &format!("{name}: {}", grouped(tokens)));
+        svg.label(
+            "faint",
+            (LEFT + 6.0, y - 5.0),
+            Anchor::Start,
+            &format!("{name}: {}", grouped(tokens)),
+        );
     }
 }
 
-fn draw_column(svg: &mut Svg, column: &RequestColumn, (x, width): (f64, f64), scale: &TokenScale, links: Option<&str>) {
+fn draw_column(
+    svg: &mut Svg,
+    column: &RequestColumn,
+    (x, width): (f64, f64),
+    scale: &TokenScale,
+    links: Option<&str>,
+) {
     let said = tooltip(column);
     match links {
         Some(to) => {
-            let link = svg.element("a").attribute("href", &format!("{to}{}", column.number));
+            let link = svg
+                .element("a")
+                .attribute("href", &format!("{to}{}", column.number));
             link.attribute("aria-label", &said).open();
         }
         None => svg.element("g").open(),
@@ -255,23 +356,39 @@ fn draw_column(svg: &mut Svg, column: &RequestColumn, (x, width): (f64, f64), sc
 
 /// A small triangle that points down at a column.
 fn marker(svg: &mut Svg, x: f64, y: f64) {
-    svg.element("path").attribute("class", "break").attribute("d", &format!("M{x:.1} {y:.1}l-5 -9h10z")).empty();
+    svg.element("path")
+        .attribute("class", "break")
+        .attribute("d", &format!("M{x:.1} {y:.1}l-5 -9h10z"))
+        .empty();
 }
 
 fn tooltip(column: &RequestColumn) -> String {
-    let mut text = text!("context-picture-request", number = column.number, tokens = grouped(column.tokens));
+    let mut text = text!(
+        "context-picture-request",
+        number = column.number,
+        tokens = grouped(column.tokens)
+    );
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         if tokens.kept + tokens.new > 0 {
             // Writing to a String cannot fail.
             let _ = write!(
                 text,
                 "\n{}",
-                text!("context-picture-layer", layer, kept = grouped(tokens.kept), new = grouped(tokens.new))
+                text!(
+                    "context-picture-layer",
+                    layer,
+                    kept = grouped(tokens.kept),
+                    new = grouped(tokens.new)
+                )
             );
         }
     }
     if let Some(share) = column.cached_share {
-        let _ = write!(text, "\n{}", text!("context-picture-cached", share = percent(share)));
+        let _ = write!(
+            text,
+            "\n{}",
+            text!("context-picture-cached", share = percent(share))
+        );
     }
     if let Some(told) = &column.broken {
         let _ = write!(text, "\n{told}");
@@ -282,7 +399,12 @@ fn tooltip(column: &RequestColumn) -> String {
 fn told(broken: &PrefixBreakReport) -> String {
     broken.cause.map_or_else(
         || text!("context-picture-no-cause").to_owned(),
-        |cause| text!("context-picture-break", cause = crate::output::localised(cause)),
+        |cause| {
+            text!(
+                "context-picture-break",
+                cause = crate::output::localised(cause)
+            )
+        },
     )
 }
 
@@ -297,13 +419,28 @@ fn legend(svg: &mut Svg) {
         x += 36.0 + 7.2 * haft_text::width(&name) as f64;
     }
     svg.rect("history kept", (x, y - 11.0), BOX);
-    svg.label("", (x + 18.0, y), Anchor::Start, text!("context-picture-legend-faint"));
+    svg.label(
+        "",
+        (x + 18.0, y),
+        Anchor::Start,
+        text!("context-picture-legend-faint"),
+    );
     x += 138.0;
     svg.line("cached", (x, y - 5.0), (x + 14.0, y - 5.0));
-    svg.label("", (x + 20.0, y), Anchor::Start, text!("context-picture-legend-cached"));
+    svg.label(
+        "",
+        (x + 20.0, y),
+        Anchor::Start,
+        text!("context-picture-legend-cached"),
+    );
     x += 166.0;
     marker(svg, x + 5.0, y);
-    svg.label("", (x + 16.0, y), Anchor::Start, text!("context-picture-legend-break"));
+    svg.label(
+        "",
+        (x + 16.0, y),
+        Anchor::Start,
+        text!("context-picture-legend-break"),
+    );
 }
 
 #[cfg(test)]
@@ -314,13 +451,22 @@ mod tests {
     fn the_scale_has_few_round_lines_and_room_for_the_peak() {
         for peak in [0, 1, 7, 99, 1_234, 60_000, 199_999, 1_000_001] {
             let scale = TokenScale::new(peak, WIDTH);
-            assert!(scale.top >= peak && scale.top / scale.step <= 6, "{peak}: {} by {}", scale.top, scale.step);
+            assert!(
+                scale.top >= peak && scale.top / scale.step <= 6,
+                "{peak}: {} by {}",
+                scale.top,
+                scale.step
+            );
         }
     }
 
     #[test]
     fn names_cannot_break_the_picture() {
         let svg = draw("<script>&\"\u{1b}[31m", &[], &PictureFrame::default());
-        assert!(svg.contains("&lt;script&gt;&amp;&quot;") && !svg.contains("<script>") && !svg.contains('\u{1b}'));
+        assert!(
+            svg.contains("&lt;script&gt;&amp;&quot;")
+                && !svg.contains("<script>")
+                && !svg.contains('\u{1b}')
+        );
     }
 }

@@ -11,16 +11,36 @@ use haft_types::{Clock, MessageId};
 use super::logged::RequestLogReader;
 use crate::commands::options::Common;
 
-/// What the next request of the current conversation writes again once its tools are others; `None` when there is none, or
-/// nothing of it is in the cache.
+/// What the next request of the current conversation writes again once its tools are others; `None`
+/// when there is none, or nothing of it is in the cache.
 pub(in crate::commands) async fn other_tools(common: &Common) -> Option<String> {
-    let log = RequestLogReader::open_any(None, common).await.ok().filter(|log| log.imported.is_none())?;
+    let log = RequestLogReader::open_any(None, common)
+        .await
+        .ok()
+        .filter(|log| log.imported.is_none())?;
     let (outlines, messages) = (log.outlines().await.ok()?, log.messages().await.ok()?);
     let model = log.models(&outlines).ok()?.pop()?;
-    let sizes: HashMap<_, _> = messages.iter().map(|one| (one.message_id, one.content.len())).collect();
-    let cache = prefix_cache_of(&outlines, &model, |id: MessageId| sizes.get(&id).copied().unwrap_or(1));
-    let idle = WallClock.now().duration_since(outlines.last()?.summary.sent_at);
-    let quote = cache.change(ContextChange::Everything, Duration::try_from(idle).unwrap_or_default(), &model);
+    let sizes: HashMap<_, _> = messages
+        .iter()
+        .map(|one| (one.message_id, one.content.len()))
+        .collect();
+    let cache = prefix_cache_of(&outlines, &model, |id: MessageId| {
+        sizes.get(&id).copied().unwrap_or(1)
+    });
+    let idle = WallClock
+        .now()
+        .duration_since(outlines.last()?.summary.sent_at);
+    let quote = cache.change(
+        ContextChange::Everything,
+        Duration::try_from(idle).unwrap_or_default(),
+        &model,
+    );
     let name = &log.conversation.name;
-    (quote.tokens > 0).then(|| text!("context-tools-price", name, quote = crate::output::localised(quote)))
+    (quote.tokens > 0).then(|| {
+        text!(
+            "context-tools-price",
+            name,
+            quote = crate::output::localised(quote)
+        )
+    })
 }

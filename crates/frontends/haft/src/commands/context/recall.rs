@@ -11,10 +11,13 @@ use crate::{output, wiring};
 pub(super) async fn run(args: &RecallArgs) -> anyhow::Result<()> {
     let (places, loaded) = configuration(&args.output.common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let conversation = conversations::named_or_current(store.as_ref(), args.conversation.as_deref()).await?;
+    let conversation =
+        conversations::named_or_current(store.as_ref(), args.conversation.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let id = conversations::message(&messages, &args.message)?;
-    let Some(message) = messages.iter().find(|message| message.message_id == id) else { return Ok(()) };
+    let Some(message) = messages.iter().find(|message| message.message_id == id) else {
+        return Ok(());
+    };
     // Messages of imported conversations were never looked through.
     let masker = Masker::knowing(wiring::environment().secret_values());
     let text = masker.mask(&whole(message)).into_owned();
@@ -46,7 +49,9 @@ fn heading(message: &Message) -> String {
         };
         text!("context-recall-result", tool = result.name, how)
     });
-    let what = results.next().unwrap_or_else(|| output::localised(message.role));
+    let what = results
+        .next()
+        .unwrap_or_else(|| output::localised(message.role));
     format!("haft: {}", text!("context-recall-heading", id, at, what))
 }
 
@@ -59,5 +64,10 @@ fn whole(message: &Message) -> String {
         Part::Image(image) => Some(format!("(a picture, {})", image.media_type)),
         Part::Thinking(_) => None,
     };
-    message.content.iter().filter_map(part).collect::<Vec<_>>().join("\n\n")
+    message
+        .content
+        .iter()
+        .filter_map(part)
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }

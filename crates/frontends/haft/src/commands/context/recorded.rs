@@ -14,7 +14,11 @@ mod in_build {
     /// The body of a recorded request, as it was sent.
     pub(in super::super) fn body(logged: &LoggedRequest) -> Option<Vec<u8>> {
         let recorded = RecordedBody::read(logged.encoding.as_deref()?)?;
-        Some(recorded.join(logged.segments.iter().map(|segment| &segment.message)).into_bytes())
+        Some(
+            recorded
+                .join(logged.segments.iter().map(|segment| &segment.message))
+                .into_bytes(),
+        )
     }
 
     /// The request with messages as people read them.

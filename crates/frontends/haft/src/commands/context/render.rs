@@ -1,4 +1,5 @@
-//! `haft context render`: the bytes of a body and nothing else. Secrets among them are masked, and that is said.
+//! `haft context render`: the bytes of a body and nothing else. Secrets among them are masked, and
+//! that is said.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -14,7 +15,11 @@ use crate::output;
 
 pub(super) async fn run(args: &RenderArgs) -> anyhow::Result<()> {
     let look = &args.look;
-    print(if look.request.is_some() { sent(look).await? } else { next(look).await? })
+    print(if look.request.is_some() {
+        sent(look).await?
+    } else {
+        next(look).await?
+    })
 }
 
 /// The body of a request that was sent: the one that is asked for, or the last one.
@@ -23,8 +28,13 @@ pub(super) async fn sent(look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     body(&log, look.request, look.api).await
 }
 
-/// The body of a request of this log, in the protocol it was sent in unless another one is asked for.
-pub(super) async fn body(log: &RequestLogReader, number: Option<u64>, api: Option<Api>) -> anyhow::Result<Vec<u8>> {
+/// The body of a request of this log, in the protocol it was sent in unless another one is asked
+/// for.
+pub(super) async fn body(
+    log: &RequestLogReader,
+    number: Option<u64>,
+    api: Option<Api>,
+) -> anyhow::Result<Vec<u8>> {
     if let Some(note) = log.imported_note() {
         return Err(usage_error(text!("context-imported-no-body", note)));
     }
@@ -37,7 +47,9 @@ pub(super) async fn body(log: &RequestLogReader, number: Option<u64>, api: Optio
         Some(api) => encoding.over(api),
         None => encoding,
     };
-    Ok(encoding.encode(&rebuild(&logged, encoding.spec.tool_protocol)).to_vec())
+    Ok(encoding
+        .encode(&rebuild(&logged, encoding.spec.tool_protocol))
+        .to_vec())
 }
 
 /// The body that would be sent next.

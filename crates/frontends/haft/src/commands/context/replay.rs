@@ -1,5 +1,5 @@
-//! `haft context replay`: a recorded conversation under other policies. Nothing is sent and nothing is written but
-//! the plot that is asked for.
+//! `haft context replay`: a recorded conversation under other policies. Nothing is sent and nothing
+//! is written but the plot that is asked for.
 //!
 //! ```text
 //! a conversation of haft's, a file, a folder ─► recordings ─► the lab replays them under each policy ─► table, JSON, plot
@@ -18,7 +18,8 @@ use clap::Args;
 use haft_agent::config::Config;
 use haft_context::Cause;
 use haft_lab::{
-    ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation, Recording, Variant,
+    ImaginedReminders, ModelSource, OUTCOME_HEADINGS, PolicyOutcome, RecordedConversation,
+    Recording, Variant,
 };
 use haft_model::{BodyEncoding, BuiltIn, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
@@ -41,12 +42,13 @@ pub(crate) struct ReplayArgs {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     pub(crate) conversation: Option<String>,
 
-    /// Take the conversations from a file (`-` is standard input): an export, recorded chats one a line, a session of another
-    /// agent; may be gzipped.
+    /// Take the conversations from a file (`-` is standard input): an export, recorded chats one a
+    /// line, a session of another agent; may be gzipped.
     #[arg(long, value_name = "FILE", conflicts_with = "conversation")]
     pub(crate) from_file: Option<PathBuf>,
 
-    /// Take the conversations from a file or all files of a folder, such as the sessions of another agent.
+    /// Take the conversations from a file or all files of a folder, such as the sessions of
+    /// another agent.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["conversation", "from_file"])]
     pub(crate) import: Option<PathBuf>,
 
@@ -54,12 +56,14 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
 
-    /// Window, cache and prices of this model, as `provider/model`; `assumed` is the one of the documentation's tables. When
-    /// absent: the configured one, the recorded one, or the assumed one.
+    /// Window, cache and prices of this model, as `provider/model`; `assumed` is the one of the
+    /// documentation's tables. When absent: the configured one, the recorded one, or the
+    /// assumed one.
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// The cache to imagine: anthropic, openai, openai-breakpoints, gemini, deepseek, vllm, llama-cpp, automatic or none.
+    /// The cache to imagine: anthropic, openai, openai-breakpoints, gemini, deepseek, vllm,
+    /// llama-cpp, automatic or none.
     #[arg(long, value_name = "NAME")]
     pub(crate) rule: Option<String>,
 
@@ -67,8 +71,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "READ/WRITE", value_parser = prices)]
     pub(crate) prices: Option<(f64, f64)>,
 
-    /// Reminders for recordings in which no TODO list is kept: their tokens, and the share of requests that change them, the
-    /// first of which makes them.
+    /// Reminders for recordings in which no TODO list is kept: their tokens, and the share of
+    /// requests that change them, the first of which makes them.
     #[arg(long, value_name = "TOKENS[:SHARE]", default_value = "1000:0.05")]
     pub(crate) reminders: ReminderScenario,
 
@@ -103,22 +107,40 @@ impl FromStr for ReminderScenario {
         const MOST: u32 = 100_000;
         let (tokens, changes) = text.split_once(':').unwrap_or((text, "0.05"));
         let tokens = tokens.parse().ok().filter(|tokens| *tokens <= MOST);
-        let changes = changes.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-        let read = tokens.zip(changes).map(|(tokens, changes)| Self { tokens, changes });
+        let changes = changes
+            .parse()
+            .ok()
+            .filter(|share| (0.0..=1.0).contains(share));
+        let read = tokens
+            .zip(changes)
+            .map(|(tokens, changes)| Self { tokens, changes });
         read.ok_or_else(|| text!("replay-bad-tail", most = MOST))
     }
 }
 
 fn prices(text: &str) -> Result<(f64, f64), String> {
-    let number = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
-    let read = text.split_once('/').and_then(|(read, write)| number(read).zip(number(write)));
+    let number = |text: &str| {
+        text.trim()
+            .parse()
+            .ok()
+            .filter(|price: &f64| price.is_finite() && *price >= 0.0)
+    };
+    let read = text
+        .split_once('/')
+        .and_then(|(read, write)| number(read).zip(number(write)));
     read.ok_or_else(|| text!("replay-bad-prices").to_owned())
 }
 
 fn plot(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    let known = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svg") || end.eq_ignore_ascii_case("html"));
-    if known { Ok(path) } else { Err(text!("replay-bad-plot").to_owned()) }
+    let known = path
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("svg") || end.eq_ignore_ascii_case("html"));
+    if known {
+        Ok(path)
+    } else {
+        Err(text!("replay-bad-plot").to_owned())
+    }
 }
 
 impl ReplayArgs {
@@ -133,7 +155,10 @@ impl ReplayArgs {
             model: None,
             rule: None,
             prices: None,
-            reminders: ReminderScenario { tokens: 1_000, changes: 0.05 },
+            reminders: ReminderScenario {
+                tokens: 1_000,
+                changes: 0.05,
+            },
             bodies: None,
             plot: None,
             json: false,
@@ -155,11 +180,16 @@ pub(super) struct PolicyComparison {
 /// Replays the conversations that are meant under every policy.
 pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparison> {
     let (_, loaded) = configuration(&args.common)?;
-    let names: Vec<&str> =
-        if args.policy.is_empty() { USUAL.to_vec() } else { args.policy.iter().map(String::as_str).collect() };
+    let names: Vec<&str> = if args.policy.is_empty() {
+        USUAL.to_vec()
+    } else {
+        args.policy.iter().map(String::as_str).collect()
+    };
     // A name that is none is said before anything is read.
     let any = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
-    names.iter().try_for_each(|name| variant(name, &loaded.config, &any).map(drop))?;
+    names
+        .iter()
+        .try_for_each(|name| variant(name, &loaded.config, &any).map(drop))?;
     let cache = args.rule.as_deref().map(rule).transpose()?;
     let (mut conversations, own) = if args.from_file.is_some() || args.import.is_some() {
         (files::read(args)?, None)
@@ -172,18 +202,25 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
         leave_out_uncounted(&mut conversations)?;
     }
     let encoding = imagined(encoding, cache, args.prices);
-    let variants = names.iter().map(|name| variant(name, &loaded.config, &encoding.spec));
+    let variants = names
+        .iter()
+        .map(|name| variant(name, &loaded.config, &encoding.spec));
     let variants = variants.collect::<anyhow::Result<Vec<_>>>()?;
     let mut outcomes = Vec::with_capacity(variants.len());
     for (name, variant) in names.iter().zip(&variants) {
         outcomes.push(match variant {
             Some(variant) => {
                 let mut bodies = BodyWriter::new(args.bodies.as_deref(), name)?;
-                let outcome =
-                    PolicyOutcome::replayed(variant, &conversations, &encoding.spec, &O200k, |request, sent| {
+                let outcome = PolicyOutcome::replayed(
+                    variant,
+                    &conversations,
+                    &encoding.spec,
+                    &O200k,
+                    |request, sent| {
                         bodies.write(|| encoding.encode(request).to_vec());
                         sent.is_some_and(|sent| *sent == *encoding.encode(request))
-                    });
+                    },
+                );
                 bodies.finish()?;
                 outcome
             }
@@ -194,14 +231,28 @@ pub(super) async fn compared(args: &ReplayArgs) -> anyhow::Result<PolicyComparis
         [one] => haft_text::sanitise(&one.name).into_owned(),
         several => output::localised(format_args!("{} conversations", several.len())),
     };
-    Ok(PolicyComparison { title, conversations: conversations.len(), outcomes, encoding, source })
+    Ok(PolicyComparison {
+        title,
+        conversations: conversations.len(),
+        outcomes,
+        encoding,
+        source,
+    })
 }
 
 pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
-    let PolicyComparison { title, conversations, outcomes, encoding, source } = compared(args).await?;
+    let PolicyComparison {
+        title,
+        conversations,
+        outcomes,
+        encoding,
+        source,
+    } = compared(args).await?;
     if let Some(path) = &args.plot {
         let words: haft_lab::Wording<'_> = &|text| output::localised(text);
-        let html = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
+        let html = path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
         let text = if html {
             haft_lab::outcome_page(&title, &outcomes, &encoding.spec, source, words)
         } else {
@@ -209,7 +260,10 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         };
         let wrong = || usage_error(text!("replay-unwritable", path = path.display()));
         std::fs::write(path, text).with_context(wrong)?;
-        output::tell(&format!("haft: {}", text!("replay-written", path = path.display())));
+        output::tell(&format!(
+            "haft: {}",
+            text!("replay-written", path = path.display())
+        ));
     }
     if args.json {
         let told = haft_lab::outcome_json(&title, conversations, &outcomes, &encoding.spec, source);
@@ -218,16 +272,24 @@ pub(super) async fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     output::print(&table(&title, &outcomes, &encoding.spec, source))
 }
 
-/// Why the conversations of a file would break their cached prefix under the configuration, break by break. There are no
-/// reminders but those that were sent.
+/// Why the conversations of a file would break their cached prefix under the configuration, break
+/// by break. There are no reminders but those that were sent.
 pub(super) fn causes_of_breaks(file: &Path, config: &Config) -> anyhow::Result<Vec<Cause>> {
-    let none = ImaginedReminders { tokens: 0, changes: 0.0 };
+    let none = ImaginedReminders {
+        tokens: 0,
+        changes: 0.0,
+    };
     let model = next::undeclared("anthropic/model", Api::Anthropic)?.spec;
-    let policy = Variant::parse("default", &config.context, &model).map_err(|error| usage_error(error.to_string()))?;
+    let policy = Variant::parse("default", &config.context, &model)
+        .map_err(|error| usage_error(error.to_string()))?;
     let mut causes = Vec::new();
     for one in files::recorded_in(file, none)? {
         let beside = |step: usize| one.surroundings(step);
-        let recording = Recording { history: &one.history, steps: &one.steps, beside: &beside };
+        let recording = Recording {
+            history: &one.history,
+            steps: &one.steps,
+            beside: &beside,
+        };
         let replayed = haft_lab::replay(&recording, &policy, &model, &O200k, |_, _| ());
         causes.extend(replayed.requests.iter().filter_map(|request| request.cause));
     }
@@ -245,8 +307,8 @@ fn variant(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Opt
     }
 }
 
-/// The model whose window, cache and prices are imagined, and where it comes from: the one that is named, the one the
-/// conversations were had with, or one that is assumed.
+/// The model whose window, cache and prices are imagined, and where it comes from: the one that is
+/// named, the one the conversations were had with, or one that is assumed.
 fn model(
     args: &ReplayArgs,
     config: &Config,
@@ -255,9 +317,10 @@ fn model(
 ) -> anyhow::Result<(BodyEncoding, ModelSource)> {
     let configured = config.model.as_ref().filter(|_| own.is_none());
     match (args.model.as_ref().or(configured), own) {
-        (Some(name), _) if name != haft_lab::ASSUMED => {
-            Ok((wiring::declared(config, name)?.encoding(), ModelSource::Named))
-        }
+        (Some(name), _) if name != haft_lab::ASSUMED => Ok((
+            wiring::declared(config, name)?.encoding(),
+            ModelSource::Named,
+        )),
         (None, Some(own)) => Ok((own, ModelSource::Recorded)),
         (named, _) => {
             if let Some(encoding) = recorded_model(conversations).filter(|_| named.is_none()) {
@@ -274,11 +337,16 @@ fn model(
 fn recorded_model(conversations: &[RecordedConversation]) -> Option<BodyEncoding> {
     let names: BTreeSet<&String> = conversations.iter().flat_map(|one| &one.models).collect();
     let name = names.first().filter(|_| names.len() == 1)?;
-    BuiltIn::get().provenance(name).filter(|_| name.contains('/'))?;
-    wiring::declared(&Config::default(), name).ok().map(|declared| declared.encoding())
+    BuiltIn::get()
+        .provenance(name)
+        .filter(|_| name.contains('/'))?;
+    wiring::declared(&Config::default(), name)
+        .ok()
+        .map(|declared| declared.encoding())
 }
 
-/// Leaves out conversations of which the provider's counts are not known: what was sent can be compared with nothing there.
+/// Leaves out conversations of which the provider's counts are not known: what was sent can be
+/// compared with nothing there.
 fn leave_out_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow::Result<()> {
     let all = conversations.len();
     conversations.retain(RecordedConversation::is_counted);
@@ -287,13 +355,20 @@ fn leave_out_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow:
         return Err(usage_error(text!("replay-no-counts", recorded = RECORDED)));
     }
     if left_out > 0 {
-        output::tell(&format!("haft: {}", text!("replay-left-out-all", left_out, all, recorded = RECORDED)));
+        output::tell(&format!(
+            "haft: {}",
+            text!("replay-left-out-all", left_out, all, recorded = RECORDED)
+        ));
     }
     Ok(())
 }
 
 /// The model with the cache and the prices that were asked for.
-fn imagined(mut encoding: BodyEncoding, cache: Option<CacheRule>, prices: Option<(f64, f64)>) -> BodyEncoding {
+fn imagined(
+    mut encoding: BodyEncoding,
+    cache: Option<CacheRule>,
+    prices: Option<(f64, f64)>,
+) -> BodyEncoding {
     let spec = &mut encoding.spec;
     if let Some(cache) = cache {
         spec.cache = cache;
@@ -302,7 +377,13 @@ fn imagined(mut encoding: BodyEncoding, cache: Option<CacheRule>, prices: Option
         let input = spec.price.map_or(1.0, |price| price.input);
         let times = |factor: f64| Some(factor * input);
         let (cached_input, cache_write) = (times(read), times(write));
-        spec.price = Some(Price { input, cached_input, cache_write, output: 0.0, long: None });
+        spec.price = Some(Price {
+            input,
+            cached_input,
+            cache_write,
+            output: 0.0,
+            long: None,
+        });
     }
     encoding
 }
@@ -325,23 +406,33 @@ impl BodyWriter {
     fn new(folder: Option<&Path>, policy: &str) -> anyhow::Result<Self> {
         let folder = folder.map(|folder| folder.join(policy));
         if let Some(folder) = &folder {
-            std::fs::create_dir_all(folder)
-                .with_context(|| usage_error(text!("replay-cannot-create", folder = folder.display())))?;
+            std::fs::create_dir_all(folder).with_context(|| {
+                usage_error(text!("replay-cannot-create", folder = folder.display()))
+            })?;
         }
-        Ok(Self { folder, written: 0, failed: None })
+        Ok(Self {
+            folder,
+            written: 0,
+            failed: None,
+        })
     }
 
     fn write(&mut self, body: impl FnOnce() -> Vec<u8>) {
-        let Some(folder) = self.folder.as_ref().filter(|_| self.failed.is_none()) else { return };
+        let Some(folder) = self.folder.as_ref().filter(|_| self.failed.is_none()) else {
+            return;
+        };
         self.written += 1;
-        self.failed = std::fs::write(folder.join(format!("{:04}.json", self.written)), body()).err();
+        self.failed =
+            std::fs::write(folder.join(format!("{:04}.json", self.written)), body()).err();
     }
 
     fn finish(self) -> anyhow::Result<()> {
         match (self.failed, self.folder) {
-            (Some(error), Some(folder)) => {
-                Err(usage_error(text!("replay-unwritable-folder", folder = folder.display(), error)))
-            }
+            (Some(error), Some(folder)) => Err(usage_error(text!(
+                "replay-unwritable-folder",
+                folder = folder.display(),
+                error
+            ))),
             _ => Ok(()),
         }
     }
@@ -353,15 +444,26 @@ pub(super) fn rows(outcomes: &[PolicyOutcome]) -> impl Iterator<Item = Vec<Strin
         Some((kept, all)) => text!("replay-kept", kept, all),
         None => cell,
     };
-    haft_lab::outcome_rows(outcomes).into_iter().map(move |cells| cells.into_iter().map(cell).collect())
+    haft_lab::outcome_rows(outcomes)
+        .into_iter()
+        .map(move |cells| cells.into_iter().map(cell).collect())
 }
 
 /// The table for people.
-fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, source: ModelSource) -> String {
+fn table(
+    title: &str,
+    outcomes: &[PolicyOutcome],
+    model: &ModelSpec,
+    source: ModelSource,
+) -> String {
     let headings = OUTCOME_HEADINGS.map(output::localised);
     let mut table = TextTable::new(&headings.each_ref().map(String::as_str));
     rows(outcomes).for_each(|cells| table.row(cells));
-    let [about, prices] = [haft_lab::model_line(model, source), haft_lab::pricing_line(model)].map(output::localised);
+    let [about, prices] = [
+        haft_lab::model_line(model, source),
+        haft_lab::pricing_line(model),
+    ]
+    .map(output::localised);
     let mut text = format!("{title}: {prices}\n{about}\n\n{table}");
     if outcomes.iter().any(|outcome| outcome.archives > 0) {
         text.extend(["\n", text!("replay-no-model"), "\n"]);
@@ -370,7 +472,11 @@ fn table(title: &str, outcomes: &[PolicyOutcome], model: &ModelSpec, source: Mod
         if let Some(same) = outcome.same_bytes.filter(|same| *same > 0) {
             let all = outcome.requests.len();
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "\n{}", text!("replay-same-bodies", name = outcome.name, same, all));
+            let _ = writeln!(
+                text,
+                "\n{}",
+                text!("replay-same-bodies", name = outcome.name, same, all)
+            );
         }
     }
     text

@@ -34,16 +34,33 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let look = &args.look;
     if next::is_meant(look, args.next)? {
         let next = next::next(look).await?;
-        let (model, budget, policy) = (next.encoding.spec, next.assembly.account.budget, next.policy);
+        let (model, budget, policy) = (
+            next.encoding.spec,
+            next.assembly.account.budget,
+            next.policy,
+        );
         let title = text!("context-next-request").to_owned();
-        return print(&BudgetReport { title, number: None, model, budget, policy, reply: None }, None, args);
+        return print(
+            &BudgetReport {
+                title,
+                number: None,
+                model,
+                budget,
+                policy,
+                reply: None,
+            },
+            None,
+            args,
+        );
     }
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     let number = logged.summary.number;
     let model = match log.spec(logged.encoding.as_deref(), &logged.summary.model) {
         Ok(model) => model,
-        Err(_) if log.imported.is_some() => next::undeclared(&logged.summary.model, logged.summary.api)?.spec,
+        Err(_) if log.imported.is_some() => {
+            next::undeclared(&logged.summary.model, logged.summary.api)?.spec
+        }
         Err(error) => return Err(error),
     };
     let request: Request = rebuild(&logged, model.tool_protocol);
@@ -51,25 +68,74 @@ pub(super) async fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let budget = Budget::of(&request, &model, u64::from(reserve));
     let (outlines, messages) = (log.outlines().await?, log.messages().await?);
     let replies = log.replies(&outlines, &messages);
-    let reply = outlines.iter().zip(&replies).find(|(outline, _)| outline.summary.number == number);
+    let reply = outlines
+        .iter()
+        .zip(&replies)
+        .find(|(outline, _)| outline.summary.number == number);
     let reply = reply.and_then(|(_, reply)| *reply).cloned();
-    let title = text!("context-request-of", number, requests = log.requests, conversation = log.conversation.id);
+    let title = text!(
+        "context-request-of",
+        number,
+        requests = log.requests,
+        conversation = log.conversation.id
+    );
     if let Some(path) = &args.svg {
         let models = log.models(&outlines)?;
-        let columns = RequestColumn::of(&outlines, &replies, &models, &breaks(&outlines, &models, &messages));
-        std::fs::write(path, picture::draw(&log.conversation.name, &columns, &picture::PictureFrame::default()))
-            .map_err(|error| usage_error(text!("context-picture-unwritable", path = path.display(), error)))?;
+        let columns = RequestColumn::of(
+            &outlines,
+            &replies,
+            &models,
+            &breaks(&outlines, &models, &messages),
+        );
+        std::fs::write(
+            path,
+            picture::draw(
+                &log.conversation.name,
+                &columns,
+                &picture::PictureFrame::default(),
+            ),
+        )
+        .map_err(|error| {
+            usage_error(text!(
+                "context-picture-unwritable",
+                path = path.display(),
+                error
+            ))
+        })?;
         output::tell(&format!(
             "haft: {}",
-            text!("context-picture-written", count = columns.len(), path = path.display())
+            text!(
+                "context-picture-written",
+                count = columns.len(),
+                path = path.display()
+            )
         ));
     }
     let policy = log.config.context.clone();
-    print(&BudgetReport { title, number: Some(number), model, budget, policy, reply }, Some(&log), args)
+    print(
+        &BudgetReport {
+            title,
+            number: Some(number),
+            model,
+            budget,
+            policy,
+            reply,
+        },
+        Some(&log),
+        args,
+    )
 }
 
-fn print(report: &BudgetReport, log: Option<&RequestLogReader>, args: &ReportArgs) -> anyhow::Result<()> {
-    if args.json { output::print_json(&as_json(report, log)) } else { output::print(&as_text(report)) }
+fn print(
+    report: &BudgetReport,
+    log: Option<&RequestLogReader>,
+    args: &ReportArgs,
+) -> anyhow::Result<()> {
+    if args.json {
+        output::print_json(&as_json(report, log))
+    } else {
+        output::print(&as_text(report))
+    }
 }
 
 fn as_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
@@ -128,20 +194,45 @@ fn as_text(report: &BudgetReport) -> String {
     let heading = text!("context-report-heading", title, model, api);
     let mut text = format!("{heading}\n{}\n\n", profile_text(&report.model));
     let share = |tokens: u64| tokens as f64 / budget.window.max(1) as f64;
-    let layers = budget.layers.iter().map(|layer| (output::localised(layer.layer), layer.tokens));
-    for (name, tokens) in layers.chain([(text!("context-report-reserve").to_owned(), budget.output_reserve)]) {
+    let layers = budget
+        .layers
+        .iter()
+        .map(|layer| (output::localised(layer.layer), layer.tokens));
+    for (name, tokens) in layers.chain([(
+        text!("context-report-reserve").to_owned(),
+        budget.output_reserve,
+    )]) {
         line(&mut text, &name, &grouped(tokens), share(tokens));
     }
     // What is missing is shown as such: a bar cannot be negative.
     let remaining = budget.remaining.unsigned_abs();
     if budget.remaining < 0 {
-        line(&mut text, text!("context-report-remaining"), &format!("-{}", grouped(remaining)), 0.0);
+        line(
+            &mut text,
+            text!("context-report-remaining"),
+            &format!("-{}", grouped(remaining)),
+            0.0,
+        );
     } else {
-        line(&mut text, text!("context-report-remaining"), &grouped(remaining), share(remaining));
+        line(
+            &mut text,
+            text!("context-report-remaining"),
+            &grouped(remaining),
+            share(remaining),
+        );
     }
-    line(&mut text, text!("context-report-window"), &grouped(budget.window), 1.0);
+    line(
+        &mut text,
+        text!("context-report-window"),
+        &grouped(budget.window),
+        1.0,
+    );
     // Writing to a String cannot fail.
-    let _ = write!(text, "\n{}", text!("context-report-estimate", used = grouped(budget.used())));
+    let _ = write!(
+        text,
+        "\n{}",
+        text!("context-report-estimate", used = grouped(budget.used()))
+    );
     match &report.reply {
         Some(reply) => text.push_str(&told(reply, &report.model)),
         None if report.number.is_some() => text.extend([text!("context-report-no-reply"), "\n"]),
@@ -172,8 +263,16 @@ fn told(reply: &LlmMetadata, model: &ModelSpec) -> String {
 
 fn line(text: &mut String, name: &str, tokens: &str, share: f64) {
     let blanks = " ".repeat(15_usize.saturating_sub(haft_text::width(name)));
-    let _ =
-        writeln!(text, "{}", format!("{name}{blanks}{tokens:>11} {:>8}  {}", percent(share), bar(share)).trim_end());
+    let _ = writeln!(
+        text,
+        "{}",
+        format!(
+            "{name}{blanks}{tokens:>11} {:>8}  {}",
+            percent(share),
+            bar(share)
+        )
+        .trim_end()
+    );
 }
 
 /// A bar of up to 40 cells, in eighths. Whatever is there at all shows.
@@ -197,6 +296,9 @@ mod tests {
     fn bars_show_whatever_is_there() {
         assert_eq!((bar(0.0).as_str(), bar(0.000_01).as_str()), ("", "▏"));
         assert_eq!(bar(0.5).chars().count(), 20);
-        assert_eq!((bar(1.0).chars().count(), bar(7.0).chars().count()), (40, 40));
+        assert_eq!(
+            (bar(1.0).chars().count(), bar(7.0).chars().count()),
+            (40, 40)
+        );
     }
 }

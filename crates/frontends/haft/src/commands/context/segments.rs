@@ -74,7 +74,12 @@ impl<'a> RequestView<'a> {
 
     /// What stands in front of everything else: the tools, and the few tokens each API adds.
     pub(super) fn tool_tokens(&self) -> u64 {
-        self.tokens.saturating_sub(self.segments.iter().map(|segment| u64::from(segment.tokens)).sum())
+        self.tokens.saturating_sub(
+            self.segments
+                .iter()
+                .map(|segment| u64::from(segment.tokens))
+                .sum(),
+        )
     }
 
     /// What it is called in headings.

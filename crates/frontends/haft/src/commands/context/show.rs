@@ -17,23 +17,39 @@ pub(super) async fn run(args: &ShowArgs) -> anyhow::Result<()> {
     let look = &args.look;
     let next_is_meant = next::is_meant(look, args.next)?;
     if args.raw {
-        return render::print(if next_is_meant { render::next(look).await? } else { render::sent(look).await? });
+        return render::print(if next_is_meant {
+            render::next(look).await?
+        } else {
+            render::sent(look).await?
+        });
     }
     if next_is_meant {
         let next = next::next(look).await?;
         let spec = &next.encoding.spec;
-        return print(&RequestView::next(&next.assembly.request, spec.full_name(), spec.api), None, args);
+        return print(
+            &RequestView::next(&next.assembly.request, spec.full_name(), spec.api),
+            None,
+            args,
+        );
     }
     let log = RequestLogReader::open(look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     print(&RequestView::logged(&logged), Some(&log), args)
 }
 
-fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArgs) -> anyhow::Result<()> {
+fn print(
+    shown: &RequestView<'_>,
+    log: Option<&RequestLogReader>,
+    args: &ShowArgs,
+) -> anyhow::Result<()> {
     let (_, loaded) = configuration(&args.look.common)?;
     let replaced = &loaded.config.prompt.sections;
     if args.json {
-        let extent = if args.full { TextExtent::All } else { TextExtent::First };
+        let extent = if args.full {
+            TextExtent::All
+        } else {
+            TextExtent::First
+        };
         let mut json = json!({
             "conversation_id": log.map(|log| &log.conversation.id),
             "request": shown.number,
@@ -50,7 +66,11 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
         return output::print_json(&json);
     }
     let of = log.map_or_else(String::new, |log| {
-        text!("context-request-place", requests = log.requests, conversation = log.conversation.id)
+        text!(
+            "context-request-place",
+            requests = log.requests,
+            conversation = log.conversation.id
+        )
     });
     let heading = text!(
         "context-show-heading",
@@ -64,7 +84,11 @@ fn print(shown: &RequestView<'_>, log: Option<&RequestLogReader>, args: &ShowArg
     let mut text = format!("{heading}\n\n");
     for (section, file) in replaced {
         let section = json!(section);
-        let line = text!("context-replaced-section", section = section.as_str().unwrap_or_default(), file);
+        let line = text!(
+            "context-replaced-section",
+            section = section.as_str().unwrap_or_default(),
+            file
+        );
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{line}");
     }
@@ -98,7 +122,11 @@ fn table(shown: &RequestView<'_>) -> String {
             segment.message.message_id.short().to_string(),
             output::localised(segment.message.role),
             grouped(segment.tokens),
-            if segment.boundary { BOUNDARY.to_owned() } else { String::new() },
+            if segment.boundary {
+                BOUNDARY.to_owned()
+            } else {
+                String::new()
+            },
             opening(segment.message),
         ]);
     }
@@ -107,7 +135,11 @@ fn table(shown: &RequestView<'_>) -> String {
 
 fn whole(shown: &RequestView<'_>, text: &mut String) {
     for (index, segment) in shown.segments.iter().enumerate() {
-        let boundary = if segment.boundary { text!("context-cache-boundary") } else { "" };
+        let boundary = if segment.boundary {
+            text!("context-cache-boundary")
+        } else {
+            ""
+        };
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,

@@ -4,9 +4,9 @@
 //! .haft/context-tests/*.toml ─► checks ─► the request that would be sent next, or a replay ─► one line a check, exit code
 //! ```
 //!
-//! Nothing of the project is run and nothing of it is written, so its own files are read as if it were trusted: a fresh clone
-//! can be checked. The model is an imaginary one with a large window, so that the outcome depends on the project and on the
-//! policy, not on who runs the test.
+//! Nothing of the project is run and nothing of it is written, so its own files are read as if it
+//! were trusted: a fresh clone can be checked. The model is an imaginary one with a large window,
+//! so that the outcome depends on the project and on the policy, not on who runs the test.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,10 @@ use haft_agent::{Look, Places, Project};
 use haft_context::{Assembly, Cause};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_text::grouped;
-use haft_types::{Api, ContentHash, ConversationId, Layer, Message, MessageId, Origin, Role, Timestamp, ToolProtocol};
+use haft_types::{
+    Api, ContentHash, ConversationId, Layer, Message, MessageId, Origin, Role, Timestamp,
+    ToolProtocol,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -82,12 +85,25 @@ struct CheckOutcome {
 
 pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let (places, loaded) = configuration(&args.common)?;
-    let bench = ContextTestBench { places, config: loaded.config, project: wiring::project(None)? };
+    let bench = ContextTestBench {
+        places,
+        config: loaded.config,
+        project: wiring::project(None)?,
+    };
     let mut outcomes = Vec::new();
     for (path, file) in read_all(&bench.project.root)? {
         let mut note = |(check, holds, found): (String, bool, String)| {
-            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            outcomes.push(CheckOutcome { file, check, holds, found });
+            let file = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            outcomes.push(CheckOutcome {
+                file,
+                check,
+                holds,
+                found,
+            });
         };
         for check in &file.rule {
             for outcome in bench.rule(&path, check).await? {
@@ -107,7 +123,11 @@ pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     } else {
         output::print(&as_text(&outcomes))?;
     }
-    Ok(if failed == 0 { ProcessExit::Completed } else { ProcessExit::Failed })
+    Ok(if failed == 0 {
+        ProcessExit::Completed
+    } else {
+        ProcessExit::Failed
+    })
 }
 
 fn as_text(outcomes: &[CheckOutcome]) -> String {
@@ -121,21 +141,40 @@ fn as_text(outcomes: &[CheckOutcome]) -> String {
 /// The files of checks, by name.
 fn read_all(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile)>> {
     let folder = root.join(FOLDER);
-    let entries = std::fs::read_dir(&folder)
-        .map_err(|error| usage_error(text!("context-test-no-folder", folder = folder.display(), error)))?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let entries = std::fs::read_dir(&folder).map_err(|error| {
+        usage_error(text!(
+            "context-test-no-folder",
+            folder = folder.display(),
+            error
+        ))
+    })?;
+    let mut paths = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<Vec<_>>>()?;
     paths.retain(|path| path.extension().is_some_and(|end| end == "toml"));
     paths.sort();
     if paths.is_empty() {
-        return Err(usage_error(text!("context-test-no-files", folder = folder.display())));
+        return Err(usage_error(text!(
+            "context-test-no-files",
+            folder = folder.display()
+        )));
     }
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| usage_error(text!("context-test-unreadable", path = path.display(), error)))?;
-        let file: ContextTestFile = toml::from_str(&text).map_err(|error| in_file(&path, &text, &error))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            usage_error(text!(
+                "context-test-unreadable",
+                path = path.display(),
+                error
+            ))
+        })?;
+        let file: ContextTestFile =
+            toml::from_str(&text).map_err(|error| in_file(&path, &text, &error))?;
         if file.rule.is_empty() && file.prefix.is_none() && file.replay.is_empty() {
-            return Err(usage_error(text!("context-test-empty", path = path.display())));
+            return Err(usage_error(text!(
+                "context-test-empty",
+                path = path.display()
+            )));
         }
         files.push((path, file));
     }
@@ -150,7 +189,11 @@ struct ContextTestBench {
 }
 
 impl ContextTestBench {
-    async fn rule(&self, file: &Path, check: &RuleCheck) -> anyhow::Result<Vec<(String, bool, String)>> {
+    async fn rule(
+        &self,
+        file: &Path,
+        check: &RuleCheck,
+    ) -> anyhow::Result<Vec<(String, bool, String)>> {
         let wrong = |problem: &str| Err(usage_error(format!("{}: {problem}", file.display())));
         if check.sends.is_none() && check.not_sends.is_none() {
             return wrong(&text!("context-test-no-claim", touched = check.touched));
@@ -160,7 +203,9 @@ impl ContextTestBench {
         }
         let touched = check.touched.trim_start_matches("./");
         // A word with a slash is taken as a path, whatever its name.
-        let assembly = self.next_request(ToolProtocol::Native, &format!("Look at ./{touched}")).await?;
+        let assembly = self
+            .next_request(ToolProtocol::Native, &format!("Look at ./{touched}"))
+            .await?;
         let documents: Vec<String> = assembly
             .request
             .segments
@@ -170,30 +215,55 @@ impl ContextTestBench {
             .collect();
         let is_sent = |document: &str| {
             let heading = format!("# {}", document.trim_start_matches("./"));
-            documents.iter().any(|text| text.lines().any(|line| line == heading))
+            documents
+                .iter()
+                .any(|text| text.lines().any(|line| line == heading))
         };
         let outcome = |document: &String, wanted: bool| {
             let sent = is_sent(document);
-            let verb = if wanted { text!("context-test-sends") } else { text!("context-test-does-not-send") };
+            let verb = if wanted {
+                text!("context-test-sends")
+            } else {
+                text!("context-test-does-not-send")
+            };
             let missing = !self.project.root.join(document).is_file();
             let found = match (sent, missing) {
                 (true, _) => text!("context-test-sent"),
                 (false, true) => text!("context-test-no-file"),
                 (false, false) => text!("context-test-not-sent"),
             };
-            (format!("{touched} {verb} {document}"), sent == wanted, found.to_owned())
+            (
+                format!("{touched} {verb} {document}"),
+                sent == wanted,
+                found.to_owned(),
+            )
         };
         let sends = check.sends.iter().map(|document| outcome(document, true));
-        Ok(sends.chain(check.not_sends.iter().map(|document| outcome(document, false))).collect())
+        Ok(sends
+            .chain(
+                check
+                    .not_sends
+                    .iter()
+                    .map(|document| outcome(document, false)),
+            )
+            .collect())
     }
 
     async fn prefix(&self, check: &PrefixCheck) -> anyhow::Result<(String, bool, String)> {
         let Assembly { request, .. } = self.next_request(check.protocol, "Hello.").await?;
         let of = |layer: Layer| {
-            let held = request.segments.iter().filter(move |segment| segment.layer == layer);
-            held.map(|segment| u64::from(segment.entry.tokens)).sum::<u64>()
+            let held = request
+                .segments
+                .iter()
+                .filter(move |segment| segment.layer == layer);
+            held.map(|segment| u64::from(segment.entry.tokens))
+                .sum::<u64>()
         };
-        let parts = [of(Layer::System), u64::from(request.tools.tokens), of(Layer::Documents)];
+        let parts = [
+            of(Layer::System),
+            u64::from(request.tools.tokens),
+            of(Layer::Documents),
+        ];
         let tokens = parts.iter().sum::<u64>();
         let [system, tools, documents] = parts.map(grouped);
         let protocol = match check.protocol {
@@ -202,26 +272,52 @@ impl ContextTestBench {
             ToolProtocol::React => "react",
         };
         Ok((
-            text!("context-test-prefix", limit = grouped(check.max_tokens), protocol),
+            text!(
+                "context-test-prefix",
+                limit = grouped(check.max_tokens),
+                protocol
+            ),
             tokens <= check.max_tokens,
-            text!("context-test-prefix-parts", tokens = grouped(tokens), system, tools, documents),
+            text!(
+                "context-test-prefix-parts",
+                tokens = grouped(tokens),
+                system,
+                tools,
+                documents
+            ),
         ))
     }
 
     /// The first request of a conversation that begins with these words.
     async fn next_request(&self, protocol: ToolProtocol, words: &str) -> anyhow::Result<Assembly> {
         let mut config = self.config.clone();
-        config.providers.insert(PROVIDER.to_owned(), ProviderConfig::new(Api::OpenaiChat, "http://localhost/v1"));
-        let model =
-            ModelConfig { context_window: Some(WINDOW), tool_protocol: Some(protocol), ..ModelConfig::default() };
+        config.providers.insert(
+            PROVIDER.to_owned(),
+            ProviderConfig::new(Api::OpenaiChat, "http://localhost/v1"),
+        );
+        let model = ModelConfig {
+            context_window: Some(WINDOW),
+            tool_protocol: Some(protocol),
+            ..ModelConfig::default()
+        };
         config.models.insert(MODEL.to_owned(), model);
-        let args = RunArgs { model: Some(MODEL.to_owned()), resume: Some(PROVIDER.to_owned()), ..RunArgs::default() };
+        let args = RunArgs {
+            model: Some(MODEL.to_owned()),
+            resume: Some(PROVIDER.to_owned()),
+            ..RunArgs::default()
+        };
         let plan = run::lower(&args, &config, None)?;
         let store = wiring::open_store(&self.places, &config)?;
         let id = MessageId::derived(ContentHash::of(words.as_bytes()));
-        let message = Message::text(id, Role::User, words, Timestamp::UNIX_EPOCH).from(Origin::User);
-        let history = (next::imagined(ConversationId::new(PROVIDER), 1), vec![message]);
-        let mut session = wiring::agent(&self.places, config).look(plan, store, history, Look::AsTrusted).await?;
+        let message =
+            Message::text(id, Role::User, words, Timestamp::UNIX_EPOCH).from(Origin::User);
+        let history = (
+            next::imagined(ConversationId::new(PROVIDER), 1),
+            vec![message],
+        );
+        let mut session = wiring::agent(&self.places, config)
+            .look(plan, store, history, Look::AsTrusted)
+            .await?;
         Ok(session.preview()?)
     }
 
@@ -230,8 +326,17 @@ impl ContextTestBench {
         let shown = check.conversation.display();
         let file = self.project.root.join(&check.conversation);
         let causes = super::replay::causes_of_breaks(&file, &self.config)?;
-        let most = check.breaks.or(if check.causes.is_some() { None } else { Some(0) });
-        let allowed = |cause: &Cause| check.causes.as_ref().is_none_or(|allowed| allowed.contains(cause));
+        let most = check.breaks.or(if check.causes.is_some() {
+            None
+        } else {
+            Some(0)
+        });
+        let allowed = |cause: &Cause| {
+            check
+                .causes
+                .as_ref()
+                .is_none_or(|allowed| allowed.contains(cause))
+        };
         let holds = most.is_none_or(|most| causes.len() <= most) && causes.iter().all(allowed);
         let names = |causes: &[Cause]| {
             let mut names: Vec<_> = causes.iter().map(output::localised).collect();
@@ -239,22 +344,31 @@ impl ContextTestBench {
             names.dedup();
             output::listed(&names)
         };
-        let limit = most.map_or_else(String::new, |most| text!("context-test-breaks-at-most", most));
-        let only = check
-            .causes
-            .as_deref()
-            .map_or_else(String::new, |causes| text!("context-test-breaks-causes", causes = names(causes)));
+        let limit = most.map_or_else(String::new, |most| {
+            text!("context-test-breaks-at-most", most)
+        });
+        let only = check.causes.as_deref().map_or_else(String::new, |causes| {
+            text!("context-test-breaks-causes", causes = names(causes))
+        });
         let stated = text!("context-test-breaks", shown, limit, only);
         let found = match causes.as_slice() {
             [] => text!("context-test-no-break").to_owned(),
-            all => text!("context-test-found-breaks", count = all.len(), causes = names(all)),
+            all => text!(
+                "context-test-found-breaks",
+                count = all.len(),
+                causes = names(all)
+            ),
         };
         Ok((stated, holds, found))
     }
 
     #[cfg(not(feature = "lab"))]
     fn replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
-        let ReplayCheck { conversation, breaks: _breaks, causes: _causes } = check;
+        let ReplayCheck {
+            conversation,
+            breaks: _breaks,
+            causes: _causes,
+        } = check;
         let (root, shown) = (self.project.root.display(), conversation.display());
         Err(usage_error(text!("context-test-no-lab", root, shown)))
     }

@@ -1,4 +1,5 @@
-//! Numbers and texts as people read them. Texts leave here without secrets: of what was sent, keys are only named.
+//! Numbers and texts as people read them. Texts leave here without secrets: of what was sent, keys
+//! are only named.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,14 +11,20 @@ use crate::commands::conversations::part_as_text;
 
 /// The text without secrets: keys of known shapes, and what the environment holds.
 pub(super) fn masked(text: &str) -> Cow<'_, str> {
-    static MASKER: LazyLock<Masker> = LazyLock::new(|| Masker::knowing(crate::wiring::environment().secret_values()));
+    static MASKER: LazyLock<Masker> =
+        LazyLock::new(|| Masker::knowing(crate::wiring::environment().secret_values()));
     MASKER.mask(text)
 }
 
 /// The beginning of a message, on one line. How many fit is the table's business.
 pub(super) fn opening(message: &Message) -> String {
     const ENOUGH: usize = 200;
-    let text = message.content.iter().map(part_as_text).find(|text| !text.trim().is_empty()).unwrap_or_default();
+    let text = message
+        .content
+        .iter()
+        .map(part_as_text)
+        .find(|text| !text.trim().is_empty())
+        .unwrap_or_default();
     let text = masked(&text);
     let words: Vec<_> = text.split_whitespace().take(ENOUGH / 2).collect();
     words.join(" ").chars().take(ENOUGH).collect()
@@ -69,12 +76,18 @@ pub(super) fn percent(share: f64) -> String {
 
 /// What something costs, behind other text; nothing where nobody knows.
 pub(super) fn and_cost(usd: Option<f64>) -> String {
-    usd.map_or_else(String::new, |usd| format!("{}{}", text!("output-comma"), money(usd)))
+    usd.map_or_else(String::new, |usd| {
+        format!("{}{}", text!("output-comma"), money(usd))
+    })
 }
 
 /// Money, with as many digits as it takes to see it.
 pub(super) fn money(usd: f64) -> String {
-    if usd.abs() < 1.0 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+    if usd.abs() < 1.0 {
+        format!("${usd:.4}")
+    } else {
+        format!("${usd:.2}")
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +99,12 @@ mod tests {
     #[test]
     fn first_words_are_one_line() {
         let text = "  fix\n\tthe   bug \u{6f22}".to_owned() + &"\nmore words".repeat(300);
-        let message = Message::text(MessageId(uuid::Uuid::nil()), Role::User, text, Timestamp::UNIX_EPOCH);
+        let message = Message::text(
+            MessageId(uuid::Uuid::nil()),
+            Role::User,
+            text,
+            Timestamp::UNIX_EPOCH,
+        );
         let words = opening(&message);
         assert!(words.starts_with("fix the bug 漢 more words"), "{words}");
         assert_eq!(words.chars().count(), 200);
@@ -94,10 +112,19 @@ mod tests {
 
     #[test]
     fn small_amounts_are_not_rounded_away() {
-        assert_eq!((money(0.00042), money(12.345)), ("$0.0004".into(), "$12.35".into()));
-        assert_eq!((grouped(0), grouped(1_234_567)), ("0".into(), "1,234,567".into()));
         assert_eq!(
-            (count(1, Countable::Segment), count(1_000, Countable::Segment)),
+            (money(0.00042), money(12.345)),
+            ("$0.0004".into(), "$12.35".into())
+        );
+        assert_eq!(
+            (grouped(0), grouped(1_234_567)),
+            ("0".into(), "1,234,567".into())
+        );
+        assert_eq!(
+            (
+                count(1, Countable::Segment),
+                count(1_000, Countable::Segment)
+            ),
             ("1 segment".into(), "1,000 segments".into())
         );
     }

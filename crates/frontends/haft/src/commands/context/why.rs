@@ -1,7 +1,8 @@
 //! `haft context why`: every break of the cached prefix, its cause and its price.
 //!
-//! Breaks are found by comparing what was sent. The cause noted when a request was sent is believed first; without one the
-//! segments show it. A cause that the conversation itself contradicts is none, and a break without a cause is a bug.
+//! Breaks are found by comparing what was sent. The cause noted when a request was sent is believed
+//! first; without one the segments show it. A cause that the conversation itself contradicts is
+//! none, and a break without a cause is a bug.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -67,8 +68,14 @@ pub(super) fn breaks(
         let prefix = compare_logged(&last, &sent, model, tools);
         let found = prefix.broken?;
         let noted = now.summary.cause.as_deref().and_then(named);
-        let cause = noted.or_else(|| Some(found.cause).filter(|cause| is_plausible(*cause, &found, &stored)));
-        Some(PrefixBreakReport { request: now.summary.number, kept: prefix.kept, cause, found })
+        let cause = noted
+            .or_else(|| Some(found.cause).filter(|cause| is_plausible(*cause, &found, &stored)));
+        Some(PrefixBreakReport {
+            request: now.summary.number,
+            kept: prefix.kept,
+            cause,
+            found,
+        })
     };
     pairs.filter_map(broken).collect()
 }
@@ -140,7 +147,14 @@ fn as_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value {
 fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
     let requests = count(log.requests as usize, Countable::Request);
     if breaks.is_empty() {
-        return format!("{}\n", text!("context-why-none", requests, conversation = log.conversation.id));
+        return format!(
+            "{}\n",
+            text!(
+                "context-why-none",
+                requests,
+                conversation = log.conversation.id
+            )
+        );
     }
     let mut table = TextTable::new(&[
         text!("table-request"),
@@ -153,7 +167,10 @@ fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
         let first = &one.found.first;
         table.row(vec![
             one.request.to_string(),
-            one.cause.map_or_else(|| text!("context-why-no-cause").to_owned(), output::localised),
+            one.cause.map_or_else(
+                || text!("context-why-no-cause").to_owned(),
+                output::localised,
+            ),
             text!(
                 "context-why-place",
                 at = one.kept + 1,
@@ -165,15 +182,33 @@ fn as_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> String {
         ]);
     }
     let (tokens, cost) = total(breaks);
-    let cost = cost.map_or_else(String::new, |cost| text!("context-why-cost", cost = money(cost)));
+    let cost = cost.map_or_else(String::new, |cost| {
+        text!("context-why-cost", cost = money(cost))
+    });
     let breaks_counted = count(breaks.len(), Countable::Break);
-    let sum = text!("context-why-sum", breaks = breaks_counted, requests, tokens = grouped(tokens), cost);
+    let sum = text!(
+        "context-why-sum",
+        breaks = breaks_counted,
+        requests,
+        tokens = grouped(tokens),
+        cost
+    );
     let mut text = format!("{table}\n{sum}\n");
-    let unexplained: Vec<_> =
-        breaks.iter().filter(|one| one.cause.is_none()).map(|one| one.request.to_string()).collect();
+    let unexplained: Vec<_> = breaks
+        .iter()
+        .filter(|one| one.cause.is_none())
+        .map(|one| one.request.to_string())
+        .collect();
     if !unexplained.is_empty() {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}", text!("context-why-unexplained", number = output::listed(&unexplained)));
+        let _ = writeln!(
+            text,
+            "{}",
+            text!(
+                "context-why-unexplained",
+                number = output::listed(&unexplained)
+            )
+        );
     }
     text
 }

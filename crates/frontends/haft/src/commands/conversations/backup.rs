@@ -24,7 +24,12 @@ fn backups(common: &Common) -> anyhow::Result<Backups> {
     if loaded.config.store.url.is_some() {
         return Err(usage_error(text!("conversations-on-server")));
     }
-    Ok(Backups::new(&places.database(), &places.backups(), &loaded.config.store, Arc::new(WallClock)))
+    Ok(Backups::new(
+        &places.database(),
+        &places.backups(),
+        &loaded.config.store,
+        Arc::new(WallClock),
+    ))
 }
 
 fn create(args: &JsonArgs) -> anyhow::Result<()> {
@@ -37,7 +42,11 @@ fn create(args: &JsonArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&serde_json::to_value(backup)?);
     }
-    output::print(&format!("{} ({})\n", backup.path.display(), output::bytes(backup.bytes)))
+    output::print(&format!(
+        "{} ({})\n",
+        backup.path.display(),
+        output::bytes(backup.bytes)
+    ))
 }
 
 fn list(args: &JsonArgs) -> anyhow::Result<()> {
@@ -48,7 +57,11 @@ fn list(args: &JsonArgs) -> anyhow::Result<()> {
     if backups.is_empty() {
         return output::say(text!("conversations-no-backups"));
     }
-    let mut table = TextTable::new(&[text!("table-name"), text!("table-made"), text!("table-size")]);
+    let mut table = TextTable::new(&[
+        text!("table-name"),
+        text!("table-made"),
+        text!("table-size"),
+    ]);
     for backup in backups {
         let made = backup.made_at.strftime("%Y-%m-%d %H:%M:%S").to_string();
         table.row(vec![backup.name, made, output::bytes(backup.bytes)]);
@@ -61,7 +74,10 @@ fn restore(name: &str, common: &Common) -> anyhow::Result<()> {
     let all = backups.list()?;
     let path = match name {
         "newest" => all.last().map(|backup| backup.path.clone()),
-        name => all.iter().find(|backup| backup.name == name).map(|backup| backup.path.clone()),
+        name => all
+            .iter()
+            .find(|backup| backup.name == name)
+            .map(|backup| backup.path.clone()),
     };
     let path = path.or_else(|| Some(PathBuf::from(name)).filter(|path| path.exists()));
     let path = path.ok_or_else(|| usage_error(text!("conversations-unknown-backup", name)))?;

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::list::listed;
 use super::{find, find_in, named_or_current, namespace, open};
-use crate::commands::conversations::{DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs};
+use crate::commands::conversations::{
+    DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs,
+};
 use crate::exit::usage_error;
 use crate::output;
 
@@ -24,14 +26,21 @@ pub(super) async fn new(args: NewArgs) -> anyhow::Result<()> {
 }
 
 fn given_or_fresh(id: Option<String>) -> ConversationId {
-    id.map_or_else(|| ConversationId::from(RandomIds.uuid()), ConversationId::new)
+    id.map_or_else(
+        || ConversationId::from(RandomIds.uuid()),
+        ConversationId::new,
+    )
 }
 
 pub(super) fn metadata(pairs: &[String]) -> anyhow::Result<Metadata> {
     let pair = |pair: &String| {
-        let (key, value) =
-            pair.split_once('=').ok_or_else(|| usage_error(text!("conversations-bad-metadata", pair)))?;
-        Ok((key.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))))
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| usage_error(text!("conversations-bad-metadata", pair)))?;
+        Ok((
+            key.to_owned(),
+            serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
+        ))
     };
     pairs.iter().map(pair).collect()
 }
@@ -44,13 +53,19 @@ fn print_made(done: &str, conversation: Conversation, json: bool) -> anyhow::Res
 }
 
 fn tell(done: &str, conversation: &Conversation) -> anyhow::Result<()> {
-    output::print(&format!("{done} {}  {}\n", conversation.id, haft_text::sanitise(&conversation.name)))
+    output::print(&format!(
+        "{done} {}  {}\n",
+        conversation.id,
+        haft_text::sanitise(&conversation.name)
+    ))
 }
 
 pub(super) async fn use_it(args: &UseArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
     let conversation = find(store.as_ref(), &args.id).await?;
-    store.set_current(&namespace(&args.place)?, &conversation.id).await?;
+    store
+        .set_current(&namespace(&args.place)?, &conversation.id)
+        .await?;
     tell("using", &conversation)
 }
 
@@ -58,7 +73,13 @@ pub(super) async fn rename(args: &RenameArgs) -> anyhow::Result<()> {
     let store = open(&args.common)?;
     let conversation = find(store.as_ref(), &args.id).await?;
     store.rename(&conversation.id, &args.name).await?;
-    tell("renamed", &Conversation { name: args.name.clone(), ..conversation })
+    tell(
+        "renamed",
+        &Conversation {
+            name: args.name.clone(),
+            ..conversation
+        },
+    )
 }
 
 pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
@@ -79,7 +100,11 @@ pub(super) async fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
 }
 
 /// Every conversation that is named, or an error before anything is done to one of them.
-async fn all(store: &dyn Store, names: &[String], scope: ConversationScope<'_>) -> anyhow::Result<Vec<Conversation>> {
+async fn all(
+    store: &dyn Store,
+    names: &[String],
+    scope: ConversationScope<'_>,
+) -> anyhow::Result<Vec<Conversation>> {
     let mut found: Vec<Conversation> = Vec::with_capacity(names.len());
     for name in names {
         let conversation = find_in(store, name, scope).await?;
@@ -97,19 +122,32 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<()> {
         Some(text) => Some(message(&store.messages(&conversation.id).await?, text)?),
         None => None,
     };
-    let fork = NewFork { id: given_or_fresh(args.new_id), at, name: args.name, make_current: true };
-    print_made("forked", store.fork(&conversation.id, fork).await?, args.output.json)
+    let fork = NewFork {
+        id: given_or_fresh(args.new_id),
+        at,
+        name: args.name,
+        make_current: true,
+    };
+    print_made(
+        "forked",
+        store.fork(&conversation.id, fork).await?,
+        args.output.json,
+    )
 }
 
 /// The message a person means: by its id or the beginning of it.
 pub(crate) fn message(messages: &[Message], text: &str) -> anyhow::Result<MessageId> {
     let wanted = text.to_ascii_lowercase();
-    let mut fitting =
-        messages.iter().map(|message| message.message_id).filter(|id| id.to_string().starts_with(&wanted));
+    let mut fitting = messages
+        .iter()
+        .map(|message| message.message_id)
+        .filter(|id| id.to_string().starts_with(&wanted));
     match (fitting.next(), fitting.next()) {
         (Some(id), None) if !wanted.is_empty() => Ok(id),
         (Some(_), Some(_)) => Err(usage_error(text!("conversations-ambiguous-message", text))),
-        (Some(_), None) | (None, _) => Err(usage_error(text!("conversations-unknown-message", text))),
+        (Some(_), None) | (None, _) => {
+            Err(usage_error(text!("conversations-unknown-message", text)))
+        }
     }
 }
 
@@ -122,16 +160,31 @@ mod tests {
     fn metadata_is_json_or_a_string() {
         let pairs = ["n=1", "list=[1, 2]", "text=some words", "empty=", "a=b=c"].map(str::to_owned);
         let read = Value::Object(metadata(&pairs).unwrap());
-        assert_eq!(read, serde_json::json!({"n": 1, "list": [1, 2], "text": "some words", "empty": "", "a": "b=c"}));
-        assert!(metadata(&["no value".to_owned()]).unwrap_err().to_string().contains("no value"));
+        assert_eq!(
+            read,
+            serde_json::json!({"n": 1, "list": [1, 2], "text": "some words", "empty": "", "a": "b=c"})
+        );
+        assert!(
+            metadata(&["no value".to_owned()])
+                .unwrap_err()
+                .to_string()
+                .contains("no value")
+        );
     }
 
     #[test]
     fn a_message_is_named_by_the_beginning_of_its_id() {
-        let made = |id: &str| Message::text(id.parse().unwrap(), Role::User, "x", Timestamp::UNIX_EPOCH);
-        let messages = [made("0a1b2c3d-0000-4000-8000-000000000000"), made("0a1bffff-0000-4000-8000-000000000000")];
+        let made =
+            |id: &str| Message::text(id.parse().unwrap(), Role::User, "x", Timestamp::UNIX_EPOCH);
+        let messages = [
+            made("0a1b2c3d-0000-4000-8000-000000000000"),
+            made("0a1bffff-0000-4000-8000-000000000000"),
+        ];
         assert_eq!(message(&messages, "0A1B2").unwrap(), messages[0].message_id);
-        assert_eq!(message(&messages, &messages[1].message_id.to_string()).unwrap(), messages[1].message_id);
+        assert_eq!(
+            message(&messages, &messages[1].message_id.to_string()).unwrap(),
+            messages[1].message_id
+        );
         for wrong in ["0a1b", "ff", ""] {
             assert!(message(&messages, wrong).is_err(), "{wrong}");
         }

@@ -21,7 +21,14 @@ impl PricedRequest<'_> {
         let cached_input = made.cached_input_cost.unwrap_or(0.0);
         let cache_write = made.cache_write_cost.unwrap_or(0.0);
         let total = input + cached_input + cache_write + output;
-        Some(Cost { input, cached_input, cache_write, output, total, incomplete: false })
+        Some(Cost {
+            input,
+            cached_input,
+            cache_write,
+            output,
+            total,
+            incomplete: false,
+        })
     }
 }
 
@@ -39,7 +46,12 @@ pub(super) async fn show(args: ShowConversationArgs) -> anyhow::Result<()> {
     let messages = store.messages(&conversation.id).await?;
     let asked: Vec<_> = messages
         .iter()
-        .filter_map(|message| Some(PricedRequest { message, made: message.llm_metadata.as_deref()? }))
+        .filter_map(|message| {
+            Some(PricedRequest {
+                message,
+                made: message.llm_metadata.as_deref()?,
+            })
+        })
         .collect();
     let mut total = CostTotal::default();
     for one in &asked {
@@ -107,8 +119,17 @@ fn table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
 }
 
 fn row(names: [String; 3], usage: Usage, cost: Option<Cost>) -> Vec<String> {
-    let tokens = [usage.input, usage.cached_input, usage.cache_write, usage.output].map(|tokens| tokens.to_string());
-    let money = |of: fn(&Cost) -> f64| cost.as_ref().map_or_else(|| "-".to_owned(), |cost| format!("{:.4}", of(cost)));
+    let tokens = [
+        usage.input,
+        usage.cached_input,
+        usage.cache_write,
+        usage.output,
+    ]
+    .map(|tokens| tokens.to_string());
+    let money = |of: fn(&Cost) -> f64| {
+        cost.as_ref()
+            .map_or_else(|| "-".to_owned(), |cost| format!("{:.4}", of(cost)))
+    };
     let money = [
         money(|cost| cost.input),
         money(|cost| cost.cached_input),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use haft_imports::{ImportedConversation, SourceText, is_database, read_conversations, stored_text};
+use haft_imports::{
+    ImportedConversation, SourceText, is_database, read_conversations, stored_text,
+};
 use haft_store::{Imported, Store};
 use haft_types::{ConversationId, Timestamp};
 use serde_json::{Value, json};
@@ -43,7 +45,8 @@ impl ImportOutcome {
     }
 }
 
-/// Everything there was to read, and what went wrong with it: one bad file does not stop the others.
+/// Everything there was to read, and what went wrong with it: one bad file does not stop the
+/// others.
 #[derive(Default)]
 struct ImportReport {
     lines: Vec<ImportRow>,
@@ -55,7 +58,10 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
     let namespace = namespace(&args.place)?;
     let mut report = ImportReport::default();
     for path in &args.paths {
-        let namespaces = ImportNamespaces { default: &namespace, known: namespaces(path, args)? };
+        let namespaces = ImportNamespaces {
+            default: &namespace,
+            known: namespaces(path, args)?,
+        };
         for file in files(path)? {
             import_file(store.as_ref(), args, &file, &namespaces, &mut report).await;
         }
@@ -63,14 +69,20 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<ProcessExit> {
         if current.is_file()
             && let Err(error) = import_current(store.as_ref(), &current).await
         {
-            report.failed.push(format!("{}: {}", current.display(), in_one_line(&error)));
+            report
+                .failed
+                .push(format!("{}: {}", current.display(), in_one_line(&error)));
         }
     }
     for problem in &report.failed {
         output::tell(&format!("haft: {}", output::localised(problem)));
     }
     print(&report, args.output.json)?;
-    Ok(if report.failed.is_empty() { ProcessExit::Completed } else { ProcessExit::Failed })
+    Ok(if report.failed.is_empty() {
+        ProcessExit::Completed
+    } else {
+        ProcessExit::Failed
+    })
 }
 
 /// The files of a path: itself, or what a folder of conversations holds.
@@ -78,19 +90,32 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.exists()
         && let Some(files) = other_agents::files_of(path)
     {
-        let none = || usage_error(text!("conversations-import-no-files", path = path.display()));
-        return Some(files).filter(|files| !files.is_empty()).ok_or_else(none);
+        let none = || {
+            usage_error(text!(
+                "conversations-import-no-files",
+                path = path.display()
+            ))
+        };
+        return Some(files)
+            .filter(|files| !files.is_empty())
+            .ok_or_else(none);
     }
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
     for folder in [path.to_owned(), path.join("conversations")] {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
         for entry in entries {
             let file = entry?.path();
-            let is_json = file.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
-            let special = file.file_name().is_some_and(|name| name == CURRENT || name == NAMESPACES);
+            let is_json = file
+                .extension()
+                .is_some_and(|extension| extension == "json" || extension == "jsonl");
+            let special = file
+                .file_name()
+                .is_some_and(|name| name == CURRENT || name == NAMESPACES);
             if is_json && file.is_file() && !special {
                 files.push(file);
             }
@@ -98,7 +123,10 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     files.sort();
     if files.is_empty() {
-        return Err(usage_error(text!("conversations-import-no-files", path = path.display())));
+        return Err(usage_error(text!(
+            "conversations-import-no-files",
+            path = path.display()
+        )));
     }
     Ok(files)
 }
@@ -115,7 +143,8 @@ impl ImportNamespaces<'_> {
     }
 }
 
-/// The namespaces of the conversations in a folder, where it says them and the command line does not.
+/// The namespaces of the conversations in a folder, where it says them and the command line does
+/// not.
 fn namespaces(path: &Path, args: &ImportArgs) -> anyhow::Result<BTreeMap<ConversationId, String>> {
     let file = path.join(NAMESPACES);
     if args.place.namespace.is_some() || !file.is_file() {
@@ -139,21 +168,36 @@ async fn import_file(
     let read = read(file, args);
     let conversations = match read {
         Ok(conversations) => conversations,
-        Err(error) => return report.failed.push(format!("{}: {}", file.display(), in_one_line(&error))),
+        Err(error) => {
+            return report
+                .failed
+                .push(format!("{}: {}", file.display(), in_one_line(&error)));
+        }
     };
     for ImportedConversation { document, skipped } in conversations {
         let id = document.id.clone();
         let (conversation, done) = match store.import(document, namespaces.of(&id)).await {
             Ok(Imported::New(conversation)) => (conversation, ImportOutcome::New),
             Ok(Imported::Same(conversation)) => (conversation, ImportOutcome::Same),
-            Ok(Imported::Grown { conversation, added }) => (conversation, ImportOutcome::Grown(added)),
+            Ok(Imported::Grown {
+                conversation,
+                added,
+            }) => (conversation, ImportOutcome::Grown(added)),
             Err(error) => {
-                report.failed.push(format!("{}: conversation `{id}`: {error}", file.display()));
+                report
+                    .failed
+                    .push(format!("{}: conversation `{id}`: {error}", file.display()));
                 continue;
             }
         };
         let (name, messages) = (conversation.name, conversation.messages);
-        report.lines.push(ImportRow { id, name, messages, done, skipped });
+        report.lines.push(ImportRow {
+            id,
+            name,
+            messages,
+            done,
+            skipped,
+        });
     }
 }
 
@@ -173,18 +217,30 @@ fn read(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConversati
             None => bounded(opened)?,
         };
         // A conversation without times is as old as its file.
-        let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
-        now = modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(now);
+        let modified = std::fs::metadata(file)
+            .and_then(|metadata| metadata.modified())
+            .ok();
+        now = modified
+            .and_then(|time| Timestamp::try_from(time).ok())
+            .unwrap_or(now);
     }
-    let text = String::from_utf8(bytes).map_err(|_| usage_error(text!("conversations-import-not-text")))?;
-    Ok(read_conversations(SourceText { text: &text, now }, args.format)?)
+    let text = String::from_utf8(bytes)
+        .map_err(|_| usage_error(text!("conversations-import-not-text")))?;
+    Ok(read_conversations(
+        SourceText { text: &text, now },
+        args.format,
+    )?)
 }
 
 /// Everything there is to read, whatever the file says of its size.
 fn bounded(from: impl Read) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_FILE { Err(too_large()) } else { Ok(bytes) }
+    if bytes.len() as u64 > LARGEST_FILE {
+        Err(too_large())
+    } else {
+        Ok(bytes)
+    }
 }
 
 fn too_large() -> anyhow::Error {
@@ -193,14 +249,20 @@ fn too_large() -> anyhow::Error {
 
 /// Makes those conversations current that the file says are, where they exist.
 async fn import_current(store: &dyn Store, path: &Path) -> anyhow::Result<()> {
-    let current: BTreeMap<String, Value> = serde_json::from_slice(&bounded(std::fs::File::open(path)?)?)?;
+    let current: BTreeMap<String, Value> =
+        serde_json::from_slice(&bounded(std::fs::File::open(path)?)?)?;
     for (namespace, id) in current {
-        let id = id.as_str().ok_or_else(|| usage_error(text!("conversations-import-bad-id", namespace, id)))?;
+        let id = id
+            .as_str()
+            .ok_or_else(|| usage_error(text!("conversations-import-bad-id", namespace, id)))?;
         let id = ConversationId::new(id);
         if store.get(&id).await?.is_some() {
             store.set_current(&namespace, &id).await?;
         } else {
-            output::tell(&format!("haft: {}", text!("conversations-import-no-current", id, namespace)));
+            output::tell(&format!(
+                "haft: {}",
+                text!("conversations-import-no-current", id, namespace)
+            ));
         }
     }
     Ok(())
@@ -232,9 +294,19 @@ fn print(report: &ImportReport, as_json: bool) -> anyhow::Result<()> {
         text!("table-skipped"),
     ]);
     for line in &report.lines {
-        let skipped = if line.skipped == 0 { "-".to_owned() } else { line.skipped.to_string() };
+        let skipped = if line.skipped == 0 {
+            "-".to_owned()
+        } else {
+            line.skipped.to_string()
+        };
         let id = line.id.short().to_owned();
-        table.row(vec![id, line.name.clone(), line.messages.to_string(), line.done.as_text(), skipped]);
+        table.row(vec![
+            id,
+            line.name.clone(),
+            line.messages.to_string(),
+            line.done.as_text(),
+            skipped,
+        ]);
     }
     output::print(&table.to_string())
 }

@@ -11,9 +11,15 @@ pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
     let store = open(&args.output.common)?;
     let namespace = namespace(&args.place)?;
     let (scope, none) = match (args.trash, args.all) {
-        (true, _) => (ConversationScope::Trash, text!("conversations-none-in-trash")),
+        (true, _) => (
+            ConversationScope::Trash,
+            text!("conversations-none-in-trash"),
+        ),
         (false, true) => (ConversationScope::Everywhere, text!("conversations-none")),
-        (false, false) => (ConversationScope::Namespace(&namespace), text!("conversations-none-here")),
+        (false, false) => (
+            ConversationScope::Namespace(&namespace),
+            text!("conversations-none-here"),
+        ),
     };
     let rows = store.list(scope).await?;
     if args.output.json {
@@ -26,7 +32,12 @@ pub(super) async fn list(args: &ListConversationsArgs) -> anyhow::Result<()> {
 }
 
 fn as_table(rows: &[ConversationRow], of_several_projects: bool) -> String {
-    let mut headings = vec![text!("table-id"), text!("table-name"), text!("table-messages"), text!("table-updated")];
+    let mut headings = vec![
+        text!("table-id"),
+        text!("table-name"),
+        text!("table-messages"),
+        text!("table-updated"),
+    ];
     if of_several_projects {
         headings.push(text!("table-project"));
     }
@@ -48,8 +59,23 @@ fn as_table(rows: &[ConversationRow], of_several_projects: bool) -> String {
 
 /// A conversation as a list shows it.
 pub(super) fn listed(conversation: Conversation) -> ConversationRow {
-    let Conversation { id, name, namespace, created_at, updated_at, messages, .. } = conversation;
-    ConversationRow { id, name, namespace, created_at, updated_at, messages }
+    let Conversation {
+        id,
+        name,
+        namespace,
+        created_at,
+        updated_at,
+        messages,
+        ..
+    } = conversation;
+    ConversationRow {
+        id,
+        name,
+        namespace,
+        created_at,
+        updated_at,
+        messages,
+    }
 }
 
 pub(super) async fn current(args: &CurrentArgs) -> anyhow::Result<()> {
@@ -58,7 +84,11 @@ pub(super) async fn current(args: &CurrentArgs) -> anyhow::Result<()> {
     if args.output.json {
         return output::print_json(&serde_json::to_value(current)?);
     }
-    output::print(&format!("{}  {}\n", current.id, haft_text::sanitise(&current.name)))
+    output::print(&format!(
+        "{}  {}\n",
+        current.id,
+        haft_text::sanitise(&current.name)
+    ))
 }
 
 pub(super) async fn namespaces(args: &JsonArgs) -> anyhow::Result<()> {
@@ -69,8 +99,17 @@ pub(super) async fn namespaces(args: &JsonArgs) -> anyhow::Result<()> {
     if namespaces.is_empty() {
         return output::say(text!("conversations-no-namespaces"));
     }
-    let mut table = TextTable::new(&[text!("table-namespace"), text!("table-conversations"), text!("table-current")]);
-    for Namespace { namespace, conversations, current } in namespaces {
+    let mut table = TextTable::new(&[
+        text!("table-namespace"),
+        text!("table-conversations"),
+        text!("table-current"),
+    ]);
+    for Namespace {
+        namespace,
+        conversations,
+        current,
+    } in namespaces
+    {
         let current = current.map_or_else(|| "-".to_owned(), |id| id.short().to_owned());
         table.row(vec![namespace, conversations.to_string(), current]);
     }

@@ -1,6 +1,7 @@
 //! `haft conversations purge`: conversations are taken out of every file of haft's for good.
 //!
-//! The store is `haft_rescue`'s; what lies beside it is removed here: jobs, kept outputs, workflow runs, what was typed, the log.
+//! The store is `haft_rescue`'s; what lies beside it is removed here: jobs, kept outputs, workflow
+//! runs, what was typed, the log.
 
 use std::fs;
 use std::io::BufRead;
@@ -54,7 +55,10 @@ pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
     let family = haft_rescue::family(&patient, &ids)?;
     if !family.forks.is_empty() && !args.forks {
         let forks: Vec<_> = family.forks.iter().map(ToString::to_string).collect();
-        return Err(usage_error(text!("conversations-purge-forks", forks = output::listed(&forks))));
+        return Err(usage_error(text!(
+            "conversations-purge-forks",
+            forks = output::listed(&forks)
+        )));
     }
     ask(args, &named, &family)?;
     let PurgeFamily { sub_agents, forks } = family;
@@ -67,7 +71,11 @@ pub(super) async fn run(args: &PurgeArgs) -> anyhow::Result<()> {
     if args.output.json {
         return output::print_json(&json!({ "purged": traces.ids, "backups": backups }));
     }
-    output::say(&text!("conversations-purged", count = traces.ids.len(), backups))
+    output::say(&text!(
+        "conversations-purged",
+        count = traces.ids.len(),
+        backups
+    ))
 }
 
 /// The conversation that is meant, in the trash or not.
@@ -90,17 +98,28 @@ fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow
         output::print(&format!("{}  {}\n", one.id, haft_text::sanitise(&one.name)))?;
     }
     let others = family.sub_agents.len() + family.forks.len();
-    let id: String = named.first().map(|one| one.id.to_string().chars().take(8).collect()).unwrap_or_default();
+    let id: String = named
+        .first()
+        .map(|one| one.id.to_string().chars().take(8).collect())
+        .unwrap_or_default();
     typed_ahead::discard(std::io::stdin());
     let mut answers = std::io::stdin().lock();
     for (question, wanted) in [
-        (text!("conversations-purge-sure", count = named.len(), others), "y"),
-        (text!("conversations-purge-really", id = id.clone()), id.as_str()),
+        (
+            text!("conversations-purge-sure", count = named.len(), others),
+            "y",
+        ),
+        (
+            text!("conversations-purge-really", id = id.clone()),
+            id.as_str(),
+        ),
     ] {
         output::print(&format!("{question} "))?;
         let mut answer = String::new();
         answers.read_line(&mut answer)?;
-        if answer.trim() != wanted && !(wanted == "y" && haft_messages::agreement(&answer) == Some(true)) {
+        if answer.trim() != wanted
+            && !(wanted == "y" && haft_messages::agreement(&answer) == Some(true))
+        {
             return Err(usage_error(text!("conversations-purge-left")));
         }
     }
@@ -108,10 +127,16 @@ fn ask(args: &PurgeArgs, named: &[Conversation], family: &PurgeFamily) -> anyhow
 }
 
 async fn traces(store: &dyn Store, ids: Vec<ConversationId>) -> anyhow::Result<PurgeTraces> {
-    let mut traces = PurgeTraces { ids, ..PurgeTraces::default() };
+    let mut traces = PurgeTraces {
+        ids,
+        ..PurgeTraces::default()
+    };
     for id in &traces.ids {
         // What is in the trash cannot be read.
-        if matches!(store.find(id.as_str(), ConversationScope::Trash).await?, ConversationMatch::One(_)) {
+        if matches!(
+            store.find(id.as_str(), ConversationScope::Trash).await?,
+            ConversationMatch::One(_)
+        ) {
             store.restore(id).await?;
         }
         // A conversation that somebody writes to is not purged meanwhile.
@@ -123,14 +148,22 @@ async fn traces(store: &dyn Store, ids: Vec<ConversationId>) -> anyhow::Result<P
         let messages = store.messages(id).await?;
         traces.whole.push_str(&serde_json::to_string(&messages)?);
         let of_user = messages.iter().filter(|message| message.role == Role::User);
-        traces.prompts.extend(of_user.map(haft_types::Message::joined_text));
+        traces
+            .prompts
+            .extend(of_user.map(haft_types::Message::joined_text));
     }
     Ok(traces)
 }
 
 /// Removes what lies beside the store.
 fn remove_beside(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
-    for folder in [places.jobs(), places.workflows(), places.spill(), places.worktrees(), places.journal()] {
+    for folder in [
+        places.jobs(),
+        places.workflows(),
+        places.spill(),
+        places.worktrees(),
+        places.journal(),
+    ] {
         remove_entries(&folder, traces)?;
     }
     // The private folders of commands that have ended.
@@ -154,8 +187,15 @@ fn remove_entries(folder: &Path, traces: &PurgeTraces) -> anyhow::Result<()> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_named = name.len() >= 6 && traces.whole.contains(name.as_ref());
-        if is_named || traces.ids.iter().any(|id| name.contains(id.as_str())) || mentions(&path, &traces.ids) {
-            if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+        if is_named
+            || traces.ids.iter().any(|id| name.contains(id.as_str()))
+            || mentions(&path, &traces.ids)
+        {
+            if path.is_dir() {
+                fs::remove_dir_all(&path)?
+            } else {
+                fs::remove_file(&path)?
+            }
         }
     }
     Ok(())
@@ -167,45 +207,76 @@ fn mentions(path: &Path, ids: &[ConversationId]) -> bool {
         return false;
     }
     if path.is_dir() {
-        return fs::read_dir(path).into_iter().flatten().flatten().any(|entry| mentions(&entry.path(), ids));
+        return fs::read_dir(path)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|entry| mentions(&entry.path(), ids));
     }
-    let Ok(bytes) = fs::read(path) else { return false };
-    ids.iter().any(|id| bytes.windows(id.as_str().len()).any(|window| window == id.as_str().as_bytes()))
+    let Ok(bytes) = fs::read(path) else {
+        return false;
+    };
+    ids.iter().any(|id| {
+        bytes
+            .windows(id.as_str().len())
+            .any(|window| window == id.as_str().as_bytes())
+    })
 }
 
 /// Whether a line of what was typed was said in the conversations.
 fn is_typed(line: &str, traces: &PurgeTraces) -> bool {
-    let Ok(typed) = serde_json::from_str::<String>(line) else { return true };
+    let Ok(typed) = serde_json::from_str::<String>(line) else {
+        return true;
+    };
     let typed = typed.trim();
     // Of a slash command its arguments are said, of a shell command itself.
     let said = match typed.strip_prefix('/') {
-        Some(command) => command.split_once(char::is_whitespace).map_or("", |(_, arguments)| arguments),
+        Some(command) => command
+            .split_once(char::is_whitespace)
+            .map_or("", |(_, arguments)| arguments),
         None => typed.trim_start_matches('!'),
     };
-    !said.trim().is_empty() && traces.prompts.iter().any(|prompt| prompt.contains(said.trim()))
+    !said.trim().is_empty()
+        && traces
+            .prompts
+            .iter()
+            .any(|prompt| prompt.contains(said.trim()))
 }
 
-/// Whether a line of the log may be of the conversations: it names one, or was written while one was at work.
+/// Whether a line of the log may be of the conversations: it names one, or was written while one
+/// was at work.
 fn is_logged(line: &str, traces: &PurgeTraces) -> bool {
     // What is logged when a session ends comes after the last message.
     const AFTERWARDS_SECONDS: i64 = 600;
     if traces.ids.iter().any(|id| line.contains(id.as_str())) {
         return true;
     }
-    let time = serde_json::from_str::<Value>(line).ok().and_then(|line| line.get("time")?.as_str()?.parse().ok());
+    let time = serde_json::from_str::<Value>(line)
+        .ok()
+        .and_then(|line| line.get("time")?.as_str()?.parse().ok());
     time.is_none_or(|time: Timestamp| {
         traces.lives.iter().any(|(from, to)| {
-            time.as_second() >= from.as_second() && time.as_second() <= to.as_second() + AFTERWARDS_SECONDS
+            time.as_second() >= from.as_second()
+                && time.as_second() <= to.as_second() + AFTERWARDS_SECONDS
         })
     })
 }
 
 /// Replaces a file of lines by those that stay.
 fn rewrite(file: &Path, stays: impl Fn(&str) -> bool) -> anyhow::Result<()> {
-    let Ok(text) = fs::read_to_string(file) else { return Ok(()) };
-    let left: String = text.split_inclusive('\n').filter(|line| stays(line.trim_end())).collect();
+    let Ok(text) = fs::read_to_string(file) else {
+        return Ok(());
+    };
+    let left: String = text
+        .split_inclusive('\n')
+        .filter(|line| stays(line.trim_end()))
+        .collect();
     if left.len() == text.len() {
         return Ok(());
     }
-    Ok(haft_files::replace(file, left.as_bytes(), Durability::PowerCut)?)
+    Ok(haft_files::replace(
+        file,
+        left.as_bytes(),
+        Durability::PowerCut,
+    )?)
 }

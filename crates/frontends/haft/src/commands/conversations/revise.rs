@@ -1,4 +1,5 @@
-//! `haft conversations revise`: a message as it is to be from now on. What it was before stays in the store.
+//! `haft conversations revise`: a message as it is to be from now on. What it was before stays in
+//! the store.
 
 use std::io::Read;
 
@@ -30,27 +31,49 @@ pub(super) async fn run(args: ReviseArgs) -> anyhow::Result<()> {
     let id = message(&messages, &args.message)?;
     let stored = messages.iter().find(|one| one.message_id == id);
     let content = match (text, stored) {
-        (Some(text), Some(stored)) => Some(
-            with_text(&stored.content, &text)
-                .ok_or_else(|| usage_error(text!("conversations-revise-no-text", message = args.message.clone())))?,
-        ),
+        (Some(text), Some(stored)) => Some(with_text(&stored.content, &text).ok_or_else(|| {
+            usage_error(text!(
+                "conversations-revise-no-text",
+                message = args.message.clone()
+            ))
+        })?),
         _ => None,
     };
-    let revised =
-        store.update(&conversation.id, id, Revision { content, metadata: pairs, ..Revision::default() }).await?;
+    let revised = store
+        .update(
+            &conversation.id,
+            id,
+            Revision {
+                content,
+                metadata: pairs,
+                ..Revision::default()
+            },
+        )
+        .await?;
     if args.output.json {
-        return output::print_json(&json!({ "conversation_id": conversation.id, "message": revised }));
+        return output::print_json(
+            &json!({ "conversation_id": conversation.id, "message": revised }),
+        );
     }
-    output::say(&text!("conversations-revised", message = id, conversation = conversation.id))
+    output::say(&text!(
+        "conversations-revised",
+        message = id,
+        conversation = conversation.id
+    ))
 }
 
-/// The content with this as its text: in the place of its first text, the other texts left out. Tool calls and results stay, since
-/// the messages around them belong to them; none when it is made of those alone.
+/// The content with this as its text: in the place of its first text, the other texts left out.
+/// Tool calls and results stay, since the messages around them belong to them; none when it is made
+/// of those alone.
 fn with_text(content: &[Part], text: &str) -> Option<Vec<Part>> {
     let is_text = |part: &Part| matches!(part, Part::Text { .. });
     let first = content.iter().position(is_text)?;
     let part = |(at, part): (usize, &Part)| {
-        if at == first { Some(Part::text(text)) } else { Some(part.clone()).filter(|part| !is_text(part)) }
+        if at == first {
+            Some(Part::text(text))
+        } else {
+            Some(part.clone()).filter(|part| !is_text(part))
+        }
     };
     Some(content.iter().enumerate().filter_map(part).collect())
 }

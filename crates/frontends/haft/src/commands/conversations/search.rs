@@ -18,14 +18,23 @@ pub(super) async fn run(args: &SearchArgs) -> anyhow::Result<()> {
         (false, false) => ConversationScope::Namespace(&namespace),
     };
     let text = args.words.join(" ");
-    let hits = store.search(SearchQuery { text: &text, scope, limit: args.limit }).await?;
+    let hits = store
+        .search(SearchQuery {
+            text: &text,
+            scope,
+            limit: args.limit,
+        })
+        .await?;
     if args.output.json {
         return output::print_json(&serde_json::to_value(&hits)?);
     }
     if hits.is_empty() {
         let everywhere = args.all || args.trash;
-        let none =
-            if everywhere { text!("conversations-search-none") } else { text!("conversations-search-none-here") };
+        let none = if everywhere {
+            text!("conversations-search-none")
+        } else {
+            text!("conversations-search-none-here")
+        };
         return output::say(none);
     }
     output::print_exact(&as_text(&hits))
@@ -44,17 +53,36 @@ fn as_text(hits: &[SearchHit]) -> String {
         };
         let name = haft_text::sanitise(&hit.conversation.name).into_owned();
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}  {name}  {place}\n    {}", hit.conversation.id.short(), marked(&hit.snippet));
+        let _ = writeln!(
+            text,
+            "{}  {name}  {place}\n    {}",
+            hit.conversation.id.short(),
+            marked(&hit.snippet)
+        );
     }
     text
 }
 
-/// The snippet with every hit in bold; without marks where stdout is not a terminal that can show bold.
+/// The snippet with every hit in bold; without marks where stdout is not a terminal that can show
+/// bold.
 fn marked(snippet: &Snippet) -> String {
-    // Made harmless first; the marks are ours. A snippet holds no control characters, so its characters keep their places.
+    // Made harmless first; the marks are ours. A snippet holds no control characters, so its
+    // characters keep their places.
     let text = haft_text::sanitise(&snippet.text).into_owned();
     let kept = text.chars().count() == snippet.text.chars().count();
-    let snippet = Snippet { highlights: if kept { snippet.highlights.clone() } else { Vec::new() }, text };
-    let shows_bold = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    if shows_bold { snippet.marked("\u{1b}[1m", "\u{1b}[0m") } else { snippet.text }
+    let snippet = Snippet {
+        highlights: if kept {
+            snippet.highlights.clone()
+        } else {
+            Vec::new()
+        },
+        text,
+    };
+    let shows_bold = std::io::stdout().is_terminal()
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    if shows_bold {
+        snippet.marked("\u{1b}[1m", "\u{1b}[0m")
+    } else {
+        snippet.text
+    }
 }

@@ -24,7 +24,11 @@ fn as_text(conversation: &Conversation, page: &MessagePage) -> String {
     let mut text = format!("{} ({})\n", conversation.name, conversation.id);
     if page.earlier() > 0 {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "\n{}", text!("conversations-earlier", earlier = page.earlier()));
+        let _ = writeln!(
+            text,
+            "\n{}",
+            text!("conversations-earlier", earlier = page.earlier())
+        );
     }
     for message in &page.messages {
         let _ = writeln!(
@@ -45,7 +49,9 @@ fn as_text(conversation: &Conversation, page: &MessagePage) -> String {
 pub(crate) fn part_as_text(part: &Part) -> String {
     match part {
         Part::Text { text, .. } => text.clone(),
-        Part::Thinking(thinking) => format!("({}) {}", output::localised("thinking"), thinking.text),
+        Part::Thinking(thinking) => {
+            format!("({}) {}", output::localised("thinking"), thinking.text)
+        }
         Part::ToolCall(call) => format!("→ {} {}", call.name, call.arguments),
         Part::ToolResult(result) => {
             let status = match result.envelope.status {
@@ -53,7 +59,12 @@ pub(crate) fn part_as_text(part: &Part) -> String {
                 ToolStatus::Partial => "partial",
                 ToolStatus::Error => "error",
             };
-            format!("← {} ({}) {}", result.name, output::localised(status), result.envelope.text)
+            format!(
+                "← {} ({}) {}",
+                result.name,
+                output::localised(status),
+                result.envelope.text
+            )
         }
         Part::Image(image) => output::localised(format_args!("[{} picture]", image.media_type)),
     }

@@ -15,7 +15,15 @@ pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<()> {
         all["this_process"] = json!(store.statistics());
         return output::print_json(&all);
     }
-    let Totals { conversations, in_trash, namespaces, messages, revisions, requests, bytes } = totals;
+    let Totals {
+        conversations,
+        in_trash,
+        namespaces,
+        messages,
+        revisions,
+        requests,
+        bytes,
+    } = totals;
     let mut table = TextTable::new(&[text!("table-what"), text!("table-count")]);
     let counts = [
         ("conversations", conversations),
@@ -28,6 +36,9 @@ pub(super) async fn run(args: &JsonArgs) -> anyhow::Result<()> {
     for (what, count) in counts {
         table.row(vec![output::localised(what), count.to_string()]);
     }
-    table.row(vec![text!("conversations-stats-size").to_owned(), output::bytes(bytes)]);
+    table.row(vec![
+        text!("conversations-stats-size").to_owned(),
+        output::bytes(bytes),
+    ]);
     output::print(&table.to_string())
 }

@@ -39,13 +39,21 @@ pub(super) async fn export(args: &ExportArgs) -> anyhow::Result<()> {
 }
 
 /// Prints a whole conversation as JSON.
-pub(super) async fn print_document(store: &dyn Store, conversation: &Conversation) -> anyhow::Result<()> {
+pub(super) async fn print_document(
+    store: &dyn Store,
+    conversation: &Conversation,
+) -> anyhow::Result<()> {
     let document = document(store, &conversation.id).await?;
-    output::print_exact(&haft_text::escape_json(&(serde_json::to_string_pretty(&document)? + "\n")))
+    output::print_exact(&haft_text::escape_json(
+        &(serde_json::to_string_pretty(&document)? + "\n"),
+    ))
 }
 
 async fn document(store: &dyn Store, id: &ConversationId) -> anyhow::Result<ConversationDocument> {
-    store.export(id).await?.ok_or_else(|| usage_error(text!("conversations-export-unknown", id)))
+    store
+        .export(id)
+        .await?
+        .ok_or_else(|| usage_error(text!("conversations-export-unknown", id)))
 }
 
 async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
@@ -57,10 +65,18 @@ async fn export_all(store: &dyn Store, folder: &Path) -> anyhow::Result<()> {
         namespaces.insert(one.id.clone(), one.namespace.clone());
     }
     target.write_namespaces(&namespaces)?;
-    let current: BTreeMap<_, _> =
-        store.namespaces().await?.into_iter().filter_map(|one| Some((one.namespace, one.current?))).collect();
+    let current: BTreeMap<_, _> = store
+        .namespaces()
+        .await?
+        .into_iter()
+        .filter_map(|one| Some((one.namespace, one.current?)))
+        .collect();
     target.write_json(CURRENT, &current)?;
-    output::say(&text!("conversations-exported", count = listed.len(), folder = folder.display()))
+    output::say(&text!(
+        "conversations-exported",
+        count = listed.len(),
+        folder = folder.display()
+    ))
 }
 
 /// A folder that conversations are written to.
@@ -88,21 +104,31 @@ impl ExportFolder {
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
         let path = self.0.join(name);
-        let text = haft_text::escape_json(&serde_json::to_string_pretty(value)?).into_owned() + "\n";
+        let text =
+            haft_text::escape_json(&serde_json::to_string_pretty(value)?).into_owned() + "\n";
         // Conversations are for their owner only.
-        haft_files::replace(&path, text.as_bytes(), Durability::Process).map_err(|error| failed(&path, &error))
+        haft_files::replace(&path, text.as_bytes(), Durability::Process)
+            .map_err(|error| failed(&path, &error))
     }
 }
 
 fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
-    usage_error(text!("conversations-export-unwritable", path = path.display(), error))
+    usage_error(text!(
+        "conversations-export-unwritable",
+        path = path.display(),
+        error
+    ))
 }
 
 /// The file of a conversation.
 fn file_name(id: &ConversationId) -> String {
     let name = format!("{}.json", id.file_name());
     // Two names are taken.
-    if name == CURRENT || name == NAMESPACES { format!("%{name}") } else { name }
+    if name == CURRENT || name == NAMESPACES {
+        format!("%{name}")
+    } else {
+        name
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,10 @@ impl Approver for DemoApprover {
         let question = approve::question(approval);
         let answer = tokio::task::spawn_blocking(move || answer(&question)).await;
         // A terminal that went away has not said no, and the edit is the demo's own.
-        let reply = answer.ok().and_then(Result::ok).unwrap_or(ApprovalReply::Once);
+        let reply = answer
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or(ApprovalReply::Once);
         if matches!(reply, ApprovalReply::No { .. }) {
             self.refused.cancel();
         }
@@ -52,8 +55,12 @@ fn answer(question: &str) -> anyhow::Result<ApprovalReply> {
         "" => ApprovalReply::Once,
         words => match haft_messages::agreement(words) {
             Some(true) => ApprovalReply::Once,
-            Some(false) => ApprovalReply::No { reason: String::new() },
-            None => ApprovalReply::No { reason: words.to_owned() },
+            Some(false) => ApprovalReply::No {
+                reason: String::new(),
+            },
+            None => ApprovalReply::No {
+                reason: words.to_owned(),
+            },
         },
     })
 }

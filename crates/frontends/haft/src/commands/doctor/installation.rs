@@ -21,32 +21,50 @@ pub(super) fn installed() -> Check {
     const NAME: &str = "installation";
     match std::env::current_exe().and_then(|path| path.canonicalize()) {
         Ok(path) => {
-            let message = text!("doctor-installed", by = way(&path), version = VERSION, path = path.display());
+            let message = text!(
+                "doctor-installed",
+                by = way(&path),
+                version = VERSION,
+                path = path.display()
+            );
             Check::new(NAME, CheckHealth::Ok, message)
         }
         Err(error) => Check::new(NAME, CheckHealth::Warning, error.to_string()),
     }
 }
 
-/// Packages leave a word in `share/haft/installed-by` next to `bin`; cargo keeps a list of what it installed, and marks the
-/// folder it builds in.
+/// Packages leave a word in `share/haft/installed-by` next to `bin`; cargo keeps a list of what it
+/// installed, and marks the folder it builds in.
 fn way(binary: &Path) -> &'static str {
-    let Some(root) = binary.parent().and_then(Path::parent) else { return "unknown" };
+    let Some(root) = binary.parent().and_then(Path::parent) else {
+        return "unknown";
+    };
     let word = std::fs::read_to_string(root.join("share/haft/installed-by")).unwrap_or_default();
-    if let Some(known) = ["archive", "deb", "make", "npm", "pypi"].into_iter().find(|known| *known == word.trim()) {
+    if let Some(known) = ["archive", "deb", "make", "npm", "pypi"]
+        .into_iter()
+        .find(|known| *known == word.trim())
+    {
         return known;
     }
-    let marks = [(root.join(".crates.toml"), "cargo"), (binary.with_file_name(".cargo-lock"), "checkout")];
-    marks.into_iter().find(|(mark, _)| mark.is_file()).map_or("unknown", |(_, way)| way)
+    let marks = [
+        (root.join(".crates.toml"), "cargo"),
+        (binary.with_file_name(".cargo-lock"), "checkout"),
+    ];
+    marks
+        .into_iter()
+        .find(|(mark, _)| mark.is_file())
+        .map_or("unknown", |(_, way)| way)
 }
 
 /// Whether there is a newer release than this one.
 pub(super) async fn newer(address: &str) -> Check {
     const NAME: &str = "release";
     match newest(address).await {
-        Ok(newest) if parts(&newest) > parts(VERSION) => {
-            Check::new(NAME, CheckHealth::Ok, text!("doctor-newer", newest, version = VERSION))
-        }
+        Ok(newest) if parts(&newest) > parts(VERSION) => Check::new(
+            NAME,
+            CheckHealth::Ok,
+            text!("doctor-newer", newest, version = VERSION),
+        ),
         Ok(newest) => Check::new(NAME, CheckHealth::Ok, text!("doctor-newest", newest)),
         Err(error) => {
             let message = text!("doctor-newer-failed", address, error = in_one_line(&error));
@@ -58,16 +76,30 @@ pub(super) async fn newer(address: &str) -> Check {
 async fn newest(address: &str) -> anyhow::Result<String> {
     // It is there already when a model's client was made before.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().timeout(PATIENCE).user_agent("haft").build()?;
-    let text = client.get(address).send().await?.error_for_status()?.text().await?;
+    let client = reqwest::Client::builder()
+        .timeout(PATIENCE)
+        .user_agent("haft")
+        .build()?;
+    let text = client
+        .get(address)
+        .send()
+        .await?
+        .error_for_status()?
+        .text()
+        .await?;
     let release: Value = serde_json::from_str(&text)?;
-    let name = release["tag_name"].as_str().ok_or_else(|| anyhow::anyhow!(text!("doctor-newer-no-name")))?;
+    let name = release["tag_name"]
+        .as_str()
+        .ok_or_else(|| anyhow::anyhow!(text!("doctor-newer-no-name")))?;
     Ok(haft_text::sanitise(name.trim_start_matches('v')).into_owned())
 }
 
 /// A version as numbers; what is none counts as 0.
 fn parts(version: &str) -> Vec<u64> {
-    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+    version
+        .split('.')
+        .map(|part| part.parse().unwrap_or(0))
+        .collect()
 }
 
 #[cfg(test)]
@@ -85,7 +117,12 @@ mod tests {
         std::fs::write(folder.path().join(".crates.toml"), "").unwrap();
         assert_eq!(way(&binary), "cargo");
         std::fs::create_dir_all(folder.path().join("share/haft")).unwrap();
-        for (word, expected) in [("deb\n", "deb"), ("npm", "npm"), ("pypi\n", "pypi"), ("\u{1b}[31mother", "cargo")] {
+        for (word, expected) in [
+            ("deb\n", "deb"),
+            ("npm", "npm"),
+            ("pypi\n", "pypi"),
+            ("\u{1b}[31mother", "cargo"),
+        ] {
             std::fs::write(folder.path().join("share/haft/installed-by"), word).unwrap();
             assert_eq!(way(&binary), expected, "{word:?}");
         }
@@ -95,7 +132,9 @@ mod tests {
     #[test]
     fn versions_are_compared_as_numbers() {
         assert!(
-            parts("0.10.0") > parts("0.9.9") && parts("1.0.0") > parts("0.99.0") && parts("0.1.0") == parts("0.1.0")
+            parts("0.10.0") > parts("0.9.9")
+                && parts("1.0.0") > parts("0.99.0")
+                && parts("0.1.0") == parts("0.1.0")
         );
     }
 }

@@ -1,4 +1,5 @@
-//! `haft doctor --salvage`: what can still be read of a damaged database, as files that can be imported.
+//! `haft doctor --salvage`: what can still be read of a damaged database, as files that can be
+//! imported.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +19,10 @@ pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Proces
     let places = wiring::places()?;
     let database = places.database();
     if !database.exists() {
-        return Err(usage_error(text!("doctor-salvage-nothing", database = database.display())));
+        return Err(usage_error(text!(
+            "doctor-salvage-nothing",
+            database = database.display()
+        )));
     }
     let folder = folder.map_or_else(|| beside(&places), Path::to_owned);
     let mut all = salvage_into(&database, &folder)?;
@@ -38,7 +42,11 @@ pub(super) fn run(folder: Option<&Path>, as_json: bool) -> anyhow::Result<Proces
     } else {
         output::print(&as_text(&all.report, &database, &folder, &copies))?;
     }
-    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
+    Ok(if ok {
+        ProcessExit::Completed
+    } else {
+        ProcessExit::Failed
+    })
 }
 
 /// What was salvaged of one database or several.
@@ -59,14 +67,21 @@ impl SalvageOutcome {
 fn salvage_into(database: &Path, folder: &Path) -> anyhow::Result<SalvageOutcome> {
     let target = ExportFolder::create(folder)?;
     let (mut namespaces, mut incomplete) = (BTreeMap::new(), Vec::new());
-    let report = salvage(database, |Salvaged { document, namespace, lost }| {
-        target.write(&document)?;
-        if lost > 0 {
-            incomplete.push(json!({ "id": document.id, "lost": lost }));
-        }
-        namespaces.insert(document.id, namespace);
-        anyhow::Ok(())
-    })?;
+    let report = salvage(
+        database,
+        |Salvaged {
+             document,
+             namespace,
+             lost,
+         }| {
+            target.write(&document)?;
+            if lost > 0 {
+                incomplete.push(json!({ "id": document.id, "lost": lost }));
+            }
+            namespaces.insert(document.id, namespace);
+            anyhow::Ok(())
+        },
+    )?;
     target.write_namespaces(&namespaces)?;
     Ok(SalvageOutcome { report, incomplete })
 }
@@ -88,12 +103,19 @@ fn as_text(report: &SalvageReport, database: &Path, folder: &Path, copies: &[Pat
         )
     );
     for copy in copies {
-        let _ = writeln!(text, "{}", text!("doctor-salvage-copy", copy = copy.display()));
+        let _ = writeln!(
+            text,
+            "{}",
+            text!("doctor-salvage-copy", copy = copy.display())
+        );
     }
     text
 }
 
 /// A new folder next to the database.
 fn beside(places: &Places) -> PathBuf {
-    places.data.join(format!("salvaged-{}", WallClock.now().strftime("%Y%m%dT%H%M%SZ")))
+    places.data.join(format!(
+        "salvaged-{}",
+        WallClock.now().strftime("%Y%m%dT%H%M%SZ")
+    ))
 }

@@ -1,4 +1,5 @@
-//! What haft needs in addition to its store: room for long outputs, commands that run, a model's server.
+//! What haft needs in addition to its store: room for long outputs, commands that run, a model's
+//! server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +25,8 @@ pub(super) fn variables(unknown: &[UnknownVariable]) -> Check {
         return Check::new(NAME, CheckHealth::Ok, text!("doctor-variables"));
     }
     let message = text!("doctor-variables-unknown", count = unknown.len());
-    Check::new(NAME, CheckHealth::Warning, message).with_details(unknown.iter().map(ToString::to_string).collect())
+    Check::new(NAME, CheckHealth::Warning, message)
+        .with_details(unknown.iter().map(ToString::to_string).collect())
 }
 
 /// The whole outputs of commands that were too long.
@@ -38,7 +40,11 @@ pub(super) fn spill(folder: &Path) -> Check {
             return Check::new(
                 NAME,
                 CheckHealth::Warning,
-                text!("doctor-outputs-unreadable-folder", folder = folder.display(), error),
+                text!(
+                    "doctor-outputs-unreadable-folder",
+                    folder = folder.display(),
+                    error
+                ),
             );
         }
         Ok(entries) => entries,
@@ -57,9 +63,18 @@ pub(super) fn spill(folder: &Path) -> Check {
         }
     }
     if unreadable.is_empty() {
-        return Check::new(NAME, CheckHealth::Ok, text!("doctor-outputs", count, size = output::bytes(bytes)));
+        return Check::new(
+            NAME,
+            CheckHealth::Ok,
+            text!("doctor-outputs", count, size = output::bytes(bytes)),
+        );
     }
-    Check::new(NAME, CheckHealth::Warning, text!("doctor-outputs-unreadable")).with_details(unreadable)
+    Check::new(
+        NAME,
+        CheckHealth::Warning,
+        text!("doctor-outputs-unreadable"),
+    )
+    .with_details(unreadable)
 }
 
 /// Whether the server that keeps the conversations can be used. What it holds is its own to check.
@@ -81,34 +96,45 @@ pub(super) async fn commands() -> Check {
     let run = async {
         let supervisor = wiring::environment().supervisor();
         let command = CommandSpec::shell("exit 7", std::env::temp_dir()).timeout(PATIENCE);
-        anyhow::Ok(supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?.exit)
+        anyhow::Ok(
+            supervisor
+                .run(&command, &Capture::default(), &CancellationToken::new())
+                .await?
+                .exit,
+        )
     };
     match run.await {
         Ok(CommandExit::Code(7)) => Check::new(NAME, CheckHealth::Ok, text!("doctor-commands")),
         Ok(other) => Check::new(
             NAME,
             CheckHealth::Warning,
-            text!("doctor-commands-wrong-exit", outcome = format_args!("{other:?}")),
+            text!(
+                "doctor-commands-wrong-exit",
+                outcome = format_args!("{other:?}")
+            ),
         ),
-        Err(error) => {
-            Check::new(NAME, CheckHealth::Warning, text!("doctor-commands-failed", error = in_one_line(&error)))
-        }
+        Err(error) => Check::new(
+            NAME,
+            CheckHealth::Warning,
+            text!("doctor-commands-failed", error = in_one_line(&error)),
+        ),
     }
 }
 
 /// Whether commands are held in, and how.
 pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
     const NAME: &str = "sandbox";
-    let found = match set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new()).await {
-        Ok(found) => found,
-        Err(error) => {
-            return Check::new(
-                NAME,
-                CheckHealth::Warning,
-                text!("doctor-sandbox-failed", error = in_one_line(&error.into())),
-            );
-        }
-    };
+    let found =
+        match set_up_sandbox(places, &config.sandbox, PermissionMode::Auto, Vec::new()).await {
+            Ok(found) => found,
+            Err(error) => {
+                return Check::new(
+                    NAME,
+                    CheckHealth::Warning,
+                    text!("doctor-sandbox-failed", error = in_one_line(&error.into())),
+                );
+            }
+        };
     let health = match (found.status().layer, config.sandbox.mode) {
         (SandboxLayer::Namespace, _) => CheckHealth::Ok,
         (SandboxLayer::None, SandboxMode::Off) => CheckHealth::Skipped,
@@ -117,7 +143,8 @@ pub(super) async fn sandbox(places: &Places, config: &Config) -> Check {
     Check::new(NAME, health, output::sandbox_layer(found.status()))
 }
 
-/// Whether the server of the main model answers. It says nothing about the store, so it is never damage.
+/// Whether the server of the main model answers. It says nothing about the store, so it is never
+/// damage.
 pub(super) async fn provider(config: &Config) -> Check {
     const NAME: &str = "model";
     let Some(name) = haft_agent::configured_model(config) else {
@@ -135,7 +162,10 @@ pub(super) async fn provider(config: &Config) -> Check {
 async fn ask(config: &Config, name: &str) -> anyhow::Result<usize> {
     let declared = wiring::declared(config, name)?;
     let key = wiring::key_of(&declared)?;
-    let retry = RetryConfig { attempts: 0, ..config.retry.clone() };
+    let retry = RetryConfig {
+        attempts: 0,
+        ..config.retry.clone()
+    };
     let client = Client::new(declared, key, retry)?;
     let cancel = CancellationToken::new();
     let stop = cancel.clone();

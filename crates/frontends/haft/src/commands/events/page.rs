@@ -14,7 +14,10 @@ pub(super) fn page() -> String {
     for (mark, schema) in [
         ("<!-- events -->\n", schema::<EventBody>(LineDirection::Out)),
         ("<!-- input -->\n", schema::<InputLine>(LineDirection::In)),
-        ("<!-- control -->\n", schema::<ControlLine>(LineDirection::Out)),
+        (
+            "<!-- control -->\n",
+            schema::<ControlLine>(LineDirection::Out),
+        ),
     ] {
         page = page.replace(mark, &kinds(&schema));
     }
@@ -25,7 +28,9 @@ pub(super) fn page() -> String {
 fn kinds(schema: &Value) -> String {
     let mut text = String::new();
     for kind in schema["oneOf"].as_array().into_iter().flatten() {
-        let name = kind["properties"]["type"]["const"].as_str().unwrap_or_default();
+        let name = kind["properties"]["type"]["const"]
+            .as_str()
+            .unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = write!(text, "### `{name}`\n\n{}\n\n", description(kind));
         fields(&mut text, kind);
@@ -36,16 +41,37 @@ fn kinds(schema: &Value) -> String {
 }
 
 fn fields(text: &mut String, kind: &Value) {
-    let required: Vec<_> = kind["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let properties = kind["properties"].as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
+    let required: Vec<_> = kind["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let properties = kind["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| *name != "type");
     let rows: Vec<_> = properties
         .map(|(name, field)| {
-            let absent = if required.contains(&name.as_str()) { "" } else { ", may be absent" };
-            format!("| `{name}` | {}{absent} | {} |", type_of(field), description(field))
+            let absent = if required.contains(&name.as_str()) {
+                ""
+            } else {
+                ", may be absent"
+            };
+            format!(
+                "| `{name}` | {}{absent} | {} |",
+                type_of(field),
+                description(field)
+            )
         })
         .collect();
     if !rows.is_empty() {
-        let _ = write!(text, "| field | type | |\n| --- | --- | --- |\n{}\n\n", rows.join("\n"));
+        let _ = write!(
+            text,
+            "| field | type | |\n| --- | --- | --- |\n{}\n\n",
+            rows.join("\n")
+        );
     }
 }
 
@@ -55,32 +81,58 @@ fn type_of(field: &Value) -> String {
         return format!("`{value}`");
     }
     if let Some(choices) = field["enum"].as_array() {
-        return choices.iter().filter_map(Value::as_str).map(|one| format!("`{one}`")).collect::<Vec<_>>().join(" ");
+        return choices
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|one| format!("`{one}`"))
+            .collect::<Vec<_>>()
+            .join(" ");
     }
-    if let Some(choices) = field["oneOf"].as_array().or_else(|| field["anyOf"].as_array()) {
-        return choices.iter().map(type_of).collect::<Vec<_>>().join(if field["anyOf"].is_array() {
-            " or "
-        } else {
-            " "
-        });
+    if let Some(choices) = field["oneOf"]
+        .as_array()
+        .or_else(|| field["anyOf"].as_array())
+    {
+        return choices.iter().map(type_of).collect::<Vec<_>>().join(
+            if field["anyOf"].is_array() {
+                " or "
+            } else {
+                " "
+            },
+        );
     }
     match &field["type"] {
         Value::String(name) if name == "array" => format!("list of {}", type_of(&field["items"])),
         Value::String(name) => named(name, field),
-        Value::Array(names) => {
-            names.iter().filter_map(Value::as_str).map(|name| named(name, field)).collect::<Vec<_>>().join(" or ")
-        }
+        Value::Array(names) => names
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|name| named(name, field))
+            .collect::<Vec<_>>()
+            .join(" or "),
         _ => "any".to_owned(),
     }
 }
 
 /// A type by its name; an object with the names of its fields.
 fn named(name: &str, field: &Value) -> String {
-    let names: Vec<_> =
-        field["properties"].as_object().into_iter().flatten().map(|(name, _)| format!("`{name}`")).collect();
-    if name == "object" && !names.is_empty() { format!("object ({})", names.join(", ")) } else { name.to_owned() }
+    let names: Vec<_> = field["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    if name == "object" && !names.is_empty() {
+        format!("object ({})", names.join(", "))
+    } else {
+        name.to_owned()
+    }
 }
 
 fn description(schema: &Value) -> String {
-    schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    schema["description"]
+        .as_str()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -1,4 +1,5 @@
-//! `/context`: what the next request would hold, part by part, and what happens as the window fills.
+//! `/context`: what the next request would hold, part by part, and what happens as the window
+//! fills.
 
 use haft_context::ShareOf;
 use haft_text::grouped;
@@ -15,18 +16,53 @@ impl TuiSession<'_> {
         let (request, budget) = (&next.request, &next.account.budget);
         let part = |layer, name: &str, about: String, tokens: u64| {
             let name = name.to_owned();
-            ContextPart { layer, name, about, tokens }
+            ContextPart {
+                layer,
+                name,
+                about,
+                tokens,
+            }
         };
-        let of = |layer| request.segments.iter().filter(move |segment| segment.layer == layer).collect::<Vec<_>>();
-        let tokens = |segments: &[&Segment]| segments.iter().map(|one| u64::from(one.entry.tokens)).sum::<u64>();
-        let (servers, own): (Vec<_>, Vec<_>) = request.tools.specs.iter().partition(|spec| is_of_servers(spec));
-        let (all, of_servers) = (u64::from(request.tools.tokens), share(&servers, &request.tools.specs));
+        let of = |layer| {
+            request
+                .segments
+                .iter()
+                .filter(move |segment| segment.layer == layer)
+                .collect::<Vec<_>>()
+        };
+        let tokens = |segments: &[&Segment]| {
+            segments
+                .iter()
+                .map(|one| u64::from(one.entry.tokens))
+                .sum::<u64>()
+        };
+        let (servers, own): (Vec<_>, Vec<_>) = request
+            .tools
+            .specs
+            .iter()
+            .partition(|spec| is_of_servers(spec));
+        let (all, of_servers) = (
+            u64::from(request.tools.tokens),
+            share(&servers, &request.tools.specs),
+        );
         let of_servers = (all as f64 * of_servers).round() as u64;
-        let documents: Vec<_> = session.documents().map(|(heading, ..)| heading.to_owned()).collect();
-        let (system, rules, reminders) = (of(Layer::System), of(Layer::Documents), of(Layer::Reminders));
+        let documents: Vec<_> = session
+            .documents()
+            .map(|(heading, ..)| heading.to_owned())
+            .collect();
+        let (system, rules, reminders) = (
+            of(Layer::System),
+            of(Layer::Documents),
+            of(Layer::Reminders),
+        );
         let messages = [of(Layer::History), of(Layer::Current)].concat();
         let mut parts = vec![
-            part(Layer::System, text!("interactive-context-prompt"), String::new(), tokens(&system)),
+            part(
+                Layer::System,
+                text!("interactive-context-prompt"),
+                String::new(),
+                tokens(&system),
+            ),
             part(
                 Layer::System,
                 text!("interactive-context-tools"),
@@ -39,41 +75,76 @@ impl TuiSession<'_> {
                 text!("interactive-context-tool-count", count = servers.len()),
                 of_servers,
             ),
-            part(Layer::Documents, text!("interactive-context-rules"), documents.join(", "), tokens(&rules)),
+            part(
+                Layer::Documents,
+                text!("interactive-context-rules"),
+                documents.join(", "),
+                tokens(&rules),
+            ),
             part(
                 Layer::History,
                 text!("interactive-context-messages"),
                 text!("interactive-context-message-count", count = messages.len()),
                 tokens(&messages),
             ),
-            part(Layer::Reminders, text!("interactive-context-reminders"), String::new(), tokens(&reminders)),
+            part(
+                Layer::Reminders,
+                text!("interactive-context-reminders"),
+                String::new(),
+                tokens(&reminders),
+            ),
         ];
         // As the model counts them, which is what the status line says and what pruning goes by.
-        let (used, counted) = (budget.used() as f64, parts.iter().map(|part| part.tokens).sum::<u64>());
+        let (used, counted) = (
+            budget.used() as f64,
+            parts.iter().map(|part| part.tokens).sum::<u64>(),
+        );
         for part in &mut parts {
             part.tokens = (part.tokens as f64 * used / counted.max(1) as f64).round() as u64;
         }
         // What is not there needs no row, but for the parts everybody asks about.
         parts.retain(|part| part.tokens > 0 || part.layer != Layer::Reminders);
         let notes = self.fill_notes(budget.window);
-        Some(ContextParts { parts, reserve: budget.output_reserve, window: budget.window, notes })
+        Some(ContextParts {
+            parts,
+            reserve: budget.output_reserve,
+            window: budget.window,
+            notes,
+        })
     }
 
     /// What happens at which fill.
     fn fill_notes(&self, window: u64) -> Vec<String> {
-        let (Some(session), policy) = (&self.session, &self.config.context) else { return Vec::new() };
+        let (Some(session), policy) = (&self.session, &self.config.context) else {
+            return Vec::new();
+        };
         let model = session.model();
         let usable = f64::from(policy.usable_window(model));
         let whole = match policy.compact_of {
             ShareOf::Usable => usable,
             ShareOf::Window => window as f64,
         };
-        let at = |tokens: f64| (format!("{:.0}%", tokens * 100.0 / window.max(1) as f64), grouped(tokens as u64));
-        let (pruned, zone) = at(policy.safe_zone_tokens(model).map_or(usable, |tokens| tokens as f64));
+        let at = |tokens: f64| {
+            (
+                format!("{:.0}%", tokens * 100.0 / window.max(1) as f64),
+                grouped(tokens as u64),
+            )
+        };
+        let (pruned, zone) = at(policy
+            .safe_zone_tokens(model)
+            .map_or(usable, |tokens| tokens as f64));
         let (archived, archive) = at(policy.compact_at * whole);
         vec![
-            text!("interactive-context-pruned", percent = pruned, tokens = zone),
-            text!("interactive-context-archived", percent = archived, tokens = archive),
+            text!(
+                "interactive-context-pruned",
+                percent = pruned,
+                tokens = zone
+            ),
+            text!(
+                "interactive-context-archived",
+                percent = archived,
+                tokens = archive
+            ),
         ]
     }
 }
@@ -85,7 +156,9 @@ fn is_of_servers(spec: &ToolSpec) -> bool {
 
 /// The share of some tools of all of them, by what is sent of each.
 fn share(some: &[&ToolSpec], all: &[ToolSpec]) -> f64 {
-    let bytes = |spec: &ToolSpec| spec.name.len() + spec.description.len() + spec.parameters.to_string().len();
+    let bytes = |spec: &ToolSpec| {
+        spec.name.len() + spec.description.len() + spec.parameters.to_string().len()
+    };
     let whole: usize = all.iter().map(bytes).sum();
     some.iter().map(|spec| bytes(spec)).sum::<usize>() as f64 / whole.max(1) as f64
 }

@@ -1,31 +1,55 @@
-//! `/context edit`: what is sent, message by message, with the price of every change before it is made.
+//! `/context edit`: what is sent, message by message, with the price of every change before it is
+//! made.
 
 use haft_context::{ContextEdit as Kept, EditReach};
 use haft_engine::{CacheState, ContextLine, Session};
-use haft_tui::{ContextEditAction, ContextEditRequest, ListRequest, Operation, PickerAction, PickerList, PickerRow};
+use haft_tui::{
+    ContextEditAction, ContextEditRequest, ListRequest, Operation, PickerAction, PickerList,
+    PickerRow,
+};
 
 use super::TuiSession;
 
 impl TuiSession<'_> {
     /// Every message, the newest first, and what can be done to it.
     pub(super) async fn context_list(&mut self) -> anyhow::Result<Option<PickerList>> {
-        let Some(session) = &mut self.session else { return Ok(None) };
+        let Some(session) = &mut self.session else {
+            return Ok(None);
+        };
         let lines = session.context_lines().await?;
         let mut rows: Vec<_> = lines.iter().rev().map(row).collect();
         let edits = session.edits().in_force().len();
         if edits > 0 {
             let text = text!("edits-undo-last", edits);
             let then = asked(ContextEditAction::Undo, String::new());
-            rows.insert(0, PickerRow { text, about: String::new(), then });
+            rows.insert(
+                0,
+                PickerRow {
+                    text,
+                    about: String::new(),
+                    then,
+                },
+            );
         }
         let title = text!("edits-title").to_owned();
         let notes = vec![text!("edits-title-note").to_owned()];
-        Ok(Some(PickerList { title, notes, rows, ..PickerList::default() }).filter(|list| !list.rows.is_empty()))
+        Ok(Some(PickerList {
+            title,
+            notes,
+            rows,
+            ..PickerList::default()
+        })
+        .filter(|list| !list.rows.is_empty()))
     }
 
     /// What an edit would cost, and whether it shall be made.
-    pub(super) async fn context_question(&mut self, edit: ContextEditRequest) -> anyhow::Result<Option<PickerList>> {
-        let Some(session) = &mut self.session else { return Ok(None) };
+    pub(super) async fn context_question(
+        &mut self,
+        edit: ContextEditRequest,
+    ) -> anyhow::Result<Option<PickerList>> {
+        let Some(session) = &mut self.session else {
+            return Ok(None);
+        };
         let news = session.quote_edit(&kept(session, &edit)?).await?;
         let (title, text) = match edit.action {
             ContextEditAction::Drop => (text!("edits-drop-question"), text!("edits-drop")),
@@ -37,21 +61,38 @@ impl TuiSession<'_> {
         let mut notes = vec![if news.quote.tokens == 0 {
             text!("edits-nothing-cached").to_owned()
         } else {
-            text!("edits-to-write", quote = crate::output::localised(news.quote))
+            text!(
+                "edits-to-write",
+                quote = crate::output::localised(news.quote)
+            )
         }];
         if news.quote.saved() > 0 {
-            notes.push(text!("edits-saves", tokens = haft_text::grouped(news.quote.saved())));
+            notes.push(text!(
+                "edits-saves",
+                tokens = haft_text::grouped(news.quote.saved())
+            ));
         }
-        let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+        let row = |text: &str, then| PickerRow {
+            text: text.to_owned(),
+            about: String::new(),
+            then,
+        };
         let rows = vec![
             row(text, PickerAction::Do(Operation::EditContext(edit))),
             row(text!("edits-cancel"), PickerAction::Leave),
         ];
-        Ok(Some(PickerList { title: title.to_owned(), notes, rows, ..PickerList::default() }))
+        Ok(Some(PickerList {
+            title: title.to_owned(),
+            notes,
+            rows,
+            ..PickerList::default()
+        }))
     }
 
     pub(super) async fn edit_context(&mut self, edit: &ContextEditRequest) -> anyhow::Result<()> {
-        let Some(session) = &mut self.session else { return Ok(()) };
+        let Some(session) = &mut self.session else {
+            return Ok(());
+        };
         let edit = kept(session, edit)?;
         let news = session.edit_context(edit).await?;
         self.tell(&text!("edits-applied", count = news.in_force));
@@ -66,42 +107,86 @@ fn row(line: &ContextLine) -> PickerRow {
         Some(CacheState::Written | CacheState::Not) => "",
         None => text!("edits-not-sent"),
     };
-    let edited = line
-        .edited
-        .map_or_else(String::new, |edited| text!("edits-edited", how = crate::output::localised(edited.name())));
-    let about = format!("{}{cache}{edited}", text!("edits-tokens", tokens = haft_text::grouped(line.tokens)));
+    let edited = line.edited.map_or_else(String::new, |edited| {
+        text!(
+            "edits-edited",
+            how = crate::output::localised(edited.name())
+        )
+    });
+    let about = format!(
+        "{}{cache}{edited}",
+        text!("edits-tokens", tokens = haft_text::grouped(line.tokens))
+    );
     let action = |text: &str, about: &str, action| PickerRow {
         text: text.to_owned(),
         about: about.to_owned(),
         then: asked(action, line.id.to_string()),
     };
-    let removal = line
-        .removal
-        .as_ref()
-        .map_or_else(String::new, |quote| text!("edits-price", quote = crate::output::localised(quote)));
+    let removal = line.removal.as_ref().map_or_else(String::new, |quote| {
+        text!("edits-price", quote = crate::output::localised(quote))
+    });
     let rows = vec![
         action(text!("edits-drop"), &removal, ContextEditAction::Drop),
-        action(text!("edits-mask"), text!("edits-mask-note"), ContextEditAction::Mask),
-        action(text!("edits-pin"), text!("edits-pin-note"), ContextEditAction::Pin),
-        action(text!("edits-restore"), text!("edits-restore-note"), ContextEditAction::Restore),
+        action(
+            text!("edits-mask"),
+            text!("edits-mask-note"),
+            ContextEditAction::Mask,
+        ),
+        action(
+            text!("edits-pin"),
+            text!("edits-pin-note"),
+            ContextEditAction::Pin,
+        ),
+        action(
+            text!("edits-restore"),
+            text!("edits-restore-note"),
+            ContextEditAction::Restore,
+        ),
     ];
-    let text = text!("edits-message", role = crate::output::localised(line.role), text = line.words);
-    let list = PickerList { title: text.clone(), notes: vec![about.clone()], rows, ..PickerList::default() };
-    PickerRow { text, about, then: PickerAction::Open(Box::new(list)) }
+    let text = text!(
+        "edits-message",
+        role = crate::output::localised(line.role),
+        text = line.words
+    );
+    let list = PickerList {
+        title: text.clone(),
+        notes: vec![about.clone()],
+        rows,
+        ..PickerList::default()
+    };
+    PickerRow {
+        text,
+        about,
+        then: PickerAction::Open(Box::new(list)),
+    }
 }
 
 fn asked(action: ContextEditAction, message: String) -> PickerAction {
-    PickerAction::Do(Operation::Offer(ListRequest::ContextEdit(ContextEditRequest { action, message })))
+    PickerAction::Do(Operation::Offer(ListRequest::ContextEdit(
+        ContextEditRequest { action, message },
+    )))
 }
 
 /// The edit as the conversation keeps it.
 fn kept(session: &Session, edit: &ContextEditRequest) -> anyhow::Result<Kept> {
-    let ids = |reach| session.choose_messages(std::slice::from_ref(&edit.message), reach).map(|chosen| chosen.ids);
+    let ids = |reach| {
+        session
+            .choose_messages(std::slice::from_ref(&edit.message), reach)
+            .map(|chosen| chosen.ids)
+    };
     Ok(match edit.action {
-        ContextEditAction::Drop => Kept::Drop { ids: ids(EditReach::Block)?.into_iter().collect() },
-        ContextEditAction::Pin => Kept::Pin { ids: ids(EditReach::Block)?.into_iter().collect() },
-        ContextEditAction::Mask => Kept::Mask { ids: ids(EditReach::Message)?.into_iter().collect() },
-        ContextEditAction::Restore => Kept::Restore { ids: ids(EditReach::Block)?.into_iter().collect() },
+        ContextEditAction::Drop => Kept::Drop {
+            ids: ids(EditReach::Block)?.into_iter().collect(),
+        },
+        ContextEditAction::Pin => Kept::Pin {
+            ids: ids(EditReach::Block)?.into_iter().collect(),
+        },
+        ContextEditAction::Mask => Kept::Mask {
+            ids: ids(EditReach::Message)?.into_iter().collect(),
+        },
+        ContextEditAction::Restore => Kept::Restore {
+            ids: ids(EditReach::Block)?.into_iter().collect(),
+        },
         ContextEditAction::Undo => Kept::Undo { edits: 1 },
     })
 }

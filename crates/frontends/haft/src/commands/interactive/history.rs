@@ -1,7 +1,8 @@
 //! What was sent in a project, kept for its next session.
 //!
-//! Responsible for one file per project: a JSON string a line, oldest first. Invariant: only its user can read it, no secret that
-//! haft knows or recognises is in it, and sessions that run at once lose nothing of each other.
+//! Responsible for one file per project: a JSON string a line, oldest first. Invariant: only its
+//! user can read it, no secret that haft knows or recognises is in it, and sessions that run at
+//! once lose nothing of each other.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,9 @@ impl History {
 
     /// What is kept, oldest first. What cannot be read is as good as nothing.
     pub(super) fn load(&self) -> Vec<String> {
-        let Ok(_lock) = self.lock() else { return Vec::new() };
+        let Ok(_lock) = self.lock() else {
+            return Vec::new();
+        };
         let mut texts = read(&self.file);
         if texts.len() > self.most {
             texts.drain(..texts.len() - self.most);
@@ -74,7 +77,9 @@ fn line(text: &str) -> String {
 
 fn read(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -84,7 +89,11 @@ mod tests {
     use super::*;
 
     fn history(folder: &Path, most: usize) -> History {
-        History::at(folder.join("history/project.jsonl"), Masker::knowing(["hunter22hunter22"]), most)
+        History::at(
+            folder.join("history/project.jsonl"),
+            Masker::knowing(["hunter22hunter22"]),
+            most,
+        )
     }
 
     #[test]
@@ -93,9 +102,19 @@ mod tests {
         for text in ["one", "two\nlines", "\u{1b}[31mthree"] {
             history(folder.path(), 10).keep(text);
         }
-        assert_eq!(history(folder.path(), 10).load(), ["one", "two\nlines", "\u{1b}[31mthree"]);
-        assert_eq!(history(folder.path(), 2).load(), ["two\nlines", "\u{1b}[31mthree"]);
-        assert_eq!(history(folder.path(), 10).load().len(), 2, "the rest is gone");
+        assert_eq!(
+            history(folder.path(), 10).load(),
+            ["one", "two\nlines", "\u{1b}[31mthree"]
+        );
+        assert_eq!(
+            history(folder.path(), 2).load(),
+            ["two\nlines", "\u{1b}[31mthree"]
+        );
+        assert_eq!(
+            history(folder.path(), 10).load().len(),
+            2,
+            "the rest is gone"
+        );
     }
 
     #[test]
@@ -128,7 +147,9 @@ mod tests {
         std::thread::scope(|scope| {
             for session in 0..4 {
                 let history = history(folder.path(), 1_000);
-                scope.spawn(move || (0..50).for_each(|number| history.keep(&format!("{session} {number}"))));
+                scope.spawn(move || {
+                    (0..50).for_each(|number| history.keep(&format!("{session} {number}")))
+                });
             }
         });
         assert_eq!(history(folder.path(), 1_000).load().len(), 200);

@@ -19,8 +19,9 @@ impl TuiSession<'_> {
             Some(page) => page,
             None => self.open_page(quit).await?,
         };
-        let place =
-            self.session.as_ref().map_or_else(String::new, |session| format!("c/{}", session.conversation().id));
+        let place = self.session.as_ref().map_or_else(String::new, |session| {
+            format!("c/{}", session.conversation().id)
+        });
         let url = format!("http://{}/{place}?token={}", page.address, page.token);
         self.page = Some(page);
         self.tell(&text!("interactive-inspect", url));
@@ -29,7 +30,11 @@ impl TuiSession<'_> {
 
     #[cfg(not(feature = "serve"))]
     async fn open_page(&self, _: &CancellationToken) -> anyhow::Result<OpenPage> {
-        Err(crate::exit::usage_error(text!("cli-not-in-build", command = "serve", feature = "serve")))
+        Err(crate::exit::usage_error(text!(
+            "cli-not-in-build",
+            command = "serve",
+            feature = "serve"
+        )))
     }
 
     #[cfg(feature = "serve")]
@@ -47,7 +52,11 @@ impl TuiSession<'_> {
         let store = wiring::open_store(&self.places, &self.config)?;
         let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         let access = AccessToken::new(token.clone());
-        let (config, common, form_token) = (self.config.clone(), self.args.common.clone(), access.for_forms());
+        let (config, common, form_token) = (
+            self.config.clone(),
+            self.args.common.clone(),
+            access.for_forms(),
+        );
         let site = Arc::new(Inspector {
             store,
             config,
@@ -60,7 +69,12 @@ impl TuiSession<'_> {
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        tokio::spawn(serve(listener, site, access, quit.clone().cancelled_owned()));
+        tokio::spawn(serve(
+            listener,
+            site,
+            access,
+            quit.clone().cancelled_owned(),
+        ));
         Ok(OpenPage { address, token })
     }
 }

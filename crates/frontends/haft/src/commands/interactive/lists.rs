@@ -7,8 +7,8 @@ use std::time::Duration;
 use haft_agent::WallClock;
 use haft_store::ConversationScope;
 use haft_tui::{
-    EarlierMessage, Focus, ListRequest, MOST_RESULTS, Operation, PickerAction, PickerList, PickerRow, RewindTarget,
-    UiMessage,
+    EarlierMessage, Focus, ListRequest, MOST_RESULTS, Operation, PickerAction, PickerList,
+    PickerRow, RewindTarget, UiMessage,
 };
 use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp, ToolCall};
 
@@ -21,7 +21,11 @@ use crate::wiring;
 /// How many rounds of a conversation are shown when it is resumed.
 const REPLAYED: usize = 3;
 /// Tools that end a turn, or wait for the user.
-const ENDING: [&str; 3] = ["attempt_completion", "ask_followup_question", "plan_mode_respond"];
+const ENDING: [&str; 3] = [
+    "attempt_completion",
+    "ask_followup_question",
+    "plan_mode_respond",
+];
 
 impl TuiSession<'_> {
     /// The conversations of this project, the newest first.
@@ -45,15 +49,29 @@ impl TuiSession<'_> {
             }
         };
         let rows: Vec<_> = listed.into_iter().map(row).collect();
-        let notes = if rows.is_empty() { vec![text!("interactive-no-conversations").to_owned()] } else { Vec::new() };
-        Ok(PickerList { title: text!("interactive-resume-title").into(), notes, rows, ..PickerList::default() })
+        let notes = if rows.is_empty() {
+            vec![text!("interactive-no-conversations").to_owned()]
+        } else {
+            Vec::new()
+        };
+        Ok(PickerList {
+            title: text!("interactive-resume-title").into(),
+            notes,
+            rows,
+            ..PickerList::default()
+        })
     }
 
     /// What the user said in this conversation, the newest first.
     pub(super) async fn messages(&self) -> anyhow::Result<Option<PickerList>> {
-        let Some(session) = &self.session else { return Ok(None) };
+        let Some(session) = &self.session else {
+            return Ok(None);
+        };
         let id = session.conversation().id.to_string();
-        let changed = ConversationChanges::of(Some(&id), &self.places, &self.config).await?.record.summary()?;
+        let changed = ConversationChanges::of(Some(&id), &self.places, &self.config)
+            .await?
+            .record
+            .summary()?;
         let changed = !changed.files.is_empty();
         let history = session.history();
         let said = |message: &types::Message| {
@@ -61,16 +79,35 @@ impl TuiSession<'_> {
         };
         let row = |(at, message): (usize, &types::Message)| {
             let words = message.joined_text();
-            let text = typed_part(&words).split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = typed_part(&words)
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
             let goes = history.len() - at;
-            let about = text!("interactive-rewind-removes", age = age(message.created_at), messages = goes);
-            PickerRow { then: how_far(&message.message_id.to_string(), &text, changed), text, about }
+            let about = text!(
+                "interactive-rewind-removes",
+                age = age(message.created_at),
+                messages = goes
+            );
+            PickerRow {
+                then: how_far(&message.message_id.to_string(), &text, changed),
+                text,
+                about,
+            }
         };
         let messages = history.iter().map(|entry| &entry.message).enumerate();
-        let rows: Vec<_> = messages.filter(|(_, message)| said(message)).map(row).collect();
+        let rows: Vec<_> = messages
+            .filter(|(_, message)| said(message))
+            .map(row)
+            .collect();
         let title = text!("interactive-rewind-title").to_owned();
         let notes = vec![text!("interactive-rewind-note").to_owned()];
-        let list = PickerList { title, notes, rows: rows.into_iter().rev().collect(), ..PickerList::default() };
+        let list = PickerList {
+            title,
+            notes,
+            rows: rows.into_iter().rev().collect(),
+            ..PickerList::default()
+        };
         Ok(Some(list).filter(|list| !list.rows.is_empty()))
     }
 
@@ -79,27 +116,52 @@ impl TuiSession<'_> {
         let now = match (&self.session, &self.chosen.model) {
             (Some(session), _) => Some(session.model().full_name()),
             (None, Some(chosen)) => Some(chosen.clone()),
-            (None, None) => {
-                super::lower(&super::without_choice(self.args), &self.config, Some("")).ok().map(|plan| plan.model)
-            }
+            (None, None) => super::lower(&super::without_choice(self.args), &self.config, Some(""))
+                .ok()
+                .map(|plan| plan.model),
         };
         let mut rows = Vec::new();
         for spec in models::usable(&self.config)? {
             let name = spec.full_name();
             let is_now = now.as_ref() == Some(&name);
-            let quote = self.session.as_ref().filter(|_| !is_now).and_then(|session| session.quote_switch(&spec));
+            let quote = self
+                .session
+                .as_ref()
+                .filter(|_| !is_now)
+                .and_then(|session| session.quote_switch(&spec));
             let about = match quote {
                 _ if is_now => text!("interactive-model-current").to_owned(),
                 Some(quote) => {
-                    text!("interactive-model-price", quote = crate::output::localised(quote))
+                    text!(
+                        "interactive-model-price",
+                        quote = crate::output::localised(quote)
+                    )
                 }
                 None => String::new(),
             };
-            let then = if is_now { PickerAction::Leave } else { PickerAction::Do(Operation::Model(name.clone())) };
-            rows.push(PickerRow { text: name, about, then });
+            let then = if is_now {
+                PickerAction::Leave
+            } else {
+                PickerAction::Do(Operation::Model(name.clone()))
+            };
+            rows.push(PickerRow {
+                text: name,
+                about,
+                then,
+            });
         }
-        let notes = if self.session.is_some() { vec![text!("interactive-model-note").to_owned()] } else { Vec::new() };
-        Ok(PickerList { title: text!("interactive-model-title").into(), notes, rows, filter, is_question: false })
+        let notes = if self.session.is_some() {
+            vec![text!("interactive-model-note").to_owned()]
+        } else {
+            Vec::new()
+        };
+        Ok(PickerList {
+            title: text!("interactive-model-title").into(),
+            notes,
+            rows,
+            filter,
+            is_question: false,
+        })
     }
 
     /// What is sent to the model about files with every request.
@@ -114,24 +176,48 @@ impl TuiSession<'_> {
             about: text!("interactive-focus").to_owned(),
             then: PickerAction::Open(Box::new(what_of(path))),
         };
-        let documents = self.session.iter().flat_map(|session| session.documents().map(document));
-        let rows: Vec<_> = documents.chain(self.chosen.focus.iter().map(focus)).collect();
+        let documents = self
+            .session
+            .iter()
+            .flat_map(|session| session.documents().map(document));
+        let rows: Vec<_> = documents
+            .chain(self.chosen.focus.iter().map(focus))
+            .collect();
         let notes = vec![text!("interactive-files-note").to_owned()];
-        let list = PickerList { title: text!("interactive-files-title").into(), notes, rows, ..PickerList::default() };
+        let list = PickerList {
+            title: text!("interactive-files-title").into(),
+            notes,
+            rows,
+            ..PickerList::default()
+        };
         Some(list).filter(|list| !list.rows.is_empty())
     }
 
     /// Whether the focus changes. Where nothing was sent yet, nothing has to be said first.
     pub(super) fn focus_question(&mut self, focus: Focus) -> anyhow::Result<()> {
-        let Some(quote) = self.session.as_ref().and_then(haft_engine::Session::quote_system) else {
+        let Some(quote) = self
+            .session
+            .as_ref()
+            .and_then(haft_engine::Session::quote_system)
+        else {
             return self.focus_on(&focus);
         };
-        let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+        let row = |text: &str, then| PickerRow {
+            text: text.to_owned(),
+            about: String::new(),
+            then,
+        };
         let list = PickerList {
             title: text!("interactive-focus-title").to_owned(),
-            notes: vec![text!("interactive-focus-price", quote = crate::output::localised(quote))],
+            notes: vec![text!(
+                "interactive-focus-price",
+                quote = crate::output::localised(quote)
+            )],
             rows: vec![
-                row(text!("interactive-focus-change"), PickerAction::Do(Operation::Focus(focus))),
+                row(
+                    text!("interactive-focus-change"),
+                    PickerAction::Do(Operation::Focus(focus)),
+                ),
                 row(text!("interactive-focus-cancel"), PickerAction::Leave),
             ],
             ..PickerList::default()
@@ -157,7 +243,10 @@ impl TuiSession<'_> {
         let told = if files.is_empty() {
             text!("interactive-focus-none").to_owned()
         } else {
-            text!("interactive-focus-files", files = crate::output::listed(&files))
+            text!(
+                "interactive-focus-files",
+                files = crate::output::listed(&files)
+            )
         };
         if let Some(session) = &mut self.session {
             session.set_focus_files(files)?;
@@ -169,22 +258,43 @@ impl TuiSession<'_> {
 
 /// What can be done with a focus file.
 fn what_of(path: &str) -> PickerList {
-    let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+    let row = |text: &str, then| PickerRow {
+        text: text.to_owned(),
+        about: String::new(),
+        then,
+    };
     let off = Operation::Offer(ListRequest::Focus(Focus::Remove(vec![path.to_owned()])));
     let rows = vec![
-        row(text!("interactive-file-mention"), PickerAction::Type(format!("@{path} "))),
+        row(
+            text!("interactive-file-mention"),
+            PickerAction::Type(format!("@{path} ")),
+        ),
         row(text!("interactive-file-remove"), PickerAction::Do(off)),
     ];
-    PickerList { title: path.to_owned(), notes: Vec::new(), rows, ..PickerList::default() }
+    PickerList {
+        title: path.to_owned(),
+        notes: Vec::new(),
+        rows,
+        ..PickerList::default()
+    }
 }
 
 /// Whether files go back too, where any were changed.
 fn how_far(message: &str, text: &str, changed: bool) -> PickerAction {
-    let back = |take_back| PickerAction::Do(Operation::Rewind { message: message.to_owned(), take_back });
+    let back = |take_back| {
+        PickerAction::Do(Operation::Rewind {
+            message: message.to_owned(),
+            take_back,
+        })
+    };
     if !changed {
         return back(RewindTarget::Conversation);
     }
-    let row = |text: &str, about: &str, then| PickerRow { text: text.to_owned(), about: about.to_owned(), then };
+    let row = |text: &str, about: &str, then| PickerRow {
+        text: text.to_owned(),
+        about: about.to_owned(),
+        then,
+    };
     PickerAction::Open(Box::new(PickerList {
         title: text!("interactive-rewind-to", text),
         notes: Vec::new(),
@@ -212,11 +322,17 @@ pub(super) fn earlier_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     for message in history.iter().map(|entry| &entry.message) {
         calls.extend(message.tool_calls().map(|call| (call.id.as_str(), call)));
         for result in message.tool_results() {
-            results.extend(calls.remove(result.tool_call_id.as_str()).map(|call| (call, result)));
+            results.extend(
+                calls
+                    .remove(result.tool_call_id.as_str())
+                    .map(|call| (call, result)),
+            );
         }
     }
     // Only those that can be looked at: each is copied.
-    let newest = results.split_off(results.len().saturating_sub(MOST_RESULTS)).into_iter();
+    let newest = results
+        .split_off(results.len().saturating_sub(MOST_RESULTS))
+        .into_iter();
     newest
         .map(|(call, result)| EarlierMessage::Result {
             tool: call.name.clone(),
@@ -236,9 +352,9 @@ pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
         before > 0
     });
     let said = since.filter_map(|message| match (message.role, message.origin()) {
-        (Role::User, Origin::User | Origin::Joined) => {
-            Some(EarlierMessage::User(typed_part(&message.joined_text()).to_owned()))
-        }
+        (Role::User, Origin::User | Origin::Joined) => Some(EarlierMessage::User(
+            typed_part(&message.joined_text()).to_owned(),
+        )),
         (Role::Assistant, _) => Some(EarlierMessage::Model(message.joined_text())),
         _ => None,
     });
@@ -251,7 +367,10 @@ pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
 
 /// Whether the last turn was cut off before its end.
 pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
-    let Some(reply) = history.iter().rposition(|entry| entry.message.role == Role::Assistant) else {
+    let Some(reply) = history
+        .iter()
+        .rposition(|entry| entry.message.role == Role::Assistant)
+    else {
         return !history.is_empty();
     };
     let waits = |call: &ToolCall| ENDING.contains(&call.name.as_str());
@@ -283,17 +402,33 @@ mod tests {
     fn of_a_long_conversation_the_newest_results_are_copied_and_no_others() {
         let entry = |number: usize, role, part| {
             let id = MessageId::derived(ContentHash::of(&number.to_le_bytes()));
-            Entry::new(Message::new(id, role, vec![part], Timestamp::UNIX_EPOCH), &O200k)
+            Entry::new(
+                Message::new(id, role, vec![part], Timestamp::UNIX_EPOCH),
+                &O200k,
+            )
         };
         let history: Vec<_> = (0..MOST_RESULTS + 3)
             .flat_map(|number| {
                 let id = format!("c{number}");
-                let call = ToolCall { id: id.clone(), name: "glob".into(), arguments: "{}".into(), signature: None };
+                let call = ToolCall {
+                    id: id.clone(),
+                    name: "glob".into(),
+                    arguments: "{}".into(),
+                    signature: None,
+                };
                 let envelope = Envelope::success(number.to_string());
-                let result = ToolResult { tool_call_id: id, name: "glob".into(), envelope };
+                let result = ToolResult {
+                    tool_call_id: id,
+                    name: "glob".into(),
+                    envelope,
+                };
                 [
                     entry(2 * number, Role::Assistant, Part::ToolCall(call)),
-                    entry(2 * number + 1, Role::Tool, Part::ToolResult(Box::new(result))),
+                    entry(
+                        2 * number + 1,
+                        Role::Tool,
+                        Part::ToolResult(Box::new(result)),
+                    ),
                 ]
             })
             .collect();

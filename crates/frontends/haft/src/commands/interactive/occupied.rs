@@ -16,12 +16,19 @@ const WAITING: u64 = u64::MAX - 1;
 
 /// What can be done, if that is why a conversation was not opened.
 pub(super) fn choices(error: &anyhow::Error) -> Option<PickerList> {
-    let Some(SetupError::Open(OpenError::Store(StoreError::LockTimeout { what, holder, .. }))) = error.downcast_ref()
+    let Some(SetupError::Open(OpenError::Store(StoreError::LockTimeout { what, holder, .. }))) =
+        error.downcast_ref()
     else {
         return None;
     };
-    let Locked::Conversation(id) = what else { return None };
-    let row = |text: &str, about: &str, then| PickerRow { text: text.into(), about: about.into(), then };
+    let Locked::Conversation(id) = what else {
+        return None;
+    };
+    let row = |text: &str, about: &str, then| PickerRow {
+        text: text.into(),
+        about: about.into(),
+        then,
+    };
     let by = |holder: &Holder| text!("interactive-occupied-by", holder, age = age(holder.since));
     Some(PickerList {
         title: text!("interactive-occupied-title").into(),
@@ -37,14 +44,19 @@ pub(super) fn choices(error: &anyhow::Error) -> Option<PickerList> {
                 text!("interactive-occupied-wait-note"),
                 PickerAction::Do(Operation::Await(id.to_string())),
             ),
-            row(text!("interactive-occupied-new"), "", PickerAction::Do(Operation::New)),
+            row(
+                text!("interactive-occupied-new"),
+                "",
+                PickerAction::Do(Operation::New),
+            ),
         ],
         ..PickerList::default()
     })
 }
 
 impl TuiSession<'_> {
-    /// Opens a conversation once nobody else has it open; gives what the user wanted meanwhile and is still to be done.
+    /// Opens a conversation once nobody else has it open; gives what the user wanted meanwhile and
+    /// is still to be done.
     pub(super) async fn await_conversation(
         &mut self,
         id: String,
@@ -78,11 +90,16 @@ impl TuiSession<'_> {
                 },
             }
         }
-        self.ui.tell(UiMessage::Ran { id: WAITING, text: String::new() });
+        self.ui.tell(UiMessage::Ran {
+            id: WAITING,
+            text: String::new(),
+        });
         if free {
             self.open(Which::Named(id), "").await?;
             self.tell_opened();
-        } else if let Some(Operation::Submit(text)) = carried.take_if(|next| matches!(next, Operation::Submit(_))) {
+        } else if let Some(Operation::Submit(text)) =
+            carried.take_if(|next| matches!(next, Operation::Submit(_)))
+        {
             self.ui.tell(UiMessage::Idle);
             self.ui.tell(UiMessage::Typed { text });
         }

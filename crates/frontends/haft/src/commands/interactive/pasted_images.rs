@@ -11,10 +11,18 @@ use crate::wiring;
 
 /// How long a program may take to give what the clipboard holds.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Programs that write the clipboard's picture to their output, the first that is there being asked.
+/// Programs that write the clipboard's picture to their output, the first that is there being
+/// asked.
 const CLIPBOARD: [&[&str]; 3] = [
     &["wl-paste", "--no-newline", "--type", "image/png"],
-    &["xclip", "-selection", "clipboard", "-target", "image/png", "-out"],
+    &[
+        "xclip",
+        "-selection",
+        "clipboard",
+        "-target",
+        "image/png",
+        "-out",
+    ],
     &["pngpaste", "-"],
 ];
 
@@ -26,7 +34,10 @@ pub(super) struct PastedImages {
 
 impl PastedImages {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, kept: haft_files::temporary_folder(&std::env::temp_dir(), "haft-").ok() }
+        Self {
+            folder,
+            kept: haft_files::temporary_folder(&std::env::temp_dir(), "haft-").ok(),
+        }
     }
 
     /// The picture, if it is one that can be sent.
@@ -38,17 +49,24 @@ impl PastedImages {
                     (Some(rest), Some(home)) => home.join(rest),
                     _ => self.folder.join(path),
                 };
-                Ok(std::fs::read(&path).ok().and_then(|bytes| described(&path, &bytes)))
+                Ok(std::fs::read(&path)
+                    .ok()
+                    .and_then(|bytes| described(&path, &bytes)))
             }
             ImageSource::Clipboard => {
                 let bytes = clipboard()?;
-                let folder = self.kept.as_ref().ok_or_else(|| text!("interactive-clipboard-none").to_owned())?;
+                let folder = self
+                    .kept
+                    .as_ref()
+                    .ok_or_else(|| text!("interactive-clipboard-none").to_owned())?;
                 let number = std::fs::read_dir(folder.path()).map_or(0, Iterator::count) + 1;
                 let path = folder.path().join(format!("clipboard-{number}.png"));
                 haft_files::create_new(&path)
                     .and_then(|mut file| file.write_all(&bytes))
                     .map_err(|error| format!("haft: {error}"))?;
-                described(&path, &bytes).map(Some).ok_or_else(|| text!("interactive-clipboard-none").to_owned())
+                described(&path, &bytes)
+                    .map(Some)
+                    .ok_or_else(|| text!("interactive-clipboard-none").to_owned())
             }
         }
     }
@@ -59,19 +77,32 @@ fn described(path: &Path, bytes: &[u8]) -> Option<PastedImage> {
     let name = path.file_name()?.to_string_lossy();
     let size = size(bytes).map_or_else(String::new, |(width, height)| format!(" {width}×{height}"));
     let label = text!("interactive-image", name = haft_text::sanitise(&name), size);
-    Some(PastedImage { label, path: path.display().to_string() })
+    Some(PastedImage {
+        label,
+        path: path.display().to_string(),
+    })
 }
 
 fn clipboard() -> Result<Vec<u8>, String> {
     for arguments in CLIPBOARD {
         let mut command = Command::new(arguments[0]);
-        command.args(&arguments[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let Ok(mut child) = command.spawn() else { continue };
+        command
+            .args(&arguments[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let Ok(mut child) = command.spawn() else {
+            continue;
+        };
         let since = Instant::now();
-        let Some(mut output) = child.stdout.take() else { continue };
+        let Some(mut output) = child.stdout.take() else {
+            continue;
+        };
         let reader = std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            std::io::Read::read_to_end(&mut output, &mut bytes).map(|_| bytes).unwrap_or_default()
+            std::io::Read::read_to_end(&mut output, &mut bytes)
+                .map(|_| bytes)
+                .unwrap_or_default()
         });
         while !reader.is_finished() && since.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
@@ -89,8 +120,17 @@ fn clipboard() -> Result<Vec<u8>, String> {
 
 /// Width and height, as the head of the file says.
 fn size(bytes: &[u8]) -> Option<(u32, u32)> {
-    let at = |from: usize| bytes.get(from..from + 4).map(|four| [four[0], four[1], four[2], four[3]]);
-    let short = |from: usize| Some(u32::from(u16::from_le_bytes([*bytes.get(from)?, *bytes.get(from + 1)?])));
+    let at = |from: usize| {
+        bytes
+            .get(from..from + 4)
+            .map(|four| [four[0], four[1], four[2], four[3]])
+    };
+    let short = |from: usize| {
+        Some(u32::from(u16::from_le_bytes([
+            *bytes.get(from)?,
+            *bytes.get(from + 1)?,
+        ])))
+    };
     if bytes.starts_with(b"\x89PNG") {
         return Some((u32::from_be_bytes(at(16)?), u32::from_be_bytes(at(20)?)));
     }
@@ -101,17 +141,24 @@ fn size(bytes: &[u8]) -> Option<(u32, u32)> {
         let three = |from: usize| at(from).map(|[a, b, c, _]| u32::from_le_bytes([a, b, c, 0]) + 1);
         return match bytes.get(12..16)? {
             b"VP8X" => Some((three(24)?, three(27)?)),
-            b"VP8L" => at(21).map(u32::from_le_bytes).map(|bits| ((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1)),
+            b"VP8L" => at(21)
+                .map(u32::from_le_bytes)
+                .map(|bits| ((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1)),
             _ => Some((short(26)? & 0x3fff, short(28)? & 0x3fff)),
         };
     }
     // JPEG: the frame is behind segments of known length.
     let mut from = 2;
     loop {
-        let [0xff, kind, high, low] = at(from)? else { return None };
+        let [0xff, kind, high, low] = at(from)? else {
+            return None;
+        };
         if matches!(kind, 0xc0..=0xcf) && !matches!(kind, 0xc4 | 0xc8 | 0xcc) {
             let [a, b, c, d] = at(from + 5)?;
-            return Some((u16::from_be_bytes([c, d]).into(), u16::from_be_bytes([a, b]).into()));
+            return Some((
+                u16::from_be_bytes([c, d]).into(),
+                u16::from_be_bytes([a, b]).into(),
+            ));
         }
         from += 2 + usize::from(u16::from_be_bytes([high, low]));
     }
@@ -123,12 +170,25 @@ mod tests {
 
     #[test]
     fn sizes_of_every_kind() {
-        let png = [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], &64_u32.to_be_bytes(), &48_u32.to_be_bytes()].concat();
+        let png = [
+            &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..],
+            &64_u32.to_be_bytes(),
+            &48_u32.to_be_bytes(),
+        ]
+        .concat();
         assert_eq!(size(&png), Some((64, 48)));
         assert_eq!(size(b"GIF89a\x40\0\x30\0"), Some((64, 48)));
-        let jpeg = [&b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08"[..], &48_u16.to_be_bytes(), &64_u16.to_be_bytes()];
+        let jpeg = [
+            &b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08"[..],
+            &48_u16.to_be_bytes(),
+            &64_u16.to_be_bytes(),
+        ];
         assert_eq!(size(&jpeg.concat()), Some((64, 48)));
-        let webp = [&b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0"[..], b"\x3f\0\0\x2f\0\0\0"].concat();
+        let webp = [
+            &b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0"[..],
+            b"\x3f\0\0\x2f\0\0\0",
+        ]
+        .concat();
         assert_eq!(size(&webp), Some((64, 48)));
         for text in ["", "\u{89}PNG", "RIFF", "\u{ff}\u{d8}"] {
             assert_eq!(size(text.as_bytes()), None, "{text:?}");

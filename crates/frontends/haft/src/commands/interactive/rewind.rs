@@ -8,9 +8,16 @@ use super::TuiSession;
 use crate::commands::changes::{self, ConversationChanges, Direction, RewindScope};
 
 impl TuiSession<'_> {
-    /// Goes back to before a message: the conversation as it was stays, a fork of it is gone on with.
-    pub(super) async fn rewind(&mut self, message: &str, take_back: RewindTarget) -> anyhow::Result<()> {
-        let Some(id) = self.open_conversation() else { return Ok(()) };
+    /// Goes back to before a message: the conversation as it was stays, a fork of it is gone on
+    /// with.
+    pub(super) async fn rewind(
+        &mut self,
+        message: &str,
+        take_back: RewindTarget,
+    ) -> anyhow::Result<()> {
+        let Some(id) = self.open_conversation() else {
+            return Ok(());
+        };
         // Whoever goes back writes to it: it cannot be open.
         self.close().await;
         let gone = self.go_back(&id, message, take_back).await;
@@ -43,7 +50,9 @@ impl TuiSession<'_> {
         if let Some(text) = gone.files(&opened) {
             self.tell(&text);
         }
-        let id = gone.rewound.map_or_else(|| id.to_owned(), |rewound| rewound.id.to_string());
+        let id = gone
+            .rewound
+            .map_or_else(|| id.to_owned(), |rewound| rewound.id.to_string());
         Ok((id, gone.prompt.map(|prompt| typed_part(&prompt).to_owned())))
     }
 
@@ -57,18 +66,35 @@ impl TuiSession<'_> {
 
     /// What would be done to files, and whether it shall be.
     async fn change_list(&self, direction: Direction) -> anyhow::Result<Option<PickerList>> {
-        let Some(id) = self.open_conversation() else { return Ok(None) };
+        let Some(id) = self.open_conversation() else {
+            return Ok(None);
+        };
         let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
         let would = changes::described(&opened, direction, Mode::DryRun)?;
         let (title, text, then) = match direction {
-            Direction::Back => (text!("interactive-undo-title"), text!("interactive-undo"), Operation::Undo),
-            Direction::Forth => (text!("interactive-redo-title"), text!("interactive-redo"), Operation::Redo),
+            Direction::Back => (
+                text!("interactive-undo-title"),
+                text!("interactive-undo"),
+                Operation::Undo,
+            ),
+            Direction::Forth => (
+                text!("interactive-redo-title"),
+                text!("interactive-redo"),
+                Operation::Redo,
+            ),
         };
-        let row = |text: &str, then| PickerRow { text: text.to_owned(), about: String::new(), then };
+        let row = |text: &str, then| PickerRow {
+            text: text.to_owned(),
+            about: String::new(),
+            then,
+        };
         Ok(Some(PickerList {
             title: title.to_owned(),
             notes: would.lines().map(str::to_owned).collect(),
-            rows: vec![row(text, PickerAction::Do(then)), row(text!("interactive-undo-cancel"), PickerAction::Leave)],
+            rows: vec![
+                row(text, PickerAction::Do(then)),
+                row(text!("interactive-undo-cancel"), PickerAction::Leave),
+            ],
             is_question: true,
             ..PickerList::default()
         }))
@@ -83,14 +109,18 @@ impl TuiSession<'_> {
     }
 
     async fn change(&self, direction: Direction) -> anyhow::Result<()> {
-        let Some(id) = self.open_conversation() else { return Ok(()) };
+        let Some(id) = self.open_conversation() else {
+            return Ok(());
+        };
         let opened = ConversationChanges::of(Some(&id), &self.places, &self.config).await?;
         self.tell(&changes::described(&opened, direction, Mode::Apply)?);
         Ok(())
     }
 
     pub(super) fn open_conversation(&self) -> Option<String> {
-        self.session.as_ref().map(|session| session.conversation().id.to_string())
+        self.session
+            .as_ref()
+            .map(|session| session.conversation().id.to_string())
     }
 }
 
@@ -107,9 +137,15 @@ mod tests {
 
     #[test]
     fn what_was_put_behind_the_words_is_not_typed_again() {
-        assert_eq!(typed_part("look at @a.rs\n\n<system-reminder>\nThe user mentions"), "look at @a.rs");
         assert_eq!(
-            typed_part(&format!("why?{}<shell>\n$ make\n</shell>", super::super::side_actions::OVERHEARD)),
+            typed_part("look at @a.rs\n\n<system-reminder>\nThe user mentions"),
+            "look at @a.rs"
+        );
+        assert_eq!(
+            typed_part(&format!(
+                "why?{}<shell>\n$ make\n</shell>",
+                super::super::side_actions::OVERHEARD
+            )),
             "why?"
         );
         assert_eq!(typed_part("two\n\nparagraphs"), "two\n\nparagraphs");

@@ -1,7 +1,8 @@
 //! The first start: from no model to one that answers, in a few questions.
 //!
-//! Responsible for what is asked and written. Invariant: nothing is written before the model has answered; then the key, readable
-//! by its user alone, and the configuration that names it, or neither.
+//! Responsible for what is asked and written. Invariant: nothing is written before the model has
+//! answered; then the key, readable by its user alone, and the configuration that names it, or
+//! neither.
 
 mod local_server;
 
@@ -57,13 +58,17 @@ enum RetryFrom {
 pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutcome> {
     say(text!("setup-welcome"))?;
     'provider: loop {
-        let Some(choice) = choose_provider(config)? else { return Ok(SetupOutcome::Left) };
+        let Some(choice) = choose_provider(config)? else {
+            return Ok(SetupOutcome::Left);
+        };
         let mut config = config.clone();
         let provider = match choice {
             ProviderChoice::Demo => return Ok(SetupOutcome::Demo),
             ProviderChoice::Known(name) => name,
             ProviderChoice::Own => {
-                let Some(declared) = ask_server()? else { return Ok(SetupOutcome::Left) };
+                let Some(declared) = ask_server()? else {
+                    return Ok(SetupOutcome::Left);
+                };
                 config.providers.insert(OWN.to_owned(), declared);
                 OWN.to_owned()
             }
@@ -71,7 +76,9 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutco
         let mut refused = false;
         'key: loop {
             let declared = ModelTrial(&config).provider(&provider)?;
-            let Some(key) = ask_key(places, &provider, &declared, refused)? else { return Ok(SetupOutcome::Left) };
+            let Some(key) = ask_key(places, &provider, &declared, refused)? else {
+                return Ok(SetupOutcome::Left);
+            };
             loop {
                 let failure = match ask_model(&config, &provider, &key)? {
                     ModelChoice::Left => return Ok(SetupOutcome::Left),
@@ -79,10 +86,15 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutco
                     ModelChoice::Named(model) => {
                         let name = format!("{provider}/{model}");
                         say(&text!("setup-trying", name))?;
-                        match ModelTrial(&config).answers(&name, key.secret(&provider, &declared)?)? {
+                        match ModelTrial(&config)
+                            .answers(&name, key.secret(&provider, &declared)?)?
+                        {
                             Ok(()) => {
                                 write(places, &config, &provider, &name, &key)?;
-                                show(&format!("{}\n\n", text!("setup-done", file = places.config_file().display())))?;
+                                show(&format!(
+                                    "{}\n\n",
+                                    text!("setup-done", file = places.config_file().display())
+                                ))?;
                                 return Ok(SetupOutcome::Model);
                             }
                             Err(failure) => failure,
@@ -106,7 +118,9 @@ pub(super) fn run(places: &Places, config: &Config) -> anyhow::Result<SetupOutco
 fn mended_by(failure: &ModelError) -> RetryFrom {
     match failure {
         ModelError::Unauthorized { .. } => RetryFrom::Key,
-        ModelError::Unreachable { .. } | ModelError::NotAnApi { .. } | ModelError::Config { .. } => RetryFrom::Provider,
+        ModelError::Unreachable { .. }
+        | ModelError::NotAnApi { .. }
+        | ModelError::Config { .. } => RetryFrom::Provider,
         ModelError::Exhausted { last, .. } | ModelError::NeverValid { last } => mended_by(last),
         ModelError::SpendLimit { .. }
         | ModelError::Status { .. }
@@ -137,14 +151,22 @@ enum ProviderChoice {
 fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
     let names = providers(config)?;
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-provider-title")));
-    let (wide, mut others) = (names.iter().map(|(name, _)| name.len()).max().unwrap_or_default(), Vec::new());
+    let (wide, mut others) = (
+        names
+            .iter()
+            .map(|(name, _)| name.len())
+            .max()
+            .unwrap_or_default(),
+        Vec::new(),
+    );
     for (at, (name, answers)) in names.iter().enumerate() {
         let declared = ModelTrial(config).provider(name)?;
         let note = match (wiring::key_state(&declared), &declared.api_key_env) {
             _ if *answers => text!("setup-local-answers", url = declared.base_url),
             (KeyState::There, Some(variable)) => text!("setup-variable-set", variable),
             (KeyState::There, None) => text!("setup-key-present").to_owned(),
-            // All of them in rows of their own would push what can be used at once off a small screen.
+            // All of them in rows of their own would push what can be used at once off a small
+            // screen.
             (KeyState::Missing, _) => {
                 others.push(format!("{}\u{a0}{name}", at + 1));
                 continue;
@@ -156,14 +178,23 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
         let _ = writeln!(text, "{:>4}  {name:<wide$} {note}", at + 1);
     }
     if !others.is_empty() {
-        let _ = writeln!(text, "      {}", text!("setup-key-missing", listed = others.join(", ")));
+        let _ = writeln!(
+            text,
+            "      {}",
+            text!("setup-key-missing", listed = others.join(", "))
+        );
     }
     text.extend(["   ", text!("setup-other-choices"), "\n\n"]);
     show(&text)?;
     loop {
-        let Some(typed) = ask(text!("setup-provider-question"), InputEcho::Visible)? else { return Ok(None) };
+        let Some(typed) = ask(text!("setup-provider-question"), InputEcho::Visible)? else {
+            return Ok(None);
+        };
         let typed = typed.trim();
-        let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+        let by_number = typed
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| names.get(number.checked_sub(1)?));
         let by_name = || names.iter().find(|(name, _)| *name == typed);
         match typed {
             "s" | "S" => return Ok(Some(ProviderChoice::Own)),
@@ -178,7 +209,8 @@ fn choose_provider(config: &Config) -> anyhow::Result<Option<ProviderChoice>> {
     }
 }
 
-/// The providers haft knows, and whether a server of theirs on this machine answers: those first, then those whose key is there.
+/// The providers haft knows, and whether a server of theirs on this machine answers: those first,
+/// then those whose key is there.
 fn providers(config: &Config) -> anyhow::Result<Vec<(String, bool)>> {
     let mut known = Vec::new();
     for name in BuiltIn::get().providers() {
@@ -202,7 +234,10 @@ fn providers(config: &Config) -> anyhow::Result<Vec<(String, bool)>> {
         })
         .collect();
     ranked.sort_by_key(|(rank, ..)| *rank);
-    Ok(ranked.into_iter().map(|(_, name, answers)| (name, answers)).collect())
+    Ok(ranked
+        .into_iter()
+        .map(|(_, name, answers)| (name, answers))
+        .collect())
 }
 
 /// Says that there is no such row, and what there is.
@@ -221,16 +256,26 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
             return Ok(None);
         };
         let url = typed.trim().to_owned();
-        if ["http://", "https://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme)) {
+        if ["http://", "https://"]
+            .iter()
+            .any(|scheme| url.len() > scheme.len() && url.starts_with(scheme))
+        {
             break url;
         }
         say(text!("setup-bad-url"))?;
     };
-    let known = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic, Api::Gemini];
+    let known = [
+        Api::OpenaiChat,
+        Api::OpenaiResponses,
+        Api::Anthropic,
+        Api::Gemini,
+    ];
     let listed = output::listed(&known.map(|api| api.to_string()));
     say(&text!("setup-apis", listed, api = Api::OpenaiChat))?;
     loop {
-        let Some(typed) = ask(text!("setup-api-question"), InputEcho::Visible)? else { return Ok(None) };
+        let Some(typed) = ask(text!("setup-api-question"), InputEcho::Visible)? else {
+            return Ok(None);
+        };
         match typed.trim() {
             "" => return Ok(Some(ProviderConfig::new(Api::OpenaiChat, url))),
             typed => {
@@ -243,12 +288,19 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     }
 }
 
-fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool) -> anyhow::Result<Option<KeySource>> {
+fn ask_key(
+    places: &Places,
+    name: &str,
+    provider: &ProviderConfig,
+    refused: bool,
+) -> anyhow::Result<Option<KeySource>> {
     let file = key_file(places, name);
     let kept = format!("{}\n", text!("setup-key-kept", file = file.display()));
     let state = wiring::key_state(provider);
     match state {
-        KeyState::There | KeyState::Command | KeyState::Keyring if !refused => return Ok(Some(KeySource::Declared)),
+        KeyState::There | KeyState::Command | KeyState::Keyring if !refused => {
+            return Ok(Some(KeySource::Declared));
+        }
         KeyState::NotNeeded if name != OWN && !refused => return Ok(Some(KeySource::None)),
         KeyState::NotNeeded => show(&text!("setup-key-optional", kept))?,
         KeyState::There | KeyState::Missing | KeyState::Command | KeyState::Keyring => {
@@ -256,10 +308,15 @@ fn ask_key(places: &Places, name: &str, provider: &ProviderConfig, refused: bool
             say(&text!("setup-key-needed", name, kept, variable))?;
         }
     }
-    let question =
-        if state == KeyState::NotNeeded { text!("setup-key-question-optional") } else { text!("setup-key-question") };
+    let question = if state == KeyState::NotNeeded {
+        text!("setup-key-question-optional")
+    } else {
+        text!("setup-key-question")
+    };
     loop {
-        let Some(typed) = ask(question, InputEcho::Masked)? else { return Ok(None) };
+        let Some(typed) = ask(question, InputEcho::Masked)? else {
+            return Ok(None);
+        };
         match typed.trim() {
             "" if state == KeyState::NotNeeded => return Ok(Some(KeySource::None)),
             "" => say(text!("setup-empty-key"))?,
@@ -287,8 +344,10 @@ enum ModelChoice {
 /// Which model: one of those haft knows, else one of those the server lists, else any name.
 fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
     let front = format!("{provider}/");
-    let known: Vec<_> =
-        BuiltIn::get().models().filter_map(|name| Some(name.strip_prefix(&front)?.to_owned())).collect();
+    let known: Vec<_> = BuiltIn::get()
+        .models()
+        .filter_map(|name| Some(name.strip_prefix(&front)?.to_owned()))
+        .collect();
     let names = if known.is_empty() {
         let declared = ModelTrial(config).provider(provider)?;
         match ModelTrial(config).listed(provider, key.secret(provider, &declared)?)? {
@@ -304,7 +363,9 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
     };
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-model-title")));
     for (at, name) in names.iter().take(LISTED).enumerate() {
-        let price = ModelTrial(config).price(&format!("{front}{name}")).unwrap_or_default();
+        let price = ModelTrial(config)
+            .price(&format!("{front}{name}"))
+            .unwrap_or_default();
         let _ = writeln!(text, "{:>4}  {name:<28} {price}", at + 1);
     }
     let more = names.len().saturating_sub(LISTED);
@@ -314,34 +375,60 @@ fn ask_model(config: &Config, provider: &str, key: &KeySource) -> anyhow::Result
     if !names.is_empty() {
         show(&(text + "\n"))?;
     }
-    let question = if names.is_empty() { text!("setup-model-question-name") } else { text!("setup-model-question") };
+    let question = if names.is_empty() {
+        text!("setup-model-question-name")
+    } else {
+        text!("setup-model-question")
+    };
     loop {
-        let Some(typed) = ask(question, InputEcho::Visible)? else { return Ok(ModelChoice::Left) };
+        let Some(typed) = ask(question, InputEcho::Visible)? else {
+            return Ok(ModelChoice::Left);
+        };
         let typed = typed.trim();
-        let by_number = typed.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+        let by_number = typed
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| names.get(number.checked_sub(1)?));
         match by_number {
             Some(name) => return Ok(ModelChoice::Named(name.clone())),
             None if typed.is_empty() || !names.is_empty() && typed.parse::<usize>().is_ok() => {
                 unknown_choice(typed, names.len(), text!("setup-model-letters"))?;
             }
-            None => return Ok(ModelChoice::Named(typed.strip_prefix(&front).unwrap_or(typed).to_owned())),
+            None => {
+                return Ok(ModelChoice::Named(
+                    typed.strip_prefix(&front).unwrap_or(typed).to_owned(),
+                ));
+            }
         }
     }
 }
 
 fn key_file(places: &Places, provider: &str) -> PathBuf {
-    places.config.join("keys").join(haft_types::file_name(provider))
+    places
+        .config
+        .join("keys")
+        .join(haft_types::file_name(provider))
 }
 
 /// Writes the key and the configuration, or neither.
-fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &KeySource) -> anyhow::Result<()> {
+fn write(
+    places: &Places,
+    config: &Config,
+    provider: &str,
+    model: &str,
+    key: &KeySource,
+) -> anyhow::Result<()> {
     let kept = match key {
         KeySource::None | KeySource::Declared => None,
         KeySource::Typed(key) => Some(keep_key(&key_file(places, provider), key)?),
     };
-    let own = (provider == OWN).then(|| config.providers.get(OWN)).flatten();
+    let own = (provider == OWN)
+        .then(|| config.providers.get(OWN))
+        .flatten();
     let file = places.config_file();
-    let written = config::edit(&file, |before| with_model(&file, before, provider, model, own, kept.as_deref()));
+    let written = config::edit(&file, |before| {
+        with_model(&file, before, provider, model, own, kept.as_deref())
+    });
     if let (Err(_), Some(kept)) = (&written, &kept) {
         // The reason is reported; a key that nothing names must not stay.
         drop(std::fs::remove_file(kept));
@@ -350,7 +437,9 @@ fn write(places: &Places, config: &Config, provider: &str, model: &str, key: &Ke
 }
 
 fn keep_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
-    let told = |error: std::io::Error| usage_error(text!("setup-key-unwritable", file = file.display(), error));
+    let told = |error: std::io::Error| {
+        usage_error(text!("setup-key-unwritable", file = file.display(), error))
+    };
     // Replacing the file also drops the mode and the link it may have had.
     haft_files::replace(file, format!("{key}\n").as_bytes(), Durability::PowerCut).map_err(told)?;
     Ok(file.to_owned())
@@ -390,23 +479,44 @@ fn with_model(
 /// The provider's own table, made if it is not there.
 fn provider_table<'a>(document: &'a mut DocumentMut, provider: &str) -> Option<&'a mut Table> {
     let providers = config_file::section(document, "providers")?;
-    providers.entry(provider).or_insert_with(|| Item::Table(Table::new())).as_table_mut()
+    providers
+        .entry(provider)
+        .or_insert_with(|| Item::Table(Table::new()))
+        .as_table_mut()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(before: &str, provider: &str, own: Option<&ProviderConfig>, key: Option<&str>) -> String {
+    fn with(
+        before: &str,
+        provider: &str,
+        own: Option<&ProviderConfig>,
+        key: Option<&str>,
+    ) -> String {
         let model = format!("{provider}/m");
-        with_model(Path::new("config.toml"), before, provider, &model, own, key.map(Path::new)).unwrap()
+        with_model(
+            Path::new("config.toml"),
+            before,
+            provider,
+            &model,
+            own,
+            key.map(Path::new),
+        )
+        .unwrap()
     }
 
     #[test]
     fn what_is_written_is_no_more_than_needed() {
         assert_eq!(with("", "openai", None, None), "model = \"openai/m\"\n");
         assert_eq!(
-            with("# mine\n[retry]\nattempts = 2\n", "openai", None, Some("/k/openai")),
+            with(
+                "# mine\n[retry]\nattempts = 2\n",
+                "openai",
+                None,
+                Some("/k/openai")
+            ),
             "model = \"openai/m\"\n# mine\n[retry]\nattempts = 2\n\n[providers.openai]\napi_key_env = \"\"\napi_key_file = \"/k/openai\"\n"
         );
         let own = ProviderConfig::new(Api::OpenaiChat, "http://127.0.0.1:1/v1");

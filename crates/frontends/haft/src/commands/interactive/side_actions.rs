@@ -1,4 +1,5 @@
-//! Actions outside the conversation: output of other commands of haft and of the user's shell, and file names.
+//! Actions outside the conversation: output of other commands of haft and of the user's shell, and
+//! file names.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -17,7 +18,10 @@ use crate::{output, wiring};
 /// Files that are offered at most.
 const FILES: usize = 20_000;
 /// What is shown of an output.
-const SHOWN: CutLimits = CutLimits { lines: 200, bytes: 64 * 1024 };
+const SHOWN: CutLimits = CutLimits {
+    lines: 200,
+    bytes: 64 * 1024,
+};
 
 /// How long a program that is to end may take before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -74,8 +78,16 @@ impl RunningPrograms {
 }
 
 impl SideActions {
-    pub(super) fn new(ui: UiHandle, project: Project, set: Vec<String>, limits: &LimitsConfig) -> Self {
-        let told = CutLimits { lines: limits.output_lines, bytes: limits.output_bytes };
+    pub(super) fn new(
+        ui: UiHandle,
+        project: Project,
+        set: Vec<String>,
+        limits: &LimitsConfig,
+    ) -> Self {
+        let told = CutLimits {
+            lines: limits.output_lines,
+            bytes: limits.output_bytes,
+        };
         Self {
             ui,
             project,
@@ -89,15 +101,28 @@ impl SideActions {
 
     /// The prompt with the output of commands the user ran since the last one.
     pub(super) fn with_overheard(&self, prompt: String) -> String {
-        let heard = std::mem::take(&mut *self.overheard.lock().unwrap_or_else(PoisonError::into_inner));
-        if heard.is_empty() { prompt } else { format!("{prompt}{OVERHEARD}{}", heard.join("\n\n")) }
+        let heard = std::mem::take(
+            &mut *self
+                .overheard
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        if heard.is_empty() {
+            prompt
+        } else {
+            format!("{prompt}{OVERHEARD}{}", heard.join("\n\n"))
+        }
     }
 
     /// What a conversation changed in files.
     pub(super) fn diff(&self, conversation: Option<&str>) {
         match conversation {
-            Some(id) => self.start(SideAction::Haft(["changes", "--net", id].map(str::to_owned).into())),
-            None => self.ui.tell(UiMessage::Told { text: text!("interactive-no-diff").into() }),
+            Some(id) => self.start(SideAction::Haft(
+                ["changes", "--net", id].map(str::to_owned).into(),
+            )),
+            None => self.ui.tell(UiMessage::Told {
+                text: text!("interactive-no-diff").into(),
+            }),
         }
     }
 
@@ -110,7 +135,11 @@ impl SideActions {
                 command.arg0(program.path()).args(&arguments);
                 command.envs(output::columns().map(|columns| ("COLUMNS", columns.to_string())));
                 command.args(self.set.iter().flat_map(|set| ["--set", set]));
-                self.run(command, format!("haft {}", arguments.join(" ")), Listeners::User);
+                self.run(
+                    command,
+                    format!("haft {}", arguments.join(" ")),
+                    Listeners::User,
+                );
             }
             SideAction::Shell(line) => {
                 let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
@@ -131,17 +160,28 @@ impl SideActions {
 
     /// Runs it and shows what it says.
     fn run(&self, mut command: Command, line: String, listeners: Listeners) {
-        command.current_dir(&self.project.cwd).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .current_dir(&self.project.cwd)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.process_group(0);
         let child = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return self.ui.tell(UiMessage::Told { text: format!("haft: {error}") }),
+            Err(error) => {
+                return self.ui.tell(UiMessage::Told {
+                    text: format!("haft: {error}"),
+                });
+            }
         };
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (ui, running) = (self.ui.clone(), self.running.clone());
         let (overheard, limits) = (Arc::clone(&self.overheard), self.told);
         running.list().push((id, Pid::from_child(&child)));
-        ui.tell(UiMessage::Running { id, line: line.clone() });
+        ui.tell(UiMessage::Running {
+            id,
+            line: line.clone(),
+        });
         std::thread::spawn(move || {
             let output = child.wait_with_output();
             running.list().retain(|one| one.0 != id);
@@ -149,10 +189,16 @@ impl SideActions {
             if listeners == Listeners::UserAndModel {
                 let told = cut_lines(&haft_messages::in_english(|| said(&output)), limits).text;
                 let told = format!("<shell>\n$ {line}\n{}\n</shell>", told.trim_end());
-                overheard.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+                overheard
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(told);
                 text = text!("interactive-shell-output", output = text.trim_end());
             }
-            ui.tell(UiMessage::Ran { id, text: cut_lines(&text, SHOWN).text });
+            ui.tell(UiMessage::Ran {
+                id,
+                text: cut_lines(&text, SHOWN).text,
+            });
         });
     }
 
@@ -170,7 +216,9 @@ fn said(output: &std::io::Result<Output>) -> String {
     };
     let text = sanitise_bytes(&[output.stdout.as_slice(), &output.stderr].concat());
     match ending(output.status) {
-        Some(ended) => format!("{}\n({ended})", text.trim_end()).trim_start().to_owned(),
+        Some(ended) => format!("{}\n({ended})", text.trim_end())
+            .trim_start()
+            .to_owned(),
         None => text,
     }
 }
@@ -187,8 +235,14 @@ fn ending(status: ExitStatus) -> Option<String> {
 
 /// Files under a folder, as paths from there, without what is ignored.
 fn files(root: &std::path::Path) -> Vec<String> {
-    let walk = ignore::WalkBuilder::new(root).hidden(true).require_git(false).build();
-    let files = walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let relative = files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned()));
+    let walk = ignore::WalkBuilder::new(root)
+        .hidden(true)
+        .require_git(false)
+        .build();
+    let files = walk
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    let relative =
+        files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned()));
     relative.take(FILES).collect()
 }

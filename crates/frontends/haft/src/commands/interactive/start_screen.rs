@@ -1,4 +1,5 @@
-//! What stands on the screen before anything is typed: where haft runs, with which model and mode, and one hint.
+//! What stands on the screen before anything is typed: where haft runs, with which model and mode,
+//! and one hint.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,11 @@ pub(super) fn lines(project: &Project, setup: &Setup) -> String {
         None => folder,
     };
     let (model, mode) = (&setup.model, setup.mode.name());
-    format!("haft {version} · {place} · /help\n{}\n{}", text!("interactive-start-model", model, mode), hint(setup))
+    format!(
+        "haft {version} · {place} · /help\n{}\n{}",
+        text!("interactive-start-model", model, mode),
+        hint(setup)
+    )
 }
 
 /// Another hint for each text that was sent before.
@@ -31,8 +36,8 @@ fn hint(setup: &Setup) -> &'static str {
     }
 }
 
-/// Says what confines commands; a session sets it up again. Nothing else runs meanwhile: a program that is started while haft
-/// is suspended would be stopped halfway.
+/// Says what confines commands; a session sets it up again. Nothing else runs meanwhile: a program
+/// that is started while haft is suspended would be stopped halfway.
 pub(super) async fn report_sandbox(
     ui: &UiHandle,
     places: &Places,
@@ -41,7 +46,9 @@ pub(super) async fn report_sandbox(
     project: &Project,
 ) {
     // What is wrong with it is said where it is needed.
-    if let Ok(sandbox) = set_up_sandbox(places, &config.sandbox, mode, vec![project.root.clone()]).await {
+    if let Ok(sandbox) =
+        set_up_sandbox(places, &config.sandbox, mode, vec![project.root.clone()]).await
+    {
         ui.tell(UiMessage::Sandbox(sandbox.status().layer));
     }
 }
@@ -50,12 +57,36 @@ pub(super) async fn report_sandbox(
 pub(super) fn takes_sequences() -> bool {
     let value = |name: &str| std::env::var(name).unwrap_or_default();
     let set = |name: &str| !value(name).is_empty();
-    let known = ["kitty", "ghostty", "alacritty", "foot", "wezterm", "rio", "contour", "tmux"];
+    let known = [
+        "kitty",
+        "ghostty",
+        "alacritty",
+        "foot",
+        "wezterm",
+        "rio",
+        "contour",
+        "tmux",
+    ];
     let (term, program) = (value("TERM"), value("TERM_PROGRAM").to_lowercase());
-    let programs = ["iterm.app", "wezterm", "ghostty", "vscode", "warpterminal", "tmux", "rio"];
+    let programs = [
+        "iterm.app",
+        "wezterm",
+        "ghostty",
+        "vscode",
+        "warpterminal",
+        "tmux",
+        "rio",
+    ];
     known.iter().any(|name| term.contains(name))
         || programs.contains(&program.as_str())
-        || ["VTE_VERSION", "KONSOLE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID"].into_iter().any(set)
+        || [
+            "VTE_VERSION",
+            "KONSOLE_VERSION",
+            "WT_SESSION",
+            "KITTY_WINDOW_ID",
+        ]
+        .into_iter()
+        .any(set)
 }
 
 /// The branch that is checked out, or the commit where there is none.
@@ -77,7 +108,10 @@ fn branch(root: &Path) -> Option<String> {
 /// A folder as people write it.
 fn from_home(folder: &Path) -> String {
     let home = wiring::environment().absolute_home();
-    match home.as_deref().and_then(|home| folder.strip_prefix(home).ok()) {
+    match home
+        .as_deref()
+        .and_then(|home| folder.strip_prefix(home).ok())
+    {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
         Some(rest) => format!("~/{}", rest.display()),
         None => folder.display().to_string(),

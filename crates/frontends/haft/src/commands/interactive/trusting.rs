@@ -1,4 +1,5 @@
-//! The first question in a folder that is not trusted. It is asked before anything else is done there.
+//! The first question in a folder that is not trusted. It is asked before anything else is done
+//! there.
 
 use std::io::BufRead;
 
@@ -12,8 +13,13 @@ use crate::commands::trust::TrustFootprint;
 use crate::commands::typed_ahead;
 use crate::output;
 
-/// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes leaves it as it is.
-pub(super) fn settle(places: &Places, project: &Project, answers: &mut impl BufRead) -> anyhow::Result<()> {
+/// Asks whether the folder is to be trusted, if that would make a difference. Anything but a yes
+/// leaves it as it is.
+pub(super) fn settle(
+    places: &Places,
+    project: &Project,
+    answers: &mut impl BufRead,
+) -> anyhow::Result<()> {
     let list = TrustList::at(places.trust_file());
     let trust_state = list.state(&project.root)?;
     let found = TrustFootprint::of(places, project);

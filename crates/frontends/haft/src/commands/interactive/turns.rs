@@ -28,7 +28,13 @@ impl TuiSession<'_> {
     ) -> Continuation {
         let cancel = quit.child_token();
         let mut mode = self.chosen.mode;
-        let control = TurnControl { wanted, quit, side_actions: &self.side_actions, mode: &mut mode, running: None };
+        let control = TurnControl {
+            wanted,
+            quit,
+            side_actions: &self.side_actions,
+            mode: &mut mode,
+            running: None,
+        };
         let (prompt, next) = control.attend(self.in_full(text, &cancel), &cancel).await;
         self.chosen.mode = mode;
         let prompt = match prompt {
@@ -40,13 +46,22 @@ impl TuiSession<'_> {
             }
         };
         if self.session.is_none()
-            && let Err(error) = self.open(Which::New { title: prompt.clone() }, &prompt).await
+            && let Err(error) = self
+                .open(
+                    Which::New {
+                        title: prompt.clone(),
+                    },
+                    &prompt,
+                )
+                .await
         {
             self.complain(&error);
             return Continuation::Stay;
         }
         let prompt = self.side_actions.with_overheard(prompt);
-        let Some(session) = &mut self.session else { return Continuation::Stay };
+        let Some(session) = &mut self.session else {
+            return Continuation::Stay;
+        };
         let control = TurnControl {
             wanted,
             quit,
@@ -55,7 +70,13 @@ impl TuiSession<'_> {
             running: Some(RunningTurn::of(session)),
         };
         let mut sink = self.ui.clone();
-        let next = control.attend(Box::pin(session.run(Some(prompt), &mut sink, &cancel)), &cancel).await.1;
+        let next = control
+            .attend(
+                Box::pin(session.run(Some(prompt), &mut sink, &cancel)),
+                &cancel,
+            )
+            .await
+            .1;
         // The interface still has what was not taken in.
         session.drop_unread().await;
         next
@@ -82,9 +103,15 @@ impl TuiSession<'_> {
         let cancel = quit.child_token();
         let mut sink = self.ui.clone();
         let focus = Some(focus).filter(|focus| !focus.is_empty());
-        let tokens = |session: &Session| session.next_request().map(|next| next.account.budget.used());
+        let tokens = |session: &Session| {
+            session
+                .next_request()
+                .map(|next| next.account.budget.used())
+        };
         let before = tokens(session);
-        let (compacted, next) = control.attend(session.compact_now(focus, &mut sink, &cancel), &cancel).await;
+        let (compacted, next) = control
+            .attend(session.compact_now(focus, &mut sink, &cancel), &cancel)
+            .await;
         let tokens = before.zip(tokens(session));
         session.drop_unread().await;
         match (compacted, tokens) {
@@ -95,8 +122,9 @@ impl TuiSession<'_> {
             // These were reported already.
             (Ok(Compacted::Archived { .. } | Compacted::Failed), _) => {}
             (Ok(nothing @ (Compacted::Nothing | Compacted::NotWorthIt)), tokens) => {
-                let tokens = tokens
-                    .map_or_else(String::new, |(_, now)| text!("interactive-compact-size", tokens = grouped(now)));
+                let tokens = tokens.map_or_else(String::new, |(_, now)| {
+                    text!("interactive-compact-size", tokens = grouped(now))
+                });
                 self.tell(&format!("{}{tokens}", crate::output::localised(nothing)));
             }
             (Err(error), _) => self.complain(&error.into()),
@@ -108,7 +136,10 @@ impl TuiSession<'_> {
     async fn in_full(&self, text: String, cancel: &CancellationToken) -> anyhow::Result<String> {
         let interrupted = || usage_error(text!("interactive-interrupted"));
         let text = if self.sources.are_called(&text) {
-            cancel.run_until_cancelled(self.sources.expand(&text)).await.ok_or_else(interrupted)??
+            cancel
+                .run_until_cancelled(self.sources.expand(&text))
+                .await
+                .ok_or_else(interrupted)??
         } else if let Some(wishes) = init::called(&text, &self.paths) {
             let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
             let guide = init::prompt(&self.config, model, &self.project, wishes);
@@ -124,9 +155,22 @@ impl TuiSession<'_> {
             let (places, config, project) = (&self.places, &self.config, &self.project);
             let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
             let (mode, ui, cancel) = (self.chosen.mode, Some(&self.ui), cancel.clone());
-            InlineCommands { places, config, project, mode, approver, ui, cancel }.fill(pieces).await?
+            InlineCommands {
+                places,
+                config,
+                project,
+                mode,
+                approver,
+                ui,
+                cancel,
+            }
+            .fill(pieces)
+            .await?
         };
-        cancel.run_until_cancelled(self.sources.attach(text)).await.ok_or_else(interrupted)?
+        cancel
+            .run_until_cancelled(self.sources.attach(text))
+            .await
+            .ok_or_else(interrupted)?
     }
 }
 
@@ -151,13 +195,21 @@ struct RunningTurn {
 impl RunningTurn {
     fn of(session: &Session) -> Self {
         let conversation = session.conversation().id.to_string();
-        Self { hub: Arc::clone(session.hub()), switch: session.mode_switch(), conversation }
+        Self {
+            hub: Arc::clone(session.hub()),
+            switch: session.mode_switch(),
+            conversation,
+        }
     }
 }
 
 impl TurnControl<'_> {
     /// Waits for the work, hearing what the user wants in the meantime.
-    async fn attend<T>(mut self, work: impl Future<Output = T>, cancel: &CancellationToken) -> (T, Continuation) {
+    async fn attend<T>(
+        mut self,
+        work: impl Future<Output = T>,
+        cancel: &CancellationToken,
+    ) -> (T, Continuation) {
         let mut work = std::pin::pin!(work);
         let mut next = Continuation::Stay;
         loop {
@@ -173,15 +225,31 @@ impl TurnControl<'_> {
     }
 
     /// Does what can be done while the turn runs.
-    async fn hear(&mut self, operation: Option<Operation>, cancel: &CancellationToken) -> Continuation {
+    async fn hear(
+        &mut self,
+        operation: Option<Operation>,
+        cancel: &CancellationToken,
+    ) -> Continuation {
         match operation {
-            Some(Operation::Interrupt | Operation::Side(SideAction::Stop(INLINE))) => cancel.cancel(),
+            Some(Operation::Interrupt | Operation::Side(SideAction::Stop(INLINE))) => {
+                cancel.cancel()
+            }
             Some(Operation::Join(text)) => {
                 // What cannot be delivered waits in the interface until the turn is over.
                 if let Some(running) = &self.running {
                     let text = self.side_actions.with_overheard(text);
                     let (from, to) = (USER.to_owned(), MAIN.to_owned());
-                    drop(running.hub.send(AgentMessage { from, to, group: None, text }).await);
+                    drop(
+                        running
+                            .hub
+                            .send(AgentMessage {
+                                from,
+                                to,
+                                group: None,
+                                text,
+                            })
+                            .await,
+                    );
                 }
             }
             Some(Operation::Mode(mode)) => {
@@ -191,7 +259,11 @@ impl TurnControl<'_> {
                 }
             }
             Some(Operation::Diff) => {
-                self.side_actions.diff(self.running.as_ref().map(|running| running.conversation.as_str()));
+                self.side_actions.diff(
+                    self.running
+                        .as_ref()
+                        .map(|running| running.conversation.as_str()),
+                );
             }
             Some(Operation::Side(action)) => self.side_actions.start(action),
             // The interface lets these wait until the turn is over.

@@ -15,23 +15,35 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn kill(args: &KillArgs) -> anyhow::Result<()> {
     let jobs = jobs(&args.common)?;
     // Every one is found before one is ended.
-    let found = args.ids.iter().map(|id| jobs.find(id)).collect::<anyhow::Result<Vec<_>>>()?;
+    let found = args
+        .ids
+        .iter()
+        .map(|id| jobs.find(id))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     for job in found {
         let ran = end(&job)?;
         let (id, state) = (&job.told.id, job.state().word());
-        output::say(&if ran { text!("jobs-ended", id, state) } else { text!("jobs-not-running", id, state) })?;
+        output::say(&if ran {
+            text!("jobs-ended", id, state)
+        } else {
+            text!("jobs-not-running", id, state)
+        })?;
     }
     Ok(())
 }
 
 /// Ends a job; says whether it ran.
 fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
-    let Some(process) = job.process().and_then(Pid::from_raw) else { return Ok(false) };
-    #[cfg(target_os = "linux")]
-    let Ok(process) = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()) else {
+    let Some(process) = job.process().and_then(Pid::from_raw) else {
         return Ok(false);
     };
-    // Only after the process is held: while the lock is taken, the one that took it cannot have been replaced by another.
+    #[cfg(target_os = "linux")]
+    let Ok(process) = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty())
+    else {
+        return Ok(false);
+    };
+    // Only after the process is held: while the lock is taken, the one that took it cannot have
+    // been replaced by another.
     if !job.is_running() {
         return Ok(false);
     }
@@ -50,5 +62,9 @@ fn end(job: &BackgroundJob) -> anyhow::Result<bool> {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    anyhow::bail!(text!("jobs-does-not-end", id = job.told.id, process = job.process().unwrap_or_default()))
+    anyhow::bail!(text!(
+        "jobs-does-not-end",
+        id = job.told.id,
+        process = job.process().unwrap_or_default()
+    ))
 }

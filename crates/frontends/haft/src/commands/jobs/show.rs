@@ -35,8 +35,16 @@ pub(super) fn list(args: &JsonArgs) -> anyhow::Result<()> {
             job.told.started_at.strftime("%Y-%m-%d %H:%M").to_string(),
             time(seconds(job, &state)),
             cost(&state).map_or_else(String::new, |usd| format!("${usd:.4}")),
-            job.told.cwd.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            job.told.task.clone().unwrap_or_else(|| text!("jobs-resumes").to_owned()),
+            job.told
+                .cwd
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            job.told
+                .task
+                .clone()
+                .unwrap_or_else(|| text!("jobs-resumes").to_owned()),
         ]);
     }
     output::print(&table.to_string())
@@ -51,9 +59,19 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
     let mut lines = vec![
         text!("jobs-show-id", id = job.told.id),
         text!("jobs-show-state", state = output::localised(state.word())),
-        text!("jobs-show-task", task = job.told.task.as_deref().unwrap_or(text!("jobs-resumes-turn"))),
+        text!(
+            "jobs-show-task",
+            task = job
+                .told
+                .task
+                .as_deref()
+                .unwrap_or(text!("jobs-resumes-turn"))
+        ),
         text!("jobs-show-folder", folder = job.told.cwd.display()),
-        text!("jobs-show-started", at = job.told.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")),
+        text!(
+            "jobs-show-started",
+            at = job.told.started_at.strftime("%Y-%m-%d %H:%M:%S UTC")
+        ),
         text!("jobs-show-time", time = time(seconds(&job, &state))),
     ];
     if let Some(id) = job.conversation() {
@@ -61,15 +79,24 @@ pub(super) fn show(args: &ShowJobArgs) -> anyhow::Result<()> {
     }
     match &state {
         JobState::Running => {
-            lines.push(text!("jobs-show-process", process = job.process().unwrap_or_default()));
-            lines.push(format!("\n{}", text!("jobs-keep-watching", id = job.told.id)));
+            lines.push(text!(
+                "jobs-show-process",
+                process = job.process().unwrap_or_default()
+            ));
+            lines.push(format!(
+                "\n{}",
+                text!("jobs-keep-watching", id = job.told.id)
+            ));
         }
         JobState::Died => lines.push(format!("\n{}", death(&job))),
         JobState::Ended(result) => {
             if let Some(usd) = cost(&state) {
                 lines.push(text!("jobs-show-cost", usd = format_args!("{usd:.4}")));
             }
-            lines.push(text!("jobs-show-why", why = output::localised(&result.message)));
+            lines.push(text!(
+                "jobs-show-why",
+                why = output::localised(&result.message)
+            ));
             if !result.text.is_empty() {
                 lines.push(format!("\n{}", result.text));
             }

@@ -21,13 +21,20 @@ pub(super) fn run(args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
     let file = wiring::places()?.config_file();
     tell_price(&args.common)?;
     config::edit(&file, |before| with_server(&file, before, args))?;
-    output::say(&text!("mcp-declared", name = args.name, file = file.display()))?;
+    output::say(&text!(
+        "mcp-declared",
+        name = args.name,
+        file = file.display()
+    ))?;
     if !args.no_test {
         // It stays declared whatever comes of it.
         let (mcp, _) = super::servers(&args.common, None)?;
         let server = super::named(&mcp, &args.name)?;
         let answer = wiring::runtime()?.block_on(async {
-            let answer = mcp.servers.ask_anew(&args.name, &CancellationToken::new()).await;
+            let answer = mcp
+                .servers
+                .ask_anew(&args.name, &CancellationToken::new())
+                .await;
             mcp.servers.close().await;
             answer
         });
@@ -61,10 +68,20 @@ fn with_server(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::Result<S
     }
     let server = table(args)?;
     let mut document = config_file::checked(file, before)?;
-    let inline = || usage_error(text!("mcp-not-a-table", section = SECTION, file = file.display()));
+    let inline = || {
+        usage_error(text!(
+            "mcp-not-a-table",
+            section = SECTION,
+            file = file.display()
+        ))
+    };
     let servers = config_file::section(&mut document, SECTION).ok_or_else(inline)?;
     if servers.contains_key(&args.name) {
-        return Err(usage_error(text!("mcp-already-declared", name = args.name, file = file.display())));
+        return Err(usage_error(text!(
+            "mcp-already-declared",
+            name = args.name,
+            file = file.display()
+        )));
     }
     servers.insert(&args.name, Item::Table(server));
     let after = document.to_string();
@@ -81,7 +98,9 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
     let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
     // `add --transport http NAME URL`, as some write it.
     let (url, command) = match (&args.url, args.command.as_slice()) {
-        (None, [one]) if is_address(one) && args.transport != Some(McpTransport::Stdio) => (Some(one.clone()), &[][..]),
+        (None, [one]) if is_address(one) && args.transport != Some(McpTransport::Stdio) => {
+            (Some(one.clone()), &[][..])
+        }
         (url, command) => (url.clone(), command),
     };
     let mut table = Table::new();
@@ -100,7 +119,11 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
         }
         (None, [program, arguments @ ..]) if args.transport != Some(McpTransport::Http) => {
             refuse("--header", !args.header.is_empty(), text!("mcp-for-url"))?;
-            refuse("--bearer-token-env", args.bearer_token_env.is_some(), text!("mcp-for-url"))?;
+            refuse(
+                "--bearer-token-env",
+                args.bearer_token_env.is_some(),
+                text!("mcp-for-url"),
+            )?;
             table.insert("command", value(program));
             if !arguments.is_empty() {
                 table.insert("args", value(arguments.iter().collect::<Array>()));
@@ -125,7 +148,11 @@ fn table(args: &McpAddArgs) -> anyhow::Result<Table> {
 }
 
 fn refuse(flag: &str, given: bool, of: &str) -> anyhow::Result<()> {
-    if given { Err(usage_error(text!("mcp-flag-is-for", flag, of))) } else { Ok(()) }
+    if given {
+        Err(usage_error(text!("mcp-flag-is-for", flag, of)))
+    } else {
+        Ok(())
+    }
 }
 
 fn pairs(table: &mut Table, key: &str, given: &[String], between: char) -> anyhow::Result<()> {
@@ -135,7 +162,10 @@ fn pairs(table: &mut Table, key: &str, given: &[String], between: char) -> anyho
             .split_once(between)
             .filter(|(name, _)| !name.trim().is_empty())
             .ok_or_else(|| usage_error(text!("mcp-bad-pair", pair, between)))?;
-        all.insert(name.trim(), Value::from(if between == ':' { text.trim() } else { text }));
+        all.insert(
+            name.trim(),
+            Value::from(if between == ':' { text.trim() } else { text }),
+        );
     }
     if !all.is_empty() {
         table.insert(key, value(all));
@@ -152,10 +182,16 @@ mod tests {
     use crate::commands::mcp::McpCommand;
 
     fn add(before: &str, line: &[&str]) -> Result<String, String> {
-        let message = ["haft", "mcp", "add"].into_iter().chain(line.iter().copied());
+        let message = ["haft", "mcp", "add"]
+            .into_iter()
+            .chain(line.iter().copied());
         let cli = Cli::try_parse_from(message).map_err(|error| error.to_string())?;
-        let Some(CliCommand::Mcp(mcp)) = cli.command else { panic!("{cli:?}") };
-        let Some(McpCommand::Add(args)) = mcp.command else { panic!("{mcp:?}") };
+        let Some(CliCommand::Mcp(mcp)) = cli.command else {
+            panic!("{cli:?}")
+        };
+        let Some(McpCommand::Add(args)) = mcp.command else {
+            panic!("{mcp:?}")
+        };
         with_server(Path::new("config.toml"), before, &args).map_err(|error| error.to_string())
     }
 
@@ -163,7 +199,13 @@ mod tests {
     fn programs_and_services_as_people_write_them() {
         let before = "# mine\nmodel = \"a/b\" # for now\n";
         let program = "\n[mcp_servers.git]\ncommand = \"npx\"\nargs = [\"-y\", \"server\", \"--root\", \".\"]\nenv = { KEY = \"a=b\" }\n";
-        let after = add(before, &["git", "-e", "KEY=a=b", "--", "npx", "-y", "server", "--root", "."]).unwrap();
+        let after = add(
+            before,
+            &[
+                "git", "-e", "KEY=a=b", "--", "npx", "-y", "server", "--root", ".",
+            ],
+        )
+        .unwrap();
         assert_eq!(after, format!("{before}{program}"));
         let url = "[mcp_servers.docs]\nurl = \"https://h/mcp\"\n";
         for line in [
@@ -173,35 +215,77 @@ mod tests {
         ] {
             assert_eq!(add("", line).unwrap(), url, "{line:?}");
         }
-        let header = add("", &["d", "--url", "http://h", "-H", "X-A: b:c", "--permission", "allow"]).unwrap();
-        assert!(header.contains("headers = { X-A = \"b:c\" }\npermission = \"allow\"\n"), "{header}");
+        let header = add(
+            "",
+            &[
+                "d",
+                "--url",
+                "http://h",
+                "-H",
+                "X-A: b:c",
+                "--permission",
+                "allow",
+            ],
+        )
+        .unwrap();
+        assert!(
+            header.contains("headers = { X-A = \"b:c\" }\npermission = \"allow\"\n"),
+            "{header}"
+        );
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
         for (line, message) in [
             (&["a"][..], "give either a program"),
-            (&["a", "--url", "http://h", "--", "run"], "give either a program"),
+            (
+                &["a", "--url", "http://h", "--", "run"],
+                "give either a program",
+            ),
             (&["a", "--url", "h"], "not an address"),
             (&["a b", "--", "run"], "cannot be the name"),
             (&["a__b", "--", "run"], "cannot be the name"),
-            (&["a", "-e", "KEY", "--", "run"], "`KEY` is not a name and a value"),
-            (&["a", "-H", "X: y", "--", "run"], "`--header` is for a service"),
-            (&["a", "--url", "http://h", "-e", "K=v"], "`--env` is for a program"),
-            (&["a", "--permission", "maybe", "--", "run"], "expected allow, ask or deny"),
+            (
+                &["a", "-e", "KEY", "--", "run"],
+                "`KEY` is not a name and a value",
+            ),
+            (
+                &["a", "-H", "X: y", "--", "run"],
+                "`--header` is for a service",
+            ),
+            (
+                &["a", "--url", "http://h", "-e", "K=v"],
+                "`--env` is for a program",
+            ),
+            (
+                &["a", "--permission", "maybe", "--", "run"],
+                "expected allow, ask or deny",
+            ),
         ] {
             let error = add("", line).unwrap_err();
             assert!(error.contains(message), "{line:?}: {error}");
         }
         let once = add("", &["a", "--", "run"]).unwrap();
-        assert!(add(&once, &["a", "--", "run"]).unwrap_err().contains("haft mcp remove a"));
+        assert!(
+            add(&once, &["a", "--", "run"])
+                .unwrap_err()
+                .contains("haft mcp remove a")
+        );
     }
 
     #[test]
     fn removing_leaves_everything_else() {
         let file = Path::new("config.toml");
         let before = "[mcp_servers.a]\ncommand = \"x\" # first\n\n[mcp_servers.b]\ncommand = \"y\" # second\n";
-        assert_eq!(without_server(file, before, "a").unwrap(), "\n[mcp_servers.b]\ncommand = \"y\" # second\n");
-        assert!(without_server(file, before, "c").unwrap_err().to_string().contains("declares no MCP server `c`"));
+        assert_eq!(
+            without_server(file, before, "a").unwrap(),
+            "\n[mcp_servers.b]\ncommand = \"y\" # second\n"
+        );
+        assert!(
+            without_server(file, before, "c")
+                .unwrap_err()
+                .to_string()
+                .contains("declares no MCP server `c`")
+        );
     }
 }

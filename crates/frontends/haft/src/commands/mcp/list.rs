@@ -16,8 +16,16 @@ const BROKEN: &str = "cannot be used";
 pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
     let (mcp, disabled) = super::servers(&args.common, args.cwd.as_deref())?;
     if args.json {
-        let mut all: Vec<Value> = mcp.servers.iter().map(|server| as_json(&mcp, server)).collect();
-        all.extend(disabled.iter().map(|name| json!({ "name": name, "enabled": false, "state": OFF })));
+        let mut all: Vec<Value> = mcp
+            .servers
+            .iter()
+            .map(|server| as_json(&mcp, server))
+            .collect();
+        all.extend(
+            disabled
+                .iter()
+                .map(|name| json!({ "name": name, "enabled": false, "state": OFF })),
+        );
         all.extend(mcp.problems.iter().map(|problem| {
             let message = format!("{}: {}", problem.place, problem.reason);
             json!({ "name": problem.server, "state": BROKEN, "problem": message })
@@ -37,17 +45,46 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
         text!("table-reached-by"),
     ]);
     for server in mcp.servers.iter() {
-        let tools = mcp.servers.known(&server.name).map_or("-".to_owned(), |listing| {
-            listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)).count().to_string()
-        });
-        let (from, state) = (output::localised(server.origin.name()), state_text(&mcp, server).to_owned());
-        table.row(vec![server.name.clone(), from, state, tools, server.reach.to_string()]);
+        let tools = mcp
+            .servers
+            .known(&server.name)
+            .map_or("-".to_owned(), |listing| {
+                listing
+                    .tools
+                    .iter()
+                    .filter(|tool| server.filter.admits(&tool.name))
+                    .count()
+                    .to_string()
+            });
+        let (from, state) = (
+            output::localised(server.origin.name()),
+            state_text(&mcp, server).to_owned(),
+        );
+        table.row(vec![
+            server.name.clone(),
+            from,
+            state,
+            tools,
+            server.reach.to_string(),
+        ]);
     }
     for name in disabled {
-        table.row(vec![name, "-".into(), text!("mcp-state-off").into(), "-".into(), "-".into()]);
+        table.row(vec![
+            name,
+            "-".into(),
+            text!("mcp-state-off").into(),
+            "-".into(),
+            "-".into(),
+        ]);
     }
     for problem in mcp.problems.iter().filter(|problem| problem.server != "*") {
-        table.row(vec![problem.server.clone(), "-".into(), text!("mcp-state-broken").into(), "-".into(), "-".into()]);
+        table.row(vec![
+            problem.server.clone(),
+            "-".into(),
+            text!("mcp-state-broken").into(),
+            "-".into(),
+            "-".into(),
+        ]);
     }
     output::print(&table.to_string())?;
     for problem in &mcp.problems {
@@ -58,7 +95,10 @@ pub(super) fn run(args: &McpListArgs) -> anyhow::Result<ProcessExit> {
 
 /// What is known of a server without starting it, as JSON has it.
 fn state(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
-    match (mcp.servers.known(&server.name), mcp.servers.has_login(&server.name)) {
+    match (
+        mcp.servers.known(&server.name),
+        mcp.servers.has_login(&server.name),
+    ) {
         (Some(_), true) => "known, logged in",
         (Some(_), false) => "known",
         (None, true) => "logged in, not asked yet",
@@ -68,7 +108,10 @@ fn state(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
 
 /// The same for people.
 fn state_text(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
-    match (mcp.servers.known(&server.name), mcp.servers.has_login(&server.name)) {
+    match (
+        mcp.servers.known(&server.name),
+        mcp.servers.has_login(&server.name),
+    ) {
         (Some(_), true) => text!("mcp-state-known-logged-in"),
         (Some(_), false) => text!("mcp-state-known"),
         (None, true) => text!("mcp-state-logged-in"),
@@ -76,7 +119,8 @@ fn state_text(mcp: &Mcp, server: &ServerDefinition) -> &'static str {
     }
 }
 
-/// A server with what is known of it. Environments, headers and tokens are left out: they hold keys.
+/// A server with what is known of it. Environments, headers and tokens are left out: they hold
+/// keys.
 pub(super) fn as_json(mcp: &Mcp, server: &ServerDefinition) -> Value {
     let mut shown = json!({
         "name": server.name,
@@ -87,7 +131,9 @@ pub(super) fn as_json(mcp: &Mcp, server: &ServerDefinition) -> Value {
         "permission": server.permission.map_or("ask", haft_types::Decision::name),
     });
     match &server.reach {
-        ServerEndpoint::Command { program, args, cwd, .. } => {
+        ServerEndpoint::Command {
+            program, args, cwd, ..
+        } => {
             shown["command"] = json!(program);
             shown["args"] = json!(args);
             shown["cwd"] = json!(cwd.display().to_string());
@@ -102,8 +148,13 @@ pub(super) fn as_json(mcp: &Mcp, server: &ServerDefinition) -> Value {
     if let Some(listing) = mcp.servers.known(&server.name) {
         shown["program"] = json!(listing.program);
         shown["protocol"] = json!(listing.protocol);
-        let offered = listing.tools.iter().filter(|tool| server.filter.admits(&tool.name));
-        shown["tools"] = offered.map(|tool| json!({ "name": tool.name, "description": tool.description })).collect();
+        let offered = listing
+            .tools
+            .iter()
+            .filter(|tool| server.filter.admits(&tool.name));
+        shown["tools"] = offered
+            .map(|tool| json!({ "name": tool.name, "description": tool.description }))
+            .collect();
         shown["resources"] = json!(listing.resources);
         shown["prompts"] = json!(listing.prompts);
     }

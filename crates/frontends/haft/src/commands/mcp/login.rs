@@ -15,8 +15,13 @@ const PATIENCE: Duration = Duration::from_mins(10);
 pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<ProcessExit> {
     let (mcp, _) = super::servers(&args.common, None)?;
     let server = super::named(&mcp, &args.name)?;
-    let failed = |reason: String| usage_error(text!("mcp-login-failed", server = server.name, reason));
-    let challenge = match mcp.servers.ask_anew(&args.name, &CancellationToken::new()).await {
+    let failed =
+        |reason: String| usage_error(text!("mcp-login-failed", server = server.name, reason));
+    let challenge = match mcp
+        .servers
+        .ask_anew(&args.name, &CancellationToken::new())
+        .await
+    {
         Err(McpError::Login { challenge, .. }) => challenge,
         Err(error) => return Err(failed(error.to_string())),
         Ok(_) => {
@@ -25,10 +30,17 @@ pub(super) async fn run(args: &McpNameArgs) -> anyhow::Result<ProcessExit> {
         }
     };
     let tokens = wiring::places()?.mcp_tokens();
-    let login = haft_mcp::login(server, tokens, challenge.as_deref()).await.map_err(failed)?;
-    output::print(&format!("{}\n\n", text!("mcp-login-page", server = server.name, url = login.url())))?;
+    let login = haft_mcp::login(server, tokens, challenge.as_deref())
+        .await
+        .map_err(failed)?;
+    output::print(&format!(
+        "{}\n\n",
+        text!("mcp-login-page", server = server.name, url = login.url())
+    ))?;
     let finished = tokio::time::timeout(PATIENCE, login.finish()).await;
-    finished.map_err(|_| failed(text!("mcp-login-timeout").into()))?.map_err(failed)?;
+    finished
+        .map_err(|_| failed(text!("mcp-login-timeout").into()))?
+        .map_err(failed)?;
     output::say(&text!("mcp-logged-in", server = server.name))?;
     Ok(ProcessExit::Completed)
 }

@@ -21,8 +21,8 @@ const TOKEN: &str = "HAFT_MCP_TOKEN";
 
 #[derive(Debug, Args)]
 pub(crate) struct McpServeArgs {
-    /// Serve over HTTP at this address, a free port of 127.0.0.1 when absent. The bearer token is read from `HAFT_MCP_TOKEN`, or made
-    /// and printed.
+    /// Serve over HTTP at this address, a free port of 127.0.0.1 when absent. The bearer token is
+    /// read from `HAFT_MCP_TOKEN`, or made and printed.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
     pub(crate) http: Option<SocketAddr>,
 
@@ -48,7 +48,10 @@ pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
     }
     let cwd = wiring::project(args.cwd.as_deref())?.cwd;
     let host = DrivenHost::new(args.common, args.model, args.permission_mode)?;
-    let server = TaskServer { host: Arc::new(host), cwd };
+    let server = TaskServer {
+        host: Arc::new(host),
+        cwd,
+    };
     wiring::runtime()?.block_on(async {
         let stop = CancellationToken::new();
         run::cancel_on_signals(&stop);
@@ -57,7 +60,8 @@ pub(super) fn run(args: McpServeArgs) -> anyhow::Result<ProcessExit> {
             server.serve_http(access, stop.cancelled()).await?;
         } else {
             tell_who_types("mcp serve");
-            Box::pin(server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.cancelled())).await?;
+            Box::pin(server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.cancelled()))
+                .await?;
         }
         Ok(ProcessExit::Completed)
     })
@@ -68,9 +72,12 @@ async fn listen(address: SocketAddr) -> anyhow::Result<HttpAccess> {
         return Err(usage_error(text!("mcp-serve-unspecified", address)));
     }
     let listener = tokio::net::TcpListener::bind(address).await;
-    let listener = listener.map_err(|error| usage_error(text!("mcp-serve-cannot-listen", address, error)))?;
+    let listener =
+        listener.map_err(|error| usage_error(text!("mcp-serve-cannot-listen", address, error)))?;
     let given = wiring::environment().word(TOKEN);
-    let token = given.clone().unwrap_or_else(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()));
+    let token = given
+        .clone()
+        .unwrap_or_else(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()));
     if given.is_none() {
         output::tell(&text!("mcp-serve-token", token = token.as_str()));
     }

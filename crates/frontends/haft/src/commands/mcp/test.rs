@@ -25,18 +25,34 @@ pub(super) async fn run(args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
     let failed = answers.iter().any(Result::is_err);
     let tested: Vec<_> = wanted.into_iter().zip(answers).collect();
     if args.json {
-        let all: Vec<_> = tested.iter().map(|(server, answer)| as_json(&mcp, server, answer)).collect();
+        let all: Vec<_> = tested
+            .iter()
+            .map(|(server, answer)| as_json(&mcp, server, answer))
+            .collect();
         output::print_json(&Value::Array(all))?;
     } else {
-        let text: String = tested.iter().map(|(server, answer)| as_text(server, answer)).collect();
+        let text: String = tested
+            .iter()
+            .map(|(server, answer)| as_text(server, answer))
+            .collect();
         output::print(&text)?;
-        mcp.problems.iter().for_each(|problem| output::tell(&format!("haft: {problem}")));
+        mcp.problems
+            .iter()
+            .for_each(|problem| output::tell(&format!("haft: {problem}")));
     }
     mcp.servers.close().await;
-    Ok(if failed { ProcessExit::Failed } else { ProcessExit::Completed })
+    Ok(if failed {
+        ProcessExit::Failed
+    } else {
+        ProcessExit::Completed
+    })
 }
 
-fn as_json(mcp: &Mcp, server: &ServerDefinition, answer: &Result<Arc<ServerListing>, McpError>) -> Value {
+fn as_json(
+    mcp: &Mcp,
+    server: &ServerDefinition,
+    answer: &Result<Arc<ServerListing>, McpError>,
+) -> Value {
     let mut shown = list::as_json(mcp, server);
     shown["ok"] = answer.is_ok().into();
     if let Err(error) = answer {
@@ -45,23 +61,58 @@ fn as_json(mcp: &Mcp, server: &ServerDefinition, answer: &Result<Arc<ServerListi
     shown
 }
 
-pub(super) fn as_text(server: &ServerDefinition, answer: &Result<Arc<ServerListing>, McpError>) -> String {
+pub(super) fn as_text(
+    server: &ServerDefinition,
+    answer: &Result<Arc<ServerListing>, McpError>,
+) -> String {
     let listing = match answer {
         Ok(listing) => listing,
         Err(error) => return format!("{}: {}\n", server.name, output::localised(error)),
     };
-    let program = if listing.program.is_empty() { text!("mcp-unnamed") } else { &listing.program };
-    let mut text =
-        format!("{}\n", text!("mcp-test-heading", server = server.name, program, protocol = listing.protocol));
-    for tool in listing.tools.iter().filter(|tool| server.filter.admits(&tool.name)) {
-        let about = tool.description.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let _ = writeln!(text, "  {}  {}", tool.name, haft_text::truncate_to_width(about.trim(), 80));
+    let program = if listing.program.is_empty() {
+        text!("mcp-unnamed")
+    } else {
+        &listing.program
+    };
+    let mut text = format!(
+        "{}\n",
+        text!(
+            "mcp-test-heading",
+            server = server.name,
+            program,
+            protocol = listing.protocol
+        )
+    );
+    for tool in listing
+        .tools
+        .iter()
+        .filter(|tool| server.filter.admits(&tool.name))
+    {
+        let about = tool
+            .description
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "  {}  {}",
+            tool.name,
+            haft_text::truncate_to_width(about.trim(), 80)
+        );
     }
     if !listing.resources.is_empty() {
-        let _ = writeln!(text, "  {}", text!("mcp-resources", count = listing.resources.len()));
+        let _ = writeln!(
+            text,
+            "  {}",
+            text!("mcp-resources", count = listing.resources.len())
+        );
     }
     if !listing.prompts.is_empty() {
-        let _ = writeln!(text, "  {}", text!("mcp-prompts", count = listing.prompts.len()));
+        let _ = writeln!(
+            text,
+            "  {}",
+            text!("mcp-prompts", count = listing.prompts.len())
+        );
     }
     text
 }

@@ -1,4 +1,5 @@
-//! `haft models add`: writes a model, and its provider if that is new, into config.toml, which keeps its comments and order.
+//! `haft models add`: writes a model, and its provider if that is new, into config.toml, which
+//! keeps its comments and order.
 
 use std::path::Path;
 
@@ -14,19 +15,31 @@ use crate::{output, wiring};
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<ProcessExit> {
     let file = wiring::places()?.config_file();
     config::edit(&file, |before| with_model(&file, before, args))?;
-    output::say(&text!("models-declared", name = args.name, file = file.display()))?;
+    output::say(&text!(
+        "models-declared",
+        name = args.name,
+        file = file.display()
+    ))?;
     Ok(ProcessExit::Completed)
 }
 
 /// The text of the file with the model in it. Everything else stays as it is.
 fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<String> {
     let mut document = config_file::checked(file, before)?;
-    let named = args.name.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty());
-    let (provider, _) = named.ok_or_else(|| usage_error(text!("models-bad-name", name = args.name)))?;
+    let named = args
+        .name
+        .split_once('/')
+        .filter(|(provider, model)| !provider.is_empty() && !model.is_empty());
+    let (provider, _) =
+        named.ok_or_else(|| usage_error(text!("models-bad-name", name = args.name)))?;
     add_provider(&mut document, file, provider, args)?;
     let models = section(&mut document, "models", file)?;
     if models.contains_key(&args.name) {
-        return Err(usage_error(text!("models-already-declared", name = args.name, file = file.display())));
+        return Err(usage_error(text!(
+            "models-already-declared",
+            name = args.name,
+            file = file.display()
+        )));
     }
     models.insert(&args.name, Item::Table(model_table(args)));
     if args.main {
@@ -41,7 +54,12 @@ fn with_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<Strin
 }
 
 /// Declares the provider, unless it is declared or built in; then nothing may be said of it here.
-fn add_provider(document: &mut DocumentMut, file: &Path, name: &str, args: &AddArgs) -> anyhow::Result<()> {
+fn add_provider(
+    document: &mut DocumentMut,
+    file: &Path,
+    name: &str,
+    args: &AddArgs,
+) -> anyhow::Result<()> {
     let told: [(&str, Option<String>); 5] = [
         ("api", args.api.map(|api| api.to_string())),
         ("base_url", args.base_url.clone()),
@@ -52,9 +70,17 @@ fn add_provider(document: &mut DocumentMut, file: &Path, name: &str, args: &AddA
     let providers = section(document, "providers", file)?;
     let known = providers.contains_key(name) || haft_model::BuiltIn::get().provider(name).is_some();
     if known {
-        let Some((key, _)) = told.iter().find(|(_, value)| value.is_some()) else { return Ok(()) };
+        let Some((key, _)) = told.iter().find(|(_, value)| value.is_some()) else {
+            return Ok(());
+        };
         let flag = key.replace('_', "-");
-        return Err(usage_error(text!("models-provider-exists", name, flag, key, file = file.display())));
+        return Err(usage_error(text!(
+            "models-provider-exists",
+            name,
+            flag,
+            key,
+            file = file.display()
+        )));
     }
     if args.api.is_none() || args.base_url.is_none() {
         return Err(usage_error(text!("models-provider-new", name)));
@@ -71,7 +97,10 @@ fn add_provider(document: &mut DocumentMut, file: &Path, name: &str, args: &AddA
 
 fn model_table(args: &AddArgs) -> Table {
     let mut table = Table::new();
-    let numbers = [("context_window", args.context_window), ("max_output_tokens", args.max_output_tokens)];
+    let numbers = [
+        ("context_window", args.context_window),
+        ("max_output_tokens", args.max_output_tokens),
+    ];
     for (key, number) in numbers {
         if let Some(number) = number {
             table.insert(key, value(i64::from(number)));
@@ -99,7 +128,11 @@ fn model_table(args: &AddArgs) -> Table {
 }
 
 /// A section of named tables, made if it is not there.
-fn section<'a>(document: &'a mut DocumentMut, name: &str, file: &Path) -> anyhow::Result<&'a mut Table> {
+fn section<'a>(
+    document: &'a mut DocumentMut,
+    name: &str,
+    file: &Path,
+) -> anyhow::Result<&'a mut Table> {
     let inline = || usage_error(text!("models-not-a-table", name, file = file.display()));
     config_file::section(document, name).ok_or_else(inline)
 }
@@ -113,14 +146,24 @@ mod tests {
     use crate::commands::models::ModelsCommand;
 
     fn arguments(line: &str) -> AddArgs {
-        let cli = Cli::try_parse_from(["haft", "models", "add"].into_iter().chain(line.split_whitespace())).unwrap();
-        let Some(CliCommand::Models(models)) = cli.command else { panic!("{cli:?}") };
-        let Some(ModelsCommand::Add(args)) = models.command else { panic!("{models:?}") };
+        let cli = Cli::try_parse_from(
+            ["haft", "models", "add"]
+                .into_iter()
+                .chain(line.split_whitespace()),
+        )
+        .unwrap();
+        let Some(CliCommand::Models(models)) = cli.command else {
+            panic!("{cli:?}")
+        };
+        let Some(ModelsCommand::Add(args)) = models.command else {
+            panic!("{models:?}")
+        };
         *args
     }
 
     fn add(before: &str, line: &str) -> Result<String, String> {
-        with_model(Path::new("config.toml"), before, &arguments(line)).map_err(|error| error.to_string())
+        with_model(Path::new("config.toml"), before, &arguments(line))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -144,16 +187,35 @@ mod tests {
             "model = \"anthropic/claude-next\"\n\n[models.\"anthropic/claude-next\"]\ncontext_window = 500000\n"
         );
         let error = add("", "anthropic/claude-next --base-url http://127.0.0.1:1").unwrap_err();
-        assert!(error.contains("provider `anthropic` exists already; leave `--base-url` out"), "{error}");
+        assert!(
+            error.contains("provider `anthropic` exists already; leave `--base-url` out"),
+            "{error}"
+        );
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
-        assert!(add("", "nobody/m").unwrap_err().contains("give its `--api` and `--base-url`"));
+        assert!(
+            add("", "nobody/m")
+                .unwrap_err()
+                .contains("give its `--api` and `--base-url`")
+        );
         assert!(add("", "m").unwrap_err().contains("write `provider/model`"));
         let once = add("", "openai/gpt-new").unwrap();
-        assert!(add(&once, "openai/gpt-new").unwrap_err().contains("already declared in `config.toml`"));
-        assert!(add("modle = 1\n", "openai/gpt-new").unwrap_err().contains("did you mean `model`"));
-        assert!(add("", "openai/gpt-new --tokenizer-factor 40").unwrap_err().contains("tokenizer_factor"));
+        assert!(
+            add(&once, "openai/gpt-new")
+                .unwrap_err()
+                .contains("already declared in `config.toml`")
+        );
+        assert!(
+            add("modle = 1\n", "openai/gpt-new")
+                .unwrap_err()
+                .contains("did you mean `model`")
+        );
+        assert!(
+            add("", "openai/gpt-new --tokenizer-factor 40")
+                .unwrap_err()
+                .contains("tokenizer_factor")
+        );
     }
 }

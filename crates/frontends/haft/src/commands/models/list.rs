@@ -29,13 +29,24 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ProcessExit> {
         return Ok(ProcessExit::Completed);
     }
     let (places, loaded) = super::super::configuration(&args.common)?;
-    let rows = rows(&loaded.config, if args.all { ModelFilter::All } else { ModelFilter::Usable })?;
+    let rows = rows(
+        &loaded.config,
+        if args.all {
+            ModelFilter::All
+        } else {
+            ModelFilter::Usable
+        },
+    )?;
     if args.json {
         let rows: Vec<_> = rows.iter().map(as_json).collect();
         output::print_json(&rows.into())?;
     } else if rows.is_empty() {
         let file = places.config_file();
-        output::say(&text!("models-none", file = file.display(), models = could_be_used(&loaded.config)?))?;
+        output::say(&text!(
+            "models-none",
+            file = file.display(),
+            models = could_be_used(&loaded.config)?
+        ))?;
     } else {
         output::print(&as_table(&rows))?;
     }
@@ -48,17 +59,35 @@ fn could_be_used(config: &Config) -> anyhow::Result<TextTable> {
     let mut by_provider: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     let catalogue = super::catalogue(config)?;
     for (name, provider) in catalogue.providers() {
-        let key = provider.api_key_env.clone().filter(|variable| !variable.is_empty());
-        by_provider
-            .insert((name.to_owned(), key.unwrap_or_else(|| text!("models-no-key-needed").to_owned())), Vec::new());
+        let key = provider
+            .api_key_env
+            .clone()
+            .filter(|variable| !variable.is_empty());
+        by_provider.insert(
+            (
+                name.to_owned(),
+                key.unwrap_or_else(|| text!("models-no-key-needed").to_owned()),
+            ),
+            Vec::new(),
+        );
     }
     for spec in catalogue.list() {
-        if let Some((_, names)) = by_provider.iter_mut().find(|((provider, _), _)| *provider == spec.provider) {
+        if let Some((_, names)) = by_provider
+            .iter_mut()
+            .find(|((provider, _), _)| *provider == spec.provider)
+        {
             names.push(spec.full_name());
         }
     }
     for ((provider, key), names) in by_provider {
-        table.row(vec![key, if names.is_empty() { format!("{provider}/…") } else { names.join(", ") }]);
+        table.row(vec![
+            key,
+            if names.is_empty() {
+                format!("{provider}/…")
+            } else {
+                names.join(", ")
+            },
+        ]);
     }
     Ok(table)
 }
@@ -74,23 +103,35 @@ enum ModelFilter {
 
 /// The models that can be asked here.
 pub(in crate::commands) fn usable(config: &Config) -> anyhow::Result<Vec<ModelSpec>> {
-    Ok(rows(config, ModelFilter::Usable)?.into_iter().map(|row| row.declared.spec).collect())
+    Ok(rows(config, ModelFilter::Usable)?
+        .into_iter()
+        .map(|row| row.declared.spec)
+        .collect())
 }
 
-/// What was declared and the main model in any case; what is built in where there is a key, or all of it.
+/// What was declared and the main model in any case; what is built in where there is a key, or all
+/// of it.
 fn rows(config: &Config, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
     let catalogue = super::catalogue(config)?;
-    let main = haft_agent::configured_model(config).map(|name| catalogue.full_name(&name).unwrap_or(name));
+    let main =
+        haft_agent::configured_model(config).map(|name| catalogue.full_name(&name).unwrap_or(name));
     let mut names: BTreeSet<_> = catalogue.list().map(|spec| spec.full_name()).collect();
     names.extend(main.clone());
     let mut rows = Vec::new();
     for name in names {
-        let declared = catalogue.resolve(&name).map_err(|error| usage_error(error.to_string()))?;
+        let declared = catalogue
+            .resolve(&name)
+            .map_err(|error| usage_error(error.to_string()))?;
         let key = wiring::key_state(&declared.provider);
         let is_main = main.as_ref() == Some(&name);
         let built_in = !config.models.contains_key(&name) && !is_main;
         if wanted == ModelFilter::All || !built_in || key == KeyState::There {
-            rows.push(ModelRow { declared, main: is_main, key, built_in });
+            rows.push(ModelRow {
+                declared,
+                main: is_main,
+                key,
+                built_in,
+            });
         }
     }
     Ok(rows)
@@ -139,7 +180,9 @@ fn as_table(rows: &[ModelRow]) -> String {
             model.api.to_string(),
             output::localised(row.key.name()),
             model.context_window.to_string(),
-            model.max_output_tokens.map_or_else(|| UNKNOWN.to_owned(), |tokens| tokens.to_string()),
+            model
+                .max_output_tokens
+                .map_or_else(|| UNKNOWN.to_owned(), |tokens| tokens.to_string()),
         ];
         cells.extend(prices(&row.declared));
         table.row(cells);
@@ -149,21 +192,42 @@ fn as_table(rows: &[ModelRow]) -> String {
 
 /// Input, input from the cache, output; those in another currency than USD with its sign.
 fn prices(model: &Declared) -> [String; 3] {
-    let Some((currency, price)) = &model.listed else { return [UNKNOWN, UNKNOWN, UNKNOWN].map(str::to_owned) };
-    let amount = |price: f64| if currency == "USD" { number(price) } else { super::money(currency, price) };
-    let cached = price.cached_input.map_or_else(|| UNKNOWN.to_owned(), amount);
+    let Some((currency, price)) = &model.listed else {
+        return [UNKNOWN, UNKNOWN, UNKNOWN].map(str::to_owned);
+    };
+    let amount = |price: f64| {
+        if currency == "USD" {
+            number(price)
+        } else {
+            super::money(currency, price)
+        }
+    };
+    let cached = price
+        .cached_input
+        .map_or_else(|| UNKNOWN.to_owned(), amount);
     [amount(price.input), cached, amount(price.output)]
 }
 
 /// `docs/models.md`.
 fn as_page() -> anyhow::Result<String> {
-    let catalogue = Catalogue::with_built_in([].into(), [].into()).map_err(|error| usage_error(error.to_string()))?;
+    let catalogue = Catalogue::with_built_in([].into(), [].into())
+        .map_err(|error| usage_error(error.to_string()))?;
     let mut page = include_str!("page.md").to_owned();
     // Writing to a String cannot fail.
-    let _ = writeln!(page, "\n## Providers\n\n| provider | API | address | key |\n| --- | --- | --- | --- |");
+    let _ = writeln!(
+        page,
+        "\n## Providers\n\n| provider | API | address | key |\n| --- | --- | --- | --- |"
+    );
     for (name, provider) in catalogue.providers() {
-        let key = provider.api_key_env.as_ref().map_or_else(|| "none".to_owned(), |key| format!("`{key}`"));
-        let _ = writeln!(page, "| `{name}` | {} | {} | {key} |", provider.api, provider.base_url);
+        let key = provider
+            .api_key_env
+            .as_ref()
+            .map_or_else(|| "none".to_owned(), |key| format!("`{key}`"));
+        let _ = writeln!(
+            page,
+            "| `{name}` | {} | {} | {key} |",
+            provider.api, provider.base_url
+        );
     }
     page.push_str(
         "\n## Models\n\nPrices are in USD per million tokens, those with a sign in another currency: input, input read from the \
@@ -173,23 +237,36 @@ fn as_page() -> anyhow::Result<String> {
     );
     let mut notes = String::new();
     for name in catalogue.list().map(|model| model.full_name()) {
-        let Declared { spec: model, listed, .. } =
-            catalogue.resolve(&name).map_err(|error| usage_error(error.to_string()))?;
+        let Declared {
+            spec: model,
+            listed,
+            ..
+        } = catalogue
+            .resolve(&name)
+            .map_err(|error| usage_error(error.to_string()))?;
         let (currency, listed) = listed.unzip();
         let amount = |price: f64| match currency.as_deref() {
             None | Some("USD") => number(price),
             Some(other) => super::money(other, price),
         };
-        let price =
-            |of: fn(&haft_types::Price) -> Option<f64>| listed.as_ref().and_then(of).map_or_else(String::new, amount);
+        let price = |of: fn(&haft_types::Price) -> Option<f64>| {
+            listed
+                .as_ref()
+                .and_then(of)
+                .map_or_else(String::new, amount)
+        };
         let cache = serde_json::to_value(model.cache.rule)?;
         let about = BuiltIn::get().provenance(&name);
-        let source = about.map_or_else(String::new, |about| format!("[{}]({})", about.as_of, about.source));
+        let source = about.map_or_else(String::new, |about| {
+            format!("[{}]({})", about.as_of, about.source)
+        });
         let _ = writeln!(
             page,
             "| `{name}` | {} | {} | {} | {} | {} | {} | {} from {} | {} | {source} |",
             model.context_window,
-            model.max_output_tokens.map_or_else(String::new, |tokens| tokens.to_string()),
+            model
+                .max_output_tokens
+                .map_or_else(String::new, |tokens| tokens.to_string()),
             price(|price| Some(price.input)),
             price(|price| price.cached_input),
             price(|price| price.cache_write),

@@ -26,14 +26,28 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
         output::print_json(&rows.into())?;
         return Ok(ProcessExit::Completed);
     }
-    let mut table =
-        TextTable::new(&[text!("table-role"), text!("table-model"), text!("table-then"), text!("table-for")]);
+    let mut table = TextTable::new(&[
+        text!("table-role"),
+        text!("table-model"),
+        text!("table-then"),
+        text!("table-for"),
+    ]);
     for role in ModelRole::ALL {
         let models = config.models_of(role);
-        let (first, rest) = models.split_first().map_or(("-", &[][..]), |(first, rest)| (first.as_str(), rest));
-        let first = if config.is_set(role) { first.to_owned() } else { text!("models-role-main", first) };
+        let (first, rest) = models
+            .split_first()
+            .map_or(("-", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let first = if config.is_set(role) {
+            first.to_owned()
+        } else {
+            text!("models-role-main", first)
+        };
         let use_of = use_of(role).to_owned();
-        let first = if role.is_asked() { first } else { "-".to_owned() };
+        let first = if role.is_asked() {
+            first
+        } else {
+            "-".to_owned()
+        };
         table.row(vec![role.name().to_owned(), first, rest.join(", "), use_of]);
     }
     output::print(&table.to_string())?;
@@ -51,7 +65,11 @@ fn use_of(role: ModelRole) -> &'static str {
         ModelRole::Embedding => text!("models-use-embedding"),
         ModelRole::Vision => text!("models-use-vision"),
         ModelRole::Commit => text!("models-use-commit"),
-        ModelRole::Prune | ModelRole::Title | ModelRole::Index | ModelRole::Planner | ModelRole::Designer => {
+        ModelRole::Prune
+        | ModelRole::Title
+        | ModelRole::Index
+        | ModelRole::Planner
+        | ModelRole::Designer => {
             text!("models-use-none")
         }
     }

@@ -21,7 +21,9 @@ pub(in crate::commands) struct ModelSetting {
 pub(super) fn run(args: &ShowModelArgs) -> anyhow::Result<ProcessExit> {
     let (_, loaded) = super::super::configuration(&args.output.common)?;
     let catalogue = super::catalogue(&loaded.config)?;
-    let declared = catalogue.resolve(&args.name).map_err(|error| usage_error(error.to_string()))?;
+    let declared = catalogue
+        .resolve(&args.name)
+        .map_err(|error| usage_error(error.to_string()))?;
     let lines = model_settings(&declared, &loaded)?;
     if args.output.json {
         output::print_json(&as_json(&declared, &lines)?)?;
@@ -42,23 +44,39 @@ pub(in crate::commands) fn model_settings(
     for of_the_provider in ["provider", "name", "api"] {
         model.remove(of_the_provider);
     }
-    if let Some((currency, price)) = declared.listed.as_ref().filter(|(currency, _)| currency != "USD") {
+    if let Some((currency, price)) = declared
+        .listed
+        .as_ref()
+        .filter(|(currency, _)| currency != "USD")
+    {
         model.insert("currency".to_owned(), currency.clone().into());
         model.insert("price".to_owned(), toml::Value::try_from(price)?);
     }
     let provider = toml::Table::try_from(&declared.provider)?;
-    let one =
-        |name: &str, table: toml::Table| toml::Value::Table([(name.to_owned(), table.into())].into_iter().collect());
-    let whole: toml::Table =
-        [("models".to_owned(), one(&name, model)), ("providers".to_owned(), one(&spec.provider, provider))]
-            .into_iter()
-            .collect();
+    let one = |name: &str, table: toml::Table| {
+        toml::Value::Table([(name.to_owned(), table.into())].into_iter().collect())
+    };
+    let whole: toml::Table = [
+        ("models".to_owned(), one(&name, model)),
+        ("providers".to_owned(), one(&spec.provider, provider)),
+    ]
+    .into_iter()
+    .collect();
     let built_in = BuiltIn::get();
     let mut known = toml::Table::new();
-    known.insert("models".into(), one(&name, built_in.model(&name).unwrap_or_default()));
+    known.insert(
+        "models".into(),
+        one(&name, built_in.model(&name).unwrap_or_default()),
+    );
     known.insert(
         "providers".into(),
-        one(&spec.provider, built_in.provider(&spec.provider).cloned().unwrap_or_default()),
+        one(
+            &spec.provider,
+            built_in
+                .provider(&spec.provider)
+                .cloned()
+                .unwrap_or_default(),
+        ),
     );
     let mut known_keys = std::collections::BTreeSet::new();
     config::flatten(&known, &mut Vec::new(), &mut |key, _| {
@@ -69,9 +87,15 @@ pub(in crate::commands) fn model_settings(
         let origin = match loaded.origin(&key) {
             ValueOrigin::BuiltIn if known_keys.contains(&key) => "built-in".to_owned(),
             ValueOrigin::BuiltIn => "default".to_owned(),
-            told @ (ValueOrigin::File(_) | ValueOrigin::Variable(_) | ValueOrigin::Flag) => told.to_string(),
+            told @ (ValueOrigin::File(_) | ValueOrigin::Variable(_) | ValueOrigin::Flag) => {
+                told.to_string()
+            }
         };
-        lines.push(ModelSetting { key, value: value.clone(), origin });
+        lines.push(ModelSetting {
+            key,
+            value: value.clone(),
+            origin,
+        });
     });
     Ok(lines)
 }
@@ -79,7 +103,10 @@ pub(in crate::commands) fn model_settings(
 fn as_json(declared: &Declared, lines: &[ModelSetting]) -> anyhow::Result<Value> {
     let mut values = Map::new();
     for line in lines {
-        values.insert(line.key.clone(), json!({"value": serde_json::to_value(&line.value)?, "origin": line.origin}));
+        values.insert(
+            line.key.clone(),
+            json!({"value": serde_json::to_value(&line.value)?, "origin": line.origin}),
+        );
     }
     let name = declared.spec.full_name();
     let about = |name: &str| {
@@ -98,22 +125,48 @@ fn as_json(declared: &Declared, lines: &[ModelSetting]) -> anyhow::Result<Value>
 fn as_text(declared: &Declared, lines: &[ModelSetting]) -> String {
     let spec = &declared.spec;
     let key = wiring::key_state(&declared.provider).name();
-    let mut text = text!("models-show-heading", model = spec.full_name(), key = output::localised(key));
+    let mut text = text!(
+        "models-show-heading",
+        model = spec.full_name(),
+        key = output::localised(key)
+    );
     text.extend(["\n", &super::profile_text(spec), "\n"]);
-    let shown: Vec<_> = lines.iter().map(|line| (format!("{} = {}", line.key, line.value), &line.origin)).collect();
-    let width = shown.iter().map(|(line, _)| haft_text::width(line)).max().unwrap_or(0).min(72);
+    let shown: Vec<_> = lines
+        .iter()
+        .map(|line| (format!("{} = {}", line.key, line.value), &line.origin))
+        .collect();
+    let width = shown
+        .iter()
+        .map(|(line, _)| haft_text::width(line))
+        .max()
+        .unwrap_or(0)
+        .min(72);
     for (line, origin) in shown {
         let padding = width.saturating_sub(haft_text::width(&line));
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{line}{:padding$}  # {}", "", output::localised(origin));
+        let _ = writeln!(
+            text,
+            "{line}{:padding$}  # {}",
+            "",
+            output::localised(origin)
+        );
     }
     for name in [spec.full_name(), spec.provider.clone()] {
         if let Some(about) = BuiltIn::get().provenance(&name) {
-            let note = about.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
+            let note = about
+                .note
+                .as_ref()
+                .map_or_else(String::new, |note| format!("; {note}"));
             let _ = writeln!(
                 text,
                 "{}",
-                text!("models-price-source", name, source = about.source, as_of = about.as_of, note)
+                text!(
+                    "models-price-source",
+                    name,
+                    source = about.source,
+                    as_of = about.as_of,
+                    note
+                )
             );
         }
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use haft_agent::RandomIds;
 use haft_model::{Client, ModelError, O200k, Reply, RetryConfig};
 use haft_types::{
-    Cost, Entry, IdSource, Layer, Message, ModelSpec, Request, Role, Segment, Timestamp, TokenCounter, ToolSet, Usage,
+    Cost, Entry, IdSource, Layer, Message, ModelSpec, Request, Role, Segment, Timestamp,
+    TokenCounter, ToolSet, Usage,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,8 @@ const PATIENCE: Duration = Duration::from_mins(2);
 struct ModelTest {
     spec: ModelSpec,
     url: String,
-    /// How many models the provider lists, and whether this one is among them; or why there is no list.
+    /// How many models the provider lists, and whether this one is among them; or why there is no
+    /// list.
     listed: Result<(usize, bool), String>,
     replies: Vec<Reply>,
     failure: Option<ModelError>,
@@ -40,8 +42,12 @@ pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
     let key = wiring::key_of(&declared)?;
     let (spec, url) = (declared.spec.clone(), declared.provider.base_url.clone());
     // Whoever tests wants to know about the first failure.
-    let retry = RetryConfig { attempts: 0, ..loaded.config.retry.clone() };
-    let client = Client::new(declared, key, retry).map_err(|error| usage_error(error.to_string()))?;
+    let retry = RetryConfig {
+        attempts: 0,
+        ..loaded.config.retry.clone()
+    };
+    let client =
+        Client::new(declared, key, retry).map_err(|error| usage_error(error.to_string()))?;
     let outcome = wiring::runtime()?.block_on(try_it(client, spec, url, args.cache));
     if args.output.json {
         output::print_json(&as_json(&outcome))?;
@@ -58,7 +64,10 @@ pub(super) fn run(args: &ModelTestArgs) -> anyhow::Result<ProcessExit> {
 
 /// Whether the model answers.
 pub(super) async fn asked(mut client: Client, spec: &ModelSpec) -> Result<(), ModelError> {
-    client.stream(&tiny(spec, 0), &cancelled_in_time(), &mut |_| {}).await.map(drop)
+    client
+        .stream(&tiny(spec, 0), &cancelled_in_time(), &mut |_| {})
+        .await
+        .map(drop)
 }
 
 /// Cancelled when somebody has waited long enough.
@@ -75,11 +84,26 @@ fn cancelled_in_time() -> CancellationToken {
 async fn try_it(mut client: Client, spec: ModelSpec, url: String, cache: bool) -> ModelTest {
     let cancel = cancelled_in_time();
     let listed = client.list_models(&cancel).await;
-    let listed = listed.map(|names| (names.len(), names.iter().any(|name| is_named(name, &spec.name))));
+    let listed = listed.map(|names| {
+        (
+            names.len(),
+            names.iter().any(|name| is_named(name, &spec.name)),
+        )
+    });
     let listed = listed.map_err(|error| error.to_string());
-    let padding = if cache { spec.cache.min + spec.cache.min / 4 + 64 } else { 0 };
+    let padding = if cache {
+        spec.cache.min + spec.cache.min / 4 + 64
+    } else {
+        0
+    };
     let request = tiny(&spec, padding);
-    let mut outcome = ModelTest { spec, url, listed, replies: Vec::new(), failure: None };
+    let mut outcome = ModelTest {
+        spec,
+        url,
+        listed,
+        replies: Vec::new(),
+        failure: None,
+    };
     for _ in 0..if cache { 2 } else { 1 } {
         match client.stream(&request, &cancel, &mut |_| {}).await {
             Ok(reply) => outcome.replies.push(reply),
@@ -94,7 +118,10 @@ async fn try_it(mut client: Client, spec: ModelSpec, url: String, cache: bool) -
 
 /// Some lists put a folder before the name.
 fn is_named(listed: &str, name: &str) -> bool {
-    listed == name || listed.strip_suffix(name).is_some_and(|before| before.ends_with('/'))
+    listed == name
+        || listed
+            .strip_suffix(name)
+            .is_some_and(|before| before.ends_with('/'))
 }
 
 /// A request for one word, after about so many tokens of text that nobody else has sent.
@@ -102,7 +129,11 @@ fn tiny(spec: &ModelSpec, padding: u32) -> Request {
     let ids = RandomIds;
     let mut instructions = "Answer with the word OK and nothing else.".to_owned();
     if padding > 0 {
-        let _ = write!(instructions, "\n\nIgnore what follows. It is {}.", ids.uuid());
+        let _ = write!(
+            instructions,
+            "\n\nIgnore what follows. It is {}.",
+            ids.uuid()
+        );
         let mut line = 0;
         while O200k.text(&instructions) < padding {
             for _ in 0..50 {
@@ -111,15 +142,33 @@ fn tiny(spec: &ModelSpec, padding: u32) -> Request {
             }
         }
     }
-    let message = |role, text: &str| Message::text(ids.message_id(), role, text, Timestamp::UNIX_EPOCH);
-    let segment = |layer, owner, message| Segment { layer, owner, entry: Entry::new(message, &O200k), boundary: true };
+    let message =
+        |role, text: &str| Message::text(ids.message_id(), role, text, Timestamp::UNIX_EPOCH);
+    let segment = |layer, owner, message| Segment {
+        layer,
+        owner,
+        entry: Entry::new(message, &O200k),
+        boundary: true,
+    };
     Request {
         segments: vec![
-            segment(Layer::System, "system", message(Role::System, &instructions)),
-            segment(Layer::Current, "test", message(Role::User, "Are you there?")),
+            segment(
+                Layer::System,
+                "system",
+                message(Role::System, &instructions),
+            ),
+            segment(
+                Layer::Current,
+                "test",
+                message(Role::User, "Are you there?"),
+            ),
         ],
         tools: ToolSet::new(Vec::new(), &O200k),
-        max_output_tokens: Some(spec.max_output_tokens.unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT)),
+        max_output_tokens: Some(
+            spec.max_output_tokens
+                .unwrap_or(MOST_OUTPUT)
+                .min(MOST_OUTPUT),
+        ),
         cache_key: Some(ids.uuid().to_string()),
     }
 }
@@ -170,7 +219,12 @@ fn as_json(outcome: &ModelTest) -> Value {
 
 fn as_text(outcome: &ModelTest) -> String {
     let spec = &outcome.spec;
-    let mut lines = vec![text!("models-test-heading", model = spec.full_name(), api = spec.api, url = outcome.url)];
+    let mut lines = vec![text!(
+        "models-test-heading",
+        model = spec.full_name(),
+        api = spec.api,
+        url = outcome.url
+    )];
     lines.push(match &outcome.listed {
         Ok((models, true)) => text!("models-test-listed", models),
         Ok((models, false)) => text!("models-test-unlisted", models),
@@ -184,7 +238,9 @@ fn as_text(outcome: &ModelTest) -> String {
             total = reply.duration.as_millis(),
             first = reply.time_to_first_token.as_millis()
         ));
-        let cost = outcome.cost(usage).map_or_else(String::new, |cost| format!(", ${}", number(cost.total)));
+        let cost = outcome
+            .cost(usage)
+            .map_or_else(String::new, |cost| format!(", ${}", number(cost.total)));
         lines.push(if usage.all_input() == 0 {
             text!("models-test-no-usage").to_owned()
         } else {
@@ -200,7 +256,10 @@ fn as_text(outcome: &ModelTest) -> String {
     }
     lines.push(cache_line(outcome));
     if let Some(failure) = &outcome.failure {
-        lines.push(text!("models-test-failed", failure = output::localised(failure)));
+        lines.push(text!(
+            "models-test-failed",
+            failure = output::localised(failure)
+        ));
     }
     lines.join("\n") + "\n"
 }
@@ -208,12 +267,24 @@ fn as_text(outcome: &ModelTest) -> String {
 fn cache_line(outcome: &ModelTest) -> String {
     let cache = &outcome.spec.cache;
     let rule = serde_json::to_value(cache.rule).ok();
-    let rule = rule.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+    let rule = rule
+        .as_ref()
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     match outcome.replies.as_slice() {
         [_, second] if second.usage.cached_input > 0 => {
-            text!("models-test-cache-works", tokens = second.usage.cached_input)
+            text!(
+                "models-test-cache-works",
+                tokens = second.usage.cached_input
+            )
         }
         [_, _] => text!("models-test-cache-unused").to_owned(),
-        _ => text!("models-test-cache-declared", rule, tokens = cache.min, ttl = cache.ttl),
+        _ => text!(
+            "models-test-cache-declared",
+            rule,
+            tokens = cache.min,
+            ttl = cache.ttl
+        ),
     }
 }

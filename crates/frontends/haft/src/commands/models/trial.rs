@@ -15,7 +15,10 @@ impl ModelTrial<'_> {
     /// The provider's declaration, its own or the built-in one.
     pub(in crate::commands) fn provider(&self, name: &str) -> anyhow::Result<ProviderConfig> {
         let catalogue = catalogue(self.0)?;
-        let found = catalogue.providers().find(|provider| provider.0 == name).map(|provider| provider.1.clone());
+        let found = catalogue
+            .providers()
+            .find(|provider| provider.0 == name)
+            .map(|provider| provider.1.clone());
         found.ok_or_else(|| usage_error(text!("models-unknown-provider", name)))
     }
 
@@ -44,12 +47,20 @@ impl ModelTrial<'_> {
     /// What a model costs, for people.
     pub(in crate::commands) fn price(&self, model: &str) -> Option<String> {
         let (currency, price) = wiring::declared(self.0, model).ok()?.listed?;
-        Some(text!("models-price", input = money(&currency, price.input), output = money(&currency, price.output)))
+        Some(text!(
+            "models-price",
+            input = money(&currency, price.input),
+            output = money(&currency, price.output)
+        ))
     }
 
     fn client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
         // Somebody waits, and can try again.
-        let retry = RetryConfig { attempts: 0, ..self.0.retry.clone() };
-        Client::new(wiring::declared(self.0, model)?, key, retry).map_err(|error| usage_error(error.to_string()))
+        let retry = RetryConfig {
+            attempts: 0,
+            ..self.0.retry.clone()
+        };
+        Client::new(wiring::declared(self.0, model)?, key, retry)
+            .map_err(|error| usage_error(error.to_string()))
     }
 }

@@ -34,11 +34,21 @@ pub(crate) fn add(file: &Path, decision: Decision, rules: &[String]) -> anyhow::
 }
 
 /// The text of the file with the rules in it. Everything else stays as it is.
-fn with_rules(file: &Path, before: &str, decision: Decision, rules: &[String]) -> anyhow::Result<(String, usize)> {
+fn with_rules(
+    file: &Path,
+    before: &str,
+    decision: Decision,
+    rules: &[String],
+) -> anyhow::Result<(String, usize)> {
     let mut document = config_file::checked(file, before)?;
     rules.iter().try_for_each(|rule| check_rule(rule))?;
-    let list = list(&mut document, decision)
-        .ok_or_else(|| usage_error(text!("permissions-not-a-list", decision, file = file.display())))?;
+    let list = list(&mut document, decision).ok_or_else(|| {
+        usage_error(text!(
+            "permissions-not-a-list",
+            decision,
+            file = file.display()
+        ))
+    })?;
     let mut added = 0;
     for rule in rules {
         if !list.iter().any(|known| known.as_str() == Some(rule)) {
@@ -73,26 +83,40 @@ fn check_tool(name: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     let names = registry.iter().map(|tool| tool.spec().name.as_str());
-    let near = haft_model::nearest(name, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    Err(usage_error(format!("there is no tool `{name}`{near} (`haft tools list` shows them)")))
+    let near = haft_model::nearest(name, names)
+        .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Err(usage_error(format!(
+        "there is no tool `{name}`{near} (`haft tools list` shows them)"
+    )))
 }
 
 /// The list of this decision, made if it is not there.
 fn list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
-    let section = document.entry("permissions").or_insert_with(|| Item::Table(Table::new()));
+    let section = document
+        .entry("permissions")
+        .or_insert_with(|| Item::Table(Table::new()));
     let section = section.as_table_like_mut()?;
-    let list = section.entry(decision.name()).or_insert_with(|| Item::Value(Value::Array(Array::new())));
+    let list = section
+        .entry(decision.name())
+        .or_insert_with(|| Item::Value(Value::Array(Array::new())));
     list.as_array_mut()
 }
 
 /// Adds a rule the way the others stand: each on a line of its own, or all on one.
 fn push(list: &mut Array, rule: &str) {
-    let lead = list.iter().last().and_then(|last| last.decor().prefix()?.as_str().map(str::to_owned));
-    let Some(lead) = lead.filter(|lead| lead.contains('\n')) else { return list.push(rule) };
+    let lead = list
+        .iter()
+        .last()
+        .and_then(|last| last.decor().prefix()?.as_str().map(str::to_owned));
+    let Some(lead) = lead.filter(|lead| lead.contains('\n')) else {
+        return list.push(rule);
+    };
     let indent = lead.rsplit('\n').next().unwrap_or_default();
     // What stands behind the last rule, such as a comment on it, stays there.
     let behind = list.trailing().as_str().unwrap_or_default().to_owned();
-    let (comment, end) = behind.rsplit_once('\n').map_or(("", ""), |(comment, end)| (comment, end));
+    let (comment, end) = behind
+        .rsplit_once('\n')
+        .map_or(("", ""), |(comment, end)| (comment, end));
     list.push_formatted(Value::from(rule).decorated(format!("{comment}\n{indent}"), ""));
     list.set_trailing(format!("\n{end}"));
     list.set_trailing_comma(true);
@@ -105,39 +129,62 @@ mod tests {
     fn add(before: &str, decision: Decision, rules: &[&str]) -> Result<String, String> {
         let rules: Vec<_> = rules.iter().map(|rule| (*rule).to_owned()).collect();
         let added = with_rules(Path::new("config.toml"), before, decision, &rules);
-        added.map(|(text, _)| text).map_err(|error| error.to_string())
+        added
+            .map(|(text, _)| text)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn comments_and_order_stay() {
         let before = "# mine\nmodel = \"a/b\" # for now\n\n[permissions]\nmode = \"ask\"\nallow = [\n    # reading\n    \"execute_command(ls:*)\", # all of it\n]\n\n[retry]\nattempts = 2\n";
         let after = add(before, Decision::Allow, &["execute_command(git status:*)"]).unwrap();
-        let expected = before.replace("# all of it\n]", "# all of it\n    \"execute_command(git status:*)\",\n]");
+        let expected = before.replace(
+            "# all of it\n]",
+            "# all of it\n    \"execute_command(git status:*)\",\n]",
+        );
         assert_eq!(after, expected);
         let after = add(before, Decision::Deny, &["execute_command(rm:*)"]).unwrap();
-        assert!(after.contains("]\ndeny = [\"execute_command(rm:*)\"]\n\n[retry]"), "{after}");
+        assert!(
+            after.contains("]\ndeny = [\"execute_command(rm:*)\"]\n\n[retry]"),
+            "{after}"
+        );
     }
 
     #[test]
     fn a_section_is_made_and_nothing_is_added_twice() {
         let once = add("", Decision::Allow, &["execute_command(ls)", "read_file"]).unwrap();
-        assert_eq!(once, "[permissions]\nallow = [\"execute_command(ls)\", \"read_file\"]\n");
+        assert_eq!(
+            once,
+            "[permissions]\nallow = [\"execute_command(ls)\", \"read_file\"]\n"
+        );
         assert_eq!(add(&once, Decision::Allow, &["read_file"]).unwrap(), once);
     }
 
     #[test]
     fn what_is_no_rule_is_refused() {
         assert!(
-            add("", Decision::Allow, &["execute_comand(ls)"]).unwrap_err().contains("did you mean `execute_command`?")
+            add("", Decision::Allow, &["execute_comand(ls)"])
+                .unwrap_err()
+                .contains("did you mean `execute_command`?")
         );
         for known in [
-            "Bash(ls:*)", "mcp__github__list", "web_crawl", "WebFetch(domain:a.example)", "use_skill",
-            "run_named_subagents", "Edit(src/**)",
+            "Bash(ls:*)",
+            "mcp__github__list",
+            "web_crawl",
+            "WebFetch(domain:a.example)",
+            "use_skill",
+            "run_named_subagents",
+            "Edit(src/**)",
         ] {
             assert!(add("", Decision::Allow, &[known]).is_ok(), "{known}");
         }
         for unknown in ["nothing", "frobnicate(x)", "bash2"] {
-            assert!(add("", Decision::Allow, &[unknown]).unwrap_err().contains("there is no tool"), "{unknown}");
+            assert!(
+                add("", Decision::Allow, &[unknown])
+                    .unwrap_err()
+                    .contains("there is no tool"),
+                "{unknown}"
+            );
         }
         assert!(
             add("", Decision::Allow, &["execute_command(ls; rm)"])

@@ -25,7 +25,12 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let confinement = match mode {
         PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {
             let projects = vec![project.root.clone()];
-            let found = wiring::runtime()?.block_on(set_up_sandbox(&places, &of_sandbox, mode, projects))?;
+            let found = wiring::runtime()?.block_on(set_up_sandbox(
+                &places,
+                &of_sandbox,
+                mode,
+                projects,
+            ))?;
             confinement(&found)
         }
         // There the sandbox makes no difference.
@@ -36,7 +41,10 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     #[cfg(feature = "mcp")]
     let permissions = haft_agent::with_rules(permissions, mcp::rules(&servers));
     let workspace = wiring::workspace(&places, &project);
-    let meant = args.tool.as_ref().map(|name| meant(name, args.args.as_deref()));
+    let meant = args
+        .tool
+        .as_ref()
+        .map(|name| meant(name, args.args.as_deref()));
     let (tool, given) = meant.unzip();
     let verdict = match (&args.command, &tool) {
         (Some(line), _) => permissions.decide(&PermissionRequest::command(line), &workspace),
@@ -44,15 +52,22 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (None, Some(name)) if name.starts_with(mcp::PREFIX) => {
             let (server, tool) = mcp::named_tool(name)?;
             if !servers.iter().any(|one| one.name == server) {
-                output::tell(&format!("haft: {}", text!("permissions-unknown-server", server)));
+                output::tell(&format!(
+                    "haft: {}",
+                    text!("permissions-unknown-server", server)
+                ));
             }
             permissions.decide(&PermissionRequest::of_server(server, tool), &workspace)
         }
         (None, tool) => {
             let name = tool.as_deref().unwrap_or_default();
-            let arguments = given.flatten().ok_or_else(|| usage_error(text!("permissions-needs-args")))?;
+            let arguments = given
+                .flatten()
+                .ok_or_else(|| usage_error(text!("permissions-needs-args")))?;
             let registry = tools::registry();
-            let found = registry.resolve(name).ok_or_else(|| usage_error(text!("permissions-unknown-tool", name)))?;
+            let found = registry
+                .resolve(name)
+                .ok_or_else(|| usage_error(text!("permissions-unknown-tool", name)))?;
             let arguments: Value = serde_json::from_str(&arguments)
                 .map_err(|error| usage_error(text!("permissions-args-not-json", error)))?;
             let Value::Object(arguments) = arguments else {
@@ -66,7 +81,10 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
             if let Some(why) = misfit(&found.tool.spec().parameters, &arguments) {
                 return tell_invalid(args.json, &text!("permissions-bad-args", name, why));
             }
-            permissions.decide(&PermissionRequest::of(found.tool.as_ref(), &arguments), &workspace)
+            permissions.decide(
+                &PermissionRequest::of(found.tool.as_ref(), &arguments),
+                &workspace,
+            )
         }
     };
     if args.json {
@@ -77,8 +95,15 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
 
 /// The tool and its arguments: of a call through `use_tool` those that are judged when it runs.
 fn meant(name: &str, arguments: Option<&str>) -> (String, Option<String>) {
-    let Some(arguments) = arguments else { return (name.to_owned(), None) };
-    let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned(), signature: None };
+    let Some(arguments) = arguments else {
+        return (name.to_owned(), None);
+    };
+    let call = ToolCall {
+        id: String::new(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        signature: None,
+    };
     let meant = call.meant().into_owned();
     (meant.name, Some(meant.arguments))
 }
@@ -88,27 +113,43 @@ fn misfit(schema: &Value, arguments: &Value) -> Option<String> {
     let validator = jsonschema::validator_for(schema).ok()?;
     let error = validator.iter_errors(arguments).next()?;
     let at = error.instance_path().to_string();
-    Some(if at.is_empty() { error.to_string() } else { format!("{error} at `{at}`") })
+    Some(if at.is_empty() {
+        error.to_string()
+    } else {
+        format!("{error} at `{at}`")
+    })
 }
 
 /// A call that would not run whatever is permitted.
 fn tell_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
     if as_json {
-        return output::print_json(&json!({ "decision": "invalid", "reason": reason, "rule": null, "parts": [] }));
+        return output::print_json(
+            &json!({ "decision": "invalid", "reason": reason, "rule": null, "parts": [] }),
+        );
     }
     output::print(&haft_text::reveal(&format!("invalid: {reason}\n")))
 }
 
 /// The verdict for people.
 fn as_text(verdict: &Verdict) -> String {
-    let mut text =
-        text!("permissions-verdict", decision = verdict.decision, reason = haft_messages::error_text(&verdict.reason))
-            + "\n";
+    let mut text = text!(
+        "permissions-verdict",
+        decision = verdict.decision,
+        reason = haft_messages::error_text(&verdict.reason)
+    ) + "\n";
     if verdict.parts.len() > 1 {
-        let mut table = TextTable::new(&[text!("table-decision"), text!("table-part"), text!("table-rule")]);
+        let mut table = TextTable::new(&[
+            text!("table-decision"),
+            text!("table-part"),
+            text!("table-rule"),
+        ]);
         for part in &verdict.parts {
             let rule = part.rule.clone().unwrap_or_else(|| "(none)".to_owned());
-            table.row(vec![part.decision.to_string(), haft_text::reveal(&part.command).into_owned(), rule]);
+            table.row(vec![
+                part.decision.to_string(),
+                haft_text::reveal(&part.command).into_owned(),
+                rule,
+            ]);
         }
         text.extend(["\n", &table.to_string()]);
     }
@@ -116,7 +157,13 @@ fn as_text(verdict: &Verdict) -> String {
         [] => {}
         rules => {
             let rules: Vec<_> = rules.iter().map(|rule| shell_quoted(rule)).collect();
-            text.extend(["\n", text!("permissions-to-allow"), " ", &rules.join(" "), "\n"]);
+            text.extend([
+                "\n",
+                text!("permissions-to-allow"),
+                " ",
+                &rules.join(" "),
+                "\n",
+            ]);
         }
     }
     haft_text::reveal(&text).into_owned()

@@ -19,24 +19,53 @@ pub(super) fn run(decision: Option<Decision>, rules: &[String]) -> anyhow::Resul
         let without = |text: String, rule: &String| without_rule(&file, &text, decision, rule);
         rules.iter().try_fold(before.to_owned(), without)
     })?;
-    output::say(&text!("permissions-removed", count = rules.len(), file = file.display()))
+    output::say(&text!(
+        "permissions-removed",
+        count = rules.len(),
+        file = file.display()
+    ))
 }
 
 /// The text of the file without the rule.
-fn without_rule(file: &Path, before: &str, decision: Option<Decision>, rule: &str) -> anyhow::Result<String> {
+fn without_rule(
+    file: &Path,
+    before: &str,
+    decision: Option<Decision>,
+    rule: &str,
+) -> anyhow::Result<String> {
     wiring::check_config(file, before)?;
-    let held: Vec<_> = DECISIONS.into_iter().filter(|one| is_held(before, *one, rule)).collect();
-    let wanted: Vec<_> = held.iter().copied().filter(|one| decision.is_none_or(|decision| decision == *one)).collect();
+    let held: Vec<_> = DECISIONS
+        .into_iter()
+        .filter(|one| is_held(before, *one, rule))
+        .collect();
+    let wanted: Vec<_> = held
+        .iter()
+        .copied()
+        .filter(|one| decision.is_none_or(|decision| decision == *one))
+        .collect();
     let [decision] = wanted[..] else {
-        let lists: Vec<_> = held.iter().map(|decision| format!("`{decision}`")).collect();
+        let lists: Vec<_> = held
+            .iter()
+            .map(|decision| format!("`{decision}`"))
+            .collect();
         return Err(usage_error(match (wanted.len(), held.is_empty()) {
             (0, true) => text!("permissions-no-such-rule", rule, file = file.display()),
-            (0, false) => text!("permissions-rule-elsewhere", rule, lists = output::listed(&lists)),
-            _ => text!("permissions-which-rule", rule, lists = output::listed(&lists)),
+            (0, false) => text!(
+                "permissions-rule-elsewhere",
+                rule,
+                lists = output::listed(&lists)
+            ),
+            _ => text!(
+                "permissions-which-rule",
+                rule,
+                lists = output::listed(&lists)
+            ),
         }));
     };
     let mut text = before.to_owned();
-    while let Some(shorter) = listed(&text, decision, rule).and_then(|span| without_item(&text, span)) {
+    while let Some(shorter) =
+        listed(&text, decision, rule).and_then(|span| without_item(&text, span))
+    {
         text = shorter;
     }
     text = without_long(&text, decision, rule).unwrap_or(text);
@@ -56,7 +85,8 @@ fn listed(text: &str, decision: Decision, rule: &str) -> Option<Range<usize>> {
     list.iter().find(|one| one.as_str() == Some(rule))?.span()
 }
 
-/// The text without the item of a list: with its line where it has one of its own, and with its comma.
+/// The text without the item of a list: with its line where it has one of its own, and with its
+/// comma.
 fn without_item(text: &str, item: Range<usize>) -> Option<String> {
     let (before, after) = (text.get(..item.start)?, text.get(item.end..)?);
     let (after, had_comma) = match after.trim_start().strip_prefix(',') {
@@ -65,7 +95,9 @@ fn without_item(text: &str, item: Range<usize>) -> Option<String> {
     };
     let line = before.rfind('\n').map_or(0, |at| at + 1);
     let rest_of_line = after.split('\n').next().unwrap_or_default().trim_start();
-    if before[line..].trim().is_empty() && (rest_of_line.is_empty() || rest_of_line.starts_with('#')) {
+    if before[line..].trim().is_empty()
+        && (rest_of_line.is_empty() || rest_of_line.starts_with('#'))
+    {
         let after = after.split_once('\n').map_or("", |(_, after)| after);
         return Some(format!("{}{after}", &before[..line]));
     }
@@ -73,27 +105,37 @@ fn without_item(text: &str, item: Range<usize>) -> Option<String> {
         return Some(format!("{before}{}", after.trim_start_matches(' ')));
     }
     let before = before.trim_end_matches(' ');
-    Some(format!("{}{after}", before.strip_suffix(',').unwrap_or(before)))
+    Some(format!(
+        "{}{after}",
+        before.strip_suffix(',').unwrap_or(before)
+    ))
 }
 
 /// The text without the rule in its long form; none when there is no such rule.
 fn without_long(text: &str, decision: Decision, rule: &str) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
-    let rules = document.get_mut("permissions")?.as_table_like_mut()?.get_mut("rules")?;
+    let rules = document
+        .get_mut("permissions")?
+        .as_table_like_mut()?
+        .get_mut("rules")?;
     let is_it = |table: &dyn TableLike| {
         let text = |key: &str| table.get(key).and_then(Item::as_str);
-        text("rule") == Some(rule) && text("decision").unwrap_or(Decision::Allow.name()) == decision.name()
+        text("rule") == Some(rule)
+            && text("decision").unwrap_or(Decision::Allow.name()) == decision.name()
     };
     let count = |rules: &Item| {
-        rules
-            .as_array_of_tables()
-            .map_or_else(|| rules.as_array().map_or(0, toml_edit::Array::len), toml_edit::ArrayOfTables::len)
+        rules.as_array_of_tables().map_or_else(
+            || rules.as_array().map_or(0, toml_edit::Array::len),
+            toml_edit::ArrayOfTables::len,
+        )
     };
     let before = count(rules);
     if let Some(tables) = rules.as_array_of_tables_mut() {
         tables.retain(|table| !is_it(table));
     } else {
-        rules.as_array_mut()?.retain(|value| !value.as_inline_table().is_some_and(|table| is_it(table)));
+        rules
+            .as_array_mut()?
+            .retain(|value| !value.as_inline_table().is_some_and(|table| is_it(table)));
     }
     (count(rules) < before).then(|| document.to_string())
 }
@@ -103,21 +145,40 @@ mod tests {
     use super::*;
 
     fn remove(before: &str, decision: Option<Decision>, rule: &str) -> Result<String, String> {
-        without_rule(Path::new("config.toml"), before, decision, rule).map_err(|error| error.to_string())
+        without_rule(Path::new("config.toml"), before, decision, rule)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn comments_and_layout_stay() {
         let before = "# mine\n[permissions]\nallow = [\n    # reading\n    \"execute_command(ls:*)\", # all of it\n    \"read_file\", # too\n    \"Bash(wc:*)\" # last\n]\n\n[retry]\nattempts = 2\n";
         let after = |rule: &str| remove(before, None, rule).unwrap();
-        assert_eq!(after("read_file"), before.replace("    \"read_file\", # too\n", ""));
-        assert_eq!(after("execute_command(ls:*)"), before.replace("    \"execute_command(ls:*)\", # all of it\n", ""));
-        assert_eq!(after("Bash(wc:*)"), before.replace("    \"Bash(wc:*)\" # last\n", ""));
+        assert_eq!(
+            after("read_file"),
+            before.replace("    \"read_file\", # too\n", "")
+        );
+        assert_eq!(
+            after("execute_command(ls:*)"),
+            before.replace("    \"execute_command(ls:*)\", # all of it\n", "")
+        );
+        assert_eq!(
+            after("Bash(wc:*)"),
+            before.replace("    \"Bash(wc:*)\" # last\n", "")
+        );
         let line = |items: &str| format!("permissions = {{ deny = [{items}] }} # one line\n");
         let three = line("\"read_file\", \"glob\", \"Bash(wc:*)\"");
-        assert_eq!(remove(&three, None, "read_file").unwrap(), line("\"glob\", \"Bash(wc:*)\""));
-        assert_eq!(remove(&three, None, "glob").unwrap(), line("\"read_file\", \"Bash(wc:*)\""));
-        assert_eq!(remove(&three, None, "Bash(wc:*)").unwrap(), line("\"read_file\", \"glob\""));
+        assert_eq!(
+            remove(&three, None, "read_file").unwrap(),
+            line("\"glob\", \"Bash(wc:*)\"")
+        );
+        assert_eq!(
+            remove(&three, None, "glob").unwrap(),
+            line("\"read_file\", \"Bash(wc:*)\"")
+        );
+        assert_eq!(
+            remove(&three, None, "Bash(wc:*)").unwrap(),
+            line("\"read_file\", \"glob\"")
+        );
         assert_eq!(remove(&line("\"glob\""), None, "glob").unwrap(), line(""));
     }
 
@@ -131,9 +192,24 @@ mod tests {
     #[test]
     fn a_rule_that_is_not_there_or_there_twice_is_not_guessed() {
         let both = "[permissions]\nallow = [\"glob\"]\ndeny = [\"glob\"]\n";
-        assert!(remove(both, None, "glob").unwrap_err().contains("`allow`, `deny`"));
-        assert_eq!(remove(both, Some(Decision::Allow), "glob").unwrap(), both.replacen("\"glob\"", "", 1));
-        assert!(remove(both, Some(Decision::Ask), "glob").unwrap_err().contains("`allow`, `deny`"));
-        assert!(remove(both, None, "read_file").unwrap_err().contains("no rule `read_file`"));
+        assert!(
+            remove(both, None, "glob")
+                .unwrap_err()
+                .contains("`allow`, `deny`")
+        );
+        assert_eq!(
+            remove(both, Some(Decision::Allow), "glob").unwrap(),
+            both.replacen("\"glob\"", "", 1)
+        );
+        assert!(
+            remove(both, Some(Decision::Ask), "glob")
+                .unwrap_err()
+                .contains("`allow`, `deny`")
+        );
+        assert!(
+            remove(both, None, "read_file")
+                .unwrap_err()
+                .contains("no rule `read_file`")
+        );
     }
 }

@@ -33,8 +33,8 @@ pub(crate) struct AddTaskArgs {
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = input, requires = "workflow")]
     pub(crate) inputs: Vec<(String, String)>,
 
-    /// The repository to work on: a URL, a folder that every worker reaches under this path, or a bundle (`git bundle create`), which
-    /// goes into the queue. An empty folder when absent.
+    /// The repository to work on: a URL, a folder that every worker reaches under this path, or a
+    /// bundle (`git bundle create`), which goes into the queue. An empty folder when absent.
     #[arg(short, long, value_name = "REPOSITORY", conflicts_with = "each")]
     pub(crate) repository: Option<String>,
 
@@ -91,7 +91,12 @@ pub(crate) struct AddTaskArgs {
     pub(crate) max_attempts: i64,
 
     /// Take tasks with a higher number first.
-    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_hyphen_values = true
+    )]
     pub(crate) priority: i64,
 
     /// Take it no earlier: a time such as `2026-11-17T02:00:00Z`, or seconds from now.
@@ -102,7 +107,8 @@ pub(crate) struct AddTaskArgs {
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
 
-    /// Label it; may be repeated. Workers choose by labels, and limits and costs are summed by them.
+    /// Label it; may be repeated. Workers choose by labels, and limits and costs are summed by
+    /// them.
     #[arg(long = "label", value_name = "LABEL")]
     pub(crate) labels: Vec<String>,
 
@@ -121,7 +127,9 @@ fn not_before(text: &str) -> Result<NotBefore, String> {
     if let Ok(at) = text.parse() {
         return Ok(NotBefore::At(at));
     }
-    seconds(text).map(NotBefore::In).map_err(|_| text!("queue-bad-time").into())
+    seconds(text)
+        .map(NotBefore::In)
+        .map_err(|_| text!("queue-bad-time").into())
 }
 
 pub(super) fn add(args: &AddTaskArgs) -> anyhow::Result<()> {
@@ -141,10 +149,18 @@ pub(super) fn add(args: &AddTaskArgs) -> anyhow::Result<()> {
         }));
         if !args.output.json {
             let id = added.id;
-            output::say(&if added.is_new { id.to_string() } else { text!("queue-key-taken", id) })?;
+            output::say(&if added.is_new {
+                id.to_string()
+            } else {
+                text!("queue-key-taken", id)
+            })?;
         }
     }
-    if args.output.json { output::print_json(&json!(rows)) } else { Ok(()) }
+    if args.output.json {
+        output::print_json(&json!(rows))
+    } else {
+        Ok(())
+    }
 }
 
 fn check(args: &AddTaskArgs) -> anyhow::Result<()> {
@@ -170,15 +186,32 @@ fn prompt(args: &AddTaskArgs) -> anyhow::Result<String> {
         let read = std::io::stdin().lock().read_to_string(&mut prompt);
         read.map_err(|error| usage_error(text!("run-stdin-unreadable", error)))?;
     }
-    if prompt.trim().is_empty() { Err(usage_error(text!("run-empty-prompt"))) } else { Ok(prompt) }
+    if prompt.trim().is_empty() {
+        Err(usage_error(text!("run-empty-prompt")))
+    } else {
+        Ok(prompt)
+    }
 }
 
 fn repositories(args: &AddTaskArgs) -> anyhow::Result<Vec<Option<String>>> {
-    let Some(file) = &args.each else { return Ok(vec![args.repository.clone()]) };
-    let text = fs::read_to_string(file).map_err(|error| usage_error(format!("`{}`: {error}", file.display())))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let Some(file) = &args.each else {
+        return Ok(vec![args.repository.clone()]);
+    };
+    let text = fs::read_to_string(file)
+        .map_err(|error| usage_error(format!("`{}`: {error}", file.display())))?;
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let all: Vec<_> = lines.map(|line| Some(line.to_owned())).collect();
-    if all.is_empty() { Err(usage_error(text!("queue-each-empty", file = file.display()))) } else { Ok(all) }
+    if all.is_empty() {
+        Err(usage_error(text!(
+            "queue-each-empty",
+            file = file.display()
+        )))
+    } else {
+        Ok(all)
+    }
 }
 
 fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow::Result<NewTask> {
@@ -192,9 +225,10 @@ fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow:
     };
     let not_before = args.not_before.map(|time| match time {
         NotBefore::At(at) => at.as_millisecond(),
-        NotBefore::In(time) => {
-            WallClock.now().as_millisecond().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
-        }
+        NotBefore::In(time) => WallClock
+            .now()
+            .as_millisecond()
+            .saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
     });
     Ok(NewTask {
         request: TaskRequest {
@@ -224,18 +258,29 @@ fn task(args: &AddTaskArgs, prompt: &str, repository: Option<String>) -> anyhow:
     })
 }
 
-/// A repository as workers find it: a URL as it is, a folder by its whole path, a bundle with its content.
+/// A repository as workers find it: a URL as it is, a folder by its whole path, a bundle with its
+/// content.
 fn located(given: String) -> anyhow::Result<(Option<String>, Option<Vec<u8>>)> {
     let path = Path::new(&given);
-    let Ok(found) = path.metadata() else { return Ok((Some(given), None)) };
+    let Ok(found) = path.metadata() else {
+        return Ok((Some(given), None));
+    };
     let refused = |error: std::io::Error| usage_error(format!("`{given}`: {error}"));
     let whole = path.canonicalize().map_err(refused)?;
-    let whole = whole.to_str().ok_or_else(|| usage_error(text!("worker-folder-not-text", folder = path.display())))?;
+    let whole = whole
+        .to_str()
+        .ok_or_else(|| usage_error(text!("worker-folder-not-text", folder = path.display())))?;
     if found.is_dir() {
         return Ok((Some(whole.to_owned()), None));
     }
     if found.len() > LARGEST_BUNDLE {
-        return Err(usage_error(text!("queue-bundle-too-large", file = given.as_str())));
+        return Err(usage_error(text!(
+            "queue-bundle-too-large",
+            file = given.as_str()
+        )));
     }
-    Ok((Some(whole.to_owned()), Some(fs::read(path).map_err(refused)?)))
+    Ok((
+        Some(whole.to_owned()),
+        Some(fs::read(path).map_err(refused)?),
+    ))
 }

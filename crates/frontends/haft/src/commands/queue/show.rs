@@ -16,7 +16,8 @@ use crate::output::{self, Printer, TextTable};
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
-    let tasks = queue(&args.output.common)?.list(args.state, args.label.as_deref(), args.limit.into())?;
+    let tasks =
+        queue(&args.output.common)?.list(args.state, args.label.as_deref(), args.limit.into())?;
     if args.output.json {
         return output::print_json(&json!(tasks));
     }
@@ -39,7 +40,12 @@ pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
             time(task.created_at),
             format!("${:.4}", task.spent_usd),
             task.request.repository.clone().unwrap_or_default(),
-            task.request.prompt.lines().next().unwrap_or_default().to_owned(),
+            task.request
+                .prompt
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
         ]);
     }
     output::print(&table.to_string())
@@ -47,7 +53,10 @@ pub(super) fn list(args: &ListTasksArgs) -> anyhow::Result<()> {
 
 /// The state, and once it ended how.
 pub(crate) fn state_of(task: &QueuedTask) -> String {
-    let outcome = task.result.as_ref().and_then(|result| result["outcome"].as_str());
+    let outcome = task
+        .result
+        .as_ref()
+        .and_then(|result| result["outcome"].as_str());
     match (task.state, outcome) {
         (TaskState::Ended, Some(outcome)) => output::localised(outcome),
         (state, _) => output::localised(state.name()),
@@ -56,7 +65,10 @@ pub(crate) fn state_of(task: &QueuedTask) -> String {
 
 pub(crate) fn time(milliseconds: i64) -> String {
     let at = Timestamp::from_millisecond(milliseconds);
-    at.map_or_else(|_| milliseconds.to_string(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    at.map_or_else(
+        |_| milliseconds.to_string(),
+        |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
 }
 
 pub(super) fn show(args: &ShowTaskArgs) -> anyhow::Result<()> {
@@ -67,13 +79,20 @@ pub(super) fn show(args: &ShowTaskArgs) -> anyhow::Result<()> {
         return Ok(std::io::stdout().write_all(&patch)?);
     }
     if args.log {
-        let lines: Vec<_> = queue.log(args.id, 0)?.into_iter().map(|(_, line)| line + "\n").collect();
+        let lines: Vec<_> = queue
+            .log(args.id, 0)?
+            .into_iter()
+            .map(|(_, line)| line + "\n")
+            .collect();
         return output::print(&lines.concat());
     }
     if args.output.json {
         return output::print_json(&json!(task));
     }
-    output::print(&format!("{}\n", haft_text::sanitise(&described(&task).join("\n"))))
+    output::print(&format!(
+        "{}\n",
+        haft_text::sanitise(&described(&task).join("\n"))
+    ))
 }
 
 fn unknown(id: i64) -> anyhow::Error {
@@ -85,12 +104,28 @@ fn described(task: &QueuedTask) -> Vec<String> {
         text!("queue-show-task", id = task.id, state = state_of(task)),
         text!("queue-show-prompt", prompt = task.request.prompt.as_str()),
         text!("queue-show-conversation", id = task.conversation.as_str()),
-        text!("queue-show-cost", usd = format_args!("{:.4}", task.spent_usd), tokens = task.spent_tokens),
-        text!("queue-show-attempts", attempts = task.attempts, most = task.max_attempts),
+        text!(
+            "queue-show-cost",
+            usd = format_args!("{:.4}", task.spent_usd),
+            tokens = task.spent_tokens
+        ),
+        text!(
+            "queue-show-attempts",
+            attempts = task.attempts,
+            most = task.max_attempts
+        ),
     ];
     if let Some(repository) = &task.request.repository {
-        let commit = task.base.as_deref().or(task.request.commit.as_deref()).unwrap_or("HEAD");
-        lines.push(text!("queue-show-repository", repository = repository.as_str(), commit));
+        let commit = task
+            .base
+            .as_deref()
+            .or(task.request.commit.as_deref())
+            .unwrap_or("HEAD");
+        lines.push(text!(
+            "queue-show-repository",
+            repository = repository.as_str(),
+            commit
+        ));
     }
     if !task.labels.is_empty() {
         lines.push(text!("queue-show-labels", labels = task.labels.join(", ")));
@@ -139,25 +174,54 @@ fn tables(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
     for (state, count) in &stand.states {
         states.row(vec![output::localised(state), count.to_string()]);
     }
-    let headings =
-        [text!("table-label"), text!("table-count"), text!("table-tokens"), text!("table-cost"), text!("table-today")];
+    let headings = [
+        text!("table-label"),
+        text!("table-count"),
+        text!("table-tokens"),
+        text!("table-cost"),
+        text!("table-today"),
+    ];
     let mut labels = TextTable::new(&headings);
-    stand.labels.iter().map(label_row).for_each(|row| labels.row(row));
-    let headings = [text!("table-worker"), text!("table-slots"), text!("table-count"), text!("table-silent")];
+    stand
+        .labels
+        .iter()
+        .map(label_row)
+        .for_each(|row| labels.row(row));
+    let headings = [
+        text!("table-worker"),
+        text!("table-slots"),
+        text!("table-count"),
+        text!("table-silent"),
+    ];
     let mut all = TextTable::new(&headings);
     workers.iter().map(worker_row).for_each(|row| all.row(row));
     format!("{states}\n{labels}\n{all}")
 }
 
 pub(crate) fn label_row(one: &LabelCost) -> Vec<String> {
-    let label = if one.label.is_empty() { "-" } else { &one.label };
+    let label = if one.label.is_empty() {
+        "-"
+    } else {
+        &one.label
+    };
     let (usd, today) = (format!("${:.4}", one.usd), format!("${:.4}", one.usd_today));
-    vec![label.to_owned(), one.tasks.to_string(), one.tokens.to_string(), usd, today]
+    vec![
+        label.to_owned(),
+        one.tasks.to_string(),
+        one.tokens.to_string(),
+        usd,
+        today,
+    ]
 }
 
 pub(crate) fn worker_row(one: &WorkerRow) -> Vec<String> {
     let silent = format!("{} s", one.silent_ms / 1_000);
-    vec![one.name.clone(), one.slots.to_string(), one.tasks.to_string(), silent]
+    vec![
+        one.name.clone(),
+        one.slots.to_string(),
+        one.tasks.to_string(),
+        silent,
+    ]
 }
 
 /// One task is followed to its end, the queue until somebody interrupts.
@@ -189,7 +253,10 @@ pub(super) fn watch(args: &WatchArgs) -> anyhow::Result<ProcessExit> {
         }
         if task.state.is_over() {
             if !args.json {
-                output::print(&format!("{}\n", haft_text::sanitise(&described(&task).join("\n"))))?;
+                output::print(&format!(
+                    "{}\n",
+                    haft_text::sanitise(&described(&task).join("\n"))
+                ))?;
             }
             return Ok(exit_of(&task));
         }
@@ -198,8 +265,10 @@ pub(super) fn watch(args: &WatchArgs) -> anyhow::Result<ProcessExit> {
 }
 
 fn exit_of(task: &QueuedTask) -> ProcessExit {
-    let outcome =
-        task.result.as_ref().and_then(|result| serde_json::from_value::<Outcome>(result["outcome"].clone()).ok());
+    let outcome = task
+        .result
+        .as_ref()
+        .and_then(|result| serde_json::from_value::<Outcome>(result["outcome"].clone()).ok());
     match task.state {
         TaskState::Cancelled => ProcessExit::Aborted,
         _ => outcome.map_or(ProcessExit::Failed, ProcessExit::from),

@@ -20,8 +20,14 @@ pub(super) fn add(args: &RagAddArgs) -> anyhow::Result<()> {
     let file = places.config_file();
     let section = section_of(args)?;
     let source = rag::source(&places.environment, &args.name, &section)?;
-    config::edit(&file, |before| with_collection(&file, before, &args.name, &section))?;
-    output::say(&text!("rag-declared", name = args.name, file = file.display()))?;
+    config::edit(&file, |before| {
+        with_collection(&file, before, &args.name, &section)
+    })?;
+    output::say(&text!(
+        "rag-declared",
+        name = args.name,
+        file = file.display()
+    ))?;
     if let CollectionSource::Folders(folders) = source {
         // It stays declared whatever comes of it: the next question indexes again.
         let local = rag::local(&places, &args.name, folders);
@@ -49,7 +55,12 @@ pub(super) fn remove(name: &str, common: &Common) -> anyhow::Result<()> {
     let file = places.config_file();
     let rag = Rag::of(&places, &loaded.config);
     config::edit(&file, |before| without_collection(&file, before, name))?;
-    match rag.collections.iter().find(|one| one.name == name).map(|one| &one.kind) {
+    match rag
+        .collections
+        .iter()
+        .find(|one| one.name == name)
+        .map(|one| &one.kind)
+    {
         Some(CollectionKind::Local(local)) => local.forget()?,
         Some(CollectionKind::Remote(_)) | None => {}
     }
@@ -58,9 +69,14 @@ pub(super) fn remove(name: &str, common: &Common) -> anyhow::Result<()> {
 
 fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
     let folders = args.folders.iter().map(|folder| {
-        let whole = folder.canonicalize().map_err(|error| usage_error(format!("`{}`: {error}", folder.display())))?;
+        let whole = folder
+            .canonicalize()
+            .map_err(|error| usage_error(format!("`{}`: {error}", folder.display())))?;
         if !whole.is_dir() {
-            return Err(usage_error(text!("rag-not-a-folder", folder = folder.display())));
+            return Err(usage_error(text!(
+                "rag-not-a-folder",
+                folder = folder.display()
+            )));
         }
         let text = whole.into_os_string().into_string();
         text.map_err(|_| usage_error(text!("rag-bad-path", folder = folder.display())))
@@ -75,12 +91,27 @@ fn section_of(args: &RagAddArgs) -> anyhow::Result<CollectionConfig> {
 }
 
 /// The text of the file with the collection in it. Everything else stays as it is.
-fn with_collection(file: &Path, before: &str, name: &str, section: &CollectionConfig) -> anyhow::Result<String> {
+fn with_collection(
+    file: &Path,
+    before: &str,
+    name: &str,
+    section: &CollectionConfig,
+) -> anyhow::Result<String> {
     let mut document = config_file::checked(file, before)?;
-    let inline = || usage_error(text!("rag-not-a-table", section = SECTION, file = file.display()));
+    let inline = || {
+        usage_error(text!(
+            "rag-not-a-table",
+            section = SECTION,
+            file = file.display()
+        ))
+    };
     let collections = config_file::section(&mut document, SECTION).ok_or_else(inline)?;
     if collections.contains_key(name) {
-        return Err(usage_error(text!("rag-already-declared", name, file = file.display())));
+        return Err(usage_error(text!(
+            "rag-already-declared",
+            name,
+            file = file.display()
+        )));
     }
     let mut table = Table::new();
     if !section.description.is_empty() {
@@ -89,7 +120,11 @@ fn with_collection(file: &Path, before: &str, name: &str, section: &CollectionCo
     if !section.folders.is_empty() {
         table.insert("folders", value(section.folders.iter().collect::<Array>()));
     }
-    for (key, text) in [("url", &section.url), ("model", &section.model), ("api_key_env", &section.api_key_env)] {
+    for (key, text) in [
+        ("url", &section.url),
+        ("model", &section.model),
+        ("api_key_env", &section.api_key_env),
+    ] {
         if let Some(text) = text {
             table.insert(key, value(text));
         }
@@ -111,14 +146,30 @@ mod tests {
 
     #[test]
     fn comments_and_order_stay_and_what_was_added_can_be_taken_out() {
-        let (file, before) = (Path::new("config.toml"), "# mine\nmodel = \"a/b\" # for now\n\n[retry]\nattempts = 2\n");
-        let section =
-            CollectionConfig { folders: vec!["/docs".into()], description: "Docs.".into(), ..Default::default() };
+        let (file, before) = (
+            Path::new("config.toml"),
+            "# mine\nmodel = \"a/b\" # for now\n\n[retry]\nattempts = 2\n",
+        );
+        let section = CollectionConfig {
+            folders: vec!["/docs".into()],
+            description: "Docs.".into(),
+            ..Default::default()
+        };
         let after = with_collection(file, before, "docs", &section).unwrap();
-        assert_eq!(after, format!("{before}\n[rag.docs]\ndescription = \"Docs.\"\nfolders = [\"/docs\"]\n"));
-        let again = with_collection(file, &after, "docs", &section).unwrap_err().to_string();
+        assert_eq!(
+            after,
+            format!("{before}\n[rag.docs]\ndescription = \"Docs.\"\nfolders = [\"/docs\"]\n")
+        );
+        let again = with_collection(file, &after, "docs", &section)
+            .unwrap_err()
+            .to_string();
         assert!(again.contains("already"), "{again}");
         assert_eq!(without_collection(file, &after, "docs").unwrap(), before);
-        assert!(without_collection(file, before, "docs").unwrap_err().to_string().contains("no collection `docs`"));
+        assert!(
+            without_collection(file, before, "docs")
+                .unwrap_err()
+                .to_string()
+                .contains("no collection `docs`")
+        );
     }
 }

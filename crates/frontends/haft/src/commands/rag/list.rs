@@ -14,7 +14,13 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<()> {
         output::tell(&format!("warning: {problem}"));
     }
     if args.json {
-        return output::print_json(&rag.collections.iter().map(as_json).collect::<Vec<_>>().into());
+        return output::print_json(
+            &rag.collections
+                .iter()
+                .map(as_json)
+                .collect::<Vec<_>>()
+                .into(),
+        );
     }
     if rag.collections.is_empty() {
         return output::say(text!("rag-none"));
@@ -29,13 +35,29 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<()> {
     for collection in &rag.collections {
         let (from, files, index) = match &collection.kind {
             CollectionKind::Local(local) => {
-                let from: Vec<_> = local.folders().iter().map(|folder| folder.display().to_string()).collect();
+                let from: Vec<_> = local
+                    .folders()
+                    .iter()
+                    .map(|folder| folder.display().to_string())
+                    .collect();
                 let status = local.status().unwrap_or_default();
-                (from.join(", "), status.files.to_string(), output::bytes(status.bytes))
+                (
+                    from.join(", "),
+                    status.files.to_string(),
+                    output::bytes(status.bytes),
+                )
             }
-            CollectionKind::Remote(remote) => (remote.url().to_string(), "-".to_owned(), "-".to_owned()),
+            CollectionKind::Remote(remote) => {
+                (remote.url().to_string(), "-".to_owned(), "-".to_owned())
+            }
         };
-        table.row(vec![collection.name.clone(), collection.description.clone(), from, files, index]);
+        table.row(vec![
+            collection.name.clone(),
+            collection.description.clone(),
+            from,
+            files,
+            index,
+        ]);
     }
     output::print(&table.to_string())
 }
@@ -44,7 +66,11 @@ fn as_json(collection: &Collection) -> Value {
     let mut value = json!({ "name": collection.name, "description": collection.description });
     match &collection.kind {
         CollectionKind::Local(local) => {
-            let CollectionStatus { files, passages, bytes } = local.status().unwrap_or_default();
+            let CollectionStatus {
+                files,
+                passages,
+                bytes,
+            } = local.status().unwrap_or_default();
             value["folders"] = json!(local.folders());
             value["files"] = files.into();
             value["passages"] = passages.into();

@@ -17,7 +17,8 @@ pub(super) fn run(args: &RagQueryArgs) -> anyhow::Result<()> {
     if args.question.trim().is_empty() {
         return Err(usage_error(text!("rag-no-question")));
     }
-    let answer = wiring::runtime()?.block_on(collection.ask(&args.question, usize::from(args.top)))?;
+    let answer =
+        wiring::runtime()?.block_on(collection.ask(&args.question, usize::from(args.top)))?;
     if let CollectionAnswer::Passages(found) = &answer {
         for note in &found.notes {
             output::tell(&format!("note: {note}"));
@@ -59,7 +60,10 @@ fn as_text(answer: &CollectionAnswer) -> String {
                 let _ = writeln!(text, "{}\n{}\n", passage.source(), passage.text.trim_end());
             }
         }
-        CollectionAnswer::Told { text: told, sources } => {
+        CollectionAnswer::Told {
+            text: told,
+            sources,
+        } => {
             let _ = writeln!(text, "{}", told.trim_end());
             for source in sources {
                 let _ = writeln!(text, "- {source}");

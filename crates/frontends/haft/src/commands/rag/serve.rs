@@ -22,9 +22,12 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
     let (token, shown) = token(args.token_env.as_deref())?;
     wiring::runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind(args.listen).await;
-        let listener =
-            listener.map_err(|error| usage_error(text!("rag-cannot-listen", address = args.listen, error)))?;
-        let shown = shown.map_or(String::new(), |word| format!("{}\n", text!("rag-token", token = word)));
+        let listener = listener.map_err(|error| {
+            usage_error(text!("rag-cannot-listen", address = args.listen, error))
+        })?;
+        let shown = shown.map_or(String::new(), |word| {
+            format!("{}\n", text!("rag-token", token = word))
+        });
         output::print(&text!(
             "rag-serving",
             address = listener.local_addr()?,
@@ -37,7 +40,16 @@ pub(super) fn run(args: &RagServeArgs) -> anyhow::Result<()> {
                 std::future::pending::<()>().await;
             }
         };
-        serve(listener, Serving { collections, token, clock: Arc::new(WallClock) }, end).await;
+        serve(
+            listener,
+            Serving {
+                collections,
+                token,
+                clock: Arc::new(WallClock),
+            },
+            end,
+        )
+        .await;
         Ok(())
     })
 }

@@ -1,4 +1,5 @@
-//! The README's table, `docs/commands.md` and `docs/settings.md`, compared with the program. `UPDATE_DOCS=1` writes them instead.
+//! The README's table, `docs/commands.md` and `docs/settings.md`, compared with the program.
+//! `UPDATE_DOCS=1` writes them instead.
 
 mod pages;
 mod settings;
@@ -47,14 +48,25 @@ const PAGES: [(&str, &str); 32] = [
 ];
 
 /// The commands the README has; all others are in `docs/commands.md`.
-const README_COMMANDS: [&str; 8] =
-    ["run", "conversations", "context", "mcp", "undo", "permissions", "models", "doctor"];
+const README_COMMANDS: [&str; 8] = [
+    "run",
+    "conversations",
+    "context",
+    "mcp",
+    "undo",
+    "permissions",
+    "models",
+    "doctor",
+];
 
 const BEGIN: &str = "<!-- commands: written by a test, see docs/commands.md -->\n";
 const END: &str = "<!-- end of commands -->\n";
 
 fn grouped() -> impl Iterator<Item = &'static str> {
-    GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).filter(|name| *name != "help")
+    GROUPS
+        .iter()
+        .flat_map(|(_, names)| names.iter().copied())
+        .filter(|name| *name != "help")
 }
 
 #[test]
@@ -62,7 +74,11 @@ fn every_command_stands_in_one_group() {
     let haft = Cli::definition();
     for command in haft.get_subcommands() {
         let name = command.get_name();
-        assert_eq!(grouped().filter(|grouped| *grouped == name).count(), 1, "`{name}` belongs in one group");
+        assert_eq!(
+            grouped().filter(|grouped| *grouped == name).count(),
+            1,
+            "`{name}` belongs in one group"
+        );
     }
 }
 
@@ -72,8 +88,13 @@ fn help_lines_are_one_short_sentence() {
         let path = format!("{path} {}", command.get_name());
         let line = line(command);
         let first = line.chars().next();
-        assert!(first.is_some_and(char::is_uppercase) && !line.ends_with('.'), "{path}: {line}");
-        command.get_subcommands().for_each(|inner| check(inner, &path));
+        assert!(
+            first.is_some_and(char::is_uppercase) && !line.ends_with('.'),
+            "{path}: {line}"
+        );
+        command
+            .get_subcommands()
+            .for_each(|inner| check(inner, &path));
     }
     for command in Cli::definition().get_subcommands() {
         check(command, "haft");
@@ -100,7 +121,9 @@ fn readme_and_reference_say_what_the_help_says() {
     }
     let readme = root().join("README.md");
     let text = std::fs::read_to_string(&readme).unwrap();
-    let (front, rest) = text.split_once(BEGIN).expect("the README has a table of commands");
+    let (front, rest) = text
+        .split_once(BEGIN)
+        .expect("the README has a table of commands");
     let (_, behind) = rest.split_once(END).expect("the table ends");
     compare(&readme, &format!("{front}{BEGIN}{}{END}{behind}", rows()));
     compare(&root().join("docs/commands.md"), &page());
@@ -117,7 +140,11 @@ fn compare(path: &Path, text: &str) {
     }
     let committed = std::fs::read_to_string(path).unwrap_or_default();
     let again = "run `UPDATE_DOCS=1 cargo test --workspace --lib reference`";
-    assert!(committed == text, "{} differs from the command line; {again}", path.display());
+    assert!(
+        committed == text,
+        "{} differs from the command line; {again}",
+        path.display()
+    );
 }
 
 /// The README's table.
@@ -126,7 +153,8 @@ fn rows() -> String {
     let mut text = "\n| command | what it does |\n| --- | --- |\n".to_owned();
     for name in README_COMMANDS {
         let command = haft.find_subcommand(name).unwrap();
-        let link = page_of(name).map_or_else(String::new, |page| format!(" ([docs](docs/{page}.md))"));
+        let link =
+            page_of(name).map_or_else(String::new, |page| format!(" ([docs](docs/{page}.md))"));
         let _ = writeln!(text, "| `haft {name}` | {}{link} |", line(command));
     }
     text.push('\n');
@@ -135,7 +163,10 @@ fn rows() -> String {
 
 /// The page that says more about a command.
 fn page_of(name: &str) -> Option<&'static str> {
-    PAGES.iter().find(|(of, _)| *of == name).map(|(_, page)| *page)
+    PAGES
+        .iter()
+        .find(|(of, _)| *of == name)
+        .map(|(_, page)| *page)
 }
 
 /// `docs/commands.md`.
@@ -150,7 +181,12 @@ fn page() -> String {
     for (title, names) in GROUPS {
         let _ = write!(page, "## {title}\n\n");
         for name in names.iter().filter(|name| **name != "help") {
-            section(&mut page, haft.find_subcommand(name).unwrap(), &format!("haft {name}"), 3);
+            section(
+                &mut page,
+                haft.find_subcommand(name).unwrap(),
+                &format!("haft {name}"),
+                3,
+            );
         }
     }
     page.push_str(EXIT_CODES);
@@ -159,26 +195,57 @@ fn page() -> String {
 }
 
 fn section(page: &mut String, command: &Command, path: &str, depth: usize) {
-    let _ = write!(page, "{} {path}\n\n{}.\n\n", "#".repeat(depth), line(command));
+    let _ = write!(
+        page,
+        "{} {path}\n\n{}.\n\n",
+        "#".repeat(depth),
+        line(command)
+    );
     if let Some(more) = page_of(command.get_name()).filter(|_| depth == 3) {
         let _ = write!(page, "More: [{more}.md]({more}.md).\n\n");
     }
-    let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+    let long = command
+        .get_long_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     if let Some((_, more)) = long.split_once("\n\n") {
-        let more = if more.contains("\n  ") { format!("```text\n{more}\n```") } else { more.to_owned() };
+        let more = if more.contains("\n  ") {
+            format!("```text\n{more}\n```")
+        } else {
+            more.to_owned()
+        };
         let _ = write!(page, "{more}\n\n");
     }
-    let arguments: Vec<_> = command.get_arguments().filter(|arg| is_shown(arg)).collect();
+    let arguments: Vec<_> = command
+        .get_arguments()
+        .filter(|arg| is_shown(arg))
+        .collect();
     if !arguments.is_empty() {
         page.push_str("| argument | meaning |\n| --- | --- |\n");
         for argument in arguments {
-            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(page, "| `{}` | {} |", name_of(argument), help.replace('|', "\\|"));
+            let help = argument
+                .get_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let _ = writeln!(
+                page,
+                "| `{}` | {} |",
+                name_of(argument),
+                help.replace('|', "\\|")
+            );
         }
         page.push('\n');
     }
-    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set()) {
-        section(page, inner, &format!("{path} {}", inner.get_name()), depth + 1);
+    for inner in command
+        .get_subcommands()
+        .filter(|inner| inner.get_name() != "help" && !inner.is_hide_set())
+    {
+        section(
+            page,
+            inner,
+            &format!("{path} {}", inner.get_name()),
+            depth + 1,
+        );
     }
 }
 
@@ -188,9 +255,16 @@ fn is_shown(argument: &Arg) -> bool {
 }
 
 fn name_of(argument: &Arg) -> String {
-    let values = argument.get_value_names().unwrap_or_default().join(" ").replace('|', "\\|");
+    let values = argument
+        .get_value_names()
+        .unwrap_or_default()
+        .join(" ")
+        .replace('|', "\\|");
     let takes_value = argument.get_action().takes_values();
-    let names = [argument.get_short().map(|c| format!("-{c}")), argument.get_long().map(|name| format!("--{name}"))];
+    let names = [
+        argument.get_short().map(|c| format!("-{c}")),
+        argument.get_long().map(|name| format!("--{name}")),
+    ];
     let names = names.into_iter().flatten().collect::<Vec<_>>().join(", ");
     match (names.is_empty(), takes_value) {
         (true, _) => values,

@@ -26,41 +26,78 @@ pub(super) fn change(git: &Git, project: &Path, of: &ReviewOf) -> anyhow::Result
         (Some(base), _) => {
             let from = run(git, ["merge-base", "--end-of-options", base, "HEAD"])?;
             let diff = work_tree_diff(git, from.trim(), |_| false)?;
-            (format!("everything since this branch left `{base}`, committed or not"), diff, untracked(git, project)?)
+            (
+                format!("everything since this branch left `{base}`, committed or not"),
+                diff,
+                untracked(git, project)?,
+            )
         }
         (None, Some(commit)) => {
             let show = ["show", "--format=%h %s%n%n%b", "--no-show-signature"];
-            let show = show.iter().chain(&PLAIN).copied().chain(["--end-of-options", commit]);
-            (format!("the commit `{commit}`"), WorkTreeDiff { text: run(git, show)?, filtered: Vec::new() }, Vec::new())
+            let show = show
+                .iter()
+                .chain(&PLAIN)
+                .copied()
+                .chain(["--end-of-options", commit]);
+            (
+                format!("the commit `{commit}`"),
+                WorkTreeDiff {
+                    text: run(git, show)?,
+                    filtered: Vec::new(),
+                },
+                Vec::new(),
+            )
         }
         (None, None) => {
             // Before the first commit there is no HEAD; what is staged is all there is.
-            let born = git.run(["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok();
+            let born = git
+                .run(["rev-parse", "--verify", "--quiet", "HEAD"])
+                .is_ok();
             let diff = work_tree_diff(git, if born { "HEAD" } else { "--cached" }, |_| false)?;
-            ("what is not committed yet".to_owned(), diff, untracked(git, project)?)
+            (
+                "what is not committed yet".to_owned(),
+                diff,
+                untracked(git, project)?,
+            )
         }
     };
     if diff.text.trim().is_empty() && new.is_empty() && diff.filtered.is_empty() {
-        return Err(usage_error(text!("review-nothing", what = crate::output::localised(what))));
+        return Err(usage_error(text!(
+            "review-nothing",
+            what = crate::output::localised(what)
+        )));
     }
     let mut text = fenced(&diff.text);
     if !new.is_empty() {
-        text.extend(["\n\nNew files that git does not know yet; read them:\n", &new.join("\n")]);
+        text.extend([
+            "\n\nNew files that git does not know yet; read them:\n",
+            &new.join("\n"),
+        ]);
     }
     if !diff.filtered.is_empty() {
-        let names: Vec<_> = diff.filtered.iter().map(|path| path.to_string_lossy()).collect();
-        text.extend(["\n\nLeft out, because a git filter such as LFS goes over them:\n", &names.join("\n")]);
+        let names: Vec<_> = diff
+            .filtered
+            .iter()
+            .map(|path| path.to_string_lossy())
+            .collect();
+        text.extend([
+            "\n\nLeft out, because a git filter such as LFS goes over them:\n",
+            &names.join("\n"),
+        ]);
     }
     Ok(ReviewedChange { what, text })
 }
 
-/// What a commit would hold, as a diff; nothing where it would be empty. Of files that are not to be shown only the names.
+/// What a commit would hold, as a diff; nothing where it would be empty. Of files that are not to
+/// be shown only the names.
 pub(in crate::commands) fn of_commit(
     git: &Git,
     scope: CommitScope,
     is_hidden: impl Fn(&Path) -> bool,
 ) -> anyhow::Result<Option<String>> {
-    let born = git.run(["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok();
+    let born = git
+        .run(["rev-parse", "--verify", "--quiet", "HEAD"])
+        .is_ok();
     let from = match scope {
         CommitScope::Tracked if born => "HEAD",
         CommitScope::Tracked | CommitScope::Staged => "--cached",
@@ -71,7 +108,11 @@ pub(in crate::commands) fn of_commit(
     }
     let mut text = fenced(&diff.text);
     if !diff.filtered.is_empty() {
-        let names: Vec<_> = diff.filtered.iter().map(|path| path.to_string_lossy()).collect();
+        let names: Vec<_> = diff
+            .filtered
+            .iter()
+            .map(|path| path.to_string_lossy())
+            .collect();
         text.extend(["\n\nAlso changed, and not shown:\n", &names.join("\n")]);
     }
     Ok(Some(text))
@@ -83,40 +124,90 @@ const PLAIN: [&str; 3] = ["--no-ext-diff", "--no-textconv", "--no-color"];
 /// What is different in the files.
 struct WorkTreeDiff {
     text: String,
-    /// What is not compared: git would compare what a filter has not gone over, or it is not to be shown.
+    /// What is not compared: git would compare what a filter has not gone over, or it is not to be
+    /// shown.
     filtered: Vec<OsString>,
 }
 
-fn work_tree_diff(git: &Git, from: &str, is_hidden: impl Fn(&Path) -> bool) -> anyhow::Result<WorkTreeDiff> {
-    let diff = ["diff", "--ignore-submodules=all"].iter().chain(&PLAIN).copied();
-    let names = bytes(git, diff.clone().chain(["--name-only", "--no-renames", "-z", from]))?;
-    let names: Vec<_> = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
-    let names: Vec<_> = names.into_iter().map(|name| OsStr::from_bytes(name).to_owned()).collect();
-    let mut filtered = git.filtered(&names).map_err(|error| usage_error(error.to_string()))?;
-    filtered.extend(names.into_iter().filter(|name| is_hidden(&git.top().join(name))));
-    let mut arguments: Vec<OsString> = diff.chain(["--find-renames", from, "--", "."]).map(OsString::from).collect();
+fn work_tree_diff(
+    git: &Git,
+    from: &str,
+    is_hidden: impl Fn(&Path) -> bool,
+) -> anyhow::Result<WorkTreeDiff> {
+    let diff = ["diff", "--ignore-submodules=all"]
+        .iter()
+        .chain(&PLAIN)
+        .copied();
+    let names = bytes(
+        git,
+        diff.clone()
+            .chain(["--name-only", "--no-renames", "-z", from]),
+    )?;
+    let names: Vec<_> = names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .collect();
+    let names: Vec<_> = names
+        .into_iter()
+        .map(|name| OsStr::from_bytes(name).to_owned())
+        .collect();
+    let mut filtered = git
+        .filtered(&names)
+        .map_err(|error| usage_error(error.to_string()))?;
+    filtered.extend(
+        names
+            .into_iter()
+            .filter(|name| is_hidden(&git.top().join(name))),
+    );
+    let mut arguments: Vec<OsString> = diff
+        .chain(["--find-renames", from, "--", "."])
+        .map(OsString::from)
+        .collect();
     for path in &filtered {
         let mut left_out = OsString::from(":(exclude,literal,top)");
         left_out.push(path);
         arguments.push(left_out);
     }
-    Ok(WorkTreeDiff { text: run(git, arguments)?, filtered })
+    Ok(WorkTreeDiff {
+        text: run(git, arguments)?,
+        filtered,
+    })
 }
 
 /// New files in the project, as it names them.
 fn untracked(git: &Git, project: &Path) -> anyhow::Result<Vec<String>> {
     let prefix = project.strip_prefix(git.top()).unwrap_or(Path::new(""));
     let names = bytes(git, ["ls-files", "-z", "--others", "--exclude-standard"])?;
-    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(OsStr::from_bytes);
-    Ok(names.filter_map(|name| Some(Path::new(name).strip_prefix(prefix).ok()?.display().to_string())).collect())
+    let names = names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(OsStr::from_bytes);
+    Ok(names
+        .filter_map(|name| {
+            Some(
+                Path::new(name)
+                    .strip_prefix(prefix)
+                    .ok()?
+                    .display()
+                    .to_string(),
+            )
+        })
+        .collect())
 }
 
-fn run<S: Into<OsString>>(git: &Git, arguments: impl IntoIterator<Item = S>) -> anyhow::Result<String> {
+fn run<S: Into<OsString>>(
+    git: &Git,
+    arguments: impl IntoIterator<Item = S>,
+) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes(git, arguments)?).into_owned())
 }
 
-fn bytes<S: Into<OsString>>(git: &Git, arguments: impl IntoIterator<Item = S>) -> anyhow::Result<Vec<u8>> {
-    git.run(arguments).map_err(|error| usage_error(error.to_string()))
+fn bytes<S: Into<OsString>>(
+    git: &Git,
+    arguments: impl IntoIterator<Item = S>,
+) -> anyhow::Result<Vec<u8>> {
+    git.run(arguments)
+        .map_err(|error| usage_error(error.to_string()))
 }
 
 /// The diff in a fence that nothing in it can close.
@@ -126,12 +217,22 @@ fn fenced(diff: &str) -> String {
     }
     let cut = diff.floor_char_boundary(LONGEST);
     let note = if cut < diff.len() {
-        let names: Vec<_> = diff[cut..].lines().filter_map(|line| line.strip_prefix("+++ b/")).collect();
-        format!("\n\nThe diff is longer than this; read what is changed in:\n{}", names.join("\n"))
+        let names: Vec<_> = diff[cut..]
+            .lines()
+            .filter_map(|line| line.strip_prefix("+++ b/"))
+            .collect();
+        format!(
+            "\n\nThe diff is longer than this; read what is changed in:\n{}",
+            names.join("\n")
+        )
     } else {
         String::new()
     };
-    let runs = diff.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    let runs = diff
+        .split(|character| character != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or(0);
     let fence = "`".repeat(runs.max(2) + 1);
     format!("{fence}diff\n{}\n{fence}{note}", diff[..cut].trim_end())
 }
@@ -143,13 +244,20 @@ mod tests {
     #[test]
     fn nothing_in_a_diff_closes_its_fence() {
         let text = fenced("+````\n+end\n");
-        assert!(text.starts_with("`````diff\n") && text.ends_with("\n`````"), "{text}");
+        assert!(
+            text.starts_with("`````diff\n") && text.ends_with("\n`````"),
+            "{text}"
+        );
     }
 
     #[test]
     fn what_is_cut_from_a_long_diff_is_named() {
         let long = format!("+++ b/one\n{}\n+++ b/two\n+x\n", "+a\n".repeat(LONGEST / 3));
         let text = fenced(&long);
-        assert!(text.ends_with("read what is changed in:\ntwo"), "{}", &text[text.len() - 200..]);
+        assert!(
+            text.ends_with("read what is changed in:\ntwo"),
+            "{}",
+            &text[text.len() - 200..]
+        );
     }
 }

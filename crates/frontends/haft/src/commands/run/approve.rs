@@ -29,7 +29,10 @@ impl TerminalApprover {
             .write(true)
             .open("/dev/tty")
             .map_err(|error| usage_error(text!("run-ask-no-terminal", error)))?;
-        Ok(Self { terminal: Arc::new(terminal), config_file })
+        Ok(Self {
+            terminal: Arc::new(terminal),
+            config_file,
+        })
     }
 }
 
@@ -38,22 +41,39 @@ impl Approver for TerminalApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let (terminal, approval) = (Arc::clone(&self.terminal), approval.clone());
         let rules_file = self.config_file.display().to_string();
-        let asked = tokio::task::spawn_blocking(move || ask(&terminal, &approval, &rules_file)).await;
+        let asked =
+            tokio::task::spawn_blocking(move || ask(&terminal, &approval, &rules_file)).await;
         // A terminal that went away cannot say yes.
-        asked.ok().and_then(Result::ok).unwrap_or(ApprovalReply::No { reason: String::new() })
+        asked
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or(ApprovalReply::No {
+                reason: String::new(),
+            })
     }
 
     async fn fill(&self, form: &Form) -> Filled {
         let (terminal, form) = (Arc::clone(&self.terminal), form.clone());
         let filling = move || {
-            form::fill(&mut BufReader::new(&*terminal), &mut &*terminal, &form, || typed_ahead::discard(&*terminal))
+            form::fill(
+                &mut BufReader::new(&*terminal),
+                &mut &*terminal,
+                &form,
+                || typed_ahead::discard(&*terminal),
+            )
         };
         // A terminal that went away wants nothing any more.
-        tokio::task::spawn_blocking(filling).await.ok().and_then(Result::ok).unwrap_or(Filled::Cancelled)
+        tokio::task::spawn_blocking(filling)
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or(Filled::Cancelled)
     }
 
     async fn remember(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.config_file, Decision::Allow, rules).map(drop).map_err(|error| error.to_string())
+        permissions::add(&self.config_file, Decision::Allow, rules)
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -68,7 +88,9 @@ fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Resul
         out.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
-            return Ok(ApprovalReply::No { reason: String::new() });
+            return Ok(ApprovalReply::No {
+                reason: String::new(),
+            });
         }
         // Several lines at once were pasted: none of them answers.
         if haft_tui::has_more(terminal) {
@@ -84,15 +106,37 @@ fn ask(terminal: &File, approval: &Approval, rules_file: &str) -> std::io::Resul
 
 /// What is asked, with everything that would run or be written.
 pub(crate) fn question(approval: &Approval) -> String {
-    let Approval { agent, tool, subject, reason, parts, .. } = approval;
-    let whose = if agent == MAIN { String::new() } else { text!("run-of-subagent", agent) };
-    let mut text =
-        format!("\n{}\n\n", text!("run-permission", tool, whose, reason = haft_messages::error_text(reason)));
-    // Shown first and split then: a carriage return before the end of a line is part of what would run.
+    let Approval {
+        agent,
+        tool,
+        subject,
+        reason,
+        parts,
+        ..
+    } = approval;
+    let whose = if agent == MAIN {
+        String::new()
+    } else {
+        text!("run-of-subagent", agent)
+    };
+    let mut text = format!(
+        "\n{}\n\n",
+        text!(
+            "run-permission",
+            tool,
+            whose,
+            reason = haft_messages::error_text(reason)
+        )
+    );
+    // Shown first and split then: a carriage return before the end of a line is part of what would
+    // run.
     for line in reveal(subject).lines() {
         text.extend(["    ", line, "\n"]);
     }
-    let asked: Vec<_> = parts.iter().filter(|part| part.decision == Decision::Ask).collect();
+    let asked: Vec<_> = parts
+        .iter()
+        .filter(|part| part.decision == Decision::Ask)
+        .collect();
     if parts.len() > 1 && asked.len() < parts.len() {
         text.extend(["\n", text!("run-not-allowed-yet"), "\n"]);
         for part in asked {
@@ -107,7 +151,11 @@ pub(crate) fn question(approval: &Approval) -> String {
 fn choices(approval: &Approval, rules_file: &str) -> String {
     let keys = match approval.remember.as_slice() {
         [] => text!("run-permission-keys").to_owned(),
-        rules => text!("run-permission-keys-always", rules = crate::output::listed(rules), file = rules_file),
+        rules => text!(
+            "run-permission-keys-always",
+            rules = crate::output::listed(rules),
+            file = rules_file
+        ),
     };
     reveal(&format!("{keys} ")).into_owned()
 }
@@ -116,12 +164,16 @@ fn choices(approval: &Approval, rules_file: &str) -> String {
 fn answer(line: &str, approval: &Approval) -> Option<ApprovalReply> {
     match (line, haft_messages::agreement(line)) {
         (_, Some(true)) => Some(ApprovalReply::Once),
-        (_, Some(false)) => Some(ApprovalReply::No { reason: String::new() }),
+        (_, Some(false)) => Some(ApprovalReply::No {
+            reason: String::new(),
+        }),
         ("a" | "A" | "always" | "始终", None) if approval.remember.is_empty() => None,
         ("a" | "A" | "always" | "始终", None) => Some(ApprovalReply::Always),
         // Nobody says no by pressing one key too often.
         ("", None) => None,
-        (words, None) => Some(ApprovalReply::No { reason: words.to_owned() }),
+        (words, None) => Some(ApprovalReply::No {
+            reason: words.to_owned(),
+        }),
     }
 }
 
@@ -156,7 +208,10 @@ mod tests {
         assert!(text.contains("    ls; make␍\n    clean ␛[2K\n"), "{text}");
         assert!(text.contains("Not allowed yet:\n    make\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
-        let of_another = Approval { agent: "tester".into(), ..approval(&[]) };
+        let of_another = Approval {
+            agent: "tester".into(),
+            ..approval(&[])
+        };
         assert!(question(&of_another).contains("execute_command of the sub-agent tester needs"));
     }
 
@@ -166,17 +221,41 @@ mod tests {
         assert_eq!(answer("y", &can), Some(ApprovalReply::Once));
         assert_eq!(answer("是", &can), Some(ApprovalReply::Once));
         assert_eq!(answer("始终", &can), Some(ApprovalReply::Always));
-        assert_eq!(answer("否", &can), Some(ApprovalReply::No { reason: String::new() }));
+        assert_eq!(
+            answer("否", &can),
+            Some(ApprovalReply::No {
+                reason: String::new()
+            })
+        );
         assert_eq!(answer("a", &can), Some(ApprovalReply::Always));
-        assert_eq!(answer("a", &approval(&[])), None, "there is no rule to keep");
+        assert_eq!(
+            answer("a", &approval(&[])),
+            None,
+            "there is no rule to keep"
+        );
         assert_eq!(answer("", &can), None);
-        assert_eq!(answer("no", &can), Some(ApprovalReply::No { reason: String::new() }));
+        assert_eq!(
+            answer("no", &can),
+            Some(ApprovalReply::No {
+                reason: String::new()
+            })
+        );
         assert_eq!(
             answer("yes please, but in out/", &can),
-            Some(ApprovalReply::No { reason: "yes please, but in out/".into() })
+            Some(ApprovalReply::No {
+                reason: "yes please, but in out/".into()
+            })
         );
-        assert_eq!(answer("actually no", &can), Some(ApprovalReply::No { reason: "actually no".into() }));
-        assert!(choices(&can, "/c.toml").contains("a = always (saves execute_command(make) in /c.toml)"));
+        assert_eq!(
+            answer("actually no", &can),
+            Some(ApprovalReply::No {
+                reason: "actually no".into()
+            })
+        );
+        assert!(
+            choices(&can, "/c.toml")
+                .contains("a = always (saves execute_command(make) in /c.toml)")
+        );
         assert!(!choices(&approval(&[]), "/c.toml").contains("always"));
     }
 }

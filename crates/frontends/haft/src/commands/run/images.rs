@@ -15,6 +15,7 @@ pub(crate) fn read(args: &RunArgs) -> anyhow::Result<Vec<Image>> {
 /// One of them.
 pub(crate) fn read_one(path: &Path) -> anyhow::Result<Image> {
     let shown = path.display();
-    let bytes = std::fs::read(path).map_err(|error| usage_error(text!("run-image-unreadable", path = shown, error)))?;
+    let bytes = std::fs::read(path)
+        .map_err(|error| usage_error(text!("run-image-unreadable", path = shown, error)))?;
     haft_tools::picture(&bytes).ok_or_else(|| usage_error(text!("run-image-none", path = shown)))
 }

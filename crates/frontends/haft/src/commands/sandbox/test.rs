@@ -8,8 +8,8 @@ use std::time::Duration;
 use haft_agent::Places;
 use haft_probe::{Finding, PROBE_ARG, ProbeKind, ProbeOutcome, ProbeSite};
 use haft_sandbox::{
-    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, OF_HELPER, SandboxPolicy,
-    Supervisor,
+    Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, Network, OF_HELPER,
+    SandboxPolicy, Supervisor,
 };
 use haft_text::CutLimits;
 use serde::Serialize;
@@ -24,7 +24,10 @@ use crate::{output, wiring};
 /// All attempts together take seconds; a machine may be slow.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// What all of them say fits in here many times.
-const OUTPUT: CutLimits = CutLimits { lines: 100_000, bytes: 16 << 20 };
+const OUTPUT: CutLimits = CutLimits {
+    lines: 100_000,
+    bytes: 16 << 20,
+};
 
 /// What came of the attempts in one layer.
 #[derive(Debug, Serialize)]
@@ -48,7 +51,10 @@ struct SandboxTest {
 
 impl SandboxTest {
     fn holds(&self) -> bool {
-        self.unavailable.is_none() && self.open.is_empty() && self.closed.is_empty() && self.noticed.is_empty()
+        self.unavailable.is_none()
+            && self.open.is_empty()
+            && self.closed.is_empty()
+            && self.noticed.is_empty()
     }
 }
 
@@ -62,13 +68,19 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<ProcessExit> {
         }
         anyhow::Ok(tested)
     })?;
-    let ok = tested.iter().any(|tested| tested.layer == ConfinementMethod::Namespace && tested.holds());
+    let ok = tested
+        .iter()
+        .any(|tested| tested.layer == ConfinementMethod::Namespace && tested.holds());
     if args.json {
         output::print_json(&json!({ "ok": ok, "layers": tested }))?;
     } else {
         output::print(&tested.iter().map(as_text).collect::<String>())?;
     }
-    Ok(if ok { ProcessExit::Completed } else { ProcessExit::Failed })
+    Ok(if ok {
+        ProcessExit::Completed
+    } else {
+        ProcessExit::Failed
+    })
 }
 
 async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<SandboxTest> {
@@ -78,12 +90,21 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
     let program = wiring::environment().own_program();
     let policy = policy(&root, &site, program.path())?;
     let command = CommandSpec {
-        argv: vec![OF_HELPER.into(), PROBE_ARG.into(), site.targets_file().into()],
+        argv: vec![
+            OF_HELPER.into(),
+            PROBE_ARG.into(),
+            site.targets_file().into(),
+        ],
         env: wiring::environment().child_environment(),
         ..CommandSpec::shell("", site.targets().project.clone())
     };
-    let command = command.timeout(PATIENCE).confined(Some(Arc::new(ConfinementSpec { method, policy })));
-    let capture = Capture { limits: OUTPUT, ..Capture::default() };
+    let command = command
+        .timeout(PATIENCE)
+        .confined(Some(Arc::new(ConfinementSpec { method, policy })));
+    let capture = Capture {
+        limits: OUTPUT,
+        ..Capture::default()
+    };
     let mut tested = SandboxTest {
         layer: method,
         unavailable: None,
@@ -94,9 +115,18 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
         limits: Vec::new(),
         noticed: Vec::new(),
     };
-    match Supervisor::new(program.clone()).run(&command, &capture, &CancellationToken::new()).await {
+    match Supervisor::new(program.clone())
+        .run(&command, &capture, &CancellationToken::new())
+        .await
+    {
         Ok(finished) if finished.exit == CommandExit::Code(0) => {
-            for line in finished.stdout.text(OUTPUT).text.lines().filter(|line| !line.is_empty()) {
+            for line in finished
+                .stdout
+                .text(OUTPUT)
+                .text
+                .lines()
+                .filter(|line| !line.is_empty())
+            {
                 tested.add(serde_json::from_str(line)?);
             }
             tested.noticed = site.changed_files()?;
@@ -104,28 +134,42 @@ async fn test(places: &Places, method: ConfinementMethod) -> anyhow::Result<Sand
         }
         Ok(finished) => {
             let said = finished.stderr.text(CutLimits::default()).text;
-            tested.unavailable = Some(text!("sandbox-test-ended", exit = format_args!("{:?}", finished.exit), said));
+            tested.unavailable = Some(text!(
+                "sandbox-test-ended",
+                exit = format_args!("{:?}", finished.exit),
+                said
+            ));
         }
         Err(error) => tested.unavailable = Some(error.to_string()),
     }
     Ok(tested)
 }
 
-/// Makes a folder for the attempts, outside `/tmp` where possible: there the folder lies beside files of the user, as a project
-/// does. The user's home and the machine's own folder stand in for a cache that lies in `/tmp`.
+/// Makes a folder for the attempts, outside `/tmp` where possible: there the folder lies beside
+/// files of the user, as a project does. The user's home and the machine's own folder stand in for
+/// a cache that lies in `/tmp`.
 fn site_folder(places: &Places) -> anyhow::Result<TempDir> {
     haft_files::create_folder(&places.cache)?;
     let home = places.environment.raw("HOME").map(PathBuf::from);
     let candidates = [Some(places.cache.clone()), home, Some("/var/lib".into())];
     let is_temporary = |path: &Path| haft_sandbox::private_entry(path).is_some();
-    for folder in candidates.into_iter().flatten().filter_map(|folder| folder.canonicalize().ok()) {
-        if let (false, Ok(made)) = (is_temporary(&folder), haft_files::temporary_folder(&folder, "haft-sandbox-test-"))
-        {
+    for folder in candidates
+        .into_iter()
+        .flatten()
+        .filter_map(|folder| folder.canonicalize().ok())
+    {
+        if let (false, Ok(made)) = (
+            is_temporary(&folder),
+            haft_files::temporary_folder(&folder, "haft-sandbox-test-"),
+        ) {
             return Ok(made);
         }
     }
     // The policy makes the folder visible inside.
-    Ok(haft_files::temporary_folder(&places.cache, "haft-sandbox-test-")?)
+    Ok(haft_files::temporary_folder(
+        &places.cache,
+        "haft-sandbox-test-",
+    )?)
 }
 
 impl SandboxTest {
@@ -158,7 +202,12 @@ fn policy(root: &Path, site: &ProbeSite, program: &Path) -> anyhow::Result<Sandb
         repositories: Vec::new(),
         hidden,
         // The program that makes the attempts must be found inside, and what they are made on.
-        readable: program.parent().map(Path::to_owned).into_iter().chain([root.join("site")]).collect(),
+        readable: program
+            .parent()
+            .map(Path::to_owned)
+            .into_iter()
+            .chain([root.join("site")])
+            .collect(),
         tmp: root.join("tmp"),
         notes: root.join("notes"),
         home: None,
@@ -179,14 +228,23 @@ fn as_text(tested: &SandboxTest) -> String {
     let shown = |what, all: &[Finding]| -> Vec<String> {
         all.iter()
             .map(|finding| {
-                format!("  {what}: {} ({})", output::localised(&finding.name), output::localised(&finding.group))
+                format!(
+                    "  {what}: {} ({})",
+                    output::localised(&finding.name),
+                    output::localised(&finding.group)
+                )
             })
             .collect()
     };
     lines.extend(shown(text!("sandbox-test-open"), &tested.open));
     lines.extend(shown(text!("sandbox-test-wrongly-refused"), &tested.closed));
     lines.extend(limits(&tested.limits));
-    lines.extend(tested.noticed.iter().map(|noticed| format!("  {}", text!("sandbox-test-noticed", noticed))));
+    lines.extend(
+        tested
+            .noticed
+            .iter()
+            .map(|noticed| format!("  {}", text!("sandbox-test-noticed", noticed))),
+    );
     lines.join("\n") + "\n"
 }
 
@@ -194,7 +252,10 @@ fn as_text(tested: &SandboxTest) -> String {
 fn limits(all: &[Finding]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for finding in all {
-        groups.entry(&finding.group).or_default().push(&finding.name);
+        groups
+            .entry(&finding.group)
+            .or_default()
+            .push(&finding.name);
     }
     let line = |(group, names): (&str, Vec<&str>)| {
         let impossible = group == "controls";

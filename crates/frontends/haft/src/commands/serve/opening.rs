@@ -1,7 +1,8 @@
 //! Opens the page in the user's browser.
 //!
-//! Invariant: no secret is in a command line or an environment, which other users of the machine can read. The browser is
-//! started on a file that only the user can read; the file sends it to the site with a ticket that is good for one visit.
+//! Invariant: no secret is in a command line or an environment, which other users of the machine
+//! can read. The browser is started on a file that only the user can read; the file sends it to the
+//! site with a ticket that is good for one visit.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::Write as _;
@@ -22,20 +23,30 @@ pub(super) struct BrowserOpening {
 }
 
 impl BrowserOpening {
-    /// Starts the browser on a file in `state` that leads to `url`. The error is a sentence for the user.
+    /// Starts the browser on a file in `state` that leads to `url`. The error is a sentence for the
+    /// user.
     pub(super) fn start(state: &Path, url: &str) -> Result<Self, String> {
-        let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+        let program = if cfg!(target_os = "macos") {
+            "open"
+        } else {
+            "xdg-open"
+        };
         let failed = |error: std::io::Error| text!("serve-cannot-open", program, error);
         let folder = write_redirect(state, url).map_err(failed)?;
         let mut command = Command::new(program);
-        command.arg(folder.path().join(FILE)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg(folder.path().join(FILE))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut child = command.spawn().map_err(failed)?;
         // A child that is not waited for stays in the process table.
         std::thread::spawn(move || child.wait());
         Ok(Self { folder })
     }
 
-    /// Waits until the browser has used the ticket or the ticket has expired, then removes the file.
+    /// Waits until the browser has used the ticket or the ticket has expired, then removes the
+    /// file.
     pub(super) async fn finish(self, access: AccessToken) {
         // The outcome makes no difference: afterwards the ticket is worthless.
         let _ = tokio::time::timeout(TICKET_TIMEOUT, access.ticket_redeemed()).await;
@@ -47,10 +58,20 @@ impl BrowserOpening {
 const FILE: &str = "open.html";
 
 fn write_redirect(state: &Path, url: &str) -> std::io::Result<TempDir> {
-    DirBuilder::new().recursive(true).mode(0o700).create(state)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(state)?;
     let private = Permissions::from_mode(0o700);
-    let folder = tempfile::Builder::new().prefix("serve-").permissions(private).tempdir_in(state)?;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.path().join(FILE))?;
+    let folder = tempfile::Builder::new()
+        .prefix("serve-")
+        .permissions(private)
+        .tempdir_in(state)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(folder.path().join(FILE))?;
     file.write_all(redirect_page(url).as_bytes())?;
     Ok(folder)
 }

@@ -1,12 +1,12 @@
-//! Every tool of this build, those included that a session has only where there is something for them: agents, skills, servers,
-//! collections, the web. They are described here, never called.
+//! Every tool of this build, those included that a session has only where there is something for
+//! them: agents, skills, servers, collections, the web. They are described here, never called.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_tool::{
-    AgentReport, Assignment, GroupDelivery, NotDelivered, OpenedSkill, Post, Registry, SkillShelf, StartedAgent,
-    SubAgents, ToolContext, UnknownAgent, WorkOrder,
+    AgentReport, Assignment, GroupDelivery, NotDelivered, OpenedSkill, Post, Registry, SkillShelf,
+    StartedAgent, SubAgents, ToolContext, UnknownAgent, WorkOrder,
 };
 
 /// Stands for agents, messages and skills that are not there.
@@ -18,11 +18,20 @@ impl SubAgents for Nobody {
         Vec::new()
     }
 
-    async fn run(&self, _: &ToolContext, _: WorkOrder, _: Vec<Assignment>) -> Result<Vec<AgentReport>, UnknownAgent> {
+    async fn run(
+        &self,
+        _: &ToolContext,
+        _: WorkOrder,
+        _: Vec<Assignment>,
+    ) -> Result<Vec<AgentReport>, UnknownAgent> {
         Ok(Vec::new())
     }
 
-    async fn start(&self, _: &ToolContext, _: Vec<Assignment>) -> Result<Vec<StartedAgent>, UnknownAgent> {
+    async fn start(
+        &self,
+        _: &ToolContext,
+        _: Vec<Assignment>,
+    ) -> Result<Vec<StartedAgent>, UnknownAgent> {
         Ok(Vec::new())
     }
 }
@@ -34,7 +43,10 @@ impl Post for Nobody {
     }
 
     async fn send_to_group(&self, _: &str, _: &str) -> Result<GroupDelivery, NotDelivered> {
-        Ok(GroupDelivery { reached: Vec::new(), failed: Vec::new() })
+        Ok(GroupDelivery {
+            reached: Vec::new(),
+            failed: Vec::new(),
+        })
     }
 }
 
@@ -53,9 +65,15 @@ pub(in crate::commands) fn every_tool() -> Registry {
     let mut registry = super::registry();
     let nobody = Arc::new(Nobody);
     registry.register(Arc::new(haft_tools::plan_mode_respond()));
-    registry.register(Arc::new(haft_tools::use_skill(Arc::<Nobody>::clone(&nobody) as _)));
-    registry.register(Arc::new(haft_tools::run_named_subagents(Arc::<Nobody>::clone(&nobody) as _)));
-    registry.register(Arc::new(haft_tools::talk_to(Arc::<Nobody>::clone(&nobody) as _)));
+    registry.register(Arc::new(haft_tools::use_skill(
+        Arc::<Nobody>::clone(&nobody) as _,
+    )));
+    registry.register(Arc::new(haft_tools::run_named_subagents(
+        Arc::<Nobody>::clone(&nobody) as _,
+    )));
+    registry.register(Arc::new(haft_tools::talk_to(
+        Arc::<Nobody>::clone(&nobody) as _
+    )));
     registry.register(Arc::new(haft_tools::talk_to_group(nobody)));
     for tool in crate::wiring::described_tools() {
         registry.register(tool);
@@ -70,8 +88,14 @@ mod tests {
     #[test]
     fn tools_that_need_something_are_known_as_well() {
         let registry = every_tool();
-        let mut names =
-            vec!["read_file", "use_skill", "plan_mode_respond", "run_named_subagents", "talk_to", "talk_to_group"];
+        let mut names = vec![
+            "read_file",
+            "use_skill",
+            "plan_mode_respond",
+            "run_named_subagents",
+            "talk_to",
+            "talk_to_group",
+        ];
         if cfg!(feature = "web") {
             names.extend(["web_search", "web_crawl"]);
         }

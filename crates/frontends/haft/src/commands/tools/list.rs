@@ -42,8 +42,13 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
     let choice = &loaded.config.tools;
     let externals = Externals::find(args).await?;
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.paths);
-    offered.select(&wanted, &choice.profiles).map_err(|error| usage_error(text!("tools-offer", error)))?;
-    let rows: Vec<_> = registry.iter().map(|tool| row(tool.as_ref(), &offered)).collect();
+    offered
+        .select(&wanted, &choice.profiles)
+        .map_err(|error| usage_error(text!("tools-offer", error)))?;
+    let rows: Vec<_> = registry
+        .iter()
+        .map(|tool| row(tool.as_ref(), &offered))
+        .collect();
     let deferred = offered.deferred().count();
     if args.json {
         let built_in = rows.iter().map(as_json);
@@ -57,7 +62,12 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
         text!("table-tokens"),
         text!("table-offered"),
     ]);
-    for ToolRow { tool, offered, tokens } in &rows {
+    for ToolRow {
+        tool,
+        offered,
+        tokens,
+    } in &rows
+    {
         table.row(vec![
             tool.spec().name.clone(),
             tool.manual().group.name().to_owned(),
@@ -68,7 +78,11 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
         ]);
     }
     externals.rows().for_each(|row| table.row(row));
-    let total: u32 = rows.iter().filter(|row| row.offered == OFFERED).map(|row| row.tokens).sum();
+    let total: u32 = rows
+        .iter()
+        .filter(|row| row.offered == OFFERED)
+        .map(|row| row.tokens)
+        .sum();
     let count = rows.iter().filter(|row| row.offered == OFFERED).count();
     let mut told = String::new();
     if !externals.tools.is_empty() {
@@ -78,12 +92,20 @@ pub(super) async fn run(args: &ToolListArgs) -> anyhow::Result<()> {
             text!(
                 "tools-external",
                 count = externals.tools.len(),
-                tokens = externals.tools.iter().map(|(_, tokens)| tokens).sum::<u32>()
+                tokens = externals
+                    .tools
+                    .iter()
+                    .map(|(_, tokens)| tokens)
+                    .sum::<u32>()
             )
         );
     }
     if args.verbose {
-        told.push_str(&catalogue::details(KnowledgeKind::Tools, &externals.found.shadowed, &externals.place));
+        told.push_str(&catalogue::details(
+            KnowledgeKind::Tools,
+            &externals.found.shadowed,
+            &externals.place,
+        ));
     }
     let profiles = output::listed(&haft_tool::PROFILES);
     let offered = text!("tools-offered", count, total, deferred, profiles);
@@ -104,10 +126,22 @@ impl Externals {
         let mut problems = Vec::new();
         let found = external::load(&place.paths, &|name| place.is_built_in(name), &mut problems);
         catalogue::warn(&place, &problems);
-        place.help.learn(&found.items, &CancellationToken::new()).await;
-        let tokens = |tool: &ExternalTool| O200k.text(place.help.known(tool).text().unwrap_or_default());
-        let tools = found.items.iter().map(|tool| (tool.clone(), tokens(tool))).collect();
-        Ok(Self { place, found, tools })
+        place
+            .help
+            .learn(&found.items, &CancellationToken::new())
+            .await;
+        let tokens =
+            |tool: &ExternalTool| O200k.text(place.help.known(tool).text().unwrap_or_default());
+        let tools = found
+            .items
+            .iter()
+            .map(|tool| (tool.clone(), tokens(tool)))
+            .collect();
+        Ok(Self {
+            place,
+            found,
+            tools,
+        })
     }
 
     fn rows(&self) -> impl Iterator<Item = Vec<String>> {
@@ -115,7 +149,14 @@ impl Externals {
             let source = self.place.paths.shown(&tool.path);
             let own = ["external", access_name(Access::Execute), OFFERED].map(output::localised);
             let [group, access, offered] = own;
-            vec![tool.name.clone(), group, access, source, tokens.to_string(), offered]
+            vec![
+                tool.name.clone(),
+                group,
+                access,
+                source,
+                tokens.to_string(),
+                offered,
+            ]
         })
     }
 
@@ -140,14 +181,23 @@ fn row<'a>(tool: &'a dyn Tool, chosen: &Registry) -> ToolRow<'a> {
     let name = &tool.spec().name;
     let offered = if chosen.offers(name) {
         OFFERED
-    } else if chosen.deferred().any(|deferred| deferred.spec().name == *name) {
+    } else if chosen
+        .deferred()
+        .any(|deferred| deferred.spec().name == *name)
+    {
         DEFERRED
     } else {
         "no"
     };
     // What a tool is told to say of others depends on what was chosen.
-    let spec = chosen.get(name).map_or_else(|| tool.spec(), |chosen| chosen.spec());
-    ToolRow { tool, offered, tokens: ToolSet::new(vec![spec.clone()], &O200k).tokens }
+    let spec = chosen
+        .get(name)
+        .map_or_else(|| tool.spec(), |chosen| chosen.spec());
+    ToolRow {
+        tool,
+        offered,
+        tokens: ToolSet::new(vec![spec.clone()], &O200k).tokens,
+    }
 }
 
 fn as_json(row: &ToolRow<'_>) -> Value {

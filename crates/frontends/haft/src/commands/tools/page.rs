@@ -7,11 +7,15 @@ use serde_json::Value;
 
 use super::list::access_name;
 
-/// The page. Tools that are not among the constant ones are there where there is something for them.
+/// The page. Tools that are not among the constant ones are there where there is something for
+/// them.
 pub(super) fn page(registry: &Registry, constant: &Registry) -> String {
     let mut page = include_str!("page.md").to_owned();
     for group in Group::ALL {
-        let tools: Vec<_> = registry.iter().filter(|tool| tool.manual().group == group).collect();
+        let tools: Vec<_> = registry
+            .iter()
+            .filter(|tool| tool.manual().group == group)
+            .collect();
         if tools.is_empty() {
             continue;
         }
@@ -23,7 +27,9 @@ pub(super) fn page(registry: &Registry, constant: &Registry) -> String {
     }
     let cases: Vec<_> = registry.cases().collect();
     if !cases.is_empty() {
-        page.push_str("\n## Case documents\n\nSent while one of the tools they are about is offered.\n");
+        page.push_str(
+            "\n## Case documents\n\nSent while one of the tools they are about is offered.\n",
+        );
         for case in cases {
             let _ = write!(page, "\n### {}\n\n{}\n", case.name, case.text);
         }
@@ -43,13 +49,24 @@ fn heading(group: Group) -> &'static str {
 
 fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant: &Registry) {
     let (spec, manual) = (tool.spec(), tool.manual());
-    let _ = write!(page, "\n### `{}`\n\nIt {}.", spec.name, access_name(tool.access()));
-    let aliases: Vec<_> = manual.aliases.iter().map(|alias| format!("`{}`", alias.name)).collect();
+    let _ = write!(
+        page,
+        "\n### `{}`\n\nIt {}.",
+        spec.name,
+        access_name(tool.access())
+    );
+    let aliases: Vec<_> = manual
+        .aliases
+        .iter()
+        .map(|alias| format!("`{}`", alias.name))
+        .collect();
     if !aliases.is_empty() {
         let _ = write!(page, " Also called {}.", aliases.join(", "));
     }
     page.push_str(match manual.set {
-        _ if constant.resolve(&spec.name).is_none() => " Offered where there is something for it, see the list above.",
+        _ if constant.resolve(&spec.name).is_none() => {
+            " Offered where there is something for it, see the list above."
+        }
         Set::Native => " Offered with native calls, deferred with text protocols.",
         Set::Text => " Offered with text protocols, deferred with native calls.",
         Set::Default | Set::Extension if registry.offers(&spec.name) => "",
@@ -60,26 +77,50 @@ fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant:
     // Headings and markers of a description must not become those of the page.
     let _ = write!(page, "\n````text\n{}\n````\n", spec.description);
     if !manual.example.is_empty() {
-        let _ = write!(page, "\n{}:\n\n```json\n{}\n```\n", manual.example_of, manual.example);
+        let _ = write!(
+            page,
+            "\n{}:\n\n```json\n{}\n```\n",
+            manual.example_of, manual.example
+        );
     }
 }
 
 fn write_parameters(page: &mut String, schema: &Value) {
-    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let Some(properties) = schema["properties"].as_object().filter(|properties| !properties.is_empty()) else {
+    let required: Vec<_> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let Some(properties) = schema["properties"]
+        .as_object()
+        .filter(|properties| !properties.is_empty())
+    else {
         page.push_str("No parameters.\n");
         return;
     };
     page.push_str("| parameter | type | |\n| --- | --- | --- |\n");
     for (name, parameter) in properties {
         let kind = match (parameter["enum"].as_array(), parameter["type"].as_str()) {
-            (Some(choices), _) => choices.iter().map(Value::to_string).collect::<Vec<_>>().join(" or "),
+            (Some(choices), _) => choices
+                .iter()
+                .map(Value::to_string)
+                .collect::<Vec<_>>()
+                .join(" or "),
             (None, Some(kind)) => kind.to_owned(),
             (None, None) => "any".to_owned(),
         };
-        let optional = if required.contains(&name.as_str()) { "" } else { ", optional" };
-        let description =
-            parameter["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let optional = if required.contains(&name.as_str()) {
+            ""
+        } else {
+            ", optional"
+        };
+        let description = parameter["description"]
+            .as_str()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let _ = writeln!(page, "| `{name}` | {kind}{optional} | {description} |");
     }
 }

@@ -15,7 +15,11 @@ use crate::output;
 /// An external tool. Here somebody waits for its answer, so it is asked for it.
 async fn external(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let place = CatalogueContext::find(&args.common)?;
-    let found = external::load(&place.paths, &|name| place.is_built_in(name), &mut Vec::new());
+    let found = external::load(
+        &place.paths,
+        &|name| place.is_built_in(name),
+        &mut Vec::new(),
+    );
     let tool = found.get(name);
     let tool = tool.ok_or_else(|| usage_error(text!("tools-unknown", name)))?;
     place.help.ask(tool, &CancellationToken::new()).await;
@@ -25,12 +29,17 @@ async fn external(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
 pub(super) async fn run(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
     super::super::configuration(&args.common)?;
     let registry = super::every_tool();
-    let Some(found) = registry.resolve(name) else { return external(name, args).await };
+    let Some(found) = registry.resolve(name) else {
+        return external(name, args).await;
+    };
     let tool = found.tool;
     let (spec, manual) = (tool.spec(), tool.manual());
     let aliases: Vec<_> = manual.aliases.iter().map(|alias| alias.name).collect();
     let example: Value = serde_json::from_str(manual.example).unwrap_or_default();
-    let cases: Vec<_> = registry.cases().filter(|case| case.tools.contains(&spec.name)).collect();
+    let cases: Vec<_> = registry
+        .cases()
+        .filter(|case| case.tools.contains(&spec.name))
+        .collect();
     if args.json {
         return output::print_json(&json!({
             "name": spec.name,
@@ -46,12 +55,26 @@ pub(super) async fn run(name: &str, args: &JsonArgs) -> anyhow::Result<()> {
         }));
     }
     let [access, source] = [access_name(tool.access()), SOURCE].map(output::localised);
-    let mut text = format!("{} ({}, {access}, {source})\n", spec.name, manual.group.name());
+    let mut text = format!(
+        "{} ({}, {access}, {source})\n",
+        spec.name,
+        manual.group.name()
+    );
     // Writing to a String cannot fail.
     if !aliases.is_empty() {
-        let _ = writeln!(text, "{}", text!("tools-aliases", aliases = output::listed(&aliases)));
+        let _ = writeln!(
+            text,
+            "{}",
+            text!("tools-aliases", aliases = output::listed(&aliases))
+        );
     }
-    let _ = writeln!(text, "\n{}\n\n{}\n{:#}", spec.description, text!("tools-parameters"), spec.parameters);
+    let _ = writeln!(
+        text,
+        "\n{}\n\n{}\n{:#}",
+        spec.description,
+        text!("tools-parameters"),
+        spec.parameters
+    );
     if !example.is_null() {
         let _ = writeln!(text, "\n{}:\n{example:#}", manual.example_of);
     }

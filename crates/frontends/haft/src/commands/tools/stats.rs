@@ -25,7 +25,8 @@ struct ToolUsage {
 pub(super) async fn run(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
     let (places, loaded) = super::super::configuration(&args.common)?;
     let store = wiring::open_store(&places, &loaded.config)?;
-    let conversation = conversations::named_or_current(store.as_ref(), of.conversation.as_deref()).await?;
+    let conversation =
+        conversations::named_or_current(store.as_ref(), of.conversation.as_deref()).await?;
     let used = count(store.messages(&conversation.id).await?);
     if args.json {
         return output::print_json(&serde_json::to_value(&used)?);
@@ -35,24 +36,55 @@ pub(super) async fn run(of: &OfConversation, args: &JsonArgs) -> anyhow::Result<
     }
     let mut rows: Vec<_> = used.into_iter().collect();
     rows.sort_by_key(|(_, used)| std::cmp::Reverse(used.tokens));
-    let mut table =
-        TextTable::new(&[text!("table-tool"), text!("table-calls"), text!("table-errors"), text!("table-tokens")]);
-    for (name, ToolUsage { calls, errors, tokens }) in rows {
-        table.row(vec![name, calls.to_string(), errors.to_string(), tokens.to_string()]);
+    let mut table = TextTable::new(&[
+        text!("table-tool"),
+        text!("table-calls"),
+        text!("table-errors"),
+        text!("table-tokens"),
+    ]);
+    for (
+        name,
+        ToolUsage {
+            calls,
+            errors,
+            tokens,
+        },
+    ) in rows
+    {
+        table.row(vec![
+            name,
+            calls.to_string(),
+            errors.to_string(),
+            tokens.to_string(),
+        ]);
     }
     output::print(&table.to_string())
 }
 
 fn count(messages: Vec<Message>) -> BTreeMap<String, ToolUsage> {
     let mut used = BTreeMap::<String, ToolUsage>::new();
-    for message in messages.into_iter().filter(|message| message.role == Role::Tool) {
-        let own = message.metadata.get(TOOL).and_then(serde_json::Value::as_str).map(str::to_owned);
+    for message in messages
+        .into_iter()
+        .filter(|message| message.role == Role::Tool)
+    {
+        let own = message
+            .metadata
+            .get(TOOL)
+            .and_then(serde_json::Value::as_str)
+            .map(str::to_owned);
         for result in message.tool_results() {
-            let one = used.entry(own.clone().unwrap_or_else(|| result.name.clone())).or_default();
+            let one = used
+                .entry(own.clone().unwrap_or_else(|| result.name.clone()))
+                .or_default();
             one.calls += 1;
             one.errors += u32::from(result.envelope.status == ToolStatus::Error);
         }
-        let name = own.or_else(|| message.tool_results().next().map(|result| result.name.clone()));
+        let name = own.or_else(|| {
+            message
+                .tool_results()
+                .next()
+                .map(|result| result.name.clone())
+        });
         if let Some(one) = name.and_then(|name| used.get_mut(&name)) {
             one.tokens += u64::from(Entry::new(message, &O200k).tokens);
         }

@@ -1,4 +1,5 @@
-//! A task as a run of this binary: the same plan and the same session as `haft run`, in the clone its worker made.
+//! A task as a run of this binary: the same plan and the same session as `haft run`, in the clone
+//! its worker made.
 
 use std::error::Error;
 use std::path::Path;
@@ -44,18 +45,30 @@ impl TaskHost for RunningHost {
             let of_disk = run.task.request.workflow.is_some() && causes.any(|is| is);
             // Kept in the queue for whoever asks, so not in this worker's language.
             let why = format!("{error:#}");
-            if of_disk || is_of_store(&error) { RunEnd::Trouble(why) } else { RunEnd::Refused(why) }
+            if of_disk || is_of_store(&error) {
+                RunEnd::Trouble(why)
+            } else {
+                RunEnd::Refused(why)
+            }
         })
     }
 
     /// A bundle is whatever the one who added the task sent, and never trusted.
     fn cloned(&self, task: &QueuedTask, folder: &Path) -> Result<(), RunEnd> {
-        let source = task.request.repository.as_deref().filter(|_| !task.has_bundle);
+        let source = task
+            .request
+            .repository
+            .as_deref()
+            .filter(|_| !task.has_bundle);
         if !source.is_some_and(|source| self.worker.trusts(source)) {
             return Ok(());
         }
-        let trusted = self.trust_list().and_then(|(_lock, list)| Ok(list.trust(folder, WallClock.now())?));
-        trusted.map(drop).map_err(|error| RunEnd::Trouble(format!("{error:#}")))
+        let trusted = self
+            .trust_list()
+            .and_then(|(_lock, list)| Ok(list.trust(folder, WallClock.now())?));
+        trusted
+            .map(drop)
+            .map_err(|error| RunEnd::Trouble(format!("{error:#}")))
     }
 
     #[cfg(feature = "otel")]
@@ -69,7 +82,9 @@ impl TaskHost for RunningHost {
             (_, RunEnd::Trouble(_)) => ("given_back", Some("trouble"), &none),
             (_, RunEnd::Result(result)) => {
                 let outcome = result["outcome"].as_str().unwrap_or_default();
-                let failed = result["code"].as_str().filter(|_| matches!(outcome, "failed" | "exhausted"));
+                let failed = result["code"]
+                    .as_str()
+                    .filter(|_| matches!(outcome, "failed" | "exhausted"));
                 (outcome, failed, &result["cost"]["total"])
             }
         };
@@ -77,7 +92,10 @@ impl TaskHost for RunningHost {
         let mut attributes = vec![
             KeyValue::new("haft.task.id", task.id),
             KeyValue::new("haft.task.attempt", task.attempts),
-            KeyValue::new("haft.task.labels", opentelemetry::Value::Array(Array::String(labels))),
+            KeyValue::new(
+                "haft.task.labels",
+                opentelemetry::Value::Array(Array::String(labels)),
+            ),
             KeyValue::new("haft.outcome", outcome.to_owned()),
         ];
         attributes.extend(cost.as_f64().map(|usd| KeyValue::new("haft.cost_usd", usd)));
@@ -85,7 +103,9 @@ impl TaskHost for RunningHost {
     }
 
     fn removing(&self, folder: &Path) {
-        let revoked = self.trust_list().and_then(|(_lock, list)| Ok(list.revoke(folder)?));
+        let revoked = self
+            .trust_list()
+            .and_then(|(_lock, list)| Ok(list.revoke(folder)?));
         if let Err(error) = revoked {
             tracing::warn!(%error, "the trust in a clone stays on the list");
         }
@@ -93,7 +113,8 @@ impl TaskHost for RunningHost {
 }
 
 impl RunningHost {
-    /// The list of trusted folders, which no other slot and no other worker of this user changes meanwhile.
+    /// The list of trusted folders, which no other slot and no other worker of this user changes
+    /// meanwhile.
     fn trust_list(&self) -> anyhow::Result<(LockFile, TrustList)> {
         let file = self.places.trust_file();
         let lock = LockFile::wait(&file.with_extension("lock"))?;
@@ -116,9 +137,12 @@ impl RunningHost {
             let begun = store.get(&id).await?.is_some();
             drop(store);
             let plan = self.plan(&args, &config, id, begun)?;
-            let session = wiring::open_driven_session(&self.places, config.clone(), plan, self.parts(run)).await;
+            let session =
+                wiring::open_driven_session(&self.places, config.clone(), plan, self.parts(run))
+                    .await;
             let mut session = session.map_err(anyhow::Error::from)?;
-            let mut meter = TaskMeter::new(run.clone(), session.model().price.into_iter().collect());
+            let mut meter =
+                TaskMeter::new(run.clone(), session.model().price.into_iter().collect());
             let prompt = (!begun).then(|| run.task.request.prompt.clone());
             let report = session.run(prompt, &mut meter, &run.slot.cancel).await;
             for message in session.close().await {
@@ -130,19 +154,30 @@ impl RunningHost {
 
     #[cfg(not(feature = "workflows"))]
     fn run_workflow(&self, _: &TaskRun, _: RunArgs, _: Config, _: &str) -> anyhow::Result<RunEnd> {
-        Err(usage_error(text!("cli-not-in-build", command = "workflows", feature = "workflows")))
+        Err(usage_error(text!(
+            "cli-not-in-build",
+            command = "workflows",
+            feature = "workflows"
+        )))
     }
 
     /// The task as arguments of `haft run`, with what is left of its limits.
     fn arguments(&self, run: &TaskRun) -> anyhow::Result<RunArgs> {
         let (task, request) = (&run.task, &run.task.request);
-        let mode = request.mode.as_deref().map(str::parse::<PermissionMode>).transpose();
+        let mode = request
+            .mode
+            .as_deref()
+            .map(str::parse::<PermissionMode>)
+            .transpose();
         let mode = mode.map_err(|error| usage_error(error.to_string()))?;
         // The sandbox stays on: what comes through the queue is not this user's own word.
         if mode == Some(PermissionMode::Yolo) {
             return Err(usage_error(text!("queue-yolo")));
         }
-        let seconds = request.max_seconds.map(Duration::try_from_secs_f64).transpose()?;
+        let seconds = request
+            .max_seconds
+            .map(Duration::try_from_secs_f64)
+            .transpose()?;
         Ok(RunArgs {
             prompt: Some(request.prompt.clone()),
             model: request.model.clone().or_else(|| self.model.clone()),
@@ -153,13 +188,21 @@ impl RunningHost {
             max_turns: request.max_turns,
             max_wall_time: seconds,
             max_budget_usd: task.usd_limit.map(|limit| limit - task.spent_usd),
-            max_total_tokens: task.token_limit.map(|limit| (limit - task.spent_tokens).max(0).unsigned_abs()),
+            max_total_tokens: task
+                .token_limit
+                .map(|limit| (limit - task.spent_tokens).max(0).unsigned_abs()),
             cwd: Some(run.folder.clone()),
             ..RunArgs::default()
         })
     }
 
-    fn plan(&self, args: &RunArgs, config: &Config, id: ConversationId, begun: bool) -> anyhow::Result<RunPlan> {
+    fn plan(
+        &self,
+        args: &RunArgs,
+        config: &Config,
+        id: ConversationId,
+        begun: bool,
+    ) -> anyhow::Result<RunPlan> {
         let mut plan = run::lower(args, config, args.prompt.as_deref())?;
         run::take_role(&mut plan, args, &self.places)?;
         if plan.mode == PermissionMode::Yolo {
@@ -168,22 +211,33 @@ impl RunningHost {
         plan.which = if begun {
             Which::Named(id.to_string())
         } else {
-            Which::NewAs { title: args.prompt.clone().unwrap_or_default(), id }
+            Which::NewAs {
+                title: args.prompt.clone().unwrap_or_default(),
+                id,
+            }
         };
         Ok(plan)
     }
 
     pub(super) fn parts(&self, run: &TaskRun) -> ClientParts {
         let versions = Some(task_versions(&self.places, &self.config, run));
-        ClientParts { versions, lease: Some(run.slot.lease), ..ClientParts::default() }
+        ClientParts {
+            versions,
+            lease: Some(run.slot.lease),
+            ..ClientParts::default()
+        }
     }
 }
 
 /// Whether the store failed: another try may do better.
 fn is_of_store(error: &anyhow::Error) -> bool {
     let opening = error.downcast_ref::<SetupError>();
-    opening.is_some_and(|error| matches!(error, SetupError::Store(_) | SetupError::Open(OpenError::Store(_))))
-        || error.is::<StoreError>()
+    opening.is_some_and(|error| {
+        matches!(
+            error,
+            SetupError::Store(_) | SetupError::Open(OpenError::Store(_))
+        )
+    }) || error.is::<StoreError>()
 }
 
 /// The result of a run whose limits were used up by those before it.
@@ -191,7 +245,8 @@ fn exhausted(args: &RunArgs) -> Option<Value> {
     let money = args.max_budget_usd.is_some_and(|left| left <= 0.0);
     let used_up = money || args.max_total_tokens == Some(0);
     let code = if money { "budget" } else { "tokens" };
-    used_up.then(|| json!({"outcome": "exhausted", "code": code, "message": text!("worker-used-up")}))
+    used_up
+        .then(|| json!({"outcome": "exhausted", "code": code, "message": text!("worker-used-up")}))
 }
 
 /// How the run ended. Where the store failed, the conversation goes on from what it holds.

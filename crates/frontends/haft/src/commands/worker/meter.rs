@@ -1,4 +1,5 @@
-//! What a run of a task logs and spends: noted with the queue before a request is sent, and after it was answered.
+//! What a run of a task logs and spends: noted with the queue before a request is sent, and after
+//! it was answered.
 
 use std::collections::HashMap;
 
@@ -34,12 +35,23 @@ struct FlyingRequest {
 impl TaskMeter {
     pub(super) fn new(run: TaskRun, prices: Vec<Price>) -> Self {
         let task = &run.task;
-        let spent = TaskSpending { usd: task.spent_usd, tokens: task.spent_tokens, ..TaskSpending::default() };
+        let spent = TaskSpending {
+            usd: task.spent_usd,
+            tokens: task.spent_tokens,
+            ..TaskSpending::default()
+        };
         let limited = task.usd_limit.is_some() || task.token_limit.is_some();
-        Self { run, prices, spent, limited, requests: HashMap::new() }
+        Self {
+            run,
+            prices,
+            spent,
+            limited,
+            requests: HashMap::new(),
+        }
     }
 
-    /// A request is about to be sent: should this worker be lost, it counts as if it had cost the most it can.
+    /// A request is about to be sent: should this worker be lost, it counts as if it had cost the
+    /// most it can.
     fn before_request(&mut self, of: &ConversationId, output: u64) {
         if !self.limited {
             return;
@@ -62,7 +74,9 @@ impl TaskMeter {
 
     /// What a hook said when a session was closed.
     pub(super) fn hook_said(&self, message: &str) {
-        self.run.slot.log(json!({"type": "notice", "code": "hook", "message": message}).to_string());
+        self.run
+            .slot
+            .log(json!({"type": "notice", "code": "hook", "message": message}).to_string());
     }
 }
 
@@ -83,7 +97,9 @@ impl EventSink for TaskMeter {
         traces::event(event, || Some(traces::ids_of_task(&self.run.task)));
         let of = &event.conversation_id;
         match &event.body {
-            EventBody::Window { tokens, .. } => self.requests.entry(of.clone()).or_default().input = *tokens,
+            EventBody::Window { tokens, .. } => {
+                self.requests.entry(of.clone()).or_default().input = *tokens
+            }
             EventBody::Budget { output_reserve, .. } => self.before_request(of, *output_reserve),
             EventBody::Usage { usage, cost, .. } => {
                 self.spent.usd += cost.map_or(0.0, |cost| cost.total);
@@ -102,14 +118,18 @@ impl EventSink for TaskMeter {
     }
 }
 
-/// Whether an event is worth a line of the log: pieces of text are in the conversation, and how a request is laid out in its log.
+/// Whether an event is worth a line of the log: pieces of text are in the conversation, and how a
+/// request is laid out in its log.
 fn is_logged(body: &EventBody) -> bool {
     !matches!(
         body,
         EventBody::Text { .. }
             | EventBody::Thinking { .. }
             | EventBody::ToolProgress { .. }
-            | EventBody::ToolCall { phase: CallPhase::Started | CallPhase::Arguments, .. }
+            | EventBody::ToolCall {
+                phase: CallPhase::Started | CallPhase::Arguments,
+                ..
+            }
             | EventBody::Window { .. }
             | EventBody::Budget { .. }
             | EventBody::Reminders { .. }

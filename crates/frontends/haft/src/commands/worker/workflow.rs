@@ -1,7 +1,9 @@
-//! A task that is a workflow: run as `haft workflows run` does it, with its record beside the files of the task.
+//! A task that is a workflow: run as `haft workflows run` does it, with its record beside the files
+//! of the task.
 //!
-//! Invariant: which steps are done, and the conversation of one that has begun, are with the queue before anything comes of it. Another
-//! worker runs no step again that is done, and goes on with the conversations of the others.
+//! Invariant: which steps are done, and the conversation of one that has begun, are with the queue
+//! before anything comes of it. Another worker runs no step again that is done, and goes on with
+//! the conversations of the others.
 
 use std::io;
 use std::sync::Arc;
@@ -36,14 +38,20 @@ impl RunningHost {
             return Err(usage_error(text!("queue-yolo")));
         }
         let (project, model) = (wiring::project(Some(&run.folder))?, args.model);
-        let (workflow, agents) = workflows::known(&self.places, &config, &project, name, model.as_deref())?;
+        let (workflow, agents) =
+            workflows::known(&self.places, &config, &project, name, model.as_deref())?;
         // What a step has done in a copy is nowhere else until it is merged.
         if workflow.steps.iter().any(|step| step.in_copy(&agents)) {
             return Err(usage_error(text!("worker-workflow-copies", name)));
         }
-        let named = workflow.steps.iter().filter_map(|step| step.model(&agents, model.as_deref()));
+        let named = workflow
+            .steps
+            .iter()
+            .filter_map(|step| step.model(&agents, model.as_deref()));
         let named = named.chain(haft_agent::configured_model(&config));
-        let prices = named.filter_map(|name| wiring::declared(&config, &name).ok()?.spec.price).collect();
+        let prices = named
+            .filter_map(|name| wiring::declared(&config, &name).ok()?.spec.price)
+            .collect();
         let held = held(run, &workflow)?;
         let steps = WorkflowRun {
             agent: wiring::agent_with(&self.places, config.clone(), self.parts(run)),
@@ -65,13 +73,28 @@ impl RunningHost {
         };
         let work = steps.run(held, Box::new(TaskMeter::new(run.clone(), prices)));
         let report = wiring::runtime()?.block_on(LocalSet::new().run_until(work))?;
-        let WorkflowReport { mut result, record, completed, .. } = report;
+        let WorkflowReport {
+            mut result,
+            record,
+            completed,
+            ..
+        } = report;
         // What the queue keeps is read on other machines, too.
-        result.message = haft_messages::in_english(|| report::message(&workflow, &record, completed));
-        if record.steps.values().filter_map(|step| step.result.as_ref()).any(TurnResult::is_of_store) {
+        result.message =
+            haft_messages::in_english(|| report::message(&workflow, &record, completed));
+        if record
+            .steps
+            .values()
+            .filter_map(|step| step.result.as_ref())
+            .any(TurnResult::is_of_store)
+        {
             return Ok(RunEnd::Trouble(result.message));
         }
-        Ok(RunEnd::Result(report::with_steps(json!(result), &workflow, &record)))
+        Ok(RunEnd::Result(report::with_steps(
+            json!(result),
+            &workflow,
+            &record,
+        )))
     }
 }
 
@@ -84,7 +107,14 @@ fn held(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     let keeper = run.clone();
     let runs = WorkflowRuns::at(folder.clone()).telling(Arc::new(move |bytes| {
         let (path, content) = (TASK_RECORD.into(), bytes.to_vec());
-        keeper.keep(&[KeptFile { path, kind: KeptKind::File, mode: 0o600, content }]).map_err(io::Error::other)
+        keeper
+            .keep(&[KeptFile {
+                path,
+                kind: KeptKind::File,
+                mode: 0o600,
+                content,
+            }])
+            .map_err(io::Error::other)
     }));
     let Some(kept) = kept else {
         let inputs = workflows::inputs(workflow, &run.task.request.inputs)?;

@@ -1,8 +1,11 @@
-//! What is printed of a run of a workflow: the events of all its steps as one stream, and its result as the last of them.
+//! What is printed of a run of a workflow: the events of all its steps as one stream, and its
+//! result as the last of them.
 
 use haft_engine::{EventSink, MAIN};
 use haft_types::{ConversationId, Event, EventBody, Outcome};
-use haft_workflows::{RunRecord, StepRecord, Workflow, WorkflowObserver, WorkflowReport, WorkflowStep};
+use haft_workflows::{
+    RunRecord, StepRecord, Workflow, WorkflowObserver, WorkflowReport, WorkflowStep,
+};
 use serde_json::{Value, json};
 
 use crate::commands::options::OutputFormat;
@@ -29,18 +32,35 @@ impl WorkflowObserver for StepPrinter {
 
 /// Prints the result.
 pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputFormat) {
-    let WorkflowReport { mut result, record, completed, seq, .. } = report;
+    let WorkflowReport {
+        mut result,
+        record,
+        completed,
+        seq,
+        ..
+    } = report;
     let told = || {
         let message = message(workflow, &record, completed);
         let done = completed == workflow.steps.len();
         let rest = message.trim_end_matches(['.', '。']);
-        if done { message } else { text!("workflows-go-on", message = rest, name = workflow.name) }
+        if done {
+            message
+        } else {
+            text!("workflows-go-on", message = rest, name = workflow.name)
+        }
     };
-    result.message = if format == OutputFormat::Text { told() } else { haft_messages::in_english(told) };
+    result.message = if format == OutputFormat::Text {
+        told()
+    } else {
+        haft_messages::in_english(told)
+    };
     match format {
         OutputFormat::Text => {
             if !result.text.is_empty() {
-                drop(output::print(&format!("{}\n", haft_text::sanitise(&result.text))));
+                drop(output::print(&format!(
+                    "{}\n",
+                    haft_text::sanitise(&result.text)
+                )));
             }
             if result.outcome != Outcome::Completed {
                 output::tell(&format!("haft: {}", result.message));
@@ -53,7 +73,9 @@ pub(super) fn print(report: WorkflowReport, workflow: &Workflow, format: OutputF
                 seq,
                 agent: MAIN.to_owned(),
             };
-            let Ok(value) = serde_json::to_value(event) else { return };
+            let Ok(value) = serde_json::to_value(event) else {
+                return;
+            };
             output::print_line(&with_steps(value, workflow, &record));
         }
     }
@@ -70,7 +92,10 @@ pub(crate) fn with_steps(mut result: Value, workflow: &Workflow, record: &RunRec
 /// How every step stands.
 fn steps(workflow: &Workflow, record: &RunRecord) -> Value {
     let step = |name: &str| match record.steps.get(name) {
-        Some(StepRecord { conversation, result: Some(result) }) => json!({
+        Some(StepRecord {
+            conversation,
+            result: Some(result),
+        }) => json!({
             "name": name,
             "outcome": result.outcome,
             "code": result.code,
@@ -102,18 +127,32 @@ pub(crate) fn message(workflow: &Workflow, record: &RunRecord, completed: usize)
             return Some(text!("workflows-needs", name, missing));
         }
         Some(match record.steps.get(name) {
-            Some(StepRecord { result: Some(result), conversation }) => {
+            Some(StepRecord {
+                result: Some(result),
+                conversation,
+            }) => {
                 let told = output::localised(result.message.trim_end_matches('.'));
                 let answer = conversation
                     .as_ref()
                     .filter(|_| result.code == "question")
                     .map_or_else(String::new, |id| text!("workflows-answer", id = id.short()));
-                text!("workflows-step", outcome = result.outcome.name(), name, told, answer)
+                text!(
+                    "workflows-step",
+                    outcome = result.outcome.name(),
+                    name,
+                    told,
+                    answer
+                )
             }
             Some(StepRecord { result: None, .. }) => text!("workflows-interrupted", name),
             None => text!("workflows-not-begun", name),
         })
     };
     let rest: Vec<_> = workflow.steps.iter().filter_map(why).collect();
-    text!("workflows-some-done", completed, all, rest = rest.join(text!("workflows-between")))
+    text!(
+        "workflows-some-done",
+        completed,
+        all,
+        rest = rest.join(text!("workflows-between"))
+    )
 }

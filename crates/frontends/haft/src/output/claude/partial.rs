@@ -28,7 +28,12 @@ impl PartialReply {
         let mut told = Vec::new();
         match body {
             EventBody::Text { text } => {
-                self.enter(PartialBlock::Text, &json!({"type": "text", "text": ""}), model, &mut told);
+                self.enter(
+                    PartialBlock::Text,
+                    &json!({"type": "text", "text": ""}),
+                    model,
+                    &mut told,
+                );
                 told.push(self.delta(&json!({"type": "text_delta", "text": text})));
             }
             EventBody::Thinking { text } => {
@@ -36,15 +41,24 @@ impl PartialReply {
                 self.enter(PartialBlock::Thinking, &empty, model, &mut told);
                 told.push(self.delta(&json!({"type": "thinking_delta", "thinking": text})));
             }
-            EventBody::ToolCall { id, name, phase: CallPhase::Started, .. } => {
-                let empty = json!({"type": "tool_use", "id": id, "name": naming.tool(name), "input": {}});
+            EventBody::ToolCall {
+                id,
+                name,
+                phase: CallPhase::Started,
+                ..
+            } => {
+                let empty =
+                    json!({"type": "tool_use", "id": id, "name": naming.tool(name), "input": {}});
                 self.enter(PartialBlock::Call(id.clone()), &empty, model, &mut told);
                 self.calls = true;
             }
             // Pieces of a call that another one has overtaken are in the whole message.
-            EventBody::ToolCall { id, phase: CallPhase::Arguments, raw: Some(piece), .. }
-                if self.open == Some(PartialBlock::Call(id.clone())) =>
-            {
+            EventBody::ToolCall {
+                id,
+                phase: CallPhase::Arguments,
+                raw: Some(piece),
+                ..
+            } if self.open == Some(PartialBlock::Call(id.clone())) => {
                 told.push(self.delta(&json!({"type": "input_json_delta", "partial_json": piece})));
             }
             EventBody::Usage { usage, .. } if self.begun => {
@@ -78,14 +92,18 @@ impl PartialReply {
             }}));
         }
         self.leave(told);
-        told.push(json!({"type": "content_block_start", "index": self.blocks, "content_block": empty}));
+        told.push(
+            json!({"type": "content_block_start", "index": self.blocks, "content_block": empty}),
+        );
         self.blocks += 1;
         self.open = Some(kind);
     }
 
     fn leave(&mut self, told: &mut Vec<Value>) {
         if self.open.take().is_some() {
-            told.push(json!({"type": "content_block_stop", "index": self.blocks.saturating_sub(1)}));
+            told.push(
+                json!({"type": "content_block_stop", "index": self.blocks.saturating_sub(1)}),
+            );
         }
     }
 

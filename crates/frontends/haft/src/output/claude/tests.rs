@@ -12,8 +12,11 @@ impl IdSource for SameId {
 }
 
 fn told(bodies: Vec<EventBody>, pieces: PartialMessages) -> Vec<Value> {
-    let introduction =
-        Introduction { tools: vec!["read_file".into()], mode: PermissionMode::Yolo, ..Introduction::default() };
+    let introduction = Introduction {
+        tools: vec!["read_file".into()],
+        mode: PermissionMode::Yolo,
+        ..Introduction::default()
+    };
     let mut messages = ClaudeMessages::new(Box::new(SameId), introduction, pieces);
     let event = |(index, body)| Event {
         body,
@@ -21,7 +24,12 @@ fn told(bodies: Vec<EventBody>, pieces: PartialMessages) -> Vec<Value> {
         seq: index as u64 + 1,
         agent: "main".into(),
     };
-    bodies.into_iter().enumerate().map(event).flat_map(|event| messages.take(&event)).collect()
+    bodies
+        .into_iter()
+        .enumerate()
+        .map(event)
+        .flat_map(|event| messages.take(&event))
+        .collect()
 }
 
 fn text(text: &str) -> EventBody {
@@ -31,7 +39,11 @@ fn text(text: &str) -> EventBody {
 fn usage() -> EventBody {
     EventBody::Usage {
         model: "m/x".into(),
-        usage: Usage { input: 3, output: 2, ..Usage::default() },
+        usage: Usage {
+            input: 3,
+            output: 2,
+            ..Usage::default()
+        },
         cost: None,
         saved_tokens: 0,
     }
@@ -43,7 +55,13 @@ fn call(phase: CallPhase) -> EventBody {
         CallPhase::Arguments => (None, Some("{\"a\":1}".to_owned())),
         CallPhase::Finished => (Some(json!({"a": 1})), Some("{\"a\":1}".to_owned())),
     };
-    EventBody::ToolCall { id: "t1".into(), name: "read_file".into(), phase, arguments, raw }
+    EventBody::ToolCall {
+        id: "t1".into(),
+        name: "read_file".into(),
+        phase,
+        arguments,
+        raw,
+    }
 }
 
 fn result(outcome: Outcome, code: &str) -> EventBody {
@@ -55,7 +73,10 @@ fn result(outcome: Outcome, code: &str) -> EventBody {
         turns: 2,
         duration_ms: 5,
         usage: Usage::default(),
-        cost: Some(Cost { total: 0.5, ..Cost::default() }),
+        cost: Some(Cost {
+            total: 0.5,
+            ..Cost::default()
+        }),
         structured_output: None,
         nothing_changed: false,
     })
@@ -65,7 +86,14 @@ fn result(outcome: Outcome, code: &str) -> EventBody {
 fn a_reply_is_one_message_once_it_is_whole() {
     let thought = EventBody::Thinking { text: "hm".into() };
     let lines = told(
-        vec![thought, text("Let "), text("me."), call(CallPhase::Started), call(CallPhase::Finished), usage()],
+        vec![
+            thought,
+            text("Let "),
+            text("me."),
+            call(CallPhase::Started),
+            call(CallPhase::Finished),
+            usage(),
+        ],
         PartialMessages::Withhold,
     );
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -77,15 +105,29 @@ fn a_reply_is_one_message_once_it_is_whole() {
             {"type": "tool_use", "id": "t1", "name": "read_file", "input": {"a": 1}},
         ])
     );
-    assert_eq!((&lines[0]["type"], &lines[0]["session_id"]), (&json!("assistant"), &json!("c1")));
+    assert_eq!(
+        (&lines[0]["type"], &lines[0]["session_id"]),
+        (&json!("assistant"), &json!("c1"))
+    );
     assert_eq!(lines[0]["message"]["stop_reason"], "tool_use");
 }
 
 #[test]
 fn words_of_a_failed_reply_are_in_no_message() {
-    let retry = EventBody::Retry { attempt: 1, limit: Some(5), delay_ms: 1, reason: "dropped".into() };
-    let lines = told(vec![text("half a"), retry, text("Whole."), usage()], PartialMessages::Withhold);
-    assert_eq!(lines[1]["message"]["content"], json!([{"type": "text", "text": "Whole."}]));
+    let retry = EventBody::Retry {
+        attempt: 1,
+        limit: Some(5),
+        delay_ms: 1,
+        reason: "dropped".into(),
+    };
+    let lines = told(
+        vec![text("half a"), retry, text("Whole."), usage()],
+        PartialMessages::Withhold,
+    );
+    assert_eq!(
+        lines[1]["message"]["content"],
+        json!([{"type": "text", "text": "Whole."}])
+    );
 }
 
 #[test]
@@ -95,7 +137,10 @@ fn a_denied_call_is_listed_in_the_result_of_its_turn_only() {
         name: "read_file".into(),
         status: ToolStatus::Error,
         text: "no".into(),
-        error: Some(ToolError { code: "permission_denied".into(), message: "no".into() }),
+        error: Some(ToolError {
+            code: "permission_denied".into(),
+            message: "no".into(),
+        }),
     };
     let lines = told(
         vec![
@@ -109,7 +154,13 @@ fn a_denied_call_is_listed_in_the_result_of_its_turn_only() {
     );
     assert_eq!(lines[1]["message"]["content"][0]["is_error"], json!(true));
     let denial = json!([{"tool_name": "read_file", "tool_use_id": "t1", "tool_input": {"a": 1}}]);
-    assert_eq!((&lines[2]["permission_denials"], &lines[3]["permission_denials"]), (&denial, &json!([])));
+    assert_eq!(
+        (
+            &lines[2]["permission_denials"],
+            &lines[3]["permission_denials"]
+        ),
+        (&denial, &json!([]))
+    );
 }
 
 #[test]
@@ -118,15 +169,39 @@ fn every_outcome_has_a_word() {
         (Outcome::Completed, "answered", "success", false),
         (Outcome::Waiting, "question", "success", false),
         (Outcome::Exhausted, "max_turns", "error_max_turns", true),
-        (Outcome::Exhausted, "max_budget", "error_max_budget_usd", true),
-        (Outcome::Exhausted, "max_wall_time", "error_during_execution", true),
-        (Outcome::Aborted, "cancelled", "error_during_execution", true),
+        (
+            Outcome::Exhausted,
+            "max_budget",
+            "error_max_budget_usd",
+            true,
+        ),
+        (
+            Outcome::Exhausted,
+            "max_wall_time",
+            "error_during_execution",
+            true,
+        ),
+        (
+            Outcome::Aborted,
+            "cancelled",
+            "error_during_execution",
+            true,
+        ),
         (Outcome::Failed, "http", "error_during_execution", true),
-        (Outcome::Failed, "schema", "error_max_structured_output_retries", true),
+        (
+            Outcome::Failed,
+            "schema",
+            "error_max_structured_output_retries",
+            true,
+        ),
     ];
     for (outcome, code, subtype, failed) in words {
         let lines = told(vec![result(outcome, code)], PartialMessages::Withhold);
-        assert_eq!((&lines[0]["subtype"], &lines[0]["is_error"]), (&json!(subtype), &json!(failed)), "{code}");
+        assert_eq!(
+            (&lines[0]["subtype"], &lines[0]["is_error"]),
+            (&json!(subtype), &json!(failed)),
+            "{code}"
+        );
     }
 }
 
@@ -141,15 +216,32 @@ fn pieces_open_and_close_their_blocks() {
         usage(),
     ];
     let lines = told(arriving, PartialMessages::Tell);
-    let kinds: Vec<_> = lines.iter().map(|line| line["event"]["type"].as_str().unwrap_or("assistant")).collect();
+    let kinds: Vec<_> = lines
+        .iter()
+        .map(|line| line["event"]["type"].as_str().unwrap_or("assistant"))
+        .collect();
     assert_eq!(
         kinds,
         [
-            "message_start", "content_block_start", "content_block_delta", "content_block_delta", "content_block_stop",
-            "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop",
+            "message_start",
+            "content_block_start",
+            "content_block_delta",
+            "content_block_delta",
+            "content_block_stop",
+            "content_block_start",
+            "content_block_delta",
+            "content_block_stop",
+            "message_delta",
+            "message_stop",
             "assistant",
         ]
     );
-    assert_eq!(lines[6]["event"]["delta"], json!({"type": "input_json_delta", "partial_json": "{\"a\":1}"}));
-    assert_eq!((&lines[1]["event"]["index"], &lines[5]["event"]["index"]), (&json!(0), &json!(1)));
+    assert_eq!(
+        lines[6]["event"]["delta"],
+        json!({"type": "input_json_delta", "partial_json": "{\"a\":1}"})
+    );
+    assert_eq!(
+        (&lines[1]["event"]["index"], &lines[5]["event"]["index"]),
+        (&json!(0), &json!(1))
+    );
 }

@@ -1,4 +1,5 @@
-//! MCP servers that live in the program that drives the run: every message to them is a request to that program.
+//! MCP servers that live in the program that drives the run: every message to them is a request to
+//! that program.
 
 use std::sync::Arc;
 
@@ -31,14 +32,20 @@ async fn carry(control: Arc<StreamControl>, server: String, pipe: DuplexStream) 
     let (answers, mut ready) = unbounded_channel::<Value>();
     tokio::spawn(async move {
         while let Some(answer) = ready.recv().await {
-            if write.write_all(format!("{answer}\n").as_bytes()).await.is_err() {
+            if write
+                .write_all(format!("{answer}\n").as_bytes())
+                .await
+                .is_err()
+            {
                 break;
             }
         }
     });
     let mut lines = BufReader::new(read).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        let Ok(message) = serde_json::from_str::<Value>(&line) else {
+            continue;
+        };
         let (control, answers, server) = (Arc::clone(&control), answers.clone(), server.clone());
         let id = message.get("id").cloned();
         let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});

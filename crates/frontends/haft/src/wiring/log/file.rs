@@ -1,8 +1,9 @@
 //! The files of the log: one a day, named by its date in UTC, readable by their owner alone.
 //!
-//! Invariant: a line is one write at the end of the file, so that the lines of several processes do not mix. A file that has
-//! grown too large makes room once (`.1.jsonl`, which the next takes the place of), and files of long ago are removed when a new day's
-//! begins; the log has a largest size whatever happens. Nothing here returns an error: where the log cannot be written
+//! Invariant: a line is one write at the end of the file, so that the lines of several processes do
+//! not mix. A file that has grown too large makes room once (`.1.jsonl`, which the next takes the
+//! place of), and files of long ago are removed when a new day's begins; the log has a largest size
+//! whatever happens. Nothing here returns an error: where the log cannot be written
 //! there is nowhere left to report it.
 
 use std::fs::{self, File};
@@ -36,14 +37,21 @@ struct OpenLog {
 
 impl LogFolder {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, largest: LARGEST, open: Mutex::new(None) }
+        Self {
+            folder,
+            largest: LARGEST,
+            open: Mutex::new(None),
+        }
     }
 
     /// Writes a line, with its newline, at the end of its day's file.
     pub(super) fn append(&self, time: Timestamp, line: &[u8]) {
         let day = TimeZone::UTC.to_datetime(time).date();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.as_ref().is_none_or(|open| open.day != day || self.is_over(open)) {
+        if open
+            .as_ref()
+            .is_none_or(|open| open.day != day || self.is_over(open))
+        {
             *open = self.open_file(day);
         }
         if let Some(open) = open.as_mut() {
@@ -52,9 +60,12 @@ impl LogFolder {
         }
     }
 
-    /// Whether another file must be opened: another process replaced this one, or it is full. A full one is renamed.
+    /// Whether another file must be opened: another process replaced this one, or it is full. A
+    /// full one is renamed.
     fn is_over(&self, open: &OpenLog) -> bool {
-        let Ok(held) = open.file.metadata() else { return true };
+        let Ok(held) = open.file.metadata() else {
+            return true;
+        };
         let path = self.folder.join(name(open.day));
         let is_named = fs::metadata(&path).is_ok_and(|there| there.ino() == held.ino());
         let is_full = held.len() >= self.largest;
@@ -85,14 +96,22 @@ fn full_name(day: Date) -> String {
 
 /// The day of a file of the log, and whether it is the one that was full.
 fn day_of(path: &Path) -> Option<(Date, bool)> {
-    let stem = path.file_name()?.to_str()?.strip_prefix("haft-")?.strip_suffix(".jsonl")?;
-    let (day, full) = stem.strip_suffix(".1").map_or((stem, false), |day| (day, true));
+    let stem = path
+        .file_name()?
+        .to_str()?
+        .strip_prefix("haft-")?
+        .strip_suffix(".jsonl")?;
+    let (day, full) = stem
+        .strip_suffix(".1")
+        .map_or((stem, false), |day| (day, true));
     Some((day.parse().ok()?, full))
 }
 
 /// Removes files of long ago.
 fn sweep(folder: &Path, today: Date) {
-    let Ok(oldest) = today.checked_sub(KEPT_DAYS.days()) else { return };
+    let Ok(oldest) = today.checked_sub(KEPT_DAYS.days()) else {
+        return;
+    };
     for path in files(folder) {
         if day_of(&path).is_some_and(|(day, _)| day < oldest) {
             drop(fs::remove_file(path));
@@ -102,8 +121,14 @@ fn sweep(folder: &Path, today: Date) {
 
 /// The files of the log, the oldest first.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files: Vec<_> = entries.filter_map(|path| day_of(&path).map(|(day, full)| (day, !full, path))).collect();
+    let entries = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let mut files: Vec<_> = entries
+        .filter_map(|path| day_of(&path).map(|(day, full)| (day, !full, path)))
+        .collect();
     files.sort();
     files.into_iter().map(|(_, _, path)| path).collect()
 }
@@ -112,17 +137,28 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 pub(crate) fn each_line(folder: &Path, mut see: impl FnMut(&str)) {
     for path in files(folder) {
         let bytes = fs::read(path).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).lines().filter(|line| !line.is_empty()).for_each(&mut see);
+        String::from_utf8_lossy(&bytes)
+            .lines()
+            .filter(|line| !line.is_empty())
+            .for_each(&mut see);
     }
 }
 
 /// The newest lines that are wanted, at most so many, the oldest of them first.
-pub(crate) fn newest_lines(folder: &Path, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+pub(crate) fn newest_lines(
+    folder: &Path,
+    most: usize,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let mut lines = Vec::new();
     for path in files(folder).iter().rev() {
         let bytes = fs::read(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
-        let here = text.lines().rev().filter(|line| !line.is_empty() && wanted(line)).map(str::to_owned);
+        let here = text
+            .lines()
+            .rev()
+            .filter(|line| !line.is_empty() && wanted(line))
+            .map(str::to_owned);
         lines.extend(here.take(most - lines.len()));
         if lines.len() >= most {
             break;
@@ -143,7 +179,11 @@ pub(crate) struct Follower {
 impl Follower {
     /// Begins after what the log holds now.
     pub(crate) fn new(folder: &Path) -> Self {
-        let mut follower = Self { folder: folder.to_owned(), current: None, rest: Vec::new() };
+        let mut follower = Self {
+            folder: folder.to_owned(),
+            current: None,
+            rest: Vec::new(),
+        };
         drop(follower.lines());
         follower.rest.clear();
         follower
@@ -152,9 +192,13 @@ impl Follower {
     /// Whole lines that were written since the last look.
     pub(crate) fn lines(&mut self) -> Vec<String> {
         let mut lines = self.read();
-        // A new day, or a new file because the one before was full: what was written to that until then comes first.
+        // A new day, or a new file because the one before was full: what was written to that until
+        // then comes first.
         let newest = files(&self.folder).pop();
-        let inode = newest.as_ref().and_then(|path| fs::metadata(path).ok()).map(|there| there.ino());
+        let inode = newest
+            .as_ref()
+            .and_then(|path| fs::metadata(path).ok())
+            .map(|there| there.ino());
         let same = self.current.as_ref().map(|(_, inode, _)| *inode) == inode;
         if let (false, Some(path), Some(inode)) = (same, newest, inode) {
             self.current = File::open(&path).ok().map(|file| (path, inode, file));
@@ -168,9 +212,16 @@ impl Follower {
         if let Some((_, _, file)) = &mut self.current {
             drop(file.read_to_end(&mut self.rest));
         }
-        let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let end = self
+            .rest
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         let whole: Vec<u8> = self.rest.drain(..end).collect();
-        String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect()
+        String::from_utf8_lossy(&whole)
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -185,7 +236,10 @@ mod tests {
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        files(folder).iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        files(folder)
+            .iter()
+            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect()
     }
 
     #[test]
@@ -196,7 +250,10 @@ mod tests {
         assert!(!home.path().join("state").exists());
         log.append(at("2026-11-16"), b"one\n");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&folder), mode(&folder.join("haft-2026-11-16.jsonl"))), (0o700, 0o600));
+        assert_eq!(
+            (mode(&folder), mode(&folder.join("haft-2026-11-16.jsonl"))),
+            (0o700, 0o600)
+        );
     }
 
     #[test]
@@ -208,27 +265,51 @@ mod tests {
         for day in ["2026-10-31", "2026-11-01", "2026-11-02", "2026-11-16"] {
             log.append(at(day), format!("{day}\n").as_bytes());
         }
-        assert_eq!(names(home.path()), ["haft-2026-11-02.jsonl", "haft-2026-11-16.jsonl"]);
-        assert!(home.path().join("notes.txt").exists() && home.path().join("haft-somewhen.jsonl").exists());
-        assert_eq!(newest_lines(home.path(), 9, |_| true), ["2026-11-02", "2026-11-16"]);
+        assert_eq!(
+            names(home.path()),
+            ["haft-2026-11-02.jsonl", "haft-2026-11-16.jsonl"]
+        );
+        assert!(
+            home.path().join("notes.txt").exists()
+                && home.path().join("haft-somewhen.jsonl").exists()
+        );
+        assert_eq!(
+            newest_lines(home.path(), 9, |_| true),
+            ["2026-11-02", "2026-11-16"]
+        );
         assert_eq!(newest_lines(home.path(), 1, |_| true), ["2026-11-16"]);
-        assert_eq!(newest_lines(home.path(), 1, |line| line.ends_with("-02")), ["2026-11-02"]);
+        assert_eq!(
+            newest_lines(home.path(), 1, |line| line.ends_with("-02")),
+            ["2026-11-02"]
+        );
     }
 
     #[test]
     fn a_file_makes_room_and_the_newest_stays() {
         let home = tempfile::tempdir().unwrap();
-        let log = LogFolder { largest: 20, ..LogFolder::new(home.path().to_owned()) };
+        let log = LogFolder {
+            largest: 20,
+            ..LogFolder::new(home.path().to_owned())
+        };
         let mut follower = Follower::new(home.path());
         let mut seen = Vec::new();
         for number in 0..50 {
             log.append(at("2026-11-16"), format!("line {number:03}\n").as_bytes());
             seen.extend(follower.lines());
         }
-        assert_eq!(names(home.path()), ["haft-2026-11-16.1.jsonl", "haft-2026-11-16.jsonl"]);
-        let size: u64 = files(home.path()).iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+        assert_eq!(
+            names(home.path()),
+            ["haft-2026-11-16.1.jsonl", "haft-2026-11-16.jsonl"]
+        );
+        let size: u64 = files(home.path())
+            .iter()
+            .map(|path| fs::metadata(path).unwrap().len())
+            .sum();
         assert!(size <= 60, "{size}");
-        assert_eq!(newest_lines(home.path(), 2, |_| true), ["line 048", "line 049"]);
+        assert_eq!(
+            newest_lines(home.path(), 2, |_| true),
+            ["line 048", "line 049"]
+        );
         let all: Vec<_> = (0..50).map(|number| format!("line {number:03}")).collect();
         assert_eq!(seen, all, "who follows misses nothing");
     }

@@ -1,5 +1,6 @@
-//! What holds servers in, and whether they may start. Each has a sandbox of its own, set up when it starts: servers share no
-//! `/tmp` with the model's commands, and what one of them was given is no other's.
+//! What holds servers in, and whether they may start. Each has a sandbox of its own, set up when it
+//! starts: servers share no `/tmp` with the model's commands, and what one of them was given is no
+//! other's.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -7,8 +8,13 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use haft_agent::{Places, set_up_sandbox};
-use haft_engine::{Callback, DecisionState, Moment, Notice, Occasion, Reaction, StartGuard, StartRequest};
-use haft_mcp::{Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach, Servers};
+use haft_engine::{
+    Callback, DecisionState, Moment, Notice, Occasion, Reaction, StartGuard, StartRequest,
+};
+use haft_mcp::{
+    Confines, ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin, ServerReach,
+    Servers,
+};
 use haft_project::{Footprint, Level, TrustRecord};
 use haft_sandbox::{CommandPaths, ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::{HookPoint, PermissionMode};
@@ -25,7 +31,8 @@ pub(super) struct ServerSandboxes {
     /// Whether the project's own files may be obeyed.
     pub(super) trusted: bool,
     pub(super) shared: Arc<DecisionState>,
-    /// Decides on those of a project; where there is none, its user has just named the server to be started.
+    /// Decides on those of a project; where there is none, its user has just named the server to
+    /// be started.
     pub(super) guard: Option<Arc<StartGuard>>,
     pub(super) notices: Arc<StartNotices>,
     pub(super) set_up: Mutex<HashMap<String, Sandbox>>,
@@ -33,7 +40,10 @@ pub(super) struct ServerSandboxes {
 
 #[async_trait]
 impl Confines for ServerSandboxes {
-    async fn confined(&self, server: &ServerDefinition) -> Result<Option<Arc<ConfinementSpec>>, String> {
+    async fn confined(
+        &self,
+        server: &ServerDefinition,
+    ) -> Result<Option<Arc<ConfinementSpec>>, String> {
         if !self.must_be_confined(server) {
             return Ok(None);
         }
@@ -42,13 +52,19 @@ impl Confines for ServerSandboxes {
         if is_new {
             set_up.insert(server.name.clone(), self.sandbox(server).await?);
         }
-        let Some(sandbox) = set_up.get(&server.name).cloned() else { return Ok(None) };
+        let Some(sandbox) = set_up.get(&server.name).cloned() else {
+            return Ok(None);
+        };
         drop(set_up);
-        self.admit(server, &sandbox).await.inspect_err(|why| self.tell(server, &format!("was not started: {why}")))?;
+        self.admit(server, &sandbox)
+            .await
+            .inspect_err(|why| self.tell(server, &format!("was not started: {why}")))?;
         if is_new {
             self.tell_of_limits(server);
         }
-        Ok(sandbox.confined().map(|confined| self.showing_program(server, &confined)))
+        Ok(sandbox
+            .confined()
+            .map(|confined| self.showing_program(server, &confined)))
     }
 
     fn must_be_confined(&self, server: &ServerDefinition) -> bool {
@@ -58,7 +74,10 @@ impl Confines for ServerSandboxes {
             (ServerConfinement::Always, _) => true,
             (ServerConfinement::Default, ServerOrigin::Project) => !yolo,
             (ServerConfinement::Default, ServerOrigin::User) => {
-                !yolo && (!self.trusted || self.runs_in_project(server) || self.runs_what_is_in_project(server))
+                !yolo
+                    && (!self.trusted
+                        || self.runs_in_project(server)
+                        || self.runs_what_is_in_project(server))
             }
         }
     }
@@ -69,47 +88,90 @@ impl ServerSandboxes {
     pub(super) fn writable_folders(&self) -> Vec<PathBuf> {
         let home = self.places.environment.absolute_home();
         let configured = self.config.writable.iter();
-        let configured = configured.filter_map(|path| haft_sandbox::configured_path(path, home.as_deref()));
-        std::iter::once(self.project.clone()).chain(configured).collect()
+        let configured =
+            configured.filter_map(|path| haft_sandbox::configured_path(path, home.as_deref()));
+        std::iter::once(self.project.clone())
+            .chain(configured)
+            .collect()
     }
 
-    /// True for a server that starts in a folder that the model can write: `python3 -m`, `npx` and others run code or obey
-    /// configuration that they find in their working directory.
+    /// True for a server that starts in a folder that the model can write: `python3 -m`, `npx` and
+    /// others run code or obey configuration that they find in their working directory.
     fn runs_in_project(&self, server: &ServerDefinition) -> bool {
-        let ServerEndpoint::Command { cwd, starts_apart, .. } = &server.reach else { return false };
+        let ServerEndpoint::Command {
+            cwd, starts_apart, ..
+        } = &server.reach
+        else {
+            return false;
+        };
         let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.clone());
-        !starts_apart && self.writable_folders().iter().any(|folder| cwd.starts_with(folder))
+        !starts_apart
+            && self
+                .writable_folders()
+                .iter()
+                .any(|folder| cwd.starts_with(folder))
     }
 
-    /// Whether a file of the project is what runs, which the model may have written: one that the entry names, or a package that a
-    /// runner finds in the project before it looks elsewhere.
+    /// Whether a file of the project is what runs, which the model may have written: one that the
+    /// entry names, or a package that a runner finds in the project before it looks elsewhere.
     fn runs_what_is_in_project(&self, server: &ServerDefinition) -> bool {
-        let ServerEndpoint::Command { program, args, env, cwd, .. } = &server.reach else { return false };
+        let ServerEndpoint::Command {
+            program,
+            args,
+            env,
+            cwd,
+            ..
+        } = &server.reach
+        else {
+            return false;
+        };
         let values = env.iter().map(|(_, value)| value);
-        let lines: Vec<_> = std::iter::once(program).chain(args).chain(values).cloned().collect();
+        let lines: Vec<_> = std::iter::once(program)
+            .chain(args)
+            .chain(values)
+            .cloned()
+            .collect();
         let found = Footprint::of_lines(&self.project, cwd, &lines);
         let runner = program.rsplit('/').next().unwrap_or_default();
         let is_installed = |word: &String| {
             // A version stands behind an `@`, a scope before a name.
-            let package = word
-                .split_at_checked(1)
-                .map_or(word.as_str(), |(_, rest)| rest.find('@').map_or(word.as_str(), |version| &word[..=version]));
+            let package = word.split_at_checked(1).map_or(word.as_str(), |(_, rest)| {
+                rest.find('@')
+                    .map_or(word.as_str(), |version| &word[..=version])
+            });
             let name = package.rsplit('/').next().unwrap_or_default();
-            let modules = cwd.ancestors().take_while(|folder| folder.starts_with(&self.project));
-            modules.map(|folder| folder.join("node_modules")).any(|modules| {
-                !name.is_empty() && (modules.join(package).exists() || modules.join(".bin").join(name).exists())
-            })
+            let modules = cwd
+                .ancestors()
+                .take_while(|folder| folder.starts_with(&self.project));
+            modules
+                .map(|folder| folder.join("node_modules"))
+                .any(|modules| {
+                    !name.is_empty()
+                        && (modules.join(package).exists()
+                            || modules.join(".bin").join(name).exists())
+                })
         };
-        !found.files().is_empty() || !found.is_whole() || RUNNERS.contains(&runner) && args.iter().any(is_installed)
+        !found.files().is_empty()
+            || !found.is_whole()
+            || RUNNERS.contains(&runner) && args.iter().any(is_installed)
     }
 
-    /// What a server may reach beside what commands may: what its user wrote, or gave when the folder was trusted.
+    /// What a server may reach beside what commands may: what its user wrote, or gave when the
+    /// folder was trusted.
     fn granted(&self, server: &ServerDefinition) -> ServerReach {
         match server.origin {
             ServerOrigin::User => server.asks.clone(),
             ServerOrigin::Project => {
-                let granted = self.record.servers.get(&server.name).cloned().unwrap_or_default();
-                ServerReach { network: granted.network, writable: granted.writable }
+                let granted = self
+                    .record
+                    .servers
+                    .get(&server.name)
+                    .cloned()
+                    .unwrap_or_default();
+                ServerReach {
+                    network: granted.network,
+                    writable: granted.writable,
+                }
             }
         }
     }
@@ -123,29 +185,65 @@ impl ServerSandboxes {
         }
         config.writable.extend(writable);
         // Only `yolo` makes a difference, and what holds there was decided.
-        let set_up = set_up_sandbox(&self.places, &config, PermissionMode::Ask, vec![self.project.clone()]);
+        let set_up = set_up_sandbox(
+            &self.places,
+            &config,
+            PermissionMode::Ask,
+            vec![self.project.clone()],
+        );
         set_up.await.map_err(|error| error.to_string())
     }
 
-    /// Returns the confinement with the server's program, scripts, folder and search paths made visible where they lie below
-    /// `/tmp`.
-    fn showing_program(&self, server: &ServerDefinition, confined: &ConfinementSpec) -> Arc<ConfinementSpec> {
-        let ServerEndpoint::Command { program, args, env, cwd, .. } = &server.reach else {
+    /// Returns the confinement with the server's program, scripts, folder and search paths made
+    /// visible where they lie below `/tmp`.
+    fn showing_program(
+        &self,
+        server: &ServerDefinition,
+        confined: &ConfinementSpec,
+    ) -> Arc<ConfinementSpec> {
+        let ServerEndpoint::Command {
+            program,
+            args,
+            env,
+            cwd,
+            ..
+        } = &server.reach
+        else {
             return Arc::new(confined.clone());
         };
         let texts: Vec<_> = std::iter::once(program).chain(args).cloned().collect();
         let mut environment = self.places.environment.child_environment();
         environment.extend(env.iter().cloned());
         let searched = env.iter().filter(|(name, _)| name.ends_with("PATH"));
-        let mut folders: Vec<_> = searched.flat_map(|(_, value)| std::env::split_paths(value)).collect();
+        let mut folders: Vec<_> = searched
+            .flat_map(|(_, value)| std::env::split_paths(value))
+            .collect();
         folders.push(cwd.clone());
-        let shown = confined.showing(CommandPaths { texts: &texts, cwd, env: &environment });
+        let shown = confined.showing(CommandPaths {
+            texts: &texts,
+            cwd,
+            env: &environment,
+        });
         Arc::new(shown.showing_paths(&folders))
     }
 
     async fn admit(&self, server: &ServerDefinition, sandbox: &Sandbox) -> Result<(), String> {
-        let none = || format!("it is to run in a sandbox, and there is none: {}", sandbox.status().reasons.join("; "));
-        let ServerEndpoint::Command { program, args, env, cwd, .. } = &server.reach else { return Ok(()) };
+        let none = || {
+            format!(
+                "it is to run in a sandbox, and there is none: {}",
+                sandbox.status().reasons.join("; ")
+            )
+        };
+        let ServerEndpoint::Command {
+            program,
+            args,
+            env,
+            cwd,
+            ..
+        } = &server.reach
+        else {
+            return Ok(());
+        };
         let guard = match (&self.guard, server.confinement) {
             (Some(guard), ServerConfinement::Default) => guard,
             (None, _) | (_, ServerConfinement::Always | ServerConfinement::Never) => {
@@ -155,7 +253,11 @@ impl ServerSandboxes {
         let values = env.iter().map(|(_, value)| value);
         let request = StartRequest {
             name: &format!("{}{}", super::PREFIX, server.name),
-            lines: std::iter::once(program).chain(args).chain(values).cloned().collect(),
+            lines: std::iter::once(program)
+                .chain(args)
+                .chain(values)
+                .cloned()
+                .collect(),
             level: match server.origin {
                 ServerOrigin::Project => Level::Project,
                 ServerOrigin::User => Level::User,
@@ -165,7 +267,10 @@ impl ServerSandboxes {
             layer: sandbox.status().layer,
             can_ask: true,
         };
-        guard.check(&request).await.map_err(|refusal| refusal.reason)
+        guard
+            .check(&request)
+            .await
+            .map_err(|refusal| refusal.reason)
     }
 
     /// Says what a server does without that it may have counted on.
@@ -202,7 +307,11 @@ impl ServerSandboxes {
 
     fn tell(&self, server: &ServerDefinition, what: &str) {
         let message = format!("MCP server `{}` {what}", server.name);
-        let mut all = self.notices.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self
+            .notices
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if !all.said.contains(&message) {
             all.said.push(message.clone());
             all.waiting.push(message);
@@ -220,7 +329,8 @@ struct GivenNotices {
     waiting: Vec<String>,
 }
 
-/// Follows the session: tells what there is to tell of servers, and ends those that a switch of the mode has overtaken.
+/// Follows the session: tells what there is to tell of servers, and ends those that a switch of the
+/// mode has overtaken.
 pub(super) struct ServerWatch {
     pub(super) servers: Arc<Servers>,
     pub(super) notices: Arc<StartNotices>,
@@ -237,14 +347,34 @@ impl Callback for ServerWatch {
     }
 
     fn wants(&self, _moment: &Moment) -> bool {
-        let waiting = !self.notices.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.is_empty();
+        let waiting = !self
+            .notices
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .waiting
+            .is_empty();
         waiting || self.servers.has_outgrown()
     }
 
     async fn call(&self, _occasion: &Occasion<'_>) -> Result<Reaction, String> {
         self.servers.end_outgrown().await;
-        let waiting = std::mem::take(&mut self.notices.0.lock().unwrap_or_else(PoisonError::into_inner).waiting);
-        let notices = waiting.into_iter().map(|message| Notice { code: super::NOTICE, message, failed: true });
-        Ok(Reaction { notices: notices.collect(), ..Reaction::default() })
+        let waiting = std::mem::take(
+            &mut self
+                .notices
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .waiting,
+        );
+        let notices = waiting.into_iter().map(|message| Notice {
+            code: super::NOTICE,
+            message,
+            failed: true,
+        });
+        Ok(Reaction {
+            notices: notices.collect(),
+            ..Reaction::default()
+        })
     }
 }

@@ -1,20 +1,39 @@
 //! What a project is called by everybody who has a copy of it: by the address it is cloned from.
 //!
-//! git is not run for it: the folder may be one that nobody trusts. Invariant: no name holds a user or a password.
+//! git is not run for it: the folder may be one that nobody trusts. Invariant: no name holds a user
+//! or a password.
 
 use std::path::{Path, PathBuf};
 
-/// What the configuration of its repository says (`haft.namespace`), else the address of its remote, else the name of its folder.
+/// What the configuration of its repository says (`haft.namespace`), else the address of its
+/// remote, else the name of its folder.
 pub(super) fn of(root: &Path) -> String {
-    let folder = || root.file_name().map_or_else(|| root.display().to_string(), |name| name.to_string_lossy().into());
-    let Some((top, config)) = root.ancestors().find_map(|top| Some((top, configuration(top)?))) else {
+    let folder = || {
+        root.file_name().map_or_else(
+            || root.display().to_string(),
+            |name| name.to_string_lossy().into(),
+        )
+    };
+    let Some((top, config)) = root
+        .ancestors()
+        .find_map(|top| Some((top, configuration(top)?)))
+    else {
         return folder();
     };
     let name = value(&config, |section| section == "haft", "namespace")
         .or_else(|| remote(&config))
-        .or_else(|| top.file_name().map(|name| name.to_string_lossy().into_owned()));
+        .or_else(|| {
+            top.file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+        });
     // A project below the top of its repository is one of its own.
-    match (name, root.strip_prefix(top).unwrap_or(Path::new("")).display().to_string()) {
+    match (
+        name,
+        root.strip_prefix(top)
+            .unwrap_or(Path::new(""))
+            .display()
+            .to_string(),
+    ) {
         (Some(name), below) if below.is_empty() => name,
         (Some(name), below) => format!("{name}/{below}"),
         (None, _) => folder(),
@@ -29,7 +48,10 @@ fn configuration(top: &Path) -> Option<String> {
         Ok(text) => {
             let own = top.join(text.strip_prefix("gitdir:")?.trim());
             let common = std::fs::read_to_string(own.join("commondir"));
-            common.map_or_else(|_| own.clone(), |common| own.join(PathBuf::from(common.trim())))
+            common.map_or_else(
+                |_| own.clone(),
+                |common| own.join(PathBuf::from(common.trim())),
+            )
         }
         Err(_) => link,
     };
@@ -39,19 +61,25 @@ fn configuration(top: &Path) -> Option<String> {
 /// The address of `origin`, or of the first remote there is.
 fn remote(config: &str) -> Option<String> {
     let origin = value(config, |section| section == "remote \"origin\"", "url");
-    origin.or_else(|| value(config, |section| section.starts_with("remote "), "url")).and_then(|url| address(&url))
+    origin
+        .or_else(|| value(config, |section| section.starts_with("remote "), "url"))
+        .and_then(|url| address(&url))
 }
 
 /// The last value of a key in sections like this.
 fn value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<String> {
     let (mut inside, mut found) = (false, None);
     for line in config.lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        if let Some(section) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
             inside = is_meant(section.trim());
         } else if let Some((key, value)) = line.split_once('=').filter(|_| inside)
             && key.trim().eq_ignore_ascii_case(wanted)
         {
-            found = Some(value.trim().trim_matches('"').to_owned()).filter(|value| !value.is_empty());
+            found =
+                Some(value.trim().trim_matches('"').to_owned()).filter(|value| !value.is_empty());
         }
     }
     found
@@ -66,10 +94,13 @@ fn address(url: &str) -> Option<String> {
     // `git@host:path`, as ssh takes it, `https://host:port/path`, and `https://host/path`.
     let (host, path) = rest.split_once([':', '/'])?;
     let has_port = url.contains("://") && rest[host.len()..].starts_with(':');
-    let port = path.find('/').filter(|end| has_port && path[..*end].bytes().all(|byte| byte.is_ascii_digit()));
+    let port = path
+        .find('/')
+        .filter(|end| has_port && path[..*end].bytes().all(|byte| byte.is_ascii_digit()));
     let path = port.map_or(path, |end| &path[end..]).trim_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path);
-    (!is_folder && !host.is_empty() && !path.is_empty()).then(|| format!("{}/{path}", host.to_lowercase()))
+    (!is_folder && !host.is_empty() && !path.is_empty())
+        .then(|| format!("{}/{path}", host.to_lowercase()))
 }
 
 #[cfg(test)]
@@ -89,7 +120,11 @@ mod tests {
         ] {
             assert_eq!(address(url).as_deref(), Some("github.com/org/x"), "{url}");
         }
-        assert_eq!(address("https://host/2024/x").as_deref(), Some("host/2024/x"), "no port");
+        assert_eq!(
+            address("https://host/2024/x").as_deref(),
+            Some("host/2024/x"),
+            "no port"
+        );
         for folder in ["/srv/git/x.git", "../x", "file:///srv/x", "~/x", ""] {
             assert_eq!(address(folder), None, "{folder}");
         }
@@ -104,15 +139,25 @@ mod tests {
         std::fs::create_dir(root.join(".git")).unwrap();
         let configure = |text: &str| std::fs::write(root.join(".git/config"), text).unwrap();
         configure("[core]\n\tbare = false\n");
-        assert_eq!((of(&root), of(&root.join("sub"))), ("checkout".into(), "checkout/sub".into()));
+        assert_eq!(
+            (of(&root), of(&root.join("sub"))),
+            ("checkout".into(), "checkout/sub".into())
+        );
         let remotes = "[remote \"fork\"]\n\turl = git@host:me/x\n[remote \"origin\"]\n\turl = https://host/org/x.git\n\tfetch = +a:b\n";
         configure(remotes);
-        assert_eq!((of(&root), of(&root.join("sub"))), ("host/org/x".into(), "host/org/x/sub".into()));
+        assert_eq!(
+            (of(&root), of(&root.join("sub"))),
+            ("host/org/x".into(), "host/org/x/sub".into())
+        );
         let tree = home.path().join("tree");
         std::fs::create_dir_all(root.join(".git/worktrees/tree")).unwrap();
         std::fs::create_dir(&tree).unwrap();
         std::fs::write(root.join(".git/worktrees/tree/commondir"), "../..\n").unwrap();
-        std::fs::write(tree.join(".git"), format!("gitdir: {}/.git/worktrees/tree\n", root.display())).unwrap();
+        std::fs::write(
+            tree.join(".git"),
+            format!("gitdir: {}/.git/worktrees/tree\n", root.display()),
+        )
+        .unwrap();
         assert_eq!(of(&tree), "host/org/x");
         configure(&format!("{remotes}[haft]\n\tnamespace = ours\n"));
         assert_eq!(of(&root), "ours");

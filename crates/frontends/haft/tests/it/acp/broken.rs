@@ -42,11 +42,18 @@ fn garbage() -> Vec<Vec<u8>> {
     .iter()
     .map(|line| line.as_bytes().to_vec())
     .collect();
-    lines.extend([b"\xff\xfe\xfd".to_vec(), b"{\"jsonrpc\":\"\xc3\x28\"}".to_vec(), vec![b'{'; 100_000]]);
+    lines.extend([
+        b"\xff\xfe\xfd".to_vec(),
+        b"{\"jsonrpc\":\"\xc3\x28\"}".to_vec(),
+        vec![b'{'; 100_000],
+    ]);
     lines.push([b"[".repeat(50_000), b"]".repeat(50_000)].concat());
     lines.push(
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"x\",\"params\":\"{}\"}}", "y".repeat(2_000_000))
-            .into_bytes(),
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"x\",\"params\":\"{}\"}}",
+            "y".repeat(2_000_000)
+        )
+        .into_bytes(),
     );
     lines
 }
@@ -73,15 +80,30 @@ fn odd_values() -> Vec<Value> {
 /// Requests with one part replaced by something odd.
 fn odd_requests(session: &str, cwd: &Value) -> Vec<(String, Value)> {
     let sound = [
-        ("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})),
+        (
+            "initialize",
+            json!({"protocolVersion": 1, "clientCapabilities": {}}),
+        ),
         ("authenticate", json!({"methodId": "setup"})),
         ("session/new", json!({"cwd": cwd, "mcpServers": []})),
-        ("session/load", json!({"sessionId": session, "cwd": cwd, "mcpServers": []})),
+        (
+            "session/load",
+            json!({"sessionId": session, "cwd": cwd, "mcpServers": []}),
+        ),
         ("session/resume", json!({"sessionId": session, "cwd": cwd})),
         ("session/list", json!({"cwd": cwd, "cursor": "0"})),
-        ("session/set_mode", json!({"sessionId": session, "modeId": "plan"})),
-        ("session/set_config_option", json!({"sessionId": session, "configId": "mode", "value": "plan"})),
-        ("session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": ""}]})),
+        (
+            "session/set_mode",
+            json!({"sessionId": session, "modeId": "plan"}),
+        ),
+        (
+            "session/set_config_option",
+            json!({"sessionId": session, "configId": "mode", "value": "plan"}),
+        ),
+        (
+            "session/prompt",
+            json!({"sessionId": session, "prompt": [{"type": "text", "text": ""}]}),
+        ),
         ("session/close", json!({"sessionId": "nobody"})),
     ];
     let mut odd = Vec::new();
@@ -96,9 +118,16 @@ fn odd_requests(session: &str, cwd: &Value) -> Vec<(String, Value)> {
         }
         odd.extend([json!([]), json!(null)].map(|params| (method.to_owned(), params)));
     }
-    for method in
-        ["session/fork", "session/delete", "fs/read_text_file", "_mine/x", "initialized", "SESSION/NEW", "shutdown", ""]
-    {
+    for method in [
+        "session/fork",
+        "session/delete",
+        "fs/read_text_file",
+        "_mine/x",
+        "initialized",
+        "SESSION/NEW",
+        "shutdown",
+        "",
+    ] {
         odd.push((method.to_owned(), json!({})));
     }
     odd
@@ -127,10 +156,19 @@ fn odd_requests_get_an_answer_each() {
     for (method, params) in requests {
         let answer = editor.call(&method, params.clone());
         let error = &answer["error"];
-        let clear = error["code"].is_i64() && error["message"].as_str().is_some_and(|message| !message.is_empty());
-        assert!(answer.get("result").is_some() || clear, "{method} {params}: {answer}");
+        let clear = error["code"].is_i64()
+            && error["message"]
+                .as_str()
+                .is_some_and(|message| !message.is_empty());
+        assert!(
+            answer.get("result").is_some() || clear,
+            "{method} {params}: {answer}"
+        );
         let internal = error["code"] == -32603;
-        assert!(!internal || method.starts_with("session/"), "{method} {params}: {answer}");
+        assert!(
+            !internal || method.starts_with("session/"),
+            "{method} {params}: {answer}"
+        );
     }
     assert_eq!(editor.end(), 0);
 }
@@ -139,9 +177,18 @@ fn odd_requests_get_an_answer_each() {
 fn nothing_works_before_the_first_request_and_ids_may_come_twice() {
     let rig = rig([Reply::text("One."), Reply::text("Two.")]);
     let mut editor = Editor::start(&rig, &[]);
-    let early = editor.call("session/new", json!({"cwd": rig.project(), "mcpServers": []}));
-    assert!(early["error"]["code"].is_i64() || early["result"].is_object(), "{early}");
-    editor.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}));
+    let early = editor.call(
+        "session/new",
+        json!({"cwd": rig.project(), "mcpServers": []}),
+    );
+    assert!(
+        early["error"]["code"].is_i64() || early["result"].is_object(),
+        "{early}"
+    );
+    editor.call(
+        "initialize",
+        json!({"protocolVersion": 1, "clientCapabilities": {}}),
+    );
     let session = editor.new_session(&rig.project());
     let prompt = json!({"jsonrpc": "2.0", "id": 77, "method": "session/prompt",
         "params": {"sessionId": session, "prompt": [{"type": "text", "text": "hello"}]}});
@@ -160,9 +207,15 @@ fn a_newer_protocol_is_answered_with_ours() {
     let rig = rig([]);
     for version in [2, 99, 0] {
         let mut editor = Editor::start(&rig, &[]);
-        let answer = editor.call("initialize", json!({"protocolVersion": version, "clientCapabilities": {}}));
+        let answer = editor.call(
+            "initialize",
+            json!({"protocolVersion": version, "clientCapabilities": {}}),
+        );
         let ours = answer["result"]["protocolVersion"] == 1;
-        assert!(ours || answer["error"]["message"].is_string(), "{version}: {answer}");
+        assert!(
+            ours || answer["error"]["message"].is_string(),
+            "{version}: {answer}"
+        );
         assert_eq!(editor.end(), 0);
     }
 }

@@ -11,21 +11,37 @@ fn offers() -> Value {
 
 #[test]
 fn what_is_not_saved_is_what_the_model_reads_and_stays_unsaved() {
-    let rig = rig([Reply::call("read_file", json!({"path": "a.txt"})), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::call("read_file", json!({"path": "a.txt"})),
+        Reply::text("Done."),
+    ]);
     rig.write("a.txt", "on disk\n");
     let (mut editor, session) = Editor::in_session(&rig, offers());
     let path = rig.project().join("a.txt");
-    editor.buffers.insert(path.display().to_string(), "in the editor\n".to_owned());
+    editor
+        .buffers
+        .insert(path.display().to_string(), "in the editor\n".to_owned());
     assert_eq!(stop_reason(&editor.prompt(&session, "read")), "end_turn");
-    let request = format!("{:?}", rig.server.generations()[1].seen().unwrap().messages.last());
-    assert!(request.contains("in the editor") && !request.contains("on disk"), "{request}");
-    assert_eq!(std::fs::read_to_string(path).unwrap(), "on disk\n", "reading saves nothing");
+    let request = format!(
+        "{:?}",
+        rig.server.generations()[1].seen().unwrap().messages.last()
+    );
+    assert!(
+        request.contains("in the editor") && !request.contains("on disk"),
+        "{request}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap(),
+        "on disk\n",
+        "reading saves nothing"
+    );
     assert!(editor.written.is_empty());
 }
 
 #[test]
 fn an_edit_keeps_what_was_not_saved_and_undo_brings_it_back() {
-    let edit = json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\nzwei\n>>>>>>> REPLACE\n"});
+    let edit =
+        json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\nzwei\n>>>>>>> REPLACE\n"});
     let rig = rig([
         Reply::call("read_file", json!({"path": "a.txt"})),
         Reply::call("replace_in_file", edit),
@@ -35,19 +51,33 @@ fn an_edit_keeps_what_was_not_saved_and_undo_brings_it_back() {
     let (mut editor, session) = Editor::in_session(&rig, offers());
     editor.permission = "allow_once";
     let path = rig.project().join("a.txt");
-    editor.buffers.insert(path.display().to_string(), "one\ntwo\n".to_owned());
-    assert_eq!(stop_reason(&editor.prompt(&session, "translate")), "end_turn");
+    editor
+        .buffers
+        .insert(path.display().to_string(), "one\ntwo\n".to_owned());
+    assert_eq!(
+        stop_reason(&editor.prompt(&session, "translate")),
+        "end_turn"
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\nzwei\n");
-    assert_eq!(editor.buffers.values().next().unwrap(), "one\nzwei\n", "the editor follows");
+    assert_eq!(
+        editor.buffers.values().next().unwrap(),
+        "one\nzwei\n",
+        "the editor follows"
+    );
     assert_eq!(editor.end(), 0);
     let undone = rig.run(&["undo"]);
     assert_eq!(undone.code(), 0, "{}", undone.stderr());
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n", "what the user typed is a version");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        "one\ntwo\n",
+        "what the user typed is a version"
+    );
 }
 
 #[test]
 fn a_refused_edit_saves_nothing_in_the_editor() {
-    let edit = json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\nzwei\n>>>>>>> REPLACE\n"});
+    let edit =
+        json!({"path": "a.txt", "diff": "<<<<<<< SEARCH\ntwo\n=======\nzwei\n>>>>>>> REPLACE\n"});
     let rig = rig([
         Reply::call("read_file", json!({"path": "a.txt"})),
         Reply::call("replace_in_file", edit),
@@ -56,7 +86,9 @@ fn a_refused_edit_saves_nothing_in_the_editor() {
     rig.write("a.txt", "two\n");
     let (mut editor, session) = Editor::in_session(&rig, offers());
     let path = rig.project().join("a.txt");
-    editor.buffers.insert(path.display().to_string(), "one\ntwo\n".to_owned());
+    editor
+        .buffers
+        .insert(path.display().to_string(), "one\ntwo\n".to_owned());
     editor.prompt(&session, "translate");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");
     assert!(editor.written.is_empty());
@@ -66,16 +98,24 @@ fn a_refused_edit_saves_nothing_in_the_editor() {
 fn an_editor_that_only_reads_is_asked_to_save_first() {
     let rig = rig([
         Reply::call("read_file", json!({"path": "a.txt"})),
-        Reply::call("write_to_file", json!({"path": "a.txt", "content": "new\n"})),
+        Reply::call(
+            "write_to_file",
+            json!({"path": "a.txt", "content": "new\n"}),
+        ),
         Reply::text("Done."),
     ]);
     rig.write("a.txt", "old\n");
     let (mut editor, session) = Editor::in_session(&rig, json!({"fs": {"readTextFile": true}}));
     editor.permission = "allow_once";
     let path = rig.project().join("a.txt");
-    editor.buffers.insert(path.display().to_string(), "typed\n".to_owned());
+    editor
+        .buffers
+        .insert(path.display().to_string(), "typed\n".to_owned());
     editor.prompt(&session, "write");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "old\n");
-    let request = format!("{:?}", rig.server.generations()[2].seen().unwrap().messages.last());
+    let request = format!(
+        "{:?}",
+        rig.server.generations()[2].seen().unwrap().messages.last()
+    );
     assert!(request.contains("not saved"), "{request}");
 }

@@ -15,8 +15,14 @@ fn asked(capabilities: Value, form: Option<Value>) -> (Value, Editor) {
     editor.permission = "allow_once";
     editor.form = form;
     let declared = json!({"type": "http", "name": "asks", "url": server.url(), "headers": []});
-    let made = editor.call("session/new", json!({"cwd": rig.project(), "mcpServers": [declared]}));
-    let session = made["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+    let made = editor.call(
+        "session/new",
+        json!({"cwd": rig.project(), "mcpServers": [declared]}),
+    );
+    let session = made["result"]["sessionId"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{made}"))
+        .to_owned();
     assert_eq!(stop_reason(&editor.prompt(&session, "ask")), "end_turn");
     let told = server.wait_for(|heard| heard["id"] == "q1" && heard["method"].is_null());
     (told["result"].clone(), editor)
@@ -26,14 +32,24 @@ fn asked(capabilities: Value, form: Option<Value>) -> (Value, Editor) {
 fn a_form_is_shown_where_the_editor_can_and_its_answer_goes_to_the_server() {
     let answer = json!({"action": "accept", "content": {"name": "Ada", "more": 1}});
     let (told, editor) = asked(json!({"elicitation": {"form": {}}}), Some(answer));
-    assert_eq!(told, json!({"action": "accept", "content": {"name": "Ada"}}), "only what was asked for is passed on");
+    assert_eq!(
+        told,
+        json!({"action": "accept", "content": {"name": "Ada"}}),
+        "only what was asked for is passed on"
+    );
     let form = &editor.forms[0];
     assert_eq!(
-        (&form["mode"], &form["requestedSchema"]["properties"]["name"]["type"]),
+        (
+            &form["mode"],
+            &form["requestedSchema"]["properties"]["name"]["type"]
+        ),
         (&json!("form"), &json!("string"))
     );
     let message = form["message"].as_str().unwrap();
-    assert!(message.contains("asks") && message.contains("Your name?"), "who asks is named: {message}");
+    assert!(
+        message.contains("asks") && message.contains("Your name?"),
+        "who asks is named: {message}"
+    );
     for action in ["decline", "cancel"] {
         let (told, _) = asked(json!({"elicitation": {}}), Some(json!({"action": action})));
         assert_eq!(told["action"], action);
@@ -47,6 +63,9 @@ fn a_form_is_declined_and_told_where_the_editor_shows_none() {
         assert_eq!(told["action"], "decline");
         assert!(editor.forms.is_empty());
         let thoughts = format!("{:?}", editor.of_kind("agent_thought_chunk"));
-        assert!(thoughts.contains("Your name?") && thoughts.contains("declined"), "{thoughts}");
+        assert!(
+            thoughts.contains("Your name?") && thoughts.contains("declined"),
+            "{thoughts}"
+        );
     }
 }

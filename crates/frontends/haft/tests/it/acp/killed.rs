@@ -1,4 +1,5 @@
-//! Whoever goes away, and whenever: the conversation is there, the same turn goes on, and nothing is doubled.
+//! Whoever goes away, and whenever: the conversation is there, the same turn goes on, and nothing
+//! is doubled.
 
 use haft_testkit::{Gate, Reply};
 use serde_json::{Value, json};
@@ -23,7 +24,10 @@ fn replies(state: &str, gate: &Gate) -> Vec<Reply> {
             vec![asks, again()]
         }
         _ => {
-            let runs = Reply::call("execute_command", json!({"command": "echo x >> ran; sleep 30"}));
+            let runs = Reply::call(
+                "execute_command",
+                json!({"command": "echo x >> ran; sleep 30"}),
+            );
             vec![runs, again()]
         }
     }
@@ -32,7 +36,11 @@ fn replies(state: &str, gate: &Gate) -> Vec<Reply> {
 /// A turn that has come to this state.
 fn come_to(state: &str, rig: &Rig) -> (Editor, String) {
     let (mut editor, session) = Editor::in_session(rig, json!({}));
-    editor.permission = if state == "running" { "allow_once" } else { "nothing" };
+    editor.permission = if state == "running" {
+        "allow_once"
+    } else {
+        "nothing"
+    };
     let prompt = editor.send_prompt(&session, "go");
     match state {
         "answered" => drop(editor.answer(prompt)),
@@ -52,11 +60,25 @@ fn come_to(state: &str, rig: &Rig) -> (Editor, String) {
 fn goes_on(state: &str, rig: &Rig, session: &str) {
     let mut editor = Editor::initialized(rig, json!({}));
     editor.permission = "allow_once";
-    let loaded = editor.call("session/load", json!({"sessionId": session, "cwd": rig.project(), "mcpServers": []}));
+    let loaded = editor.call(
+        "session/load",
+        json!({"sessionId": session, "cwd": rig.project(), "mcpServers": []}),
+    );
     assert!(loaded["error"].is_null(), "{state}: {loaded}");
     let users = editor.of_kind("user_message_chunk");
-    assert_eq!(users.iter().map(|chunk| &chunk["content"]["text"]).collect::<Vec<_>>(), ["go"], "{state}");
-    let text = if state == "answered" { "more" } else { "/continue" };
+    assert_eq!(
+        users
+            .iter()
+            .map(|chunk| &chunk["content"]["text"])
+            .collect::<Vec<_>>(),
+        ["go"],
+        "{state}"
+    );
+    let text = if state == "answered" {
+        "more"
+    } else {
+        "/continue"
+    };
     let answer = editor.prompt(session, text);
     assert_eq!(stop_reason(&answer), "end_turn", "{state}");
     assert_eq!(editor.end(), 0, "{state}");
@@ -65,7 +87,10 @@ fn goes_on(state: &str, rig: &Rig, session: &str) {
 fn check(state: &str, rig: &Rig) {
     let exported = rig.export();
     let messages = exported["messages"].as_array().unwrap();
-    let users = messages.iter().filter(|one| one["role"] == "user" && one["content"] == "go").count();
+    let users = messages
+        .iter()
+        .filter(|one| one["role"] == "user" && one["content"] == "go")
+        .count();
     assert_eq!(users, 1, "{state}: the prompt is there once");
     let last = messages.last().unwrap();
     let text = match state {
@@ -74,9 +99,16 @@ fn check(state: &str, rig: &Rig) {
         "streaming" => "0123456789".repeat(30),
         _ => "Went on.".to_owned(),
     };
-    assert_eq!((&last["role"], &last["content"]), (&json!("assistant"), &json!(text)), "{state}");
+    assert_eq!(
+        (&last["role"], &last["content"]),
+        (&json!("assistant"), &json!(text)),
+        "{state}"
+    );
     let ran = std::fs::read_to_string(rig.project().join("ran")).unwrap_or_default();
-    assert!(ran == "x\n" || (ran.is_empty() && matches!(state, "answered" | "streaming")), "{state}: ran {ran:?}");
+    assert!(
+        ran == "x\n" || (ran.is_empty() && matches!(state, "answered" | "streaming")),
+        "{state}: ran {ran:?}"
+    );
 }
 
 #[test]
@@ -112,7 +144,13 @@ fn haft_is_asked_to_end() {
         let rig = rig(replies(state, &gate));
         let (mut editor, session) = come_to(state, &rig);
         let process = editor.child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("kill")
+                .args(["-TERM", &process])
+                .status()
+                .unwrap()
+                .success()
+        );
         assert_eq!(editor.child.wait().unwrap().code(), Some(0), "{state}");
         gate.open();
         goes_on(state, &rig, &session);
@@ -131,8 +169,16 @@ fn a_conversation_that_is_open_elsewhere_is_not_opened_twice() {
     let mut other = Editor::initialized(&rig, json!({}));
     let params = json!({"sessionId": session, "cwd": rig.project(), "mcpServers": []});
     let refused: Value = other.call("session/load", params.clone());
-    assert!(refused["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{refused}");
-    let unknown = other.call("session/load", json!({"sessionId": "nobody", "cwd": rig.project(), "mcpServers": []}));
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .is_some_and(|message| !message.is_empty()),
+        "{refused}"
+    );
+    let unknown = other.call(
+        "session/load",
+        json!({"sessionId": "nobody", "cwd": rig.project(), "mcpServers": []}),
+    );
     assert_eq!(unknown["error"]["code"], -32002, "{unknown}");
     editor.kill();
     assert!(other.call("session/resume", params)["error"].is_null());

@@ -17,12 +17,19 @@ fn gate() -> ScriptCall {
 
 /// One reply with a command and this call behind it; the mode is another when the second begins.
 fn switched(from: &'static str, to: &'static str, second: ScriptCall) -> Option<(Rig, Editor)> {
-    let rig = rig([Reply::calls([gate(), second]), Reply::text("Done."), Reply::text("Done.")]);
+    let rig = rig([
+        Reply::calls([gate(), second]),
+        Reply::text("Done."),
+        Reply::text("Done."),
+    ]);
     if !has_namespaces(&rig) {
         return None;
     }
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
-    editor.call("session/set_mode", json!({"sessionId": session, "modeId": from}));
+    editor.call(
+        "session/set_mode",
+        json!({"sessionId": session, "modeId": from}),
+    );
     editor.permission = "allow_once";
     let prompt = editor.send_prompt(&session, "go");
     if from == "ask" {
@@ -30,12 +37,19 @@ fn switched(from: &'static str, to: &'static str, second: ScriptCall) -> Option<
     }
     let since = Instant::now();
     while !rig.project().join("begun").exists() {
-        assert!(since.elapsed() < Duration::from_mins(1), "the command never began: {:#?}", editor.updates);
+        assert!(
+            since.elapsed() < Duration::from_mins(1),
+            "the command never began: {:#?}",
+            editor.updates
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     editor.asked.clear();
     editor.permission = "reject_once";
-    editor.call("session/set_mode", json!({"sessionId": session, "modeId": to}));
+    editor.call(
+        "session/set_mode",
+        json!({"sessionId": session, "modeId": to}),
+    );
     rig.write("go", "");
     assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
     Some((rig, editor))
@@ -50,7 +64,10 @@ fn touch() -> ScriptCall {
 }
 
 fn touch_outside() -> ScriptCall {
-    ScriptCall::new("execute_command", json!({"command": "touch second", "sandbox": "outside"}))
+    ScriptCall::new(
+        "execute_command",
+        json!({"command": "touch second", "sandbox": "outside"}),
+    )
 }
 
 #[test]
@@ -67,7 +84,13 @@ fn a_call_that_waits_is_judged_by_the_mode_in_which_it_starts() {
         ("ask", "auto", touch_outside(), 1, false),
     ] {
         let what = format!("{from} to {to}: {} {}", second.name, second.arguments);
-        let Some((rig, editor)) = switched(from, to, second) else { return };
-        assert_eq!((editor.asked.len(), rig.project().join("second").exists()), (asked, done), "{what}");
+        let Some((rig, editor)) = switched(from, to, second) else {
+            return;
+        };
+        assert_eq!(
+            (editor.asked.len(), rig.project().join("second").exists()),
+            (asked, done),
+            "{what}"
+        );
     }
 }

@@ -9,11 +9,18 @@ use super::{Editor, rig, stop_reason};
 fn prompts_of_a_session_run_one_after_another_in_their_order() {
     let gate = Gate::default();
     let first = Reply::text("First answer.").held_halfway_by(&gate);
-    let rig = rig([first, Reply::text("Second answer."), Reply::text("Third answer.")]);
+    let rig = rig([
+        first,
+        Reply::text("Second answer."),
+        Reply::text("Third answer."),
+    ]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
     editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
-    let (second, third) = (editor.send_prompt(&session, "two"), editor.send_prompt(&session, "three"));
+    let (second, third) = (
+        editor.send_prompt(&session, "two"),
+        editor.send_prompt(&session, "three"),
+    );
     gate.open();
     for prompt in [first, second, third] {
         assert_eq!(stop_reason(&editor.answer(prompt)), "end_turn");
@@ -21,14 +28,25 @@ fn prompts_of_a_session_run_one_after_another_in_their_order() {
     assert_eq!(editor.said(), "First answer.Second answer.Third answer.");
     editor.end();
     let exported = rig.export();
-    let asked: Vec<_> = exported["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "user").collect();
-    assert_eq!(asked.iter().map(|one| &one["content"]).collect::<Vec<_>>(), ["one", "two", "three"]);
+    let asked: Vec<_> = exported["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["role"] == "user")
+        .collect();
+    assert_eq!(
+        asked.iter().map(|one| &one["content"]).collect::<Vec<_>>(),
+        ["one", "two", "three"]
+    );
 }
 
 #[test]
 fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
     let gate = Gate::default();
-    let rig = rig([Reply::text("0123456789").held_halfway_by(&gate), Reply::text("Later.")]);
+    let rig = rig([
+        Reply::text("0123456789").held_halfway_by(&gate),
+        Reply::text("Later."),
+    ]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
     editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
@@ -37,7 +55,11 @@ fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
     for prompt in [first, second] {
         assert_eq!(stop_reason(&editor.answer(prompt)), "cancelled");
     }
-    assert_eq!(rig.server.generations().len(), 1, "what waited was never sent");
+    assert_eq!(
+        rig.server.generations().len(),
+        1,
+        "what waited was never sent"
+    );
     // The reply that was cut off is given again.
     gate.open();
     assert_eq!(stop_reason(&editor.prompt(&session, "three")), "end_turn");
@@ -46,11 +68,17 @@ fn a_cancel_ends_the_turn_and_every_prompt_that_waits() {
 #[test]
 fn one_prompt_that_waits_is_cancelled_alone() {
     let gate = Gate::default();
-    let rig = rig([Reply::text("First answer.").held_halfway_by(&gate), Reply::text("Third answer.")]);
+    let rig = rig([
+        Reply::text("First answer.").held_halfway_by(&gate),
+        Reply::text("Third answer."),
+    ]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let first = editor.send_prompt(&session, "one");
     editor.until(|update| update["sessionUpdate"] == "agent_message_chunk");
-    let (second, third) = (editor.send_prompt(&session, "two"), editor.send_prompt(&session, "three"));
+    let (second, third) = (
+        editor.send_prompt(&session, "two"),
+        editor.send_prompt(&session, "three"),
+    );
     editor.notify("$/cancel_request", json!({"requestId": second}));
     assert_eq!(stop_reason(&editor.answer(second)), "cancelled");
     gate.open();
@@ -71,25 +99,39 @@ fn a_cancel_right_behind_a_prompt_is_not_lost() {
 
 #[test]
 fn a_deleted_session_is_in_the_trash() {
-    let rig = rig([Reply::text("Here."), Reply::text("0123456789").held_halfway_by(&Gate::default())]);
+    let rig = rig([
+        Reply::text("Here."),
+        Reply::text("0123456789").held_halfway_by(&Gate::default()),
+    ]);
     let mut editor = Editor::start(&rig, &[]);
     let hello = editor.call("initialize", json!({"protocolVersion": 1}));
     let offered = &hello["result"]["agentCapabilities"]["sessionCapabilities"];
-    assert!(offered["delete"].is_object() && offered["fork"].is_null(), "{offered}");
+    assert!(
+        offered["delete"].is_object() && offered["fork"].is_null(),
+        "{offered}"
+    );
     let session = editor.new_session(&rig.project());
     editor.prompt(&session, "hello");
-    // One whose turn runs is ended first; then it may be deleted twice, and so may one that never was.
+    // One whose turn runs is ended first; then it may be deleted twice, and so may one that never
+    // was.
     let running = editor.send_prompt(&session, "more");
     editor.until(|update| update["content"]["text"] == "0");
-    let delete = |editor: &mut Editor, id: &str| editor.call("session/delete", json!({"sessionId": id}));
+    let delete =
+        |editor: &mut Editor, id: &str| editor.call("session/delete", json!({"sessionId": id}));
     assert_eq!(delete(&mut editor, &session)["result"], json!({}));
     assert_eq!(stop_reason(&editor.answer(running)), "cancelled");
     for id in [session.as_str(), "never-was"] {
         assert_eq!(delete(&mut editor, id)["result"], json!({}), "{id}");
     }
-    assert_eq!(editor.call("session/list", json!({}))["result"]["sessions"], json!([]));
+    assert_eq!(
+        editor.call("session/list", json!({}))["result"]["sessions"],
+        json!([])
+    );
     let load = json!({"sessionId": session, "cwd": rig.project(), "mcpServers": []});
-    assert_eq!(editor.call("session/load", load.clone())["error"]["code"], -32002);
+    assert_eq!(
+        editor.call("session/load", load.clone())["error"]["code"],
+        -32002
+    );
     let restored = rig.run(&["conversations", "restore", &session]);
     assert_eq!(restored.code(), 0, "{}", restored.stderr());
     assert!(editor.call("session/load", load)["error"].is_null());

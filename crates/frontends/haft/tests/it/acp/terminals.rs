@@ -31,11 +31,20 @@ impl Terminals {
             "terminal/create" => {
                 let text = |value: &Value| value.as_str().unwrap().to_owned();
                 let mut command = Command::new(text(&params["command"]));
-                command.args(params["args"].as_array().unwrap().iter().map(text)).current_dir(text(&params["cwd"]));
+                command
+                    .args(params["args"].as_array().unwrap().iter().map(text))
+                    .current_dir(text(&params["cwd"]));
                 let environment = params["env"].as_array().unwrap();
-                command.envs(environment.iter().map(|one| (text(&one["name"]), text(&one["value"]))));
+                command.envs(
+                    environment
+                        .iter()
+                        .map(|one| (text(&one["name"]), text(&one["value"]))),
+                );
                 // What the editor has of its own, and commands of haft do not see.
-                command.env("SECRET_API_KEY", "sk-of-the-editor").stdin(Stdio::null()).stdout(Stdio::piped());
+                command
+                    .env("SECRET_API_KEY", "sk-of-the-editor")
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::piped());
                 let id = format!("term-{}", self.running.len() + self.ended.len());
                 self.running.insert(id.clone(), command.spawn().unwrap());
                 json!({"terminalId": id})
@@ -60,12 +69,18 @@ impl Terminals {
         let ended = self.running.remove(id).unwrap().wait_with_output().unwrap();
         let signal = ended.status.code().is_none().then_some("SIGKILL");
         let status = json!({"exitCode": ended.status.code(), "signal": signal});
-        self.ended.insert(id.to_owned(), (status.clone(), String::from_utf8(ended.stdout).unwrap()));
+        self.ended.insert(
+            id.to_owned(),
+            (status.clone(), String::from_utf8(ended.stdout).unwrap()),
+        );
         status
     }
 
     fn methods(&self) -> Vec<&str> {
-        self.called.iter().map(|(method, _)| method.as_str()).collect()
+        self.called
+            .iter()
+            .map(|(method, _)| method.as_str())
+            .collect()
     }
 }
 
@@ -74,25 +89,44 @@ fn run(line: &str) -> Reply {
 }
 
 fn outside(line: &str) -> Reply {
-    Reply::call("execute_command", json!({"command": line, "sandbox": "outside"}))
+    Reply::call(
+        "execute_command",
+        json!({"command": line, "sandbox": "outside"}),
+    )
 }
 
 fn with_terminals(rig: &Rig, arguments: &[&str]) -> (Editor, String) {
     let mut editor = Editor::start(rig, arguments);
     editor.permission = "allow_once";
-    editor.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": {"terminal": true}}));
+    editor.call(
+        "initialize",
+        json!({"protocolVersion": 1, "clientCapabilities": {"terminal": true}}),
+    );
     let session = editor.new_session(&rig.project());
     (editor, session)
 }
 
 /// What the model read last.
 fn last_result(rig: &Rig) -> String {
-    format!("{:?}", rig.server.generations().last().unwrap().seen().unwrap().messages.last())
+    format!(
+        "{:?}",
+        rig.server
+            .generations()
+            .last()
+            .unwrap()
+            .seen()
+            .unwrap()
+            .messages
+            .last()
+    )
 }
 
 #[test]
 fn what_leaves_the_sandbox_runs_at_the_editor_s_terminal_and_is_asked_first() {
-    let rig = rig([outside("echo at the terminal; echo made > made; exit 3"), Reply::text("Done.")]);
+    let rig = rig([
+        outside("echo at the terminal; echo made > made; exit 3"),
+        Reply::text("Done."),
+    ]);
     if !has_namespaces(&rig) {
         return;
     }
@@ -101,31 +135,58 @@ fn what_leaves_the_sandbox_runs_at_the_editor_s_terminal_and_is_asked_first() {
     assert_eq!(editor.asked.len(), 1, "it was asked for before");
     assert!(rig.project().join("made").exists());
     let seen = last_result(&rig);
-    assert!(seen.contains("Exit code 3.") && seen.contains("at the terminal"), "{seen}");
+    assert!(
+        seen.contains("Exit code 3.") && seen.contains("at the terminal"),
+        "{seen}"
+    );
     let methods = editor.terminals.methods();
-    let wanted = ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"];
+    let wanted = [
+        "terminal/create",
+        "terminal/wait_for_exit",
+        "terminal/output",
+        "terminal/release",
+    ];
     assert_eq!(methods, wanted);
     let call = editor.of_kind("tool_call")[0]["toolCallId"].clone();
     let updates = editor.of_kind("tool_call_update");
-    let of_call: Vec<_> = updates.iter().filter(|update| update["toolCallId"] == call).collect();
-    let shown = of_call.iter().find(|update| update["content"][0]["type"] == "terminal");
+    let of_call: Vec<_> = updates
+        .iter()
+        .filter(|update| update["toolCallId"] == call)
+        .collect();
+    let shown = of_call
+        .iter()
+        .find(|update| update["content"][0]["type"] == "terminal");
     assert_eq!(shown.unwrap()["content"][0]["terminalId"], "term-0");
     let last = of_call.last().unwrap();
-    assert_eq!((&last["status"], &last["content"]), (&json!("failed"), &Value::Null), "the terminal stays shown");
+    assert_eq!(
+        (&last["status"], &last["content"]),
+        (&json!("failed"), &Value::Null),
+        "the terminal stays shown"
+    );
 }
 
 #[test]
 fn what_is_confined_never_runs_at_the_editor_s_terminal() {
     for mode in ["ask", "auto"] {
-        let rig = rig([run("echo inside; touch /outside-of-haft 2>/dev/null || echo held"), Reply::text("Done.")]);
+        let rig = rig([
+            run("echo inside; touch /outside-of-haft 2>/dev/null || echo held"),
+            Reply::text("Done."),
+        ]);
         if !has_namespaces(&rig) {
             return;
         }
         let (mut editor, session) = with_terminals(&rig, &["--permission-mode", mode]);
         assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
-        assert!(editor.terminals.called.is_empty(), "{mode}: {:?}", editor.terminals.called);
+        assert!(
+            editor.terminals.called.is_empty(),
+            "{mode}: {:?}",
+            editor.terminals.called
+        );
         let seen = last_result(&rig);
-        assert!(seen.contains("inside") && seen.contains("held"), "{mode}: {seen}");
+        assert!(
+            seen.contains("inside") && seen.contains("held"),
+            "{mode}: {seen}"
+        );
     }
 }
 
@@ -140,8 +201,11 @@ fn what_is_refused_makes_no_terminal() {
 
 #[test]
 fn without_a_sandbox_all_commands_run_there_with_the_environment_of_commands() {
-    let rig = rig([run("echo key=${SECRET_API_KEY-none} path=${PATH:+set}"), Reply::text("Done.")])
-        .with([("SECRET_API_KEY", "sk-of-the-editor")]);
+    let rig = rig([
+        run("echo key=${SECRET_API_KEY-none} path=${PATH:+set}"),
+        Reply::text("Done."),
+    ])
+    .with([("SECRET_API_KEY", "sk-of-the-editor")]);
     let (mut editor, session) = with_terminals(&rig, &["--permission-mode", "yolo"]);
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
     assert!(editor.asked.is_empty() && editor.terminals.methods().contains(&"terminal/create"));
@@ -152,11 +216,18 @@ fn without_a_sandbox_all_commands_run_there_with_the_environment_of_commands() {
 #[test]
 fn a_command_that_takes_too_long_is_ended_by_the_editor() {
     let arguments = json!({"command": "sleep 60", "timeout": 1});
-    let rig = rig([Reply::call("execute_command", arguments), Reply::text("Late."), Reply::text("Late.")]);
+    let rig = rig([
+        Reply::call("execute_command", arguments),
+        Reply::text("Late."),
+        Reply::text("Late."),
+    ]);
     let (mut editor, session) = with_terminals(&rig, &["--permission-mode", "yolo"]);
     editor.terminals.holds = true;
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
-    let seen = format!("{:?}", rig.server.generations()[1].seen().unwrap().messages.last());
+    let seen = format!(
+        "{:?}",
+        rig.server.generations()[1].seen().unwrap().messages.last()
+    );
     assert!(seen.contains("Timed out after 1 s"), "{seen}");
     assert!(editor.terminals.methods().contains(&"terminal/kill"));
 }
@@ -167,12 +238,19 @@ fn a_command_of_a_cancelled_turn_is_ended_by_the_editor() {
     let (mut editor, session) = with_terminals(&rig, &["--permission-mode", "yolo"]);
     editor.terminals.holds = true;
     let prompt = editor.send_prompt(&session, "go");
-    while !editor.terminals.methods().contains(&"terminal/wait_for_exit") {
+    while !editor
+        .terminals
+        .methods()
+        .contains(&"terminal/wait_for_exit")
+    {
         assert!(editor.next().is_some());
     }
     editor.notify("session/cancel", json!({"sessionId": session}));
     assert_eq!(stop_reason(&editor.answer(prompt)), "cancelled");
-    assert_eq!(editor.terminals.methods()[2..], ["terminal/kill", "terminal/output", "terminal/release"]);
+    assert_eq!(
+        editor.terminals.methods()[2..],
+        ["terminal/kill", "terminal/output", "terminal/release"]
+    );
 }
 
 #[test]
@@ -182,5 +260,8 @@ fn an_editor_that_refuses_a_terminal_leaves_the_command_to_haft() {
     editor.terminals.refuses = true;
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
     let seen = last_result(&rig);
-    assert!(seen.contains("by haft") && seen.contains("--- stdout ---"), "{seen}");
+    assert!(
+        seen.contains("by haft") && seen.contains("--- stdout ---"),
+        "{seen}"
+    );
 }

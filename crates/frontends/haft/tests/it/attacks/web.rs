@@ -13,12 +13,17 @@ use crate::rig::{Ran, Rig};
 /// A server that answers every path, and remembers what it was asked.
 fn site(answer: fn(&str) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, asked) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+    let (address, asked) = (
+        listener.local_addr().unwrap(),
+        Arc::new(Mutex::new(Vec::new())),
+    );
     let seen = Arc::clone(&asked);
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut piece = [0; 8192];
-            let Ok(read) = stream.read(&mut piece) else { continue };
+            let Ok(read) = stream.read(&mut piece) else {
+                continue;
+            };
             let request = String::from_utf8_lossy(&piece[..read]).into_owned();
             let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
             seen.lock().unwrap().push(request);
@@ -42,40 +47,79 @@ fn with_web(replies: impl IntoIterator<Item = Reply>, more: &str) -> Rig {
 const HERE: &str = "allow_private = [\"127.0.0.1\"]\n";
 
 fn text(ran: &Ran) -> String {
-    results(ran).iter().map(|result| result["text"].as_str().unwrap_or_default().to_owned()).collect()
+    results(ran)
+        .iter()
+        .map(|result| result["text"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// In `yolo` nobody is asked, and still nothing here is reached.
 #[test]
 fn nothing_of_this_machine_is_reached_however_it_is_written() {
-    let (address, asked) = site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
+    let (address, asked) =
+        site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
     let port = address.rsplit(':').next().unwrap();
     let hosts = [
-        "127.0.0.1", "127.1", "127.0.1", "2130706433", "017700000001", "0x7f000001", "0x7f.1", "0177.0.0.1",
-        "127.0.0.1.", "localhost", "LOCALHOST.", "[::1]", "[::]", "[::127.0.0.1]", "[::ffff:7f00:1]",
-        "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "0", "0.0.0.0", "１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1",
+        "127.0.0.1",
+        "127.1",
+        "127.0.1",
+        "2130706433",
+        "017700000001",
+        "0x7f000001",
+        "0x7f.1",
+        "0177.0.0.1",
+        "127.0.0.1.",
+        "localhost",
+        "LOCALHOST.",
+        "[::1]",
+        "[::]",
+        "[::127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "0",
+        "0.0.0.0",
+        "１２７.0.0.1",
+        "127。0。0。1",
+        "①②⑦.0.0.1",
         "localhost%2e",
     ];
     let pages = hosts.map(|host| format!("http://{host}:{port}/"));
     let schemes = [
-        "file:///etc/passwd", "gopher://127.0.0.1/", "data:text/plain,x", "//127.0.0.1/", "javascript:1",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1/",
+        "data:text/plain,x",
+        "//127.0.0.1/",
+        "javascript:1",
         "ws://127.0.0.1/",
     ];
     let pages: Vec<_> = pages.iter().map(String::as_str).chain(schemes).collect();
-    let rig = with_web(pages.iter().map(|page| crawl(page)).chain([Reply::text("Done.")]), "");
+    let rig = with_web(
+        pages
+            .iter()
+            .map(|page| crawl(page))
+            .chain([Reply::text("Done.")]),
+        "",
+    );
     let ran = rig.task(&["go"]);
     let results = results(&ran);
     assert_eq!(results.len(), pages.len(), "{}", ran.stderr());
     for (page, result) in pages.iter().zip(&results) {
         assert_eq!(result["status"], "error", "{page}: {result}");
     }
-    assert!(asked.lock().unwrap().is_empty(), "{:?}", asked.lock().unwrap());
+    assert!(
+        asked.lock().unwrap().is_empty(),
+        "{:?}",
+        asked.lock().unwrap()
+    );
 }
 
-/// A redirect leads neither elsewhere nor to another scheme, and a proxy of the environment is not asked.
+/// A redirect leads neither elsewhere nor to another scheme, and a proxy of the environment is not
+/// asked.
 #[test]
 fn redirects_and_proxies_lead_nowhere() {
-    let (inner, reached) = site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
+    let (inner, reached) =
+        site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret".to_owned());
     let (outer, _) = site(|path| match path.trim_start_matches('/') {
         "robots.txt" => "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned(),
         to => format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"),
@@ -88,24 +132,43 @@ fn redirects_and_proxies_lead_nowhere() {
         format!("http://me:hush@localhost:{port}/"),
         format!("\\\\localhost:{port}/"),
     ] {
-        let rig = with_web([crawl(&format!("http://{outer}/{to}")), Reply::text("Done.")], HERE);
-        let mut command = rig.command(&["run", "--output-format", "stream-json", "--permission-mode", "yolo", "go"]);
+        let rig = with_web(
+            [crawl(&format!("http://{outer}/{to}")), Reply::text("Done.")],
+            HERE,
+        );
+        let mut command = rig.command(&[
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            "yolo",
+            "go",
+        ]);
         for name in ["http_proxy", "all_proxy", "ALL_PROXY"] {
             // The model itself is reached without.
-            command.env(name, format!("http://{inner}")).env("no_proxy", "127.0.0.1");
+            command
+                .env(name, format!("http://{inner}"))
+                .env("no_proxy", "127.0.0.1");
         }
         let ran = Ran(command.output().unwrap());
         assert!(!text(&ran).contains("secret"), "{to}: {}", text(&ran));
         assert!(!ran.stdout().contains("root:"), "{to}");
     }
-    assert!(reached.lock().unwrap().is_empty(), "{:?}", reached.lock().unwrap());
+    assert!(
+        reached.lock().unwrap().is_empty(),
+        "{:?}",
+        reached.lock().unwrap()
+    );
 }
 
 /// A password in an address is neither sent nor kept.
 #[test]
 fn a_password_in_an_address_is_refused_and_masked() {
     let (address, asked) = site(|_| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned());
-    for url in [format!("http://me:hush-hush-1@{address}/"), format!("http://hush-hush-1@{address}/")] {
+    for url in [
+        format!("http://me:hush-hush-1@{address}/"),
+        format!("http://hush-hush-1@{address}/"),
+    ] {
         let rig = with_web([crawl(&url), Reply::text("Done.")], HERE);
         let ran = rig.task(&["go"]);
         assert_eq!(results(&ran)[0]["status"], "error");
@@ -117,7 +180,9 @@ fn a_password_in_an_address_is_refused_and_masked() {
 
 fn page(body: &str) -> String {
     let length = body.len();
-    format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
 }
 
 type Answer = fn(&str) -> String;
@@ -128,29 +193,44 @@ fn hostile_answers_are_bounded_and_end() {
     let answers: [(&str, Answer); 6] = [
         ("a wall of end tags", |_| page(&"<div></p>".repeat(400_000))),
         ("formatting that multiplies", |_| {
-            let formats: String = (0..900).map(|number| format!("<b class=c{number}>")).collect();
+            let formats: String = (0..900)
+                .map(|number| format!("<b class=c{number}>"))
+                .collect();
             page(&format!("<p>{formats}</p>{}", "<p>x".repeat(200_000)))
         }),
         ("a link for every byte", |_| {
-            page(&(0..200_000).map(|number| format!("<a href=/{number}>x</a>")).collect::<String>())
+            page(
+                &(0..200_000)
+                    .map(|number| format!("<a href=/{number}>x</a>"))
+                    .collect::<String>(),
+            )
         }),
-        ("escapes", |_| page("<title>\u{1b}]0;owned\u{7}</title><p>\u{1b}[2J\u{202e}hello")),
+        ("escapes", |_| {
+            page("<title>\u{1b}]0;owned\u{7}</title><p>\u{1b}[2J\u{202e}hello")
+        }),
         ("a type that is none", |_| {
             "HTTP/1.1 200 OK\r\ncontent-type: \u{202e}/x\r\ncontent-length: 1\r\n\r\nx".to_owned()
         }),
         ("a length that lies", |_| {
-            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\ncontent-type: text/plain\r\n\r\nx".to_owned()
+            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\ncontent-type: text/plain\r\n\r\nx"
+                .to_owned()
         }),
     ];
     for (what, answer) in answers {
         let (address, _) = site(answer);
-        let call = Reply::call("web_crawl", json!({"url": format!("http://{address}/"), "max_pages": 2}));
+        let call = Reply::call(
+            "web_crawl",
+            json!({"url": format!("http://{address}/"), "max_pages": 2}),
+        );
         let rig = with_web([call, Reply::text("Done.")], HERE);
         let ran = rig.task(&["go"]);
         assert_eq!(ran.code(), 0, "{what}: {}", ran.stderr());
         let result: Value = results(&ran).remove(0);
         assert!(result.to_string().len() < 300_000, "{what}");
-        assert!(!text(&ran).contains(['\u{1b}', '\u{7}', '\u{202e}']), "{what}");
+        assert!(
+            !text(&ran).contains(['\u{1b}', '\u{7}', '\u{202e}']),
+            "{what}"
+        );
     }
 }
 
@@ -168,12 +248,22 @@ fn a_denied_host_is_denied_in_every_spelling() {
         ("[::1]", "http://[0:0:0:0:0:0:0:1]/"),
     ] {
         let rig = with_web([crawl(url), Reply::text("Done.")], "");
-        add(&rig, &format!("[permissions]\ndeny = [\"web_crawl(domain:{rule})\"]\n"));
+        add(
+            &rig,
+            &format!("[permissions]\ndeny = [\"web_crawl(domain:{rule})\"]\n"),
+        );
         let ran = rig.task(&["go"]);
-        assert!(text(&ran).contains("not permitted"), "{rule} {url}: {}", text(&ran));
+        assert!(
+            text(&ran).contains("not permitted"),
+            "{rule} {url}: {}",
+            text(&ran)
+        );
     }
     let rig = with_web([Reply::text("Done.")], "");
-    add(&rig, "[permissions]\ndeny = [\"web_crawl(domain:bücher.example)\"]\n");
+    add(
+        &rig,
+        "[permissions]\ndeny = [\"web_crawl(domain:bücher.example)\"]\n",
+    );
     let ran = rig.task(&["go"]);
     assert!(
         ran.code() == 2 && ran.stderr().contains("xn--"),

@@ -19,7 +19,12 @@ fn conversation(id: &str, namespace: &str, from: &str, messages: Vec<Message>) -
         id: ConversationId::new(id),
         name: Some(format!("finder: {id}")),
         namespace: namespace.to_owned(),
-        metadata: [("parent".to_owned(), json!(from)), ("agent".to_owned(), json!("finder"))].into_iter().collect(),
+        metadata: [
+            ("parent".to_owned(), json!(from)),
+            ("agent".to_owned(), json!("finder")),
+        ]
+        .into_iter()
+        .collect(),
         messages,
         description: String::new(),
         make_current: false,
@@ -29,41 +34,94 @@ fn conversation(id: &str, namespace: &str, from: &str, messages: Vec<Message>) -
 
 #[test]
 fn pictures_are_shown_and_sub_agents_are_a_tree() {
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Done.")]).unwrap(),
+    );
     assert_eq!(rig.run(&["run", "look around"]).code(), 0);
     let listed = rig.run(&["conversations", "list", "--json"]).json();
     let main = listed[0]["id"].as_str().unwrap();
     let clock = Arc::new(FakeClock::default());
-    let store = SqliteStore::open(&rig.home().join("data/conversations.db"), &StoreConfig::default(), clock).unwrap();
-    let image = |media_type: &str| Part::Image(Image { media_type: media_type.to_owned(), data: DOT.to_owned() });
+    let store = SqliteStore::open(
+        &rig.home().join("data/conversations.db"),
+        &StoreConfig::default(),
+        clock,
+    )
+    .unwrap();
+    let image = |media_type: &str| {
+        Part::Image(Image {
+            media_type: media_type.to_owned(),
+            data: DOT.to_owned(),
+        })
+    };
     let shown = MessageId::derived(haft_types::ContentHash::of(b"picture"));
-    let message =
-        Message::new(shown, Role::User, vec![image("image/png"), image("image/svg+xml")], Timestamp::UNIX_EPOCH);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let message = Message::new(
+        shown,
+        Role::User,
+        vec![image("image/png"), image("image/svg+xml")],
+        Timestamp::UNIX_EPOCH,
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
-        let agents = format!("{}#agents", store.get(&ConversationId::new(main)).await.unwrap().unwrap().namespace);
-        for (id, from, messages) in
-            [("first", main, vec![message]), ("below", "first", vec![]), ("other", "nobody", vec![])]
-        {
-            store.create(conversation(id, &agents, from, messages)).await.unwrap();
+        let agents = format!(
+            "{}#agents",
+            store
+                .get(&ConversationId::new(main))
+                .await
+                .unwrap()
+                .unwrap()
+                .namespace
+        );
+        for (id, from, messages) in [
+            ("first", main, vec![message]),
+            ("below", "first", vec![]),
+            ("other", "nobody", vec![]),
+        ] {
+            store
+                .create(conversation(id, &agents, from, messages))
+                .await
+                .unwrap();
         }
         store.flush().await.unwrap();
     });
 
     let page = ServedPage::start(&rig);
     let html = page.page(&format!("/c/{main}"));
-    let tree = html.split("Sub-agents").nth(1).unwrap_or_else(|| panic!("{html}"));
-    assert!(tree.contains("<ul><li><a href=\"/c/first\">finder: first</a><ul><li><a href=\"/c/below\""), "{tree}");
+    let tree = html
+        .split("Sub-agents")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{html}"));
+    assert!(
+        tree.contains("<ul><li><a href=\"/c/first\">finder: first</a><ul><li><a href=\"/c/below\""),
+        "{tree}"
+    );
     assert!(!tree.contains("finder: other"), "{tree}");
     let child = page.page("/c/first");
-    assert!(child.contains(&format!("<a href=\"/c/{main}\">Started from another conversation")), "{child}");
-    assert!(child.contains("/c/first/edit"), "what a sub-agent sends is haft's own business");
+    assert!(
+        child.contains(&format!(
+            "<a href=\"/c/{main}\">Started from another conversation"
+        )),
+        "{child}"
+    );
+    assert!(
+        child.contains("/c/first/edit"),
+        "what a sub-agent sends is haft's own business"
+    );
     let source = format!("/image/first/{shown}/0");
     assert!(child.contains(&format!("<img src=\"{source}\"")), "{child}");
     assert!(page.page(&source).contains("content-type: image/png"));
     assert!(page.get(&source, "").starts_with("HTTP/1.1 401 "));
-    for missing in [format!("/image/first/{shown}/1"), format!("/image/first/{shown}/7"), "/image/first/x/0".to_owned()]
-    {
-        assert!(page.page(&missing).starts_with("HTTP/1.1 404 "), "{missing}");
+    for missing in [
+        format!("/image/first/{shown}/1"),
+        format!("/image/first/{shown}/7"),
+        "/image/first/x/0".to_owned(),
+    ] {
+        assert!(
+            page.page(&missing).starts_with("HTTP/1.1 404 "),
+            "{missing}"
+        );
     }
 }

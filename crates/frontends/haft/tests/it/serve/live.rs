@@ -16,9 +16,17 @@ impl ServedPage {
     /// Starts a run in the project of the rig and gives the address of its page.
     pub(crate) fn begin(&self, rig: &Rig, mode: &str, prompt: &str) -> String {
         let folder = rig.project().display().to_string();
-        let fields = [("do", "start"), ("prompt", prompt), ("folder", &folder), ("mode", mode)];
+        let fields = [
+            ("do", "start"),
+            ("prompt", prompt),
+            ("folder", &folder),
+            ("mode", mode),
+        ];
         let begun = self.post("/run", "/run", &fields);
-        let place = begun.split("location: ").nth(1).unwrap_or_else(|| panic!("{begun}"));
+        let place = begun
+            .split("location: ")
+            .nth(1)
+            .unwrap_or_else(|| panic!("{begun}"));
         place.split("\r\n").next().unwrap().to_owned()
     }
 
@@ -36,26 +44,47 @@ impl ServedPage {
 }
 
 fn write() -> Reply {
-    Reply::call("write_to_file", json!({"path": "a.txt", "content": "one\ntwo\n"}))
+    Reply::call(
+        "write_to_file",
+        json!({"path": "a.txt", "content": "one\ntwo\n"}),
+    )
 }
 
 #[test]
 fn a_run_is_started_approved_and_gone_on_with() {
-    let rig =
-        Rig::new(Api::Anthropic, Script::replies([write(), Reply::text("Done."), Reply::text("Again.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([write(), Reply::text("Done."), Reply::text("Again.")]).unwrap(),
+    );
     let page = ServedPage::start(&rig);
     let place = page.begin(&rig, "ask", "Write one");
     let asked = page.once(&place, "asks for permission");
-    assert!(asked.contains("+one") && asked.contains("+two") && asked.contains("a.txt"), "the whole change: {asked}");
+    assert!(
+        asked.contains("+one") && asked.contains("+two") && asked.contains("a.txt"),
+        "the whole change: {asked}"
+    );
     assert!(!rig.project().join("a.txt").exists());
     let allowed = page.post(&place, &place, &[("do", "allow"), ("approval", "1")]);
     assert!(allowed.starts_with("HTTP/1.1 303 "), "{allowed}");
     let done = page.once(&place, "Completed.");
-    assert!(done.contains("Done.") && done.contains("Changed files"), "{done}");
-    assert_eq!(std::fs::read_to_string(rig.project().join("a.txt")).unwrap(), "one\ntwo\n");
+    assert!(
+        done.contains("Done.") && done.contains("Changed files"),
+        "{done}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
+        "one\ntwo\n"
+    );
     let again = page.post(&place, &place, &[("do", "allow"), ("approval", "1")]);
     assert!(again.contains("Nobody waits for this answer"), "{again}");
-    assert!(page.post(&place, &place, &[("do", "send"), ("message", "and\r\nnow?")]).starts_with("HTTP/1.1 303 "));
+    assert!(
+        page.post(
+            &place,
+            &place,
+            &[("do", "send"), ("message", "and\r\nnow?")]
+        )
+        .starts_with("HTTP/1.1 303 ")
+    );
     page.once(&place, "Again.");
     let asked = rig.server.generations().pop().unwrap().body;
     assert!(String::from_utf8_lossy(&asked).contains("and\\nnow?"));
@@ -64,9 +93,21 @@ fn a_run_is_started_approved_and_gone_on_with() {
 
 /// Returns the text of the first `pre` of an approval, as a browser shows it.
 fn asked_about(html: &str) -> String {
-    let section = html.split("<section class=\"approval\">").nth(1).unwrap_or_else(|| panic!("{html}"));
-    let pre = section.split("<pre>").nth(1).unwrap().split("</pre>").next().unwrap();
-    pre.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+    let section = html
+        .split("<section class=\"approval\">")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{html}"));
+    let pre = section
+        .split("<pre>")
+        .nth(1)
+        .unwrap()
+        .split("</pre>")
+        .next()
+        .unwrap();
+    pre.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&amp;", "&")
 }
 
 /// Secrets of every kind that is masked elsewhere, and characters that browsers do not show.
@@ -85,7 +126,8 @@ echo rm -rf ~␍␛[2K\techo<U+202E><U+200B><U+009B><U+FFFF>";
 fn approval_shows_what_is_masked_elsewhere() {
     let command = json!({"command": MASKED_ELSEWHERE, "requires_approval": true});
     let write = json!({"path": "a\u{202e}.txt", "content": MASKED_ELSEWHERE});
-    let server = json!({"server_name": "s", "tool_name": "show", "arguments": {"text": MASKED_ELSEWHERE}});
+    let server =
+        json!({"server_name": "s", "tool_name": "show", "arguments": {"text": MASKED_ELSEWHERE}});
     let replies = [
         Reply::call("execute_command", command),
         Reply::call("write_to_file", write),
@@ -98,11 +140,20 @@ fn approval_shows_what_is_masked_elsewhere() {
     let place = page.begin(&rig, "ask", "Go");
     let deny = |number: &str| {
         let fields = [("do", "deny"), ("approval", number)];
-        assert!(page.post(&place, &place, &fields).starts_with("HTTP/1.1 303 "));
+        assert!(
+            page.post(&place, &place, &fields)
+                .starts_with("HTTP/1.1 303 ")
+        );
     };
     let html = page.once(&place, "permission: execute_command");
     assert_eq!(asked_about(&html), SHOWN);
-    let section = html.split("<section class=\"approval\">").nth(1).unwrap().split("</section>").next().unwrap();
+    let section = html
+        .split("<section class=\"approval\">")
+        .nth(1)
+        .unwrap()
+        .split("</section>")
+        .next()
+        .unwrap();
     assert!(!section.contains("[masked"), "{section}");
     deny("1");
     let html = page.once(&place, "permission: write_to_file");
@@ -114,7 +165,10 @@ fn approval_shows_what_is_masked_elsewhere() {
     deny("2");
     let html = page.once(&place, "permission: use_mcp_tool");
     let shown = asked_about(&html);
-    assert!(shown.contains("touch ran") && shown.contains("hunter22") && !shown.contains("[masked"), "{shown}");
+    assert!(
+        shown.contains("touch ran") && shown.contains("hunter22") && !shown.contains("[masked"),
+        "{shown}"
+    );
     deny("3");
     page.once(&place, "Completed.");
     assert!(!rig.project().join("ran").exists());
@@ -122,72 +176,147 @@ fn approval_shows_what_is_masked_elsewhere() {
 
 #[test]
 fn a_denial_reaches_the_model_and_a_run_is_stopped() {
-    let slow = Reply { delta_chars: Some(1), delta_delay_ms: 200, ..Reply::text("slow ".repeat(100)) };
+    let slow = Reply {
+        delta_chars: Some(1),
+        delta_delay_ms: 200,
+        ..Reply::text("slow ".repeat(100))
+    };
     let rig = Rig::new(Api::Anthropic, Script::replies([write(), slow]).unwrap());
     let page = ServedPage::start(&rig);
     let place = page.begin(&rig, "ask", "Write one");
     page.once(&place, "asks for permission");
     let fields = [("do", "deny"), ("approval", "1"), ("reason", "Rather not.")];
-    assert!(page.post(&place, &place, &fields).starts_with("HTTP/1.1 303 "));
+    assert!(
+        page.post(&place, &place, &fields)
+            .starts_with("HTTP/1.1 303 ")
+    );
     page.once(&place, "slow");
     let told = rig.server.generations().pop().unwrap().body;
     assert!(String::from_utf8_lossy(&told).contains("Rather not."));
-    assert!(page.post(&place, &place, &[("do", "send"), ("message", "x")]).contains("still going on"));
-    assert!(page.post(&place, &place, &[("do", "stop")]).starts_with("HTTP/1.1 303 "));
+    assert!(
+        page.post(&place, &place, &[("do", "send"), ("message", "x")])
+            .contains("still going on")
+    );
+    assert!(
+        page.post(&place, &place, &[("do", "stop")])
+            .starts_with("HTTP/1.1 303 ")
+    );
     page.once(&place, "Stopped.");
     assert!(!rig.project().join("a.txt").exists());
 }
 
 #[test]
 fn a_run_of_another_process_is_followed_and_left_alone() {
-    let rig = Rig::new(Api::Anthropic, Script::replies([Reply::text("Done.")]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Done.")]).unwrap(),
+    );
     assert_eq!(rig.run(&["run", "say something"]).code(), 0);
     let id = rig.export()["id"].as_str().unwrap().to_owned();
     let page = ServedPage::start(&rig);
     let place = format!("/c/{id}/live");
-    assert!(page.page(&place).contains("<textarea"), "nobody has it: a message can be sent");
+    assert!(
+        page.page(&place).contains("<textarea"),
+        "nobody has it: a message can be sent"
+    );
     let clock = Arc::new(FakeClock::default());
-    let store = SqliteStore::open(&rig.home().join("data/conversations.db"), &StoreConfig::default(), clock).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let _lock = runtime.block_on(store.lock(&ConversationId::new(&id))).unwrap();
+    let store = SqliteStore::open(
+        &rig.home().join("data/conversations.db"),
+        &StoreConfig::default(),
+        clock,
+    )
+    .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let _lock = runtime
+        .block_on(store.lock(&ConversationId::new(&id)))
+        .unwrap();
     let html = page.page(&place);
-    assert!(html.contains("Another process is running this conversation") && html.contains("Done."), "{html}");
-    assert!(!html.contains("<form") && !html.contains("<button"), "{html}");
+    assert!(
+        html.contains("Another process is running this conversation") && html.contains("Done."),
+        "{html}"
+    );
+    assert!(
+        !html.contains("<form") && !html.contains("<button"),
+        "{html}"
+    );
 }
 
 #[test]
 fn forms_of_runs_are_guarded_and_run_nothing() {
-    let rig = Rig::new(Api::Anthropic, Script::replies([write(), Reply::text(HOSTILE)]).unwrap());
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([write(), Reply::text(HOSTILE)]).unwrap(),
+    );
     let page = ServedPage::start(&rig);
     let (host, cookie, token) = (&page.address, page.cookie(), page.form_token("/run"));
     let form = "do=start&prompt=x&mode=auto";
     let own = format!("host: {host}\r\norigin: http://{host}\r\n");
     for (who, headers, form, status) in [
-        ("no token of the form", format!("{own}{cookie}"), form.to_owned(), 403),
-        ("no cookie", own.clone(), format!("form_token={token}&{form}"), 401),
+        (
+            "no token of the form",
+            format!("{own}{cookie}"),
+            form.to_owned(),
+            403,
+        ),
+        (
+            "no cookie",
+            own.clone(),
+            format!("form_token={token}&{form}"),
+            401,
+        ),
         (
             "another page",
             format!("host: {host}\r\norigin: http://evil.example\r\n{cookie}"),
             format!("form_token={token}&{form}"),
             403,
         ),
-        ("another name", format!("host: evil.example\r\n{cookie}"), format!("form_token={token}&{form}"), 421),
+        (
+            "another name",
+            format!("host: evil.example\r\n{cookie}"),
+            format!("form_token={token}&{form}"),
+            421,
+        ),
     ] {
         let answer = page.post_with("/run", &headers, &form);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{who}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{who}: {answer}"
+        );
     }
     let safe = |html: &str| {
         assert_eq!(html.matches("<script").count(), 1, "{html}");
         assert!(!html.contains("<img"), "{html}");
     };
-    safe(&page.post("/run", "/run", &[("do", "start"), ("prompt", HOSTILE), ("folder", HOSTILE)]));
-    safe(&page.post("/run", "/run", &[("do", "start"), ("prompt", " "), ("folder", HOSTILE)]));
+    safe(&page.post(
+        "/run",
+        "/run",
+        &[("do", "start"), ("prompt", HOSTILE), ("folder", HOSTILE)],
+    ));
+    safe(&page.post(
+        "/run",
+        "/run",
+        &[("do", "start"), ("prompt", " "), ("folder", HOSTILE)],
+    ));
     let place = page.begin(&rig, "ask", HOSTILE);
     safe(&page.once(&place, "asks for permission"));
-    safe(&page.post(&place, &place, &[("do", HOSTILE), ("approval", HOSTILE), ("reason", HOSTILE)]));
-    page.post(&place, &place, &[("do", "deny"), ("approval", "1"), ("reason", HOSTILE)]);
+    safe(&page.post(
+        &place,
+        &place,
+        &[("do", HOSTILE), ("approval", HOSTILE), ("reason", HOSTILE)],
+    ));
+    page.post(
+        &place,
+        &place,
+        &[("do", "deny"), ("approval", "1"), ("reason", HOSTILE)],
+    );
     safe(&page.once(&place, "Completed."));
     safe(&page.page("/run"));
-    assert!(page.post("/run", "/c/nobody/live", &[("do", "stop")]).starts_with("HTTP/1.1 404 "));
+    assert!(
+        page.post("/run", "/c/nobody/live", &[("do", "stop")])
+            .starts_with("HTTP/1.1 404 ")
+    );
     assert_eq!(rig.server.generations().len(), 2, "nothing else was begun");
 }

@@ -1,4 +1,5 @@
-//! Sessions that the programs themselves wrote, in the folders where they keep them: on the page and by `haft context`.
+//! Sessions that the programs themselves wrote, in the folders where they keep them: on the page
+//! and by `haft context`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,11 @@ const AGENTS: [(&str, &str); 9] = [
 ];
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../extensions/imports/fixtures")).join(name)
+    Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../extensions/imports/fixtures"
+    ))
+    .join(name)
 }
 
 fn put(from: &str, to: PathBuf) {
@@ -32,33 +37,67 @@ fn put_all(from: &str, to: &Path) {
     for entry in fs::read_dir(fixture(from)).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let (from, to) = (format!("{from}/{name}"), to.join(name));
-        if fixture(&from).is_dir() { put_all(&from, &to) } else { put(&from, to) }
+        if fixture(&from).is_dir() {
+            put_all(&from, &to)
+        } else {
+            put(&from, to)
+        }
     }
 }
 
 fn database(from: &str, to: PathBuf) {
     fs::create_dir_all(to.parent().unwrap()).unwrap();
     let statements = fs::read_to_string(fixture(from)).unwrap();
-    rusqlite::Connection::open(to).unwrap().execute_batch(&statements).unwrap();
+    rusqlite::Connection::open(to)
+        .unwrap()
+        .execute_batch(&statements)
+        .unwrap();
 }
 
 /// A home in which all of them have worked.
 fn rig_of_all() -> Rig {
     let rig = Rig::new(Api::Anthropic, Script::replies([]).unwrap());
     let home = rig.home();
-    put("claude-code/input.jsonl", home.join(".claude/projects/-p/s.jsonl"));
-    put("codex/input.jsonl", home.join(".codex/sessions/2026/01/02/rollout-1.jsonl"));
-    put("pi-0.73/input.jsonl", home.join(".pi/agent/sessions/p/s.jsonl"));
-    put("gemini-cli-0.61/input.jsonl", home.join(".gemini/tmp/project/chats/session-1.jsonl"));
-    put("kimi-cli-1.48/input.jsonl", home.join(".kimi/sessions/p/s/context.jsonl"));
-    database("opencode-1.18/input.sql", home.join(".local/share/opencode/opencode.db"));
-    database("goose-1.34/input.sql", home.join(".local/share/goose/sessions/sessions.db"));
+    put(
+        "claude-code/input.jsonl",
+        home.join(".claude/projects/-p/s.jsonl"),
+    );
+    put(
+        "codex/input.jsonl",
+        home.join(".codex/sessions/2026/01/02/rollout-1.jsonl"),
+    );
+    put(
+        "pi-0.73/input.jsonl",
+        home.join(".pi/agent/sessions/p/s.jsonl"),
+    );
+    put(
+        "gemini-cli-0.61/input.jsonl",
+        home.join(".gemini/tmp/project/chats/session-1.jsonl"),
+    );
+    put(
+        "kimi-cli-1.48/input.jsonl",
+        home.join(".kimi/sessions/p/s/context.jsonl"),
+    );
+    database(
+        "opencode-1.18/input.sql",
+        home.join(".local/share/opencode/opencode.db"),
+    );
+    database(
+        "goose-1.34/input.sql",
+        home.join(".local/share/goose/sessions/sessions.db"),
+    );
     rig.write(
         ".auto-coder/conversations/conversations/1.json",
         fs::read_to_string(fixture("auto-coder-3.0/input.json")).unwrap(),
     );
-    put_all("opencode-1.1/input", &home.join(".local/share/opencode/storage"));
-    put_all("openhands-sdk/input", &home.join(".openhands/conversations/1"));
+    put_all(
+        "opencode-1.1/input",
+        &home.join(".local/share/opencode/storage"),
+    );
+    put_all(
+        "openhands-sdk/input",
+        &home.join(".openhands/conversations/1"),
+    );
     rig
 }
 
@@ -69,26 +108,54 @@ fn every_agents_session_is_listed_shown_and_taken_in() {
     let list = page.page("/sessions");
     for (agent, prompt) in AGENTS {
         let begin = format!("href=\"/sessions/{agent}/");
-        let links: Vec<&str> = list.split(&begin).skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
-        assert_eq!(links.len(), if agent == "opencode" { 2 } else { 1 }, "{agent}: {list}");
+        let links: Vec<&str> = list
+            .split(&begin)
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap())
+            .collect();
+        assert_eq!(
+            links.len(),
+            if agent == "opencode" { 2 } else { 1 },
+            "{agent}: {list}"
+        );
         for link in links {
             let place = format!("/sessions/{agent}/{link}");
             let shown = page.page(&place);
-            assert!(shown.contains(prompt) && shown.contains("Nothing was stored"), "{place}: {shown}");
+            assert!(
+                shown.contains(prompt) && shown.contains("Nothing was stored"),
+                "{place}: {shown}"
+            );
             let answer = page.post(&place, &place, &[("do", "import")]);
-            let to = answer.split("location: ").nth(1).unwrap_or_else(|| panic!("{place}: {answer}"));
+            let to = answer
+                .split("location: ")
+                .nth(1)
+                .unwrap_or_else(|| panic!("{place}: {answer}"));
             let timeline = to.lines().next().unwrap().trim();
             let html = page.page(timeline);
-            assert!(html.contains(&format!("imported from {agent}")) && html.contains("<svg"), "{place}: {html}");
+            assert!(
+                html.contains(&format!("imported from {agent}")) && html.contains("<svg"),
+                "{place}: {html}"
+            );
             let request = timeline.replace("/timeline", "/r/2");
             let html = page.page(&request);
-            assert!(html.starts_with("HTTP/1.1 200") && html.contains("not recorded"), "{request}: {html}");
+            assert!(
+                html.starts_with("HTTP/1.1 200") && html.contains("not recorded"),
+                "{request}: {html}"
+            );
             let what_if = page.page(&timeline.replace("/timeline", "/what-if?policies=none"));
-            assert!(what_if.contains("<svg") && !what_if.contains("role=\"alert\""), "{what_if}");
+            assert!(
+                what_if.contains("<svg") && !what_if.contains("role=\"alert\""),
+                "{what_if}"
+            );
         }
     }
     let listed = page.page("/");
-    assert!(AGENTS.iter().all(|(agent, _)| listed.contains(&format!("\"Agent\">{agent}</td>"))), "{listed}");
+    assert!(
+        AGENTS
+            .iter()
+            .all(|(agent, _)| listed.contains(&format!("\"Agent\">{agent}</td>"))),
+        "{listed}"
+    );
 }
 
 #[test]
@@ -108,14 +175,26 @@ fn context_shows_what_was_imported_by_the_name_of_its_agent() {
             let ran = rig.run(command);
             let (told, said) = (ran.stdout(), ran.stderr());
             assert_eq!(ran.code(), 0, "{agent} {command:?}: {said}");
-            assert!(told.to_lowercase().contains(expected), "{agent} {command:?}: {told}");
-            assert!(said.contains(&format!("imported from {agent}")) && said.contains("not recorded"), "{said}");
+            assert!(
+                told.to_lowercase().contains(expected),
+                "{agent} {command:?}: {told}"
+            );
+            assert!(
+                said.contains(&format!("imported from {agent}")) && said.contains("not recorded"),
+                "{said}"
+            );
         }
         let ran = rig.run(&["context", "replay", id, "--policy", "none", "--json"]);
         assert_eq!(ran.code(), 0, "{agent}: {}", ran.stderr());
         let raw = rig.run(&["context", "show", id, "--raw"]);
-        assert!(raw.code() != 0 && raw.stderr().contains("no body"), "{agent}: {}", raw.stderr());
+        assert!(
+            raw.code() != 0 && raw.stderr().contains("no body"),
+            "{agent}: {}",
+            raw.stderr()
+        );
     }
-    let again = rig.run(&["conversations", "import", "goose", "--json"]).json();
+    let again = rig
+        .run(&["conversations", "import", "goose", "--json"])
+        .json();
     assert_eq!(again[0]["state"], "same", "{again}");
 }

@@ -19,9 +19,15 @@ struct Versions(BufReader<TcpStream>);
 impl Versions {
     fn of(page: &ServedPage, path: &str) -> Self {
         let mut stream = TcpStream::connect(&page.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_mins(2)))
+            .unwrap();
         let (host, cookie) = (&page.address, page.cookie());
-        write!(stream, "GET /events?path={path} HTTP/1.1\r\nhost: {host}\r\n{cookie}\r\n").unwrap();
+        write!(
+            stream,
+            "GET /events?path={path} HTTP/1.1\r\nhost: {host}\r\n{cookie}\r\n"
+        )
+        .unwrap();
         Self(BufReader::new(stream))
     }
 
@@ -39,14 +45,29 @@ impl Versions {
 fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() {
     let replies = |shared: &Path| {
         let wait = format!("while [ ! -e {}/go ]; do sleep 0.1; done", shared.display());
-        let write = Reply::call("write_to_file", json!({"path": "a.txt", "content": HOSTILE}));
-        [after(0, write), after(1, run_command(&wait)), after(2, Reply::text(format!("Said {HOSTILE}")))]
+        let write = Reply::call(
+            "write_to_file",
+            json!({"path": "a.txt", "content": HOSTILE}),
+        );
+        [
+            after(0, write),
+            after(1, run_command(&wait)),
+            after(2, Reply::text(format!("Said {HOSTILE}"))),
+        ]
     };
-    let Some(team) = Team::with("page", replies) else { return };
+    let Some(team) = Team::with("page", replies) else {
+        return;
+    };
     let later = ["--label", HOSTILE, "--not-before", "2100-01-01T00:00:00Z"];
     let run = team.add(&format!("do it {HOSTILE}"), &["--label", HOSTILE]);
     let project = team.rig.project().display().to_string();
-    let waits = team.rig.run(&[&["queue", "add", HOSTILE, "--repository", HOSTILE, "--json"], &later[..]].concat());
+    let waits = team.rig.run(
+        &[
+            &["queue", "add", HOSTILE, "--repository", HOSTILE, "--json"],
+            &later[..],
+        ]
+        .concat(),
+    );
     let waits = waits.json()[0]["id"].as_i64().unwrap();
     let page = ServedPage::start(&team.rig);
     assert!(page.page("/").contains("<a href=\"/queue\">Queue</a>"));
@@ -55,10 +76,14 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
     let home = team.host();
     let mut worker = started(&mut team.worker(home.path(), &[]));
     let shown = page.once(&running, "while [ ! -e");
-    assert!(shown.contains("Cancel the task") && shown.contains(&project), "{shown}");
+    assert!(
+        shown.contains("Cancel the task") && shown.contains(&project),
+        "{shown}"
+    );
     let queue = page.page("/queue");
     assert!(
-        queue.contains("Last heartbeat") && queue.contains(&format!("<a href=\"/queue/label/{}", team.label)),
+        queue.contains("Last heartbeat")
+            && queue.contains(&format!("<a href=\"/queue/label/{}", team.label)),
         "{queue}"
     );
     let mut versions = Versions::of(&page, &running);
@@ -66,9 +91,15 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
     std::fs::write(team.shared.path().join("go"), "").unwrap();
     assert_ne!(versions.next(), before);
     let ended = page.once(&running, "Queue it again");
-    assert!(ended.contains("completed") && ended.contains("Said ") && ended.contains("Patch ("), "{ended}");
+    assert!(
+        ended.contains("completed") && ended.contains("Said ") && ended.contains("Patch ("),
+        "{ended}"
+    );
     let conversation = team.task(run)["conversation"].as_str().unwrap().to_owned();
-    assert!(ended.contains(&format!("<a href=\"/c/{conversation}\">")), "{ended}");
+    assert!(
+        ended.contains(&format!("<a href=\"/c/{conversation}\">")),
+        "{ended}"
+    );
     worker.kill().unwrap();
     worker.wait().unwrap();
 
@@ -87,29 +118,52 @@ fn postgres_the_queue_is_shown_followed_and_changed_and_runs_none_of_its_text() 
         let escaped = expected.replace('<', "&lt;").replace('>', "&gt;");
         assert!(html.contains(&escaped), "{path} lacks {expected}: {html}");
         assert_eq!(html.matches("<script").count(), 1, "{path}: {html}");
-        assert!(!html.contains("<img") && !html.contains("style="), "{path}: {html}");
-        assert!(html.contains("content-security-policy: default-src 'none'"), "{path}");
+        assert!(
+            !html.contains("<img") && !html.contains("style="),
+            "{path}: {html}"
+        );
+        assert!(
+            html.contains("content-security-policy: default-src 'none'"),
+            "{path}"
+        );
     }
     for missing in ["/queue/0", "/queue/x", "/queue/state/x", "/queue/1/2"] {
         assert!(page.page(missing).starts_with("HTTP/1.1 404 "), "{missing}");
     }
 
-    let headers = format!("host: {0}\r\norigin: http://{0}\r\n{1}", page.address, page.cookie());
-    assert!(page.post_with(&waiting, &headers, "do=cancel").starts_with("HTTP/1.1 403 "), "not a form of the page");
+    let headers = format!(
+        "host: {0}\r\norigin: http://{0}\r\n{1}",
+        page.address,
+        page.cookie()
+    );
+    assert!(
+        page.post_with(&waiting, &headers, "do=cancel")
+            .starts_with("HTTP/1.1 403 "),
+        "not a form of the page"
+    );
     assert_eq!(team.task(waits)["state"], "queued");
-    for (does, state) in
-        [("cancel", "cancelled"), ("cancel", "cancelled"), ("retry", "queued"), ("cancel", "cancelled")]
-    {
+    for (does, state) in [
+        ("cancel", "cancelled"),
+        ("cancel", "cancelled"),
+        ("retry", "queued"),
+        ("cancel", "cancelled"),
+    ] {
         let answer = page.post(&waiting, &waiting, &[("do", does)]);
         assert!(answer.contains(&format!("location: {waiting}")), "{answer}");
         assert_eq!(team.task(waits)["state"], state);
     }
-    assert!(page.post(&waiting, &waiting, &[("do", "x")]).starts_with("HTTP/1.1 404 "));
+    assert!(
+        page.post(&waiting, &waiting, &[("do", "x")])
+            .starts_with("HTTP/1.1 404 ")
+    );
 }
 
 #[test]
 fn there_is_no_page_of_a_queue_without_a_server() {
-    let rig = Rig::new(haft_types::Api::Anthropic, haft_testkit::Script::replies([]).unwrap());
+    let rig = Rig::new(
+        haft_types::Api::Anthropic,
+        haft_testkit::Script::replies([]).unwrap(),
+    );
     let page = ServedPage::start(&rig);
     assert!(!page.page("/").contains("/queue"));
     assert!(page.page("/queue").starts_with("HTTP/1.1 404 "));

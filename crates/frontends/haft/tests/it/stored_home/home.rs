@@ -1,4 +1,5 @@
-//! The one place where the stored home lives while a test uses it, the archive it comes from, and a way to run a binary in it.
+//! The one place where the stored home lives while a test uses it, the archive it comes from, and a
+//! way to run a binary in it.
 
 use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -15,8 +16,8 @@ use haft_types::Api;
 
 use crate::rig::{Ran, haft};
 
-/// Conversations, trust and file versions are bound to the path of their project, and hashes are over texts that hold it. So a
-/// stored home can be opened only where it was made.
+/// Conversations, trust and file versions are bound to the path of their project, and hashes are
+/// over texts that hold it. So a stored home can be opened only where it was made.
 const ROOT: &str = "/tmp/haft-stored-home-0.1";
 const LOCK: &str = "/tmp/haft-stored-home-0.1.lock";
 
@@ -37,7 +38,8 @@ const MODELS: [(&str, Api, &str); 6] = [
     (REACT, Api::Anthropic, "react"),
 ];
 
-/// A home and a project at the place where they were made. Nobody else has that place as long as this lives.
+/// A home and a project at the place where they were made. Nobody else has that place as long as
+/// this lives.
 pub(super) struct StoredHome {
     root: PathBuf,
     binary: PathBuf,
@@ -45,7 +47,8 @@ pub(super) struct StoredHome {
 }
 
 impl StoredHome {
-    /// The fixture, unpacked, for the binary under test. `None` where that place cannot be had; why is printed.
+    /// The fixture, unpacked, for the binary under test. `None` where that place cannot be had; why
+    /// is printed.
     pub(super) fn unpacked() -> Option<Self> {
         Self::unpacked_for(haft().to_owned())
     }
@@ -58,12 +61,21 @@ impl StoredHome {
     }
 
     /// The place with nothing in it, for this binary.
-    #[expect(clippy::print_stdout, reason = "whoever runs the tests is told what was skipped")]
+    #[expect(
+        clippy::print_stdout,
+        reason = "whoever runs the tests is told what was skipped"
+    )]
     pub(super) fn empty(binary: PathBuf) -> Option<Self> {
         match claim() {
-            Ok(lock) => Some(Self { root: ROOT.into(), binary, _lock: lock }),
+            Ok(lock) => Some(Self {
+                root: ROOT.into(),
+                binary,
+                _lock: lock,
+            }),
             Err(why) => {
-                println!("skipped: {ROOT} cannot be used, and a stored home can be opened nowhere else: {why}");
+                println!(
+                    "skipped: {ROOT} cannot be used, and a stored home can be opened nowhere else: {why}"
+                );
                 None
             }
         }
@@ -138,7 +150,13 @@ impl StoredHome {
     /// A run that must do well.
     pub(super) fn done(&self, arguments: &[&str]) -> Ran {
         let ran = self.run(arguments);
-        assert_eq!(ran.code(), 0, "{arguments:?}: {}{}", ran.stdout(), ran.stderr());
+        assert_eq!(
+            ran.code(),
+            0,
+            "{arguments:?}: {}{}",
+            ran.stdout(),
+            ran.stderr()
+        );
         ran
     }
 
@@ -148,7 +166,12 @@ impl StoredHome {
     }
 
     /// Starts such a run, waits for a sign, and kills it.
-    pub(super) fn kill_when(&self, conversation: &str, arguments: &[&str], sign: impl Fn() -> bool) {
+    pub(super) fn kill_when(
+        &self,
+        conversation: &str,
+        arguments: &[&str],
+        sign: impl Fn() -> bool,
+    ) {
         let mut command = self.command(&[&TASK[..], &["-r", conversation], arguments].concat());
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         until(&mut child, sign);
@@ -157,7 +180,13 @@ impl StoredHome {
     }
 }
 
-const TASK: [&str; 5] = ["run", "--output-format", "stream-json", "--permission-mode", "yolo"];
+const TASK: [&str; 5] = [
+    "run",
+    "--output-format",
+    "stream-json",
+    "--permission-mode",
+    "yolo",
+];
 
 impl Drop for StoredHome {
     fn drop(&mut self) {
@@ -169,8 +198,14 @@ impl Drop for StoredHome {
 fn until(child: &mut Child, sign: impl Fn() -> bool) {
     let begun = Instant::now();
     while !sign() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "the sign never came");
-        assert!(child.try_wait().unwrap().is_none(), "the run ended before the sign came");
+        assert!(
+            begun.elapsed() < Duration::from_mins(1),
+            "the sign never came"
+        );
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended before the sign came"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -179,9 +214,19 @@ fn until(child: &mut Child, sign: impl Fn() -> bool) {
 fn claim() -> io::Result<File> {
     let temporary = Path::new(ROOT).parent().unwrap();
     if temporary.canonicalize()? != temporary {
-        return Err(io::Error::other(format!("{} is a link", temporary.display())));
+        return Err(io::Error::other(format!(
+            "{} is a link",
+            temporary.display()
+        )));
     }
-    let create = || OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(LOCK);
+    let create = || {
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o644)
+            .open(LOCK)
+    };
     // Another user's lock can be held without being written to.
     let lock = File::open(LOCK).or_else(|_| create())?;
     lock.lock()?;
@@ -190,7 +235,9 @@ fn claim() -> io::Result<File> {
         _ => {}
     }
     for folder in ["", "home", "project"] {
-        DirBuilder::new().mode(0o700).create(Path::new(ROOT).join(folder))?;
+        DirBuilder::new()
+            .mode(0o700)
+            .create(Path::new(ROOT).join(folder))?;
     }
     Ok(lock)
 }
@@ -212,10 +259,18 @@ const PLAIN: u8 = b'0';
 fn pack_entry(to: &mut impl Write, name: &str) -> io::Result<()> {
     let path = Path::new(ROOT).join(name);
     let metadata = path.symlink_metadata()?;
-    let content = if metadata.is_dir() { Vec::new() } else { fs::read(&path)? };
+    let content = if metadata.is_dir() {
+        Vec::new()
+    } else {
+        fs::read(&path)?
+    };
     let mut header = [0; BLOCK];
-    let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
-    assert!(name.len() < 100 && !metadata.is_symlink(), "{name} does not fit");
+    let mut put =
+        |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
+    assert!(
+        name.len() < 100 && !metadata.is_symlink(),
+        "{name} does not fit"
+    );
     put(0, name);
     put(100, &format!("{:07o}", metadata.mode() & 0o7777));
     put(108, "0000000");
@@ -229,12 +284,18 @@ fn pack_entry(to: &mut impl Write, name: &str) -> io::Result<()> {
     header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
     to.write_all(&header)?;
     to.write_all(&content)?;
-    to.write_all(&vec![0; content.len().next_multiple_of(BLOCK) - content.len()])?;
+    to.write_all(&vec![
+        0;
+        content.len().next_multiple_of(BLOCK) - content.len()
+    ])?;
     if metadata.is_dir() {
         let mut names: Vec<_> = fs::read_dir(&path)?.collect::<Result<_, _>>()?;
         names.sort_by_key(fs::DirEntry::file_name);
         for entry in names {
-            pack_entry(to, &format!("{name}/{}", entry.file_name().to_str().unwrap()))?;
+            pack_entry(
+                to,
+                &format!("{name}/{}", entry.file_name().to_str().unwrap()),
+            )?;
         }
     }
     Ok(())
@@ -245,9 +306,15 @@ fn unpack(archive: &Path, to: &Path) -> io::Result<()> {
     let mut bytes = Vec::new();
     GzDecoder::new(File::open(archive)?).read_to_end(&mut bytes)?;
     let mut rest = bytes.as_slice();
-    while let Some((header, behind)) = rest.split_at_checked(BLOCK).filter(|(header, _)| header[0] != 0) {
+    while let Some((header, behind)) = rest
+        .split_at_checked(BLOCK)
+        .filter(|(header, _)| header[0] != 0)
+    {
         let text = |from: usize, most: usize| {
-            let field = header[from..from + most].split(|byte| *byte == 0).next().unwrap_or_default();
+            let field = header[from..from + most]
+                .split(|byte| *byte == 0)
+                .next()
+                .unwrap_or_default();
             std::str::from_utf8(field).unwrap()
         };
         let number = |from, most| u64::from_str_radix(text(from, most), 8).unwrap();
@@ -258,7 +325,10 @@ fn unpack(archive: &Path, to: &Path) -> io::Result<()> {
             PLAIN => {
                 fs::write(&path, &behind[..size])?;
                 let time = SystemTime::UNIX_EPOCH + Duration::from_secs(number(136, 12));
-                File::options().write(true).open(&path)?.set_times(FileTimes::new().set_modified(time))?;
+                File::options()
+                    .write(true)
+                    .open(&path)?
+                    .set_times(FileTimes::new().set_modified(time))?;
             }
             kind => panic!("{} is of kind {kind}", path.display()),
         }

@@ -1,7 +1,8 @@
-//! Makes the stored home with a given binary: a conversation for everything that is kept between two runs.
+//! Makes the stored home with a given binary: a conversation for everything that is kept between
+//! two runs.
 //!
-//! To have something new in the fixture, do not make it anew: what an older version wrote would be lost with it. Add another
-//! folder beside it.
+//! To have something new in the fixture, do not make it anew: what an older version wrote would be
+//! lost with it. Add another folder beside it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,15 +18,32 @@ use super::observe::Observed;
 use super::{CROWDED, EXECUTING, EXPECTED, HOME, SCARCE, STEADY_REMINDERS, fixture};
 use crate::terminal::Terminal;
 
-/// Writes the fixture anew. `HAFT_FIXTURE_BINARY` names the binary that makes it and that says what is expected of others.
+/// Writes the fixture anew. `HAFT_FIXTURE_BINARY` names the binary that makes it and that says what
+/// is expected of others.
 #[test]
 #[ignore = "makes the fixture; the binary must be the one of the release it is named after"]
 fn make() {
-    let binary = std::env::var_os("HAFT_FIXTURE_BINARY").expect("`HAFT_FIXTURE_BINARY` names a binary");
+    let binary =
+        std::env::var_os("HAFT_FIXTURE_BINARY").expect("`HAFT_FIXTURE_BINARY` names a binary");
     let home = StoredHome::empty(PathBuf::from(&binary)).expect("a place to make it");
     let steps: [fn(&StoredHome); 18] = [
-        prepare, finished, interrupted, edited, marked, compacted, trashed, revised, parent, planned, background,
-        cleared, carried, without_summary, described, text_protocols, beside_conversations,
+        prepare,
+        finished,
+        interrupted,
+        edited,
+        marked,
+        compacted,
+        trashed,
+        revised,
+        parent,
+        planned,
+        background,
+        cleared,
+        carried,
+        without_summary,
+        described,
+        text_protocols,
+        beside_conversations,
         // Last, so that the database is as a kill leaves it.
         cut,
     ];
@@ -39,15 +57,19 @@ fn make() {
     Observed::of(&home).keep(&fixture(EXPECTED));
 }
 
-/// Writes anew what is expected, for a version that says something else on purpose. What was sent and what is stored stays.
+/// Writes anew what is expected, for a version that says something else on purpose. What was sent
+/// and what is stored stays.
 #[test]
 #[ignore = "writes anew what is expected of the fixture"]
 fn expect() {
-    let binary = std::env::var_os("HAFT_FIXTURE_BINARY").expect("`HAFT_FIXTURE_BINARY` names a binary");
+    let binary =
+        std::env::var_os("HAFT_FIXTURE_BINARY").expect("`HAFT_FIXTURE_BINARY` names a binary");
     let home = StoredHome::unpacked_for(PathBuf::from(binary)).expect("a place to open it");
     let observed = Observed::of(&home);
     let differences = observed.differences(&Observed::kept(&fixture(EXPECTED)));
-    let never = |line: &&String| line.starts_with("`context render") || line.starts_with("`conversations export");
+    let never = |line: &&String| {
+        line.starts_with("`context render") || line.starts_with("`conversations export")
+    };
     let lost: Vec<_> = differences.iter().filter(never).collect();
     assert!(lost.is_empty(), "these never change: {lost:#?}");
     observed.keep(&fixture(EXPECTED));
@@ -66,7 +88,10 @@ fn read(path: &str) -> Reply {
 }
 
 fn command(line: &str) -> Reply {
-    call("execute_command", json!({"command": line, "requires_approval": false}))
+    call(
+        "execute_command",
+        json!({"command": line, "requires_approval": false}),
+    )
 }
 
 fn todo(first: &str, second: &str) -> Reply {
@@ -89,7 +114,10 @@ fn well(server: &ScriptedServer) {
 
 /// The messages of a conversation.
 fn messages(home: &StoredHome, id: &str) -> Vec<Value> {
-    home.done(&["conversations", "export", id]).json()["messages"].as_array().unwrap().clone()
+    home.done(&["conversations", "export", id]).json()["messages"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 fn short(message: &Value) -> &str {
@@ -101,10 +129,15 @@ fn prepare(home: &StoredHome) {
     home.write("server.sh", SHELL_MCP_SERVER);
     home.write("stripes.txt", "one stripe\ntwo stripes\nthree stripes\n");
     home.write("b.txt", "two\n");
-    home.write("docs/zebra.md", "# Zebras\n\nA zebra is counted by its stripes.\n");
+    home.write(
+        "docs/zebra.md",
+        "# Zebras\n\nA zebra is counted by its stripes.\n",
+    );
     home.write("docs/lion.md", "# Lions\n\nLions sleep.\n");
     for name in ["alpha", "beta", "gamma", "delta"] {
-        let lines: String = (0..300).map(|line| format!("{name} line {line} says something\n")).collect();
+        let lines: String = (0..300)
+            .map(|line| format!("{name} line {line} says something\n"))
+            .collect();
         home.write(&format!("{name}.txt"), &lines);
     }
     home.write(
@@ -121,13 +154,16 @@ fn prepare(home: &StoredHome) {
     home.serve(script([]));
     home.done(&["trust"]);
     // As if it had been fetched: that would need git.
-    let library = home.home().join("data/libraries/repository/github.com/pallets/flask");
+    let library = home
+        .home()
+        .join("data/libraries/repository/github.com/pallets/flask");
     std::fs::create_dir_all(&library).unwrap();
     std::fs::write(library.join("quick.md"), "Flask in brief.\n").unwrap();
     home.done(&["lib", "add", "flask"]);
 }
 
-/// Several rounds with tools, a TODO list, useful information, notes, file versions with an undo and a redo, a long output.
+/// Several rounds with tools, a TODO list, useful information, notes, file versions with an undo
+/// and a redo, a long output.
 fn finished(home: &StoredHome) {
     let diff = "<<<<<<< SEARCH\none stripe\n=======\n1 stripe\n>>>>>>> REPLACE";
     let useful = json!({"path": "stripes.txt", "start_line": 1, "end_line": 2, "description": "the first stripes"});
@@ -140,12 +176,22 @@ fn finished(home: &StoredHome) {
         home,
         "finished",
         [
-            look.with_thinking("First I look. ✓").with_text("I'll look."),
+            look.with_thinking("First I look. ✓")
+                .with_text("I'll look."),
             todo("in_progress", "pending"),
-            call("write_to_file", json!({"path": "out/new.txt", "content": "three\n"})),
-            call("replace_in_file", json!({"path": "stripes.txt", "diff": diff})),
+            call(
+                "write_to_file",
+                json!({"path": "out/new.txt", "content": "three\n"}),
+            ),
+            call(
+                "replace_in_file",
+                json!({"path": "stripes.txt", "diff": diff}),
+            ),
             call("useful_info_add", useful),
-            call("note_add", json!({"path": "docs", "note": "zebras before lions"})),
+            call(
+                "note_add",
+                json!({"path": "docs", "note": "zebras before lions"}),
+            ),
             command("sed -i s/two/zwei/ b.txt && seq 1 4000"),
             // With open items an answer would not end the turn.
             todo("completed", "completed"),
@@ -154,39 +200,60 @@ fn finished(home: &StoredHome) {
             Reply::text("By its stripes."),
         ],
     );
-    home.task("finished", &["-m", ANTHROPIC, "count the stripes of @stripes.txt"]);
+    home.task(
+        "finished",
+        &["-m", ANTHROPIC, "count the stripes of @stripes.txt"],
+    );
     home.task("finished", &["-m", ANTHROPIC, "how is a zebra counted?"]);
     home.done(&["undo", "finished"]);
     home.done(&["redo", "finished"]);
     well(&server);
-    // This conversation was told nothing of the server's tools; those to come are told what it offers.
+    // This conversation was told nothing of the server's tools; those to come are told what it
+    // offers.
     home.done(&["mcp", "test", "shell"]);
 }
 
 /// A command was begun, and what came of it is not known.
 fn interrupted(home: &StoredHome) {
-    let replies =
-        [Reply::text("Ready."), command("echo ran >> effects.txt; touch begun; sleep 600"), Reply::text("never given")];
+    let replies = [
+        Reply::text("Ready."),
+        command("echo ran >> effects.txt; touch begun; sleep 600"),
+        Reply::text("never given"),
+    ];
     let server = begin(home, "interrupted", replies);
     home.task("interrupted", &["-m", RESPONSES, "are you ready?"]);
     let begun = home.project().join("begun");
-    home.kill_when("interrupted", &["-m", RESPONSES, "do it"], || begun.exists());
+    home.kill_when("interrupted", &["-m", RESPONSES, "do it"], || {
+        begun.exists()
+    });
     well(&server);
 }
 
 /// The model was asked, and no answer came.
 fn cut(home: &StoredHome) {
-    let silent = Reply { delay_ms: 600_000, ..Reply::text("never given") };
+    let silent = Reply {
+        delay_ms: 600_000,
+        ..Reply::text("never given")
+    };
     let list = call("list_files", json!({"path": "docs"}));
-    let server = begin(home, "cut", [list.with_thinking("A listing will do."), silent]);
-    home.kill_when("cut", &["-m", CHAT, "what documents are there?"], || server.generations().len() == 2);
+    let server = begin(
+        home,
+        "cut",
+        [list.with_thinking("A listing will do."), silent],
+    );
+    home.kill_when("cut", &["-m", CHAT, "what documents are there?"], || {
+        server.generations().len() == 2
+    });
     well(&server);
 }
 
 /// Every kind of edit of what is sent, one of them taken back, and a request after them.
 fn edited(home: &StoredHome) {
     let replies = [
-        Reply::calls(["alpha.txt", "beta.txt"].map(|path| ScriptCall::new("read_file", json!({"path": path})))),
+        Reply::calls(
+            ["alpha.txt", "beta.txt"]
+                .map(|path| ScriptCall::new("read_file", json!({"path": path}))),
+        ),
         Reply::text("Both are read."),
         read("gamma.txt"),
         Reply::text("Read as well."),
@@ -200,7 +267,14 @@ fn edited(home: &StoredHome) {
     }
     let messages = messages(home, "edited");
     let edit = |arguments: &[&str]| {
-        home.done(&[&["context", "edit"], arguments, &["--conversation", "edited", "-m", GEMINI]].concat());
+        home.done(
+            &[
+                &["context", "edit"],
+                arguments,
+                &["--conversation", "edited", "-m", GEMINI],
+            ]
+            .concat(),
+        );
     };
     edit(&["pin", short(&messages[2])]);
     edit(&["mask", short(&messages[3])]);
@@ -217,19 +291,32 @@ fn edited(home: &StoredHome) {
 
 /// The model itself has taken a result out of sight.
 fn marked(home: &StoredHome) {
-    let server = begin(home, "marked", [read("alpha.txt"), Reply::text("I read it.")]);
+    let server = begin(
+        home,
+        "marked",
+        [read("alpha.txt"), Reply::text("I read it.")],
+    );
     home.task("marked", &["-m", CHAT, "read alpha"]);
     well(&server);
     let messages = messages(home, "marked");
     let ids = json!({"message_ids": short(&messages[2]), "action": "append"});
-    let server = home.serve(script([call("conversation_message_ids_write", ids), Reply::text("Forgotten.")]));
+    let server = home.serve(script([
+        call("conversation_message_ids_write", ids),
+        Reply::text("Forgotten."),
+    ]));
     home.task("marked", &["-m", CHAT, "forget it"]);
     well(&server);
 }
 
 fn summary(reply: Reply) -> Reply {
-    Reply { times: Some(99), ..reply }
-        .when(When { last_contains: Some("The session to be archived".into()), ..When::default() })
+    Reply {
+        times: Some(99),
+        ..reply
+    }
+    .when(When {
+        last_contains: Some("The session to be archived".into()),
+        ..When::default()
+    })
 }
 
 /// Older rounds behind a summary, and a fork of that, and one of a conversation in the middle.
@@ -249,13 +336,38 @@ fn compacted(home: &StoredHome) {
     for words in ["one: you must never touch Cargo.lock", "two", "three"] {
         home.task("compacted", &["-m", ANTHROPIC, words]);
     }
-    home.done(&["context", "compact", "compacted", "--set", "context.keep_rounds=1"]);
+    home.done(&[
+        "context",
+        "compact",
+        "compacted",
+        "--set",
+        "context.keep_rounds=1",
+    ]);
     home.task("compacted", &["-m", ANTHROPIC, "four"]);
-    home.done(&["conversations", "fork", "compacted", "--new-id", "forked", "--name", "The forked one"]);
+    home.done(&[
+        "conversations",
+        "fork",
+        "compacted",
+        "--new-id",
+        "forked",
+        "--name",
+        "The forked one",
+    ]);
     home.task("forked", &["-m", ANTHROPIC, "five"]);
     let at = messages(home, "finished");
-    let at = at.iter().rfind(|message| message["content"] == "how is a zebra counted?").unwrap();
-    home.done(&["conversations", "fork", "finished", "--at", short(at), "--new-id", "branched"]);
+    let at = at
+        .iter()
+        .rfind(|message| message["content"] == "how is a zebra counted?")
+        .unwrap();
+    home.done(&[
+        "conversations",
+        "fork",
+        "finished",
+        "--at",
+        short(at),
+        "--new-id",
+        "branched",
+    ]);
     home.task("branched", &["-m", ANTHROPIC]);
     well(&server);
 }
@@ -267,16 +379,32 @@ fn trashed(home: &StoredHome) {
     well(&server);
 }
 
-/// A message whose newest revision is not what was stored first. No command makes one, so it is written through the store.
+/// A message whose newest revision is not what was stored first. No command makes one, so it is
+/// written through the store.
 fn revised(home: &StoredHome) {
-    let server = begin(home, "revised", [Reply::text("The first version."), Reply::text("The second.")]);
+    let server = begin(
+        home,
+        "revised",
+        [
+            Reply::text("The first version."),
+            Reply::text("The second."),
+        ],
+    );
     home.task("revised", &["-m", RESPONSES, "write a version"]);
     let database = home.home().join("data/conversations.db");
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let store = SqliteStore::open(&database, &StoreConfig::default(), Arc::new(FakeClock::default())).unwrap();
+        let store = SqliteStore::open(
+            &database,
+            &StoreConfig::default(),
+            Arc::new(FakeClock::default()),
+        )
+        .unwrap();
         let id = ConversationId::new("revised");
         let message = store.messages(&id).await.unwrap()[1].message_id;
-        let revision = Revision { content: Some(vec![Part::text("The revised version.")]), ..Revision::default() };
+        let revision = Revision {
+            content: Some(vec![Part::text("The revised version.")]),
+            ..Revision::default()
+        };
         let _lock = store.lock(&id).await.unwrap();
         store.update(&id, message, revision).await.unwrap();
         store.flush().await.unwrap();
@@ -287,10 +415,17 @@ fn revised(home: &StoredHome) {
 
 /// A sub-agent with a conversation of its own.
 fn parent(home: &StoredHome) {
-    let start = call("run_named_subagents", json!({"subagents": "- {name: scout, task: Look at b.txt.}"}));
+    let start = call(
+        "run_named_subagents",
+        json!({"subagents": "- {name: scout, task: Look at b.txt.}"}),
+    );
     let of = |model: &str, results: usize, reply: Reply| {
         let model = model.split_once('/').unwrap().1.to_owned();
-        reply.when(When { model: Some(model), tool_results: Some(results), ..When::default() })
+        reply.when(When {
+            model: Some(model),
+            tool_results: Some(results),
+            ..When::default()
+        })
     };
     let replies = [
         of(ANTHROPIC, 0, start),
@@ -305,8 +440,13 @@ fn parent(home: &StoredHome) {
 
 /// Plan mode begun at a terminal in the middle of a conversation, and what was typed there.
 fn planned(home: &StoredHome) {
-    let server = begin(home, "planned", ["Hello.", "I would write plan.txt."].map(Reply::text));
-    let mut terminal = Terminal::around(&home.command(&["-r", "planned", "-m", RESPONSES]), (90, 24));
+    let server = begin(
+        home,
+        "planned",
+        ["Hello.", "I would write plan.txt."].map(Reply::text),
+    );
+    let mut terminal =
+        Terminal::around(&home.command(&["-r", "planned", "-m", RESPONSES]), (90, 24));
     let say = |terminal: &mut Terminal, words: &str, answer: &str| {
         terminal.press(&format!("{words}\r"));
         terminal.until_text(answer);
@@ -324,7 +464,10 @@ fn planned(home: &StoredHome) {
 
 /// A task that ran when its run ended, which the model has not been told.
 fn background(home: &StoredHome) {
-    let start = call("background_task", json!({"action": "start", "command": "sleep 600"}));
+    let start = call(
+        "background_task",
+        json!({"action": "start", "command": "sleep 600"}),
+    );
     let server = begin(home, "background", [start, Reply::text("Started.")]);
     home.task("background", &["-m", CHAT, "start a server"]);
     well(&server);
@@ -334,19 +477,40 @@ fn background(home: &StoredHome) {
 fn cleared(home: &StoredHome) {
     let names = ["alpha.txt", "beta.txt", "gamma.txt", "delta.txt"];
     let first = names.into_iter().chain(names).map(read);
-    let server =
-        begin(home, "cleared", first.chain([Reply::text("All read."), read("alpha.txt"), Reply::text("Again.")]));
-    let ran = home.task("cleared", &[&SCARCE[..], &["-m", RESPONSES, "read everything"]].concat());
+    let server = begin(
+        home,
+        "cleared",
+        first.chain([
+            Reply::text("All read."),
+            read("alpha.txt"),
+            Reply::text("Again."),
+        ]),
+    );
+    let ran = home.task(
+        "cleared",
+        &[&SCARCE[..], &["-m", RESPONSES, "read everything"]].concat(),
+    );
     let pruned = |event: &Value| event["type"] == "pruning" && event["step"] == "cleared";
     assert!(ran.events().iter().any(pruned), "something is cleared");
-    let ran = home.task("cleared", &[&SCARCE[..], &["-m", RESPONSES, "read alpha again"]].concat());
-    assert!(!ran.events().iter().any(pruned), "and nothing more for a while");
+    let ran = home.task(
+        "cleared",
+        &[&SCARCE[..], &["-m", RESPONSES, "read alpha again"]].concat(),
+    );
+    assert!(
+        !ran.events().iter().any(pruned),
+        "and nothing more for a while"
+    );
     well(&server);
 }
 
-/// Copies of reminders that stay where they were sent, and a model that counts its tokens otherwise.
+/// Copies of reminders that stay where they were sent, and a model that counts its tokens
+/// otherwise.
 fn carried(home: &StoredHome) {
-    let usage = |input| Usage { input, output: 20, ..Usage::default() };
+    let usage = |input| Usage {
+        input,
+        output: 20,
+        ..Usage::default()
+    };
     let replies = [
         todo("in_progress", "pending").with_usage(usage(14_000)),
         read("b.txt").with_usage(usage(14_200)),
@@ -356,23 +520,33 @@ fn carried(home: &StoredHome) {
     ];
     let server = begin(home, "carried", replies);
     for words in ["begin", "go on"] {
-        home.task("carried", &[&STEADY_REMINDERS[..], &["-m", CHAT, words]].concat());
+        home.task(
+            "carried",
+            &[&STEADY_REMINDERS[..], &["-m", CHAT, words]].concat(),
+        );
     }
     well(&server);
 }
 
 /// No summary could be had, so often that none is asked for any more.
 fn without_summary(home: &StoredHome) {
-    let mut replies = vec![summary(Reply::error(400, "no summaries today")), read("alpha.txt")];
+    let mut replies = vec![
+        summary(Reply::error(400, "no summaries today")),
+        read("alpha.txt"),
+    ];
     replies.extend((1..=6).map(|number| Reply::text(format!("Answer {number}."))));
     let _server = begin(home, "without-summary", replies);
     for words in ["you must never touch Cargo.lock", "two", "three"] {
         home.task("without-summary", &["-m", ANTHROPIC, words]);
     }
     for number in 4..=6 {
-        let words =
-            format!("Please go on with part {number}, and tell me when you are through: there is more to come.");
-        home.task("without-summary", &[&CROWDED[..], &["-m", ANTHROPIC, &words]].concat());
+        let words = format!(
+            "Please go on with part {number}, and tell me when you are through: there is more to come."
+        );
+        home.task(
+            "without-summary",
+            &[&CROWDED[..], &["-m", ANTHROPIC, &words]].concat(),
+        );
     }
 }
 
@@ -380,8 +554,20 @@ fn without_summary(home: &StoredHome) {
 fn described(home: &StoredHome) {
     home.write(".haft/active-context/docs/active.md", "Holds animals.\n");
     let server = begin(home, "described", [Reply::text("I see.")]);
-    home.task("described", &["-m", CHAT, "--set", "context.active=true", "what is in docs?"]);
-    home.write(".haft/active-context/docs/active.md", "Holds plants by now.\n");
+    home.task(
+        "described",
+        &[
+            "-m",
+            CHAT,
+            "--set",
+            "context.active=true",
+            "what is in docs?",
+        ],
+    );
+    home.write(
+        ".haft/active-context/docs/active.md",
+        "Holds plants by now.\n",
+    );
     well(&server);
 }
 
@@ -403,31 +589,80 @@ fn text_protocols(home: &StoredHome) {
     let server = begin(home, "react", replies.map(Reply::text));
     home.task("react", &["-m", REACT, "copy it"]);
     well(&server);
-    let replies = [read("b.txt"), Reply::text("It says zwei."), Reply::text("As I said.")];
+    let replies = [
+        read("b.txt"),
+        Reply::text("It says zwei."),
+        Reply::text("As I said."),
+    ];
     let server = begin(home, "executing", replies);
     for words in ["read b.txt", "what did it say?"] {
-        home.task("executing", &[&EXECUTING[..], &["-m", GEMINI, words]].concat());
+        home.task(
+            "executing",
+            &[&EXECUTING[..], &["-m", GEMINI, words]].concat(),
+        );
     }
     well(&server);
 }
 
-/// A job, a workflow that stopped in the middle, a collection, another namespace, and a copy of all conversations.
+/// A job, a workflow that stopped in the middle, a collection, another namespace, and a copy of all
+/// conversations.
 fn beside_conversations(home: &StoredHome) {
-    let server = home.serve(script([read("b.txt"), Reply::text("Done in the background.")]));
-    let id = home.done(&["run", "--bg", "--permission-mode", "yolo", "-m", CHAT, "work on your own"]).stdout();
+    let server = home.serve(script([
+        read("b.txt"),
+        Reply::text("Done in the background."),
+    ]));
+    let id = home
+        .done(&[
+            "run",
+            "--bg",
+            "--permission-mode",
+            "yolo",
+            "-m",
+            CHAT,
+            "work on your own",
+        ])
+        .stdout();
     home.done(&["jobs", "attach", id.trim()]);
     well(&server);
 
-    let on = |words: &str, reply: Reply| reply.when(When { last_contains: Some(words.into()), ..When::default() });
-    let _server =
-        home.serve(script([on("LOOK", Reply::text("Two mistakes.")), on("MEND", Reply::error(400, "not today"))]));
-    let ran = home.run(&["workflow", "run", "mend", "-m", CHAT, "--permission-mode", "yolo"]);
+    let on = |words: &str, reply: Reply| {
+        reply.when(When {
+            last_contains: Some(words.into()),
+            ..When::default()
+        })
+    };
+    let _server = home.serve(script([
+        on("LOOK", Reply::text("Two mistakes.")),
+        on("MEND", Reply::error(400, "not today")),
+    ]));
+    let ran = home.run(&[
+        "workflow",
+        "run",
+        "mend",
+        "-m",
+        CHAT,
+        "--permission-mode",
+        "yolo",
+    ]);
     assert_ne!(ran.code(), 0, "the second step fails: {}", ran.stdout());
 
     home.done(&["rag", "query", "zoo", "stripes"]);
 
-    let given = ["--id", "elsewhere", "--description", "not of a project", "--metadata", "ticket=7"];
-    home.done(&[&["conversations", "new", "Elsewhere", "--namespace", "team"], &given[..]].concat());
+    let given = [
+        "--id",
+        "elsewhere",
+        "--description",
+        "not of a project",
+        "--metadata",
+        "ticket=7",
+    ];
+    home.done(
+        &[
+            &["conversations", "new", "Elsewhere", "--namespace", "team"],
+            &given[..],
+        ]
+        .concat(),
+    );
     home.done(&["conversations", "rename", "elsewhere", "Renamed"]);
     home.done(&["conversations", "use", "finished"]);
     home.done(&["conversations", "backup", "--set", "store.backups=3"]);

@@ -68,16 +68,36 @@ impl Observed {
     /// What is not as expected, a line each.
     pub(super) fn differences(&self, expected: &Self) -> Vec<String> {
         let missing = "(nothing)".to_owned();
-        let commands = expected.0.keys().chain(self.0.keys().filter(|command| !expected.0.contains_key(*command)));
+        let commands = expected.0.keys().chain(
+            self.0
+                .keys()
+                .filter(|command| !expected.0.contains_key(*command)),
+        );
         let all = commands.map(|command| {
-            (command, self.0.get(command).unwrap_or(&missing), expected.0.get(command).unwrap_or(&missing))
+            (
+                command,
+                self.0.get(command).unwrap_or(&missing),
+                expected.0.get(command).unwrap_or(&missing),
+            )
         });
         let line = |(command, now, then): (&String, &String, &String)| {
-            let from = now.bytes().zip(then.bytes()).take_while(|(now, then)| now == then).count().saturating_sub(80);
+            let from = now
+                .bytes()
+                .zip(then.bytes())
+                .take_while(|(now, then)| now == then)
+                .count()
+                .saturating_sub(80);
             let around = |text: &str| -> String {
-                String::from_utf8_lossy(text.as_bytes().get(from..).unwrap_or_default()).chars().take(240).collect()
+                String::from_utf8_lossy(text.as_bytes().get(from..).unwrap_or_default())
+                    .chars()
+                    .take(240)
+                    .collect()
             };
-            format!("`{command}`\n  then: {:?}\n  now:  {:?}", around(then), around(now))
+            format!(
+                "`{command}`\n  then: {:?}\n  now:  {:?}",
+                around(then),
+                around(now)
+            )
         };
         let same = |command: &str, now: &str, then: &str| {
             if command.ends_with(" --next") {
@@ -91,7 +111,9 @@ impl Observed {
                 now == then
             }
         };
-        all.filter(|(command, now, then)| !same(command, now, then)).map(line).collect()
+        all.filter(|(command, now, then)| !same(command, now, then))
+            .map(line)
+            .collect()
     }
 
     fn text(&mut self, home: &StoredHome, line: &str) {
@@ -103,15 +125,25 @@ impl Observed {
     /// What it says of the store; the rest is about the machine.
     fn doctor(&mut self, home: &StoredHome) {
         let told = home.done(&["doctor", "--json"]).json();
-        let about_the_machine =
-            ["environment", "installation", "configuration", "commands", "sandbox", "model", "server"];
+        let about_the_machine = [
+            "environment",
+            "installation",
+            "configuration",
+            "commands",
+            "sandbox",
+            "model",
+            "server",
+        ];
         let checks: Vec<_> = told["checks"].as_array().unwrap().iter().collect();
         let store: Vec<_> = checks
             .into_iter()
             .filter(|check| !about_the_machine.iter().any(|name| check["name"] == *name))
             .map(|check| json!({"name": check["name"], "health": check["health"]}))
             .collect();
-        self.0.insert("doctor".into(), json!({"ok": told["ok"], "checks": store}).to_string());
+        self.0.insert(
+            "doctor".into(),
+            json!({"ok": told["ok"], "checks": store}).to_string(),
+        );
     }
 
     fn conversation(&mut self, home: &StoredHome, id: &str) {
@@ -119,33 +151,55 @@ impl Observed {
         self.text(home, &format!("conversations show {id} --all --cost"));
         let shown = home.run(&["context", "show", id, "--full", "--json"]);
         if shown.code() == 2 {
-            assert!(shown.stderr().contains("no request"), "{id}: {}", shown.stderr());
+            assert!(
+                shown.stderr().contains("no request"),
+                "{id}: {}",
+                shown.stderr()
+            );
             return;
         }
         let last = shown.json();
-        self.0.insert(format!("context show {id} --full --json"), shown.stdout());
+        self.0
+            .insert(format!("context show {id} --full --json"), shown.stdout());
         self.text(home, &format!("context report {id} --json"));
         self.text(home, &format!("context why {id} --json"));
         let requests = last["request"].as_u64().unwrap();
         for number in 1..=requests {
-            let body = home.done(&["context", "render", id, "--request", &number.to_string()]).0.stdout;
+            let body = home
+                .done(&["context", "render", id, "--request", &number.to_string()])
+                .0
+                .stdout;
             let whole = number == requests && WHOLE.contains(&id);
-            let kept =
-                if whole { String::from_utf8(body).unwrap() } else { blake3::hash(&body).to_hex().as_str().to_owned() };
-            self.0.insert(format!("context render {id} --request {number}"), kept);
+            let kept = if whole {
+                String::from_utf8(body).unwrap()
+            } else {
+                blake3::hash(&body).to_hex().as_str().to_owned()
+            };
+            self.0
+                .insert(format!("context render {id} --request {number}"), kept);
         }
         self.next(home, id, last["model"].as_str().unwrap());
     }
 
-    /// What would be sent next: the documents kept beside a conversation decide about it. System message and tools are those
-    /// of the version that runs.
+    /// What would be sent next: the documents kept beside a conversation decide about it. System
+    /// message and tools are those of the version that runs.
     fn next(&mut self, home: &StoredHome, id: &str, model: &str) {
-        let arguments = ["context", "show", id, "--next", "--full", "--json", "--input", "and now?", "-m", model];
+        let arguments = [
+            "context", "show", id, "--next", "--full", "--json", "--input", "and now?", "-m", model,
+        ];
         let ran = home.run(&[&arguments[..], settings_of(id)].concat());
         let said = if ran.code() == 0 {
             let shown = ran.json();
             let own = |segment: &&Value| segment["layer"] != "system";
-            json!(shown["segments"].as_array().unwrap().iter().filter(own).collect::<Vec<_>>()).to_string()
+            json!(
+                shown["segments"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter(own)
+                    .collect::<Vec<_>>()
+            )
+            .to_string()
         } else {
             ran.stderr()
         };
@@ -156,14 +210,27 @@ impl Observed {
 /// A report without estimates: tools that are told in words were counted twice.
 fn unsized_report(report: &str) -> Vec<Value> {
     let report: Value = serde_json::from_str(report).unwrap_or_default();
-    ["request", "model", "api", "usage", "cost", "window", "output_reserve"].map(|key| report[key].clone()).to_vec()
+    [
+        "request",
+        "model",
+        "api",
+        "usage",
+        "cost",
+        "window",
+        "output_reserve",
+    ]
+    .map(|key| report[key].clone())
+    .to_vec()
 }
 
-/// Which messages of the conversation would be sent next, and which of them only in part: how they are compressed, and where
-/// reminders stand, is the policy of the version that runs.
+/// Which messages of the conversation would be sent next, and which of them only in part: how they
+/// are compressed, and where reminders stand, is the policy of the version that runs.
 fn chosen(next: &str) -> Vec<String> {
-    let Ok(Value::Array(segments)) = serde_json::from_str(next) else { return vec![next.to_owned()] };
-    let of_conversation = |segment: &&Value| matches!(segment["layer"].as_str(), Some("history" | "current"));
+    let Ok(Value::Array(segments)) = serde_json::from_str(next) else {
+        return vec![next.to_owned()];
+    };
+    let of_conversation =
+        |segment: &&Value| matches!(segment["layer"].as_str(), Some("history" | "current"));
     let name = |segment: &Value| match segment["owner"].as_str().unwrap_or_default() {
         "history:compressed" => format!("history {}", segment["message_id"]),
         view if view.starts_with("view:") => view.to_owned(),
@@ -174,6 +241,13 @@ fn chosen(next: &str) -> Vec<String> {
 
 /// Every conversation that is not in the trash.
 fn ids(home: &StoredHome) -> Vec<String> {
-    let listed = home.done(&["conversations", "list", "--all", "--json"]).json();
-    listed.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    let listed = home
+        .done(&["conversations", "list", "--all", "--json"])
+        .json();
+    listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect()
 }

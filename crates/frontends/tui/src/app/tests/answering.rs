@@ -4,11 +4,24 @@ use super::*;
 
 /// A question about `cargo test` that can be answered.
 fn armed_question() -> TestTerminal {
-    let setup = Setup { model: "mock/model".into(), rules_file: "/home/me/config.toml".into(), ..Setup::default() };
+    let setup = Setup {
+        model: "mock/model".into(),
+        rules_file: "/home/me/config.toml".into(),
+        ..Setup::default()
+    };
     let (app, _) = App::new(setup, 80, 24);
-    let mut terminal = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    let mut terminal = TestTerminal {
+        app,
+        printed: Vec::new(),
+        wanted: Vec::new(),
+        kept: Vec::new(),
+    };
     terminal.say("go");
-    terminal.tell(call("5", "execute_command", json!({"command": "cargo test"})));
+    terminal.tell(call(
+        "5",
+        "execute_command",
+        json!({"command": "cargo test"}),
+    ));
     terminal.put(approval("cargo test"));
     terminal.put(AppInput::Armed);
     terminal.wanted();
@@ -25,11 +38,16 @@ fn at_once(text: &str) -> AppInput {
 }
 
 fn refused(reason: &str) -> Vec<Effect> {
-    vec![Effect::Answer(ApprovalReply::No { reason: reason.into() })]
+    vec![Effect::Answer(ApprovalReply::No {
+        reason: reason.into(),
+    })]
 }
 
 fn answers(effects: Vec<Effect>) -> Vec<Effect> {
-    effects.into_iter().filter(|effect| *effect != Effect::Arm).collect()
+    effects
+        .into_iter()
+        .filter(|effect| *effect != Effect::Arm)
+        .collect()
 }
 
 #[test]
@@ -38,11 +56,18 @@ fn always_is_confirmed_with_the_rule_and_its_file_shown() {
     terminal.write("a");
     assert_eq!(terminal.wanted(), []);
     let shown = terminal.live();
-    assert!(shown.contains("Always allow this?\n  execute_command(cargo test:*)\n"), "{shown}");
+    assert!(
+        shown.contains("Always allow this?\n  execute_command(cargo test:*)\n"),
+        "{shown}"
+    );
     assert!(shown.contains("saved in /home/me/config.toml"), "{shown}");
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), []);
-    assert!(terminal.live().contains(" y yes, this once"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains(" y yes, this once"),
+        "{}",
+        terminal.live()
+    );
     terminal.write("a");
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Always)]);
@@ -55,7 +80,10 @@ fn session_is_confirmed_with_the_rule_shown() {
     let mut terminal = armed_question();
     terminal.write("s");
     let shown = terminal.live();
-    assert!(shown.contains("execute_command(cargo test:*)") && shown.contains("nothing is saved"), "{shown}");
+    assert!(
+        shown.contains("execute_command(cargo test:*)") && shown.contains("nothing is saved"),
+        "{shown}"
+    );
     assert_eq!(terminal.wanted(), []);
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Session)]);
@@ -69,7 +97,11 @@ fn grant_chosen_with_the_arrows_is_confirmed() {
         terminal.key(KeyCode::Enter);
         assert_eq!(terminal.wanted(), [], "{}", terminal.live());
         terminal.key(KeyCode::Enter);
-        let given = if steps == 2 { ApprovalReply::Session } else { ApprovalReply::Always };
+        let given = if steps == 2 {
+            ApprovalReply::Session
+        } else {
+            ApprovalReply::Always
+        };
         assert_eq!(terminal.wanted(), [Effect::Answer(given)]);
     }
 }
@@ -78,7 +110,9 @@ fn grant_chosen_with_the_arrows_is_confirmed() {
 fn all_edits_are_confirmed_before_the_mode_changes() {
     let mut terminal = armed_question();
     terminal.put(AppInput::Withdrawn);
-    let AppInput::Ask(mut edit) = approval("--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n") else { panic!() };
+    let AppInput::Ask(mut edit) = approval("--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n") else {
+        panic!()
+    };
     edit.tool = "write_to_file".into();
     edit.remember = vec!["write_to_file(a)".into()];
     terminal.put(AppInput::Ask(edit));
@@ -86,15 +120,31 @@ fn all_edits_are_confirmed_before_the_mode_changes() {
     terminal.wanted();
     terminal.write("s");
     assert_eq!(terminal.wanted(), []);
-    assert!(terminal.live().contains("accept-edits: files of the project"), "{}", terminal.live());
+    assert!(
+        terminal
+            .live()
+            .contains("accept-edits: files of the project"),
+        "{}",
+        terminal.live()
+    );
     terminal.key(KeyCode::Enter);
     let mode = Effect::Do(Operation::Mode(PermissionMode::AcceptEdits));
-    assert_eq!(terminal.wanted(), [mode, Effect::Answer(ApprovalReply::Once)]);
+    assert_eq!(
+        terminal.wanted(),
+        [mode, Effect::Answer(ApprovalReply::Once)]
+    );
 }
 
 #[test]
 fn sentence_that_begins_with_the_key_of_a_choice_refuses() {
-    for sentence in ["actually no", "sure, but use make", "really?", "r u sure", "exactly what is that", "wait"] {
+    for sentence in [
+        "actually no",
+        "sure, but use make",
+        "really?",
+        "r u sure",
+        "exactly what is that",
+        "wait",
+    ] {
         let mut terminal = armed_question();
         terminal.say(sentence);
         let given = answers(terminal.wanted());
@@ -113,10 +163,18 @@ fn letter_of_no_choice_begins_a_reason() {
     }
     let mut terminal = armed_question();
     terminal.write(" ");
-    assert!(terminal.live().contains(" y yes, this once"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains(" y yes, this once"),
+        "{}",
+        terminal.live()
+    );
     terminal.write("don");
     terminal.key(KeyCode::Esc);
-    assert!(terminal.live().contains(" y yes, this once"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains(" y yes, this once"),
+        "{}",
+        terminal.live()
+    );
     terminal.write("y");
     assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
 }
@@ -125,7 +183,9 @@ fn letter_of_no_choice_begins_a_reason() {
 fn letter_of_a_choice_that_is_not_offered_begins_a_reason() {
     let mut terminal = armed_question();
     terminal.put(AppInput::Withdrawn);
-    let AppInput::Ask(mut asked) = approval("cargo test") else { panic!() };
+    let AppInput::Ask(mut asked) = approval("cargo test") else {
+        panic!()
+    };
     asked.remember = Vec::new();
     terminal.put(AppInput::Ask(asked));
     terminal.put(AppInput::Armed);
@@ -155,7 +215,12 @@ fn keys_read_at_once_are_text() {
     ] {
         let mut terminal = armed_question();
         terminal.put(at_once(&text.replace('\n', "\r")));
-        assert_eq!(answers(terminal.wanted()), given, "{text:?}: {}", terminal.live());
+        assert_eq!(
+            answers(terminal.wanted()),
+            given,
+            "{text:?}: {}",
+            terminal.live()
+        );
     }
     let mut terminal = armed_question();
     terminal.write("a");
@@ -165,7 +230,10 @@ fn keys_read_at_once_are_text() {
     assert_eq!(terminal.wanted(), refused("always wrong"));
     let down = KeyEvent::new(KeyCode::Down, KeyModifiers::NONE);
     let mut terminal = armed_question();
-    terminal.put(AppInput::Keys(vec![down, KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE)]));
+    terminal.put(AppInput::Keys(vec![
+        down,
+        KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+    ]));
     assert_eq!(terminal.wanted(), []);
     assert!(terminal.live().contains("▸y yes"), "{}", terminal.live());
 }
@@ -175,7 +243,11 @@ fn paste_is_a_reason() {
     let mut terminal = armed_question();
     terminal.put(AppInput::Paste("y".into()));
     assert_eq!(answers(terminal.wanted()), []);
-    assert!(terminal.live().contains("> y\n") && terminal.live().contains("Enter refuses"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> y\n") && terminal.live().contains("Enter refuses"),
+        "{}",
+        terminal.live()
+    );
     let long = "many words\n".repeat(100);
     let mut terminal = armed_question();
     terminal.put(AppInput::Paste(long.clone()));
@@ -187,10 +259,17 @@ fn paste_is_a_reason() {
 fn rule_and_command_are_edited_after_their_key() {
     let mut terminal = armed_question();
     terminal.write("r");
-    assert!(terminal.live().contains("saved in /home/me/config.toml"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("saved in /home/me/config.toml"),
+        "{}",
+        terminal.live()
+    );
     terminal.key(KeyCode::Backspace);
     terminal.say(")");
-    assert_eq!(answers(terminal.wanted()), [Effect::Answer(ApprovalReply::Always)]);
+    assert_eq!(
+        answers(terminal.wanted()),
+        [Effect::Answer(ApprovalReply::Always)]
+    );
     for edit in [" --lib", "s"] {
         let mut terminal = armed_question();
         terminal.write("e");
@@ -198,7 +277,10 @@ fn rule_and_command_are_edited_after_their_key() {
         terminal.put(AppInput::Armed);
         terminal.say(edit);
         let arguments = json!({"command": format!("cargo test{edit}")});
-        assert_eq!(answers(terminal.wanted()), [Effect::Answer(ApprovalReply::Changed { arguments })]);
+        assert_eq!(
+            answers(terminal.wanted()),
+            [Effect::Answer(ApprovalReply::Changed { arguments })]
+        );
     }
 }
 
@@ -209,7 +291,13 @@ fn rule_for_another_tool_is_not_kept() {
     terminal.control('u');
     terminal.say("execute_commandeally");
     assert_eq!(answers(terminal.wanted()), []);
-    assert!(terminal.all().contains("no rule here is for execute_command"), "{}", terminal.all());
+    assert!(
+        terminal
+            .all()
+            .contains("no rule here is for execute_command"),
+        "{}",
+        terminal.all()
+    );
 }
 
 #[test]
@@ -217,9 +305,15 @@ fn edit_that_is_not_saved_leaves_the_question_open() {
     let mut terminal = armed_question();
     terminal.put(AppInput::CallNotEdited("Nothing was changed.".into()));
     assert_eq!(terminal.wanted(), [Effect::Arm]);
-    assert!(terminal.live().contains("Allow this?") && terminal.all().contains("Nothing was changed."));
+    assert!(
+        terminal.live().contains("Allow this?") && terminal.all().contains("Nothing was changed.")
+    );
     terminal.write("y");
-    assert_eq!(terminal.wanted(), [Effect::Arm], "a key that was meant for the editor");
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Arm],
+        "a key that was meant for the editor"
+    );
     terminal.put(AppInput::Armed);
     terminal.write("y");
     assert_eq!(terminal.wanted(), [Effect::Answer(ApprovalReply::Once)]);
@@ -230,11 +324,21 @@ fn edited_command_is_shown_as_it_ran() {
     let mut terminal = armed_question();
     terminal.write("e");
     terminal.say(" --lib");
-    assert!(terminal.live().contains("… cargo test --lib"), "{}", terminal.live());
-    let text = format!("Exit code 0.\n--- stdout ---\nok{}{{}}", haft_agent::CHANGED_NOTE);
+    assert!(
+        terminal.live().contains("… cargo test --lib"),
+        "{}",
+        terminal.live()
+    );
+    let text = format!(
+        "Exit code 0.\n--- stdout ---\nok{}{{}}",
+        haft_agent::CHANGED_NOTE
+    );
     terminal.tell(done("5", "execute_command", ToolStatus::Success, &text));
     let shown = terminal.all();
-    assert!(shown.contains("✓ cargo test --lib\n  ok\n") && !shown.contains("than yours"), "{shown}");
+    assert!(
+        shown.contains("✓ cargo test --lib\n  ok\n") && !shown.contains("than yours"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -244,7 +348,11 @@ fn edited_command_shows_its_control_characters() {
     terminal.put(approval("rm -rf ~\r\u{1b}[2Kls"));
     terminal.put(AppInput::Armed);
     terminal.write("e");
-    assert!(terminal.live().contains("> rm -rf ~␍␛[2Kls\n"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> rm -rf ~␍␛[2Kls\n"),
+        "{}",
+        terminal.live()
+    );
 }
 
 #[test]
@@ -254,16 +362,32 @@ fn confirmation_shows_the_rule_in_a_small_terminal() {
         terminal.put(AppInput::Size { columns, rows });
         terminal.write("a");
         let shown: String = terminal.live().split_whitespace().collect();
-        assert!(shown.contains("execute_command(cargotest:*)"), "{columns}x{rows}: {}", terminal.live());
-        assert!(shown.contains("Enter"), "{columns}x{rows}: {}", terminal.live());
+        assert!(
+            shown.contains("execute_command(cargotest:*)"),
+            "{columns}x{rows}: {}",
+            terminal.live()
+        );
+        assert!(
+            shown.contains("Enter"),
+            "{columns}x{rows}: {}",
+            terminal.live()
+        );
     }
 }
 
 #[test]
 fn letters_are_typed_in_the_normal_mode_of_vi() {
-    let setup = Setup { editing: Editing::Vim, ..Setup::default() };
+    let setup = Setup {
+        editing: Editing::Vim,
+        ..Setup::default()
+    };
     let (app, _) = App::new(setup, 80, 24);
-    let mut terminal = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    let mut terminal = TestTerminal {
+        app,
+        printed: Vec::new(),
+        wanted: Vec::new(),
+        kept: Vec::new(),
+    };
     terminal.key(KeyCode::Esc);
     terminal.put(approval("cargo test"));
     terminal.put(AppInput::Armed);

@@ -12,19 +12,34 @@ fn list(title: &str, rows: &[(&str, Operation)]) -> PickerList {
         about: "about it".into(),
         then: PickerAction::Do(operation.clone()),
     };
-    PickerList { title: title.into(), rows: rows.iter().map(row).collect(), ..PickerList::default() }
+    PickerList {
+        title: title.into(),
+        rows: rows.iter().map(row).collect(),
+        ..PickerList::default()
+    }
 }
 
 #[test]
 fn a_list_takes_the_keys_until_something_is_chosen() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.write("a draft");
-    terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo), ("two", Operation::Redo)])));
-    assert!(terminal.live().contains("▸ one") && !terminal.live().contains("a draft"), "{}", terminal.live());
+    terminal.put(UiMessage::Pick(list(
+        "Which?",
+        &[("one", Operation::Undo), ("two", Operation::Redo)],
+    )));
+    assert!(
+        terminal.live().contains("▸ one") && !terminal.live().contains("a draft"),
+        "{}",
+        terminal.live()
+    );
     terminal.write("tw");
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Redo)]);
-    assert!(terminal.live().contains("> a draft"), "what was typed is still there: {}", terminal.live());
+    assert!(
+        terminal.live().contains("> a draft"),
+        "what was typed is still there: {}",
+        terminal.live()
+    );
     terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     terminal.key(KeyCode::Esc);
     assert!(terminal.wanted().is_empty() && terminal.live().contains("> a draft"));
@@ -35,7 +50,11 @@ fn no_list_opens_over_a_turn_nor_stays_over_a_question() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
     terminal.put(approval("cargo test"));
-    assert!(terminal.live().contains("Allow this?") && !terminal.live().contains("Which?"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("Allow this?") && !terminal.live().contains("Which?"),
+        "{}",
+        terminal.live()
+    );
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("go");
     terminal.put(UiMessage::Pick(list("Which?", &[("one", Operation::Undo)])));
@@ -48,17 +67,28 @@ fn esc_twice_goes_back_only_when_nothing_is_typed_or_runs() {
     terminal.key(KeyCode::Esc);
     assert!(terminal.live().contains("Press Esc again"));
     terminal.key(KeyCode::Esc);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Messages))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Offer(ListRequest::Messages))]
+    );
     terminal.key(KeyCode::Esc);
     terminal.write("x");
     terminal.key(KeyCode::Esc);
     terminal.key(KeyCode::Esc);
-    assert!(terminal.wanted().is_empty(), "a key between them, and something typed");
-    let taken = Operation::Rewind { message: "m".into(), take_back: RewindTarget::Conversation };
+    assert!(
+        terminal.wanted().is_empty(),
+        "a key between them, and something typed"
+    );
+    let taken = Operation::Rewind {
+        message: "m".into(),
+        take_back: RewindTarget::Conversation,
+    };
     terminal.put(UiMessage::Pick(list("Back?", &[("one", taken.clone())])));
     terminal.key(KeyCode::Enter);
     assert_eq!(terminal.wanted(), [Effect::Do(taken)]);
-    terminal.put(UiMessage::Typed { text: "what I had said".into() });
+    terminal.put(UiMessage::Typed {
+        text: "what I had said".into(),
+    });
     assert!(terminal.live().contains("> what I had said"));
 }
 
@@ -78,27 +108,54 @@ fn shift_tab_goes_round_the_modes_without_the_one_that_asks_nothing() {
         PermissionMode::AcceptEdits,
     ];
     assert_eq!(seen, modes.map(|mode| Effect::Do(Operation::Mode(mode))));
-    assert!(terminal.live().contains("accept-edits: edits files without asking"), "{}", terminal.live());
+    assert!(
+        terminal
+            .live()
+            .contains("accept-edits: edits files without asking"),
+        "{}",
+        terminal.live()
+    );
     terminal.write("x");
-    assert!(terminal.live().contains("accept-edits · mock/model"), "{}", terminal.live());
-    let setup = Setup { mode: PermissionMode::Yolo, ..Setup::default() };
+    assert!(
+        terminal.live().contains("accept-edits · mock/model"),
+        "{}",
+        terminal.live()
+    );
+    let setup = Setup {
+        mode: PermissionMode::Yolo,
+        ..Setup::default()
+    };
     let (mut app, _) = App::new(setup, 80, 24);
     let shift_tab = || AppInput::Key(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT));
     let round: Vec<_> = (0..5).flat_map(|_| app.update(shift_tab())).collect();
-    assert_eq!(round.last(), Some(&Effect::Do(Operation::Mode(PermissionMode::Yolo))), "{round:?}");
+    assert_eq!(
+        round.last(),
+        Some(&Effect::Do(Operation::Mode(PermissionMode::Yolo))),
+        "{round:?}"
+    );
 }
 
 #[test]
 fn modes_and_focus_files_by_name() {
     let mut terminal = TestTerminal::new(90, 20);
     terminal.say("/mode plan");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Mode(PermissionMode::Plan))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Mode(PermissionMode::Plan))]
+    );
     terminal.say("/mode yolo");
     terminal.say("/mode whatever");
-    assert!(terminal.wanted().is_empty() && terminal.all().contains("has no sandbox"), "{}", terminal.all());
+    assert!(
+        terminal.wanted().is_empty() && terminal.all().contains("has no sandbox"),
+        "{}",
+        terminal.all()
+    );
     terminal.say("/files add a.rs @b.rs");
     let added = Focus::Add(vec!["a.rs".into(), "b.rs".into()]);
-    assert_eq!(terminal.wanted().pop(), Some(Effect::Do(Operation::Offer(ListRequest::Focus(added)))));
+    assert_eq!(
+        terminal.wanted().pop(),
+        Some(Effect::Do(Operation::Offer(ListRequest::Focus(added))))
+    );
     terminal.say("/files remove");
     assert!(terminal.wanted().is_empty() && terminal.all().contains("/files clear"));
 }
@@ -114,12 +171,19 @@ fn words_join_the_turn_in_order_and_commands_wait() {
     let joined = |text: &str| Effect::Do(Operation::Join(text.into()));
     assert_eq!(terminal.wanted(), [joined("second"), joined("third")]);
     terminal.put(UiMessage::Joined);
-    assert!(terminal.all().contains("\n> second\n") && !terminal.live().contains("next: second"), "{}", terminal.all());
+    assert!(
+        terminal.all().contains("\n> second\n") && !terminal.live().contains("next: second"),
+        "{}",
+        terminal.all()
+    );
     terminal.put(UiMessage::Joined);
     assert!(terminal.all().contains("\n> third\n") && terminal.live().contains("next: /review it"));
     terminal.put(UiMessage::Joined);
     terminal.put(UiMessage::Idle);
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Submit("/review it".into()))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Submit("/review it".into()))]
+    );
 }
 
 #[test]
@@ -131,7 +195,11 @@ fn words_that_joined_after_all_do_not_come_back() {
     terminal.key(KeyCode::Esc);
     terminal.put(UiMessage::Joined);
     terminal.put(UiMessage::Idle);
-    assert!(terminal.all().contains("\n> second\n") && terminal.live().contains("> third"), "{}", terminal.all());
+    assert!(
+        terminal.all().contains("\n> second\n") && terminal.live().contains("> third"),
+        "{}",
+        terminal.all()
+    );
     assert!(!terminal.live().contains("second"), "{}", terminal.live());
 }
 
@@ -139,13 +207,21 @@ fn words_that_joined_after_all_do_not_come_back() {
 fn what_is_archived_can_be_interrupted() {
     let mut terminal = TestTerminal::new(60, 20);
     terminal.say("/compact the names");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Compact("the names".into()))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Compact("the names".into()))]
+    );
     assert!(terminal.live().contains("Esc interrupts"));
     terminal.key(KeyCode::Esc);
     assert_eq!(terminal.wanted(), [Effect::Do(Operation::Interrupt)]);
     terminal.put(UiMessage::Idle);
     terminal.say("/model other");
-    assert_eq!(terminal.wanted(), [Effect::Do(Operation::Offer(ListRequest::Models("other".into())))]);
+    assert_eq!(
+        terminal.wanted(),
+        [Effect::Do(Operation::Offer(ListRequest::Models(
+            "other".into()
+        )))]
+    );
 }
 
 fn form() -> AppInput {
@@ -157,8 +233,15 @@ fn form() -> AppInput {
         required: true,
         default: None,
     };
-    let fields = vec![field("name", FieldKind::Text), field("count", FieldKind::Integer)];
-    AppInput::Form(Box::new(Form { from: "The MCP server `x`".into(), message: "Whose?".into(), fields }))
+    let fields = vec![
+        field("name", FieldKind::Text),
+        field("count", FieldKind::Integer),
+    ];
+    AppInput::Form(Box::new(Form {
+        from: "The MCP server `x`".into(),
+        message: "Whose?".into(),
+        fields,
+    }))
 }
 
 #[test]
@@ -169,13 +252,21 @@ fn a_form_is_filled_in_field_by_field() {
     terminal.wanted();
     terminal.put(form());
     assert_eq!(terminal.wanted(), [Effect::Arm]);
-    assert!(terminal.all().contains("give no password"), "{}", terminal.all());
+    assert!(
+        terminal.all().contains("give no password"),
+        "{}",
+        terminal.all()
+    );
     terminal.key(KeyCode::Enter);
     assert!(terminal.wanted().is_empty(), "nobody can have read it yet");
     terminal.put(AppInput::Armed);
     terminal.say("Ada");
     terminal.say("many");
-    assert!(terminal.all().contains("type a whole number"), "{}", terminal.all());
+    assert!(
+        terminal.all().contains("type a whole number"),
+        "{}",
+        terminal.all()
+    );
     (0..4).for_each(|_| terminal.key(KeyCode::Backspace));
     terminal.wanted();
     terminal.say("3");
@@ -183,7 +274,11 @@ fn a_form_is_filled_in_field_by_field() {
         panic!("it was the last field")
     };
     assert_eq!(Value::Object(answers), json!({"name": "Ada", "count": 3}));
-    assert!(terminal.live().contains("> half a sent"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> half a sent"),
+        "{}",
+        terminal.live()
+    );
 }
 
 #[test]
@@ -200,12 +295,28 @@ fn a_form_can_be_declined_and_taken_back() {
 
 #[test]
 fn resources_are_mentioned_as_they_are() {
-    let setup = Setup { resources: vec!["mem:note://one".into()], ..Setup::default() };
+    let setup = Setup {
+        resources: vec!["mem:note://one".into()],
+        ..Setup::default()
+    };
     let (app, effects) = App::new(setup, 80, 24);
-    let mut terminal = TestTerminal { app, printed: Vec::new(), wanted: Vec::new(), kept: Vec::new() };
+    let mut terminal = TestTerminal {
+        app,
+        printed: Vec::new(),
+        wanted: Vec::new(),
+        kept: Vec::new(),
+    };
     terminal.note(effects);
     terminal.write("see @mem");
-    assert!(terminal.live().contains("▸ @mem:note://one"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("▸ @mem:note://one"),
+        "{}",
+        terminal.live()
+    );
     terminal.key(KeyCode::Tab);
-    assert!(terminal.live().contains("> see @mem:note://one"), "{}", terminal.live());
+    assert!(
+        terminal.live().contains("> see @mem:note://one"),
+        "{}",
+        terminal.live()
+    );
 }

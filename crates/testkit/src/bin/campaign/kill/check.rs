@@ -29,7 +29,8 @@ impl Story<'_> {
         if let Some(refusal) = self.refusals.first() {
             return Err(format!("the server refused a request: {refusal:?}"));
         }
-        let export = export::of_only_conversation(self.place)?.ok_or("no conversation is stored")?;
+        let export =
+            export::of_only_conversation(self.place)?.ok_or("no conversation is stored")?;
         let stored = Stored(&export);
         self.all_in_one_conversation(&stored)?;
         Self::ids_are_unique(&stored)?;
@@ -45,17 +46,33 @@ impl Story<'_> {
 
     fn finished(&self) -> Result<(), String> {
         let last = self.runs.last().ok_or("nothing was run")?;
-        let outcome = last.events.last().map(|event| (&event["type"], &event["outcome"]));
+        let outcome = last
+            .events
+            .last()
+            .map(|event| (&event["type"], &event["outcome"]));
         match (last.code, outcome) {
-            (Some(0), Some((kind, outcome))) if kind == "result" && outcome == "completed" => Ok(()),
-            (code, _) => Err(format!("the last run ended with {code:?}: {} {}", last.stderr, last.last_event())),
+            (Some(0), Some((kind, outcome))) if kind == "result" && outcome == "completed" => {
+                Ok(())
+            }
+            (code, _) => Err(format!(
+                "the last run ended with {code:?}: {} {}",
+                last.stderr,
+                last.last_event()
+            )),
         }
     }
 
     fn all_in_one_conversation(&self, stored: &Stored<'_>) -> Result<(), String> {
         let id = &stored.0["id"];
-        match self.runs.iter().flat_map(|run| &run.events).find(|event| event["conversation_id"] != *id) {
-            Some(event) => Err(format!("conversation {id} is stored, an event tells of another: {event}")),
+        match self
+            .runs
+            .iter()
+            .flat_map(|run| &run.events)
+            .find(|event| event["conversation_id"] != *id)
+        {
+            Some(event) => Err(format!(
+                "conversation {id} is stored, an event tells of another: {event}"
+            )),
             None => Ok(()),
         }
     }
@@ -64,7 +81,10 @@ impl Story<'_> {
         let mut ids = HashSet::new();
         for message in stored.messages() {
             if !ids.insert(message["message_id"].as_str()) {
-                return Err(format!("message id {} is stored twice", message["message_id"]));
+                return Err(format!(
+                    "message id {} is stored twice",
+                    message["message_id"]
+                ));
             }
         }
         let (calls, mut ids) = (stored.calls(), HashSet::new());
@@ -78,7 +98,10 @@ impl Story<'_> {
         }
         match stored.result_count() {
             count if count == calls.len() => Ok(()),
-            count => Err(format!("{count} results are stored for {} calls", calls.len())),
+            count => Err(format!(
+                "{count} results are stored for {} calls",
+                calls.len()
+            )),
         }
     }
 
@@ -89,7 +112,9 @@ impl Story<'_> {
             for before in Stored(snapshot).messages() {
                 let after = now.next();
                 if after != Some(before) {
-                    return Err(format!("a stored message changed: it was {before}, it is {after:?}"));
+                    return Err(format!(
+                        "a stored message changed: it was {before}, it is {after:?}"
+                    ));
                 }
             }
         }
@@ -100,19 +125,36 @@ impl Story<'_> {
         let told = Told::by(self.runs);
         let (replies, calls) = (stored.replies(), stored.calls());
         for acked in &told.replies {
-            let same = |(text, calls): &&(String, Vec<&str>)| *text == acked.text && *calls == acked.calls;
+            let same =
+                |(text, calls): &&(String, Vec<&str>)| *text == acked.text && *calls == acked.calls;
             match replies.iter().filter(same).count() {
                 1 => {}
-                count => return Err(format!("the reply {:?} was shown and is stored {count} times", acked.text)),
+                count => {
+                    return Err(format!(
+                        "the reply {:?} was shown and is stored {count} times",
+                        acked.text
+                    ));
+                }
             }
         }
         for acked in &told.results {
             let call = calls.iter().find(|call| call.id == acked.call);
             let kept = call.and_then(|call| call.results.first());
-            if !kept.is_some_and(|kept| kept["text"] == *acked.text && kept["status"] == *acked.status) {
-                return Err(format!("the result {:?} of {} was shown, stored is {kept:?}", acked.text, acked.call));
+            if !kept
+                .is_some_and(|kept| kept["text"] == *acked.text && kept["status"] == *acked.status)
+            {
+                return Err(format!(
+                    "the result {:?} of {} was shown, stored is {kept:?}",
+                    acked.text, acked.call
+                ));
             }
-            if told.results.iter().filter(|other| other.call == acked.call).count() > 1 {
+            if told
+                .results
+                .iter()
+                .filter(|other| other.call == acked.call)
+                .count()
+                > 1
+            {
                 return Err(format!("the result of {} was shown twice", acked.call));
             }
         }
@@ -122,15 +164,27 @@ impl Story<'_> {
     /// Each reply of the script is stored once, in order, and only a kill lets a call fail.
     fn every_step_is_stored(&self, stored: &Stored<'_>) -> Result<(), String> {
         let replies = stored.replies();
-        let in_order = |(index, (text, _)): (usize, &(String, Vec<&str>))| text.starts_with(&format!("Step {index}."));
+        let in_order = |(index, (text, _)): (usize, &(String, Vec<&str>))| {
+            text.starts_with(&format!("Step {index}."))
+        };
         if replies.len() != task::REPLIES || !replies.iter().enumerate().all(in_order) {
-            let texts: Vec<&str> = replies.iter().map(|(text, _)| text.get(..8).unwrap_or(text)).collect();
+            let texts: Vec<&str> = replies
+                .iter()
+                .map(|(text, _)| text.get(..8).unwrap_or(text))
+                .collect();
             return Err(format!("the replies stored are {texts:?}"));
         }
         let kills = self.runs.iter().filter(|run| run.code.is_none()).count();
-        let failed: Vec<_> = stored.calls().into_iter().filter(|call| !succeeded(call)).collect();
+        let failed: Vec<_> = stored
+            .calls()
+            .into_iter()
+            .filter(|call| !succeeded(call))
+            .collect();
         if failed.len() > kills {
-            return Err(format!("{kills} kills, but {} calls failed: {failed:?}", failed.len()));
+            return Err(format!(
+                "{kills} kills, but {} calls failed: {failed:?}",
+                failed.len()
+            ));
         }
         Ok(())
     }
@@ -139,13 +193,25 @@ impl Story<'_> {
         let calls = stored.calls();
         for command in 1..=task::COMMANDS {
             let trace = task::effects(command);
-            let holds =
-                |call: &&StoredCall<'_>| call.arguments["command"].as_str().is_some_and(|line| line.contains(&trace));
-            let call = calls.iter().find(holds).ok_or_else(|| format!("command {command} is not stored"))?;
-            let lines = self.place.read(&trace).map_or(0, |text| text.lines().count());
+            let holds = |call: &&StoredCall<'_>| {
+                call.arguments["command"]
+                    .as_str()
+                    .is_some_and(|line| line.contains(&trace))
+            };
+            let call = calls
+                .iter()
+                .find(holds)
+                .ok_or_else(|| format!("command {command} is not stored"))?;
+            let lines = self
+                .place
+                .read(&trace)
+                .map_or(0, |text| text.lines().count());
             let expected = if succeeded(call) { 1..=1 } else { 0..=1 };
             if !expected.contains(&lines) {
-                return Err(format!("command {command} had its effect {lines} times; its result: {:?}", call.results));
+                return Err(format!(
+                    "command {command} had its effect {lines} times; its result: {:?}",
+                    call.results
+                ));
             }
         }
         Ok(())
@@ -153,12 +219,23 @@ impl Story<'_> {
 
     fn files_are_right(&self, stored: &Stored<'_>) -> Result<(), String> {
         let calls = stored.calls();
-        for File { name, before, after, tool } in [task::EDITED, task::WRITTEN] {
-            let done = calls.iter().find(|call| call.name == tool).is_some_and(succeeded);
+        for File {
+            name,
+            before,
+            after,
+            tool,
+        } in [task::EDITED, task::WRITTEN]
+        {
+            let done = calls
+                .iter()
+                .find(|call| call.name == tool)
+                .is_some_and(succeeded);
             let content = self.place.read(name);
             // An edit that was cut off has happened completely or not at all.
             if content.as_deref() != Some(after) && (done || content.as_deref() != before) {
-                return Err(format!("`{name}` holds {content:?}; `{tool}` succeeded: {done}"));
+                return Err(format!(
+                    "`{name}` holds {content:?}; `{tool}` succeeded: {done}"
+                ));
             }
         }
         self.nothing_half_written()
@@ -170,7 +247,8 @@ impl Story<'_> {
         let ours = [task::EDITED.name, task::WRITTEN.name, task::READ.0].map(str::to_owned);
         let known: HashSet<String> = traces.chain(ours).collect();
         let folder = self.place.project();
-        let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let entries =
+            std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if !known.contains(&name) {
@@ -182,5 +260,7 @@ impl Story<'_> {
 }
 
 fn succeeded(call: &StoredCall<'_>) -> bool {
-    call.results.first().is_some_and(|result| result["status"] == "success")
+    call.results
+        .first()
+        .is_some_and(|result| result["status"] == "success")
 }

@@ -80,20 +80,33 @@ impl Told {
             "tool_call" if event["phase"] == "finished" => {
                 self.place = Where::Between;
                 self.calls.push(text("id"));
-                let command = event["arguments"]["command"].as_str().unwrap_or_default().to_owned();
-                self.open.push(Call { id: text("id"), command });
+                let command = event["arguments"]["command"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
+                self.open.push(Call {
+                    id: text("id"),
+                    command,
+                });
             }
             "thinking" | "tool_call" => self.place = Where::Streaming,
             "retry" => self.forget_reply(),
             "usage" => {
                 self.place = Where::Between;
-                let (text, calls) = (std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
+                let (text, calls) = (
+                    std::mem::take(&mut self.text),
+                    std::mem::take(&mut self.calls),
+                );
                 self.replies.push(AckedReply { text, calls });
             }
             "tool_result" => {
                 let call = text("id");
                 self.open.retain(|open| open.id != call);
-                self.results.push(AckedResult { call, status: text("status"), text: text("text") });
+                self.results.push(AckedResult {
+                    call,
+                    status: text("status"),
+                    text: text("text"),
+                });
             }
             "result" => self.place = Where::Over,
             _ => {}
@@ -104,7 +117,8 @@ impl Told {
     fn command_runs(&self, place: &Place) -> bool {
         let begun = |command: usize| {
             let trace = task::begun(command);
-            place.read(&trace).is_some() && self.open.iter().any(|open| open.command.contains(&trace))
+            place.read(&trace).is_some()
+                && self.open.iter().any(|open| open.command.contains(&trace))
         };
         (1..=task::COMMANDS).any(begun)
     }
@@ -153,7 +167,11 @@ mod tests {
     use serde_json::json;
 
     fn run(events: &[Value]) -> Ended {
-        Ended { code: None, events: events.to_vec(), stderr: String::new() }
+        Ended {
+            code: None,
+            events: events.to_vec(),
+            stderr: String::new(),
+        }
     }
 
     #[test]
@@ -164,13 +182,29 @@ mod tests {
         let cut = Told::by(&[run(&[window.clone(), words("Hal"), words("f")])]);
         assert_eq!((cut.place, cut.replies.len()), (Where::Streaming, 0));
 
-        let whole = run(&[window, words("Who"), words("le"), call, json!({"type": "usage"})]);
+        let whole = run(&[
+            window,
+            words("Who"),
+            words("le"),
+            call,
+            json!({"type": "usage"}),
+        ]);
         let result = json!({"type": "tool_result", "id": "c", "status": "success", "text": "ok"});
         let told = Told::by(std::slice::from_ref(&whole));
         assert_eq!((told.place, told.open.len()), (Where::Between, 1));
-        assert_eq!((told.replies[0].text.as_str(), &told.replies[0].calls[..]), ("Whole", &["c".to_owned()][..]));
+        assert_eq!(
+            (told.replies[0].text.as_str(), &told.replies[0].calls[..]),
+            ("Whole", &["c".to_owned()][..])
+        );
 
         let continued = Told::by(&[whole, run(&[result])]);
-        assert_eq!((continued.place, continued.open.len(), continued.results.len()), (Where::Starting, 0, 1));
+        assert_eq!(
+            (
+                continued.place,
+                continued.open.len(),
+                continued.results.len()
+            ),
+            (Where::Starting, 0, 1)
+        );
     }
 }

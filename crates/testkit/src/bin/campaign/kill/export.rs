@@ -7,19 +7,34 @@ use super::place::Place;
 /// The one conversation there is; none when there is none yet. More than one is an error.
 pub(crate) fn of_only_conversation(place: &Place) -> Result<Option<Value>, String> {
     let listed = ask(place, &["conversations", "list", "--all", "--json"])?;
-    let ids: Vec<&str> = listed.as_array().into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
+    let ids: Vec<&str> = listed
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one["id"].as_str())
+        .collect();
     match ids[..] {
         [] => Ok(None),
         [id] => ask(place, &["conversations", "export", id]).map(Some),
-        _ => Err(format!("{} conversations instead of one: {listed}", ids.len())),
+        _ => Err(format!(
+            "{} conversations instead of one: {listed}",
+            ids.len()
+        )),
     }
 }
 
 fn ask(place: &Place, arguments: &[&str]) -> Result<Value, String> {
     let told = |what: &str| format!("`haft {}`: {what}", arguments.join(" "));
-    let output = place.command(arguments).output().map_err(|error| told(&error.to_string()))?;
+    let output = place
+        .command(arguments)
+        .output()
+        .map_err(|error| told(&error.to_string()))?;
     if !output.status.success() {
-        return Err(told(&format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))));
+        return Err(told(&format!(
+            "{}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )));
     }
     serde_json::from_slice(&output.stdout).map_err(|error| told(&error.to_string()))
 }
@@ -57,7 +72,10 @@ impl<'a> Stored<'a> {
 
     /// Every part of this type.
     fn all(&self, kind: &'static str) -> impl Iterator<Item = &'a Value> {
-        self.messages().iter().flat_map(Self::parts).filter(move |part| part["type"] == kind)
+        self.messages()
+            .iter()
+            .flat_map(Self::parts)
+            .filter(move |part| part["type"] == kind)
     }
 
     pub(crate) fn calls(&self) -> Vec<StoredCall<'a>> {
@@ -68,7 +86,11 @@ impl<'a> Stored<'a> {
                 id,
                 name: part["name"].as_str().unwrap_or_default(),
                 arguments: &part["arguments"],
-                results: results.iter().copied().filter(|result| result["tool_call_id"] == id).collect(),
+                results: results
+                    .iter()
+                    .copied()
+                    .filter(|result| result["tool_call_id"] == id)
+                    .collect(),
             }
         };
         self.all("tool_call").map(call).collect()
@@ -80,10 +102,18 @@ impl<'a> Stored<'a> {
 
     /// The text of each message of the model, with the ids of its calls.
     pub(crate) fn replies(&self) -> Vec<(String, Vec<&'a str>)> {
-        let of_model = self.messages().iter().filter(|message| message["role"] == "assistant");
+        let of_model = self
+            .messages()
+            .iter()
+            .filter(|message| message["role"] == "assistant");
         let reply = |message: &'a Value| {
-            let calls = Self::parts(message).iter().filter(|part| part["type"] == "tool_call");
-            (text_of(message), calls.filter_map(|part| part["id"].as_str()).collect())
+            let calls = Self::parts(message)
+                .iter()
+                .filter(|part| part["type"] == "tool_call");
+            (
+                text_of(message),
+                calls.filter_map(|part| part["id"].as_str()).collect(),
+            )
         };
         of_model.map(reply).collect()
     }
@@ -95,20 +125,29 @@ impl<'a> Stored<'a> {
             let of_user = message["role"] == "user";
             let words = |text: &Value| {
                 let text = text.as_str().unwrap_or_default().to_owned();
-                if of_user { Said::User(text) } else { Said::Reply(text) }
+                if of_user {
+                    Said::User(text)
+                } else {
+                    Said::Reply(text)
+                }
             };
             if message["content"].is_string() {
                 said.push(words(&message["content"]));
             }
-            said.extend(Self::parts(message).iter().filter_map(|part| match part["type"].as_str()? {
-                "text" => Some(words(&part["text"])),
-                "tool_call" => {
-                    let name = part["name"].as_str()?.to_owned();
-                    Some(Said::Call { name, arguments: part["arguments"].clone() })
-                }
-                "tool_result" => Some(Said::Result(part["text"].as_str()?.to_owned())),
-                _ => None,
-            }));
+            said.extend(Self::parts(message).iter().filter_map(
+                |part| match part["type"].as_str()? {
+                    "text" => Some(words(&part["text"])),
+                    "tool_call" => {
+                        let name = part["name"].as_str()?.to_owned();
+                        Some(Said::Call {
+                            name,
+                            arguments: part["arguments"].clone(),
+                        })
+                    }
+                    "tool_result" => Some(Said::Result(part["text"].as_str()?.to_owned())),
+                    _ => None,
+                },
+            ));
         }
         said
     }
@@ -118,7 +157,9 @@ fn text_of(message: &Value) -> String {
     if let Some(text) = message["content"].as_str() {
         return text.to_owned();
     }
-    let texts = Stored::parts(message).iter().filter(|part| part["type"] == "text");
+    let texts = Stored::parts(message)
+        .iter()
+        .filter(|part| part["type"] == "text");
     texts.filter_map(|part| part["text"].as_str()).collect()
 }
 
@@ -142,6 +183,9 @@ mod tests {
         assert_eq!(stored.replies(), [("Look.".to_owned(), vec!["c"])]);
         let said = stored.said();
         assert_eq!(said.len(), 5);
-        assert_eq!((&said[0], &said[1]), (&Said::User("task".into()), &Said::Reply("Look.".into())));
+        assert_eq!(
+            (&said[0], &said[1]),
+            (&Said::User("task".into()), &Said::Reply("Look.".into()))
+        );
     }
 }

@@ -40,7 +40,11 @@ impl Progress {
         let requests = server.generations();
         let not_begun = |command: &usize| place.read(&task::begun(*command)).is_none();
         Self {
-            reply: requests.iter().filter_map(reply_to).max().unwrap_or_default(),
+            reply: requests
+                .iter()
+                .filter_map(reply_to)
+                .max()
+                .unwrap_or_default(),
             requests: requests.len(),
             commands: (1..=task::COMMANDS).filter(not_begun).collect(),
         }
@@ -50,9 +54,11 @@ impl Progress {
 fn reply_to(request: &Recorded) -> Option<usize> {
     match request.handled {
         Handled::Replied { reply } => Some(reply),
-        Handled::Refused(_) | Handled::RanOut | Handled::Unreadable { .. } | Handled::Informed | Handled::NotFound => {
-            None
-        }
+        Handled::Refused(_)
+        | Handled::RanOut
+        | Handled::Unreadable { .. }
+        | Handled::Informed
+        | Handled::NotFound => None,
     }
 }
 
@@ -69,9 +75,16 @@ pub(crate) enum Moment {
 
 impl Moment {
     /// Chooses a moment such that `kills_left` kills, this one included, find something to hit.
-    pub(crate) fn choose(aim: Aim, progress: &Progress, kills_left: usize, random: &mut Random) -> Self {
+    pub(crate) fn choose(
+        aim: Aim,
+        progress: &Progress,
+        kills_left: usize,
+        random: &mut Random,
+    ) -> Self {
         let share = |left: usize| left.div_ceil(kills_left.max(1));
-        let millis = |random: &mut Random, below: u64| Duration::from_millis(random.below(below as usize) as u64);
+        let millis = |random: &mut Random, below: u64| {
+            Duration::from_millis(random.below(below as usize) as u64)
+        };
         let in_reply = |random: &mut Random| Self::InReply {
             reply: progress.reply + random.below(share(task::REPLIES - progress.reply)),
             after: Duration::from_millis(5) + millis(random, task::STREAM_MS - 5),
@@ -82,7 +95,10 @@ impl Moment {
                 let soon = &progress.commands[..share(progress.commands.len())];
                 match random.one_of(soon).copied() {
                     // Not to the end of the command: looking for its traces takes time, too.
-                    Some(command) => Self::InCommand { command, after: millis(random, task::COMMAND_MS * 3 / 4) },
+                    Some(command) => Self::InCommand {
+                        command,
+                        after: millis(random, task::COMMAND_MS * 3 / 4),
+                    },
                     None => in_reply(random),
                 }
             }
@@ -101,12 +117,20 @@ impl Moment {
     ) -> Result<(), String> {
         let mut sign = |ready: &dyn Fn() -> bool| {
             let come = poll_until(PATIENCE, || Ok(ready() || running.is_over()?))?;
-            come.then_some(()).ok_or_else(|| format!("the moment {self:?} did not come within {PATIENCE:?}"))
+            come.then_some(())
+                .ok_or_else(|| format!("the moment {self:?} did not come within {PATIENCE:?}"))
         };
         let after = match self {
             Self::InReply { reply, after } => {
-                let asked = |request: &Recorded| reply_to(request).is_some_and(|asked| asked >= *reply);
-                sign(&|| server.generations().iter().skip(progress.requests).any(asked))?;
+                let asked =
+                    |request: &Recorded| reply_to(request).is_some_and(|asked| asked >= *reply);
+                sign(&|| {
+                    server
+                        .generations()
+                        .iter()
+                        .skip(progress.requests)
+                        .any(asked)
+                })?;
                 after
             }
             Self::InCommand { command, after } => {

@@ -21,8 +21,12 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(haft: &Path, api: Api, server: &ScriptedServer) -> Result<Self, String> {
-        let root = TempDir::with_prefix("haft-kill-").map_err(|error| format!("no temporary folder: {error}"))?;
-        let place = Self { haft: haft.to_owned(), root };
+        let root = TempDir::with_prefix("haft-kill-")
+            .map_err(|error| format!("no temporary folder: {error}"))?;
+        let place = Self {
+            haft: haft.to_owned(),
+            root,
+        };
         let config = format!(
             "model = \"mock/{MODEL}\"\n\
              [providers.mock]\napi = \"{api}\"\nbase_url = \"{}\"\n\

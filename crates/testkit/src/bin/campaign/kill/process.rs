@@ -32,12 +32,20 @@ pub(crate) struct Ended {
 impl Running {
     pub(crate) fn start(place: &Place, arguments: &[&str], number: usize) -> Result<Self, String> {
         let path = |name: &str| place.root().join(format!("{name}-{number}"));
-        let create = |path: &PathBuf| File::create(path).map_err(|error| format!("{}: {error}", path.display()));
+        let create = |path: &PathBuf| {
+            File::create(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
         let (stdout, stderr) = (path("stdout"), path("stderr"));
         let mut command = place.command(arguments);
         command.stdout(create(&stdout)?).stderr(create(&stderr)?);
-        let child = command.spawn().map_err(|error| format!("cannot start haft: {error}"))?;
-        Ok(Self { child, stdout, stderr })
+        let child = command
+            .spawn()
+            .map_err(|error| format!("cannot start haft: {error}"))?;
+        Ok(Self {
+            child,
+            stdout,
+            stderr,
+        })
     }
 
     /// Its process id.
@@ -52,8 +60,13 @@ impl Running {
 
     /// Kills it with SIGKILL, it alone and not its children, and reaps it.
     pub(crate) fn kill(mut self) -> Result<Ended, String> {
-        self.child.kill().map_err(|error| format!("cannot kill haft: {error}"))?;
-        let status = self.child.wait().map_err(|error| format!("cannot reap haft: {error}"))?;
+        self.child
+            .kill()
+            .map_err(|error| format!("cannot kill haft: {error}"))?;
+        let status = self
+            .child
+            .wait()
+            .map_err(|error| format!("cannot reap haft: {error}"))?;
         self.ended(status)
     }
 
@@ -61,7 +74,10 @@ impl Running {
     pub(crate) fn finish(mut self, patience: Duration) -> Result<Ended, String> {
         if !poll_until(patience, || self.is_over())? {
             let told = self.kill()?;
-            return Err(format!("a run did not end within {patience:?}; its last event: {}", told.last_event()));
+            return Err(format!(
+                "a run did not end within {patience:?}; its last event: {}",
+                told.last_event()
+            ));
         }
         let status = self.status()?.ok_or("a run that is over has no status")?;
         self.ended(status)
@@ -76,16 +92,21 @@ impl Running {
     }
 
     fn status(&mut self) -> Result<Option<ExitStatus>, String> {
-        self.child.try_wait().map_err(|error| format!("cannot wait for haft: {error}"))
+        self.child
+            .try_wait()
+            .map_err(|error| format!("cannot wait for haft: {error}"))
     }
 
     fn ended(&self, status: ExitStatus) -> Result<Ended, String> {
-        let read = |path: &PathBuf| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+        let read = |path: &PathBuf| {
+            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
         let printed = read(&self.stdout)?;
         // What follows the last line break was cut by the kill and tells nobody anything.
         let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
-        let parse =
-            |line: &str| serde_json::from_str(line).map_err(|error| format!("a line of events: {error}: {line}"));
+        let parse = |line: &str| {
+            serde_json::from_str(line).map_err(|error| format!("a line of events: {error}: {line}"))
+        };
         Ok(Ended {
             code: status.code(),
             events: whole.lines().map(parse).collect::<Result<_, _>>()?,
@@ -104,6 +125,8 @@ impl Drop for Running {
 
 impl Ended {
     pub(crate) fn last_event(&self) -> String {
-        self.events.last().map_or_else(|| "(no event)".to_owned(), Value::to_string)
+        self.events
+            .last()
+            .map_or_else(|| "(no event)".to_owned(), Value::to_string)
     }
 }

@@ -1,4 +1,5 @@
-//! The requests of a case: each holds the one before it unchanged, and the last is what the store holds.
+//! The requests of a case: each holds the one before it unchanged, and the last is what the store
+//! holds.
 
 use haft_testkit::{Handled, Recorded, Seen, SeenPart, SeenRole};
 
@@ -7,25 +8,38 @@ use super::export::Said;
 /// Decodes the requests; each must have got its reply.
 pub(crate) fn decode(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
     let decode = |request: &Recorded| match &request.handled {
-        Handled::Replied { .. } => {
-            request.seen().map(without_reminders).map_err(|error| format!("request {}: {error}", request.number))
-        }
+        Handled::Replied { .. } => request
+            .seen()
+            .map(without_reminders)
+            .map_err(|error| format!("request {}: {error}", request.number)),
         handled @ (Handled::Refused(_)
         | Handled::RanOut
         | Handled::Unreadable { .. }
         | Handled::Informed
-        | Handled::NotFound) => Err(format!("request {} got no reply: {handled:?}", request.number)),
+        | Handled::NotFound) => Err(format!(
+            "request {} got no reply: {handled:?}",
+            request.number
+        )),
     };
     requests.iter().map(decode).collect()
 }
 
-/// The request without its reminders: they are no part of the conversation and move with every request.
+/// The request without its reminders: they are no part of the conversation and move with every
+/// request.
 fn without_reminders(mut seen: Seen) -> Seen {
-    const HEADINGS: [&str; 4] =
-        ["## Agent Role Definition", "## TODO List", "## Useful Information", "## Folder Notes"];
+    const HEADINGS: [&str; 4] = [
+        "## Agent Role Definition",
+        "## TODO List",
+        "## Useful Information",
+        "## Folder Notes",
+    ];
     const TAG: &str = "<system-reminder>\n";
     let reminds = |part: &SeenPart| matches!(part, SeenPart::Text { text, .. } if HEADINGS.iter().any(|heading| text.strip_prefix(TAG).is_some_and(|text| text.starts_with(heading))));
-    for message in seen.messages.iter_mut().filter(|message| message.role == SeenRole::User) {
+    for message in seen
+        .messages
+        .iter_mut()
+        .filter(|message| message.role == SeenRole::User)
+    {
         message.parts.retain(|part| !reminds(part));
     }
     seen
@@ -37,7 +51,10 @@ pub(crate) fn only_append(requests: &[Seen]) -> Result<(), String> {
         let [before, after] = pair else { continue };
         let number = index + 2;
         if before.system != after.system {
-            return Err(format!("request {number} has another system text:\n{}\n{}", before.system, after.system));
+            return Err(format!(
+                "request {number} has another system text:\n{}\n{}",
+                before.system, after.system
+            ));
         }
         if before.tools != after.tools {
             return Err(format!("request {number} offers other tools"));
@@ -46,22 +63,28 @@ pub(crate) fn only_append(requests: &[Seen]) -> Result<(), String> {
         for (place, part) in before.parts().enumerate() {
             let now = later.next();
             if now != Some(part) {
-                return Err(format!("request {number} changes part {place}: it was {part:?}, it is {now:?}"));
+                return Err(format!(
+                    "request {number} changes part {place}: it was {part:?}, it is {now:?}"
+                ));
             }
         }
     }
     Ok(())
 }
 
-/// Whether what the last request says is how the stored conversation begins: then, since requests only append, everything any
-/// request held is stored once, in its place.
+/// Whether what the last request says is how the stored conversation begins: then, since requests
+/// only append, everything any request held is stored once, in its place.
 pub(crate) fn are_stored(requests: &[Seen], stored: &[Said]) -> Result<(), String> {
-    let Some(last) = requests.last() else { return Err("no request was sent".into()) };
+    let Some(last) = requests.last() else {
+        return Err("no request was sent".into());
+    };
     let mut stored = stored.iter();
     for part in last.parts().filter_map(said) {
         let kept = stored.next();
         if kept != Some(&part) {
-            return Err(format!("the last request says {part:?} where the store has {kept:?}"));
+            return Err(format!(
+                "the last request says {part:?} where the store has {kept:?}"
+            ));
         }
     }
     Ok(())
@@ -69,11 +92,16 @@ pub(crate) fn are_stored(requests: &[Seen], stored: &[Said]) -> Result<(), Strin
 
 fn said((role, part): (SeenRole, &SeenPart)) -> Option<Said> {
     match part {
-        SeenPart::Text { text, .. } if role == SeenRole::Assistant => Some(Said::Reply(text.clone())),
-        SeenPart::Text { text, .. } => Some(Said::User(text.clone())),
-        SeenPart::ToolCall { name, arguments, .. } => {
-            Some(Said::Call { name: name.clone(), arguments: arguments.clone() })
+        SeenPart::Text { text, .. } if role == SeenRole::Assistant => {
+            Some(Said::Reply(text.clone()))
         }
+        SeenPart::Text { text, .. } => Some(Said::User(text.clone())),
+        SeenPart::ToolCall {
+            name, arguments, ..
+        } => Some(Said::Call {
+            name: name.clone(),
+            arguments: arguments.clone(),
+        }),
         SeenPart::ToolResult { text, .. } => Some(Said::Result(text.clone())),
         SeenPart::Thinking { .. } | SeenPart::Image { .. } | SeenPart::Other { .. } => None,
     }

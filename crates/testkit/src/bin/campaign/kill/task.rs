@@ -1,7 +1,8 @@
-//! The task every case plays: ten replies with reasoning, reads side by side, edits, todos and commands.
+//! The task every case plays: ten replies with reasoning, reads side by side, edits, todos and
+//! commands.
 //!
-//! Invariant: each reply's text occurs once in the task, so that a message lost or doubled shows; each command leaves a trace of
-//! its beginning and of its effect.
+//! Invariant: each reply's text occurs once in the task, so that a message lost or doubled shows;
+//! each command leaves a trace of its beginning and of its effect.
 
 use haft_testkit::{Reply, Script, ScriptCall};
 use serde_json::{Value, json};
@@ -30,8 +31,12 @@ pub(crate) const EDITED: File = File {
 };
 
 /// A file the task writes.
-pub(crate) const WRITTEN: File =
-    File { name: "new.txt", before: None, after: "a new file\nof two lines\n", tool: "write_to_file" };
+pub(crate) const WRITTEN: File = File {
+    name: "new.txt",
+    before: None,
+    after: "a new file\nof two lines\n",
+    tool: "write_to_file",
+};
 
 /// A file that is only read.
 pub(crate) const READ: (&str, &str) = ("other.txt", "nothing to change here\n");
@@ -59,14 +64,24 @@ pub(crate) fn script(token: &str) -> Result<Script, String> {
     let command = |number| ScriptCall::new("execute_command", command(number, token));
     let read = |path: &str| ScriptCall::new("read_file", json!({ "path": path }));
     let todos = |first: &str, second: &str| {
-        let todos = json!([{ "content": "edit", "status": first }, { "content": "run", "status": second }]);
+        let todos =
+            json!([{ "content": "edit", "status": first }, { "content": "run", "status": second }]);
         ScriptCall::new("todo_write", json!({ "todos": todos }))
     };
     let list = ScriptCall::new("list_files", json!({ "path": "." }));
-    let write = ScriptCall::new("write_to_file", json!({ "path": WRITTEN.name, "content": WRITTEN.after }));
+    let write = ScriptCall::new(
+        "write_to_file",
+        json!({ "path": WRITTEN.name, "content": WRITTEN.after }),
+    );
     let diff = "<<<<<<< SEARCH\ntwo\n=======\nTWO, edited\n>>>>>>> REPLACE\n";
-    let edit = ScriptCall::new("replace_in_file", json!({ "path": EDITED.name, "diff": diff }));
-    let done = ScriptCall::new("attempt_completion", json!({ "result": "All ten steps are done." }));
+    let edit = ScriptCall::new(
+        "replace_in_file",
+        json!({ "path": EDITED.name, "diff": diff }),
+    );
+    let done = ScriptCall::new(
+        "attempt_completion",
+        json!({ "result": "All ten steps are done." }),
+    );
     let calls: [Vec<ScriptCall>; REPLIES] = [
         vec![todos("in_progress", "pending")],
         vec![read(EDITED.name), read(READ.0), list],
@@ -79,8 +94,13 @@ pub(crate) fn script(token: &str) -> Result<Script, String> {
         vec![todos("completed", "completed"), command(5)],
         vec![done],
     ];
-    Script::turns(calls.into_iter().enumerate().map(|(index, calls)| reply(index, calls)))
-        .map_err(|error| error.to_string())
+    Script::turns(
+        calls
+            .into_iter()
+            .enumerate()
+            .map(|(index, calls)| reply(index, calls)),
+    )
+    .map_err(|error| error.to_string())
 }
 
 fn reply(index: usize, calls: Vec<ScriptCall>) -> Reply {
@@ -88,17 +108,25 @@ fn reply(index: usize, calls: Vec<ScriptCall>) -> Reply {
         "Step {index}. This sentence is long enough to be sent in several pieces, so that a kill finds one of them \
          under way; nothing else depends on what it says."
     );
-    let reply = Reply { delta_chars: Some(12), delta_delay_ms: 4, ..Reply::calls(calls).with_text(text) };
+    let reply = Reply {
+        delta_chars: Some(12),
+        delta_delay_ms: 4,
+        ..Reply::calls(calls).with_text(text)
+    };
     if index.is_multiple_of(3) {
-        reply.with_thinking(format!("Before step {index} there is something to think about, though not much."))
+        reply.with_thinking(format!(
+            "Before step {index} there is something to think about, though not much."
+        ))
     } else {
         reply
     }
 }
 
-/// A command that tells of its beginning, has an effect, takes a while, and leaves a process behind in one of three ways.
+/// A command that tells of its beginning, has an effect, takes a while, and leaves a process behind
+/// in one of three ways.
 fn command(number: usize, token: &str) -> Value {
-    // The token is a fraction of a second, so that it stands in the command line of the sleeper itself.
+    // The token is a fraction of a second, so that it stands in the command line of the sleeper
+    // itself.
     let sleeper = format!("sleep 30.{token}");
     let left = match number % 3 {
         0 => format!("({sleeper} &)"),
@@ -106,6 +134,8 @@ fn command(number: usize, token: &str) -> Value {
         _ => format!("(cd / && trap '' TERM HUP && setsid {sleeper} &)"),
     };
     let (begun, effects) = (begun(number), effects(number));
-    let line = format!("{left}; echo x >> {effects}; echo begun > {begun}; sleep 0.{COMMAND_MS}; echo done {number}");
+    let line = format!(
+        "{left}; echo x >> {effects}; echo begun > {begun}; sleep 0.{COMMAND_MS}; echo done {number}"
+    );
     json!({ "command": line, "requires_approval": false })
 }

@@ -13,12 +13,13 @@ const RESTS: usize = 25;
 const EXCHANGES: usize = 100;
 
 impl OpenFolder {
-    /// Lets a temporary and `name`, which held `ours` a moment ago, change places again, and removes `ours`. `look` reads what
-    /// stands under a name.
+    /// Lets a temporary and `name`, which held `ours` a moment ago, change places again, and
+    /// removes `ours`. `look` reads what stands under a name.
     ///
-    /// Others may write between any two steps. What comes out of the place is then newer than all that went in, and goes back in
-    /// its turn. Whoever opened a file to write in it before it was taken out still does so after: that is waited for. Says
-    /// whether nobody wrote; otherwise what they wrote last stands, and what stood there before has the temporary's name.
+    /// Others may write between any two steps. What comes out of the place is then newer than all
+    /// that went in, and goes back in its turn. Whoever opened a file to write in it before it
+    /// was taken out still does so after: that is waited for. Says whether nobody wrote;
+    /// otherwise what they wrote last stands, and what stood there before has the temporary's name.
     pub fn put_back<Content: PartialEq>(
         &self,
         (temporary, name): (&OsStr, &OsStr),
@@ -44,7 +45,9 @@ impl OpenFolder {
 }
 
 /// What is seen once nobody seems to write any more.
-fn at_rest<Content: PartialEq>(mut look: impl FnMut() -> io::Result<Content>) -> io::Result<Content> {
+fn at_rest<Content: PartialEq>(
+    mut look: impl FnMut() -> io::Result<Content>,
+) -> io::Result<Content> {
     let mut seen = look()?;
     for _ in 0..RESTS {
         thread::sleep(REST);
@@ -64,7 +67,8 @@ mod tests {
 
     #[test]
     fn others_who_go_on_writing_have_the_last_word() {
-        // How often they write, each time something is looked at; by renaming or in place; and whether they remove the file then.
+        // How often they write, each time something is looked at; by renaming or in place; and
+        // whether they remove the file then.
         let ways = (0..12).flat_map(|writes| [(writes, false), (writes, true)]);
         for ((writes, in_place), removes) in ways.flat_map(|way| [(way, false), (way, true)]) {
             let home = tempfile::tempdir().unwrap();
@@ -73,21 +77,29 @@ mod tests {
             fs::write(at("temporary"), "theirs 0").unwrap();
             let folder = OpenFolder::open(&home.path().canonicalize().unwrap()).unwrap();
             let mut written = 0;
-            let placed = folder.put_back(("temporary".as_ref(), "file".as_ref()), "ours".to_owned(), |name| {
-                let seen = fs::read_to_string(home.path().join(name));
-                if written < writes {
-                    written += 1;
-                    let name = if in_place { "file" } else { "other" };
-                    fs::write(at(name), format!("theirs {written}")).unwrap();
-                    fs::rename(at(name), at("file")).unwrap();
-                } else if removes {
-                    let _ = fs::remove_file(at("file"));
-                }
-                seen
-            });
+            let placed = folder.put_back(
+                ("temporary".as_ref(), "file".as_ref()),
+                "ours".to_owned(),
+                |name| {
+                    let seen = fs::read_to_string(home.path().join(name));
+                    if written < writes {
+                        written += 1;
+                        let name = if in_place { "file" } else { "other" };
+                        fs::write(at(name), format!("theirs {written}")).unwrap();
+                        fs::rename(at(name), at("file")).unwrap();
+                    } else if removes {
+                        let _ = fs::remove_file(at("file"));
+                    }
+                    seen
+                },
+            );
             let what = format!("{writes} writes, in place: {in_place}, then removed: {removes}");
             let last = fs::read_to_string(at("file")).ok();
-            assert_eq!(last, (!removes).then(|| format!("theirs {writes}")), "{what}");
+            assert_eq!(
+                last,
+                (!removes).then(|| format!("theirs {writes}")),
+                "{what}"
+            );
             assert_eq!(placed.unwrap(), writes == 0 && !removes, "{what}");
         }
     }

@@ -11,12 +11,18 @@ struct Home {
 fn home() -> Home {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
-    Home { _folder: folder, path }
+    Home {
+        _folder: folder,
+        path,
+    }
 }
 
 impl Home {
     fn open(&self, renames: Renames) -> OpenFolder {
-        OpenFolder { renames, ..OpenFolder::open(&self.path).unwrap() }
+        OpenFolder {
+            renames,
+            ..OpenFolder::open(&self.path).unwrap()
+        }
     }
 
     fn write(&self, name: &str, content: &str) {
@@ -28,8 +34,10 @@ impl Home {
     }
 
     fn names(&self) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(&self.path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(&self.path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -45,7 +53,10 @@ fn no_link_on_the_way_is_followed_whichever_call_opens() {
     symlink(home.path.join("real"), home.path.join("link")).unwrap();
     let opened = |path: &str, flags: OFlags| {
         let path = home.path.join(path);
-        (reach(&path, flags).is_ok(), step_by_step(&path, flags).is_ok())
+        (
+            reach(&path, flags).is_ok(),
+            step_by_step(&path, flags).is_ok(),
+        )
     };
     assert_eq!(opened("real/inner", AS_PLACE), (true, true));
     assert_eq!(opened("real/inner/file", OFlags::RDONLY), (true, true));
@@ -62,7 +73,10 @@ fn missing_folders_are_named_and_made_but_never_through_a_link() {
     fs::create_dir(home.path.join("a")).unwrap();
     symlink(home.path.join("a"), home.path.join("link")).unwrap();
     let deep = home.path.join("a/b/c");
-    assert_eq!(OpenFolder::missing(&deep), [home.path.join("a/b"), deep.clone()]);
+    assert_eq!(
+        OpenFolder::missing(&deep),
+        [home.path.join("a/b"), deep.clone()]
+    );
     OpenFolder::open_or_make(&deep).unwrap();
     assert!(deep.is_dir());
     assert!(OpenFolder::missing(&deep).is_empty());
@@ -77,17 +91,30 @@ fn an_exchange_swaps_whatever_stands_there() {
         let folder = home.open(renames);
         home.write("name", "old");
         home.write("temporary", "new");
-        folder.exchange("temporary".as_ref(), "name".as_ref()).unwrap();
-        assert_eq!((home.read("name").as_str(), home.read("temporary").as_str()), ("new", "old"), "{renames:?}");
+        folder
+            .exchange("temporary".as_ref(), "name".as_ref())
+            .unwrap();
+        assert_eq!(
+            (home.read("name").as_str(), home.read("temporary").as_str()),
+            ("new", "old"),
+            "{renames:?}"
+        );
 
         fs::remove_file(home.path.join("name")).unwrap();
         symlink("elsewhere", home.path.join("name")).unwrap();
-        folder.exchange("temporary".as_ref(), "name".as_ref()).unwrap();
+        folder
+            .exchange("temporary".as_ref(), "name".as_ref())
+            .unwrap();
         assert_eq!(home.read("name"), "old", "{renames:?}");
-        assert!(folder.look("temporary".as_ref()).unwrap().is_symlink(), "{renames:?}");
+        assert!(
+            folder.look("temporary".as_ref()).unwrap().is_symlink(),
+            "{renames:?}"
+        );
 
         fs::remove_file(home.path.join("name")).unwrap();
-        let missing = folder.exchange("temporary".as_ref(), "name".as_ref()).unwrap_err();
+        let missing = folder
+            .exchange("temporary".as_ref(), "name".as_ref())
+            .unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound, "{renames:?}");
         assert_eq!(home.names(), ["temporary"], "{renames:?}");
     }
@@ -100,10 +127,18 @@ fn a_name_that_is_taken_is_not_renamed_over() {
         let folder = home.open(renames);
         home.write("from", "mine");
         home.write("taken", "theirs");
-        let refused = folder.rename_to_free("from".as_ref(), "taken".as_ref()).unwrap_err();
+        let refused = folder
+            .rename_to_free("from".as_ref(), "taken".as_ref())
+            .unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{renames:?}");
-        assert_eq!((home.read("from").as_str(), home.read("taken").as_str()), ("mine", "theirs"), "{renames:?}");
-        folder.rename_to_free("from".as_ref(), "free".as_ref()).unwrap();
+        assert_eq!(
+            (home.read("from").as_str(), home.read("taken").as_str()),
+            ("mine", "theirs"),
+            "{renames:?}"
+        );
+        folder
+            .rename_to_free("from".as_ref(), "free".as_ref())
+            .unwrap();
         assert_eq!(home.names(), ["free", "taken"], "{renames:?}");
     }
 }
@@ -119,19 +154,36 @@ fn interrupted_steps_are_settled() {
         for (from, to) in links {
             fs::hard_link(home.path.join(from), home.path.join(to)).unwrap();
         }
-        home.open(Renames::Plain).settle("t".as_ref(), "name".as_ref()).unwrap();
-        home.names().into_iter().map(|name| (home.read(&name), name)).collect::<Vec<_>>()
+        home.open(Renames::Plain)
+            .settle("t".as_ref(), "name".as_ref())
+            .unwrap();
+        home.names()
+            .into_iter()
+            .map(|name| (home.read(&name), name))
+            .collect::<Vec<_>>()
     };
     let state = |files: &[(&str, &str)]| -> Vec<(String, String)> {
-        files.iter().map(|(name, content)| ((*content).to_owned(), (*name).to_owned())).collect()
+        files
+            .iter()
+            .map(|(name, content)| ((*content).to_owned(), (*name).to_owned()))
+            .collect()
     };
     // An exchange: not begun, the old file linked, the new one in place.
-    assert_eq!(settled(&[("name", "old"), ("t", "new")], &[]), state(&[("name", "old"), ("t", "new")]));
+    assert_eq!(
+        settled(&[("name", "old"), ("t", "new")], &[]),
+        state(&[("name", "old"), ("t", "new")])
+    );
     assert_eq!(
         settled(&[("name", "old"), ("t", "new")], &[("name", "t.old")]),
         state(&[("name", "old"), ("t", "new")])
     );
-    assert_eq!(settled(&[("name", "new"), ("t.old", "old")], &[]), state(&[("name", "new"), ("t", "old")]));
+    assert_eq!(
+        settled(&[("name", "new"), ("t.old", "old")], &[]),
+        state(&[("name", "new"), ("t", "old")])
+    );
     // A rename: both names for one file.
-    assert_eq!(settled(&[("name", "x")], &[("name", "t")]), state(&[("name", "x")]));
+    assert_eq!(
+        settled(&[("name", "x")], &[("name", "t")]),
+        state(&[("name", "x")])
+    );
 }

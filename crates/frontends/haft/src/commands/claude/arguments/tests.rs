@@ -9,9 +9,13 @@ fn read(args: &[&str]) -> Option<ClaudeCommandLine> {
 /// haft's arguments without the program, and the rest.
 fn lowered(args: &[&str]) -> (Vec<String>, ClaudeOptions) {
     match read(args) {
-        Some(ClaudeCommandLine::Lowered { args, options }) => {
-            (args[1..].iter().map(|arg| arg.to_str().unwrap().to_owned()).collect(), *options)
-        }
+        Some(ClaudeCommandLine::Lowered { args, options }) => (
+            args[1..]
+                .iter()
+                .map(|arg| arg.to_str().unwrap().to_owned())
+                .collect(),
+            *options,
+        ),
         other => panic!("{args:?}: {other:?}"),
     }
 }
@@ -55,9 +59,19 @@ fn what_the_sdks_pass_is_taken() {
     assert_eq!(
         args,
         [
-            "run", "--compat", "claude", "--output-format=stream-json", "--verbose", "--system-prompt=",
-            "--max-turns=3", "--model=m", "--permission-mode=acceptEdits", "--resume=-x", "--add-dir=/a",
-            "--include-partial-messages", "--input-format=stream-json",
+            "run",
+            "--compat",
+            "claude",
+            "--output-format=stream-json",
+            "--verbose",
+            "--system-prompt=",
+            "--max-turns=3",
+            "--model=m",
+            "--permission-mode=acceptEdits",
+            "--resume=-x",
+            "--add-dir=/a",
+            "--include-partial-messages",
+            "--input-format=stream-json",
         ]
     );
     assert_eq!(options.allow, ["Read", "Bash(git log:*)", "mcp__calc__add"]);
@@ -65,32 +79,88 @@ fn what_the_sdks_pass_is_taken() {
         (options.deny.as_slice(), options.mcp_config.as_slice()),
         (&["Write".to_owned()][..], &["{}".to_owned()][..])
     );
-    assert_eq!(options.setting_sources, Some(vec!["user".to_owned(), "project".to_owned()]));
+    assert_eq!(
+        options.setting_sources,
+        Some(vec!["user".to_owned(), "project".to_owned()])
+    );
     assert!(options.asks_client && options.renames_tools && !options.bypass_allowed);
     assert_eq!(options.notices.len(), 2, "{:?}", options.notices);
     // The other SDK writes the same with equals signs.
     let (args, options) = lowered(&[
-        "claude", "--output-format=stream-json", "--input-format=stream-json", "--allowedTools=Read, Write",
-        "--tools=", "--thinking=disabled", "--session-id=x", "--fallback-model=n", "--strict-mcp-config",
+        "claude",
+        "--output-format=stream-json",
+        "--input-format=stream-json",
+        "--allowedTools=Read, Write",
+        "--tools=",
+        "--thinking=disabled",
+        "--session-id=x",
+        "--fallback-model=n",
+        "--strict-mcp-config",
     ]);
-    assert_eq!(args[3..], ["--output-format=stream-json", "--input-format=stream-json"]);
-    assert_eq!((options.allow.len(), options.tools, options.strict_mcp_config), (2, Some(Vec::new()), true));
-    assert_eq!((options.session_id.as_deref(), options.fallback_model.as_deref()), (Some("x"), Some("n")));
+    assert_eq!(
+        args[3..],
+        ["--output-format=stream-json", "--input-format=stream-json"]
+    );
+    assert_eq!(
+        (
+            options.allow.len(),
+            options.tools,
+            options.strict_mcp_config
+        ),
+        (2, Some(Vec::new()), true)
+    );
+    assert_eq!(
+        (
+            options.session_id.as_deref(),
+            options.fallback_model.as_deref()
+        ),
+        (Some("x"), Some("n"))
+    );
 }
 
 #[test]
 fn both_spellings_and_lists_of_people_are_taken() {
-    for flags in [["--allowedTools", "--maxTurns"], ["--allowed-tools", "--max-turns"]] {
-        let (args, options) =
-            lowered(&["claude", "-p", "fix it", flags[0], "Bash(npm run test:*)", "Read", flags[1], "2"]);
-        assert_eq!(args, ["run", "--compat", "claude", "--max-turns=2", "--", "fix it"]);
+    for flags in [
+        ["--allowedTools", "--maxTurns"],
+        ["--allowed-tools", "--max-turns"],
+    ] {
+        let (args, options) = lowered(&[
+            "claude",
+            "-p",
+            "fix it",
+            flags[0],
+            "Bash(npm run test:*)",
+            "Read",
+            flags[1],
+            "2",
+        ]);
+        assert_eq!(
+            args,
+            ["run", "--compat", "claude", "--max-turns=2", "--", "fix it"]
+        );
         assert_eq!(options.allow, ["Bash(npm run test:*)", "Read"]);
     }
     let (args, options) = lowered(&["claude", "--dangerously-skip-permissions", "-c", "go on"]);
-    assert_eq!(args, ["--permission-mode=bypassPermissions", "--continue", "--", "go on"], "at a terminal");
+    assert_eq!(
+        args,
+        [
+            "--permission-mode=bypassPermissions",
+            "--continue",
+            "--",
+            "go on"
+        ],
+        "at a terminal"
+    );
     assert!(options.bypass_allowed);
-    let (args, options) =
-        lowered(&["claude", "-p", "x", "--permission-mode", "dontAsk", "--permission-prompt-tool", "stdio"]);
+    let (args, options) = lowered(&[
+        "claude",
+        "-p",
+        "x",
+        "--permission-mode",
+        "dontAsk",
+        "--permission-prompt-tool",
+        "stdio",
+    ]);
     assert_eq!(args[3..], ["--permission-mode=ask", "--", "x"]);
     assert!(options.never_asks);
 }
@@ -98,18 +168,52 @@ fn both_spellings_and_lists_of_people_are_taken() {
 #[test]
 fn what_nobody_knows_is_left_out_and_takes_no_prompt_with_it() {
     let (args, options) = lowered(&["claude", "-p", "--new-thing", "fix it"]);
-    assert_eq!((args[3..].to_vec(), options.notices.len()), (vec!["--".to_owned(), "fix it".to_owned()], 1));
+    assert_eq!(
+        (args[3..].to_vec(), options.notices.len()),
+        (vec!["--".to_owned(), "fix it".to_owned()], 1)
+    );
     // Where prompts come over standard input, what follows is its value.
-    let (args, _) = lowered(&["claude", "--new-thing", "value", "--input-format", "stream-json"]);
+    let (args, _) = lowered(&[
+        "claude",
+        "--new-thing",
+        "value",
+        "--input-format",
+        "stream-json",
+    ]);
     assert_eq!(args[3..], ["--input-format=stream-json"]);
-    let (args, _) =
-        lowered(&["haft", "run", "--compat", "claude", "--ask", "--set", "a=1", "--max-total-tokens=5", "x"]);
-    assert_eq!(args[3..], ["--ask", "--set", "a=1", "--max-total-tokens", "5", "--", "x"], "haft's own flags stay");
+    let (args, _) = lowered(&[
+        "haft",
+        "run",
+        "--compat",
+        "claude",
+        "--ask",
+        "--set",
+        "a=1",
+        "--max-total-tokens=5",
+        "x",
+    ]);
+    assert_eq!(
+        args[3..],
+        [
+            "--ask",
+            "--set",
+            "a=1",
+            "--max-total-tokens",
+            "5",
+            "--",
+            "x"
+        ],
+        "haft's own flags stay"
+    );
 }
 
 #[test]
 fn what_would_send_another_conversation_is_refused() {
-    for flag in ["--resume-session-at=x", "--resume-drops-turn=x", "--session-mirror"] {
+    for flag in [
+        "--resume-session-at=x",
+        "--resume-drops-turn=x",
+        "--session-mirror",
+    ] {
         assert!(
             matches!(read(&["claude", "-p", "x", flag]), Some(ClaudeCommandLine::Refused(why)) if why.contains("--")),
             "{flag}"
@@ -127,12 +231,23 @@ fn only_what_is_meant_for_claude_is_read_so() {
     ] {
         assert_eq!(read(own), None, "{own:?}");
     }
-    assert!(!lowered(&["haft", "run", "--compat", "claude", "x"]).1.renames_tools);
-    assert!(lowered(&["haft", "--compat=claude", "-p", "x"]).1.renames_tools);
+    assert!(
+        !lowered(&["haft", "run", "--compat", "claude", "x"])
+            .1
+            .renames_tools
+    );
+    assert!(
+        lowered(&["haft", "--compat=claude", "-p", "x"])
+            .1
+            .renames_tools
+    );
     let args = |args: &[&str]| args.iter().map(OsString::from).collect::<Vec<_>>();
     for flag in ["-v", "--version"] {
         let first = version(&args(&["/usr/bin/claude", flag])).unwrap();
-        assert!(first.starts_with(&format!("{} (", crate::commands::claude::VERSION)), "{first}");
+        assert!(
+            first.starts_with(&format!("{} (", crate::commands::claude::VERSION)),
+            "{first}"
+        );
     }
     assert_eq!(version(&args(&["haft", "--version"])), None);
 }

@@ -14,23 +14,44 @@ const CHAT: &str = r#"[
 #[test]
 fn chat_messages_are_read() {
     let read = parse(CHAT).unwrap();
-    assert_eq!((read.id.as_str(), read.system.as_deref()), ("from-file", Some("Be brief.")));
+    assert_eq!(
+        (read.id.as_str(), read.system.as_deref()),
+        ("from-file", Some("Be brief."))
+    );
     let roles: Vec<_> = read.messages.iter().map(|message| message.role).collect();
-    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::User], "empty messages are left out");
+    assert_eq!(
+        roles,
+        [Role::User, Role::Assistant, Role::Tool, Role::User],
+        "empty messages are left out"
+    );
     assert_eq!(read.messages[0].joined_text(), "What is in a.txt?");
     assert_eq!(read.messages[0].content.len(), 3);
     let call = read.messages[1].tool_calls().next().unwrap();
-    assert_eq!((call.name.as_str(), call.arguments.as_str()), ("read", r#"{"path": "a.txt" }"#), "bytes are kept");
+    assert_eq!(
+        (call.name.as_str(), call.arguments.as_str()),
+        ("read", r#"{"path": "a.txt" }"#),
+        "bytes are kept"
+    );
     let result = read.messages[2].tool_results().next().unwrap();
-    assert_eq!((result.name.as_str(), result.envelope.text.as_str()), ("read", "hello"), "named by its call");
-    assert!(!read.messages[3].opens_round(), "a program's words open no round");
+    assert_eq!(
+        (result.name.as_str(), result.envelope.text.as_str()),
+        ("read", "hello"),
+        "named by its call"
+    );
+    assert!(
+        !read.messages[3].opens_round(),
+        "a program's words open no round"
+    );
 }
 
 #[test]
 fn a_document_gives_the_id_and_its_own_messages_stay_as_they_are() {
     let id = "00000001-0000-4000-8000-000000000000".parse().unwrap();
     let message = Message::text(id, Role::User, "hi", Timestamp::UNIX_EPOCH);
-    let text = format!("{{\"id\": \"abc\", \"messages\": [{}]}}\n", serde_json::to_string(&message).unwrap());
+    let text = format!(
+        "{{\"id\": \"abc\", \"messages\": [{}]}}\n",
+        serde_json::to_string(&message).unwrap()
+    );
     let read = parse(&text).unwrap();
     assert_eq!((read.id.as_str(), read.messages), ("abc", vec![message]));
 }
@@ -49,9 +70,18 @@ fn what_is_wrong_is_named() {
     assert!(problem("{\"messages\": []}").contains("no messages"));
     assert!(problem("{\"turns\": []}").contains("`messages`"));
     assert!(problem("hello").contains("expected value"));
-    assert!(problem("[{\"role\": \"robot\", \"content\": \"x\"}]").contains("message 1: unknown role `robot`"));
+    assert!(
+        problem("[{\"role\": \"robot\", \"content\": \"x\"}]")
+            .contains("message 1: unknown role `robot`")
+    );
     assert!(problem("[{\"role\": \"tool\", \"content\": \"x\"}]").contains("tool_call_id"));
-    assert!(problem("[{\"role\": \"user\", \"content\": [{\"type\": \"sound\"}]}]").contains("`sound`"));
+    assert!(
+        problem("[{\"role\": \"user\", \"content\": [{\"type\": \"sound\"}]}]").contains("`sound`")
+    );
     let lines = "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n".repeat(3);
-    assert!(problem(&lines).contains("3 lines of JSON"), "{}", problem(&lines));
+    assert!(
+        problem(&lines).contains("3 lines of JSON"),
+        "{}",
+        problem(&lines)
+    );
 }

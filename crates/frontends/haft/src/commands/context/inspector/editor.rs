@@ -1,4 +1,5 @@
-//! The context editor of the page: what is sent, message by message. Every change shows its price before, and can be undone after.
+//! The context editor of the page: what is sent, message by message. Every change shows its price
+//! before, and can be undone after.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,8 @@ struct ForeseenRequest {
 
 /// The folder of a conversation's project.
 pub(super) fn folder_of(conversation: &Conversation) -> Option<PathBuf> {
-    Some(PathBuf::from(&conversation.namespace)).filter(|folder| folder.is_absolute() && Path::is_dir(folder))
+    Some(PathBuf::from(&conversation.namespace))
+        .filter(|folder| folder.is_absolute() && Path::is_dir(folder))
 }
 
 impl Inspector {
@@ -49,16 +51,26 @@ impl Inspector {
     }
 
     /// Every message, and what can be done with those that are ticked.
-    pub(super) async fn editor(&self, conversation: Conversation, notice: Markup) -> anyhow::Result<String> {
+    pub(super) async fn editor(
+        &self,
+        conversation: Conversation,
+        notice: Markup,
+    ) -> anyhow::Result<String> {
         let how = self.edit_how(&conversation);
         let (lines, edits) = apart(move || async move { edit::listed(&how).await }).await?;
         let (to, name) = (address(&conversation.id, "/edit"), &conversation.name);
         let rows = lines.into_iter().map(|cells| {
             let mut cells = cells.into_iter();
             let id = cells.next().unwrap_or_default();
-            let tick = Markup::element("input", &[("type", "checkbox"), ("name", "id"), ("value", &id)], []);
+            let tick = Markup::element(
+                "input",
+                &[("type", "checkbox"), ("name", "id"), ("value", &id)],
+                [],
+            );
             let first = Markup::element("label", &[], [tick, Markup::text(format!(" {id}"))]);
-            std::iter::once(first).chain(cells.map(|cell| Markup::text(masked(&cell)))).collect()
+            std::iter::once(first)
+                .chain(cells.map(|cell| Markup::text(masked(&cell))))
+                .collect()
         });
         let buttons = ACTIONS.map(|action| Markup::button(action, action_name(action)));
         let buttons = Markup::element("p", &[("class", "buttons")], buttons);
@@ -69,7 +81,14 @@ impl Inspector {
             Markup::plain("p", text!("serve-edit-note")),
             self.undo(&to, edits),
             Markup::form(&to, &self.form_token, [buttons, table]),
-            Markup::element("p", &[], [Markup::link(&address(&conversation.id, "/next"), text!("serve-next"))]),
+            Markup::element(
+                "p",
+                &[],
+                [Markup::link(
+                    &address(&conversation.id, "/next"),
+                    text!("serve-next"),
+                )],
+            ),
         ];
         Ok(page(name, navigation(&conversation, "/edit"), pieces))
     }
@@ -77,11 +96,19 @@ impl Inspector {
     fn undo(&self, to: &str, edits: usize) -> Markup {
         let in_force = Markup::text(text!("serve-edits", edits = count(edits, Countable::Edit)));
         let button = (edits > 0).then(|| Markup::button("undo", text!("serve-edit-undo")));
-        Markup::form(to, &self.form_token, std::iter::once(in_force).chain(button))
+        Markup::form(
+            to,
+            &self.form_token,
+            std::iter::once(in_force).chain(button),
+        )
     }
 
     /// Shows what an edit costs, or makes it.
-    pub(super) async fn edit(&self, conversation: Conversation, form: &FormFields) -> anyhow::Result<FormAnswer> {
+    pub(super) async fn edit(
+        &self,
+        conversation: Conversation,
+        form: &FormFields,
+    ) -> anyhow::Result<FormAnswer> {
         let (how, sent) = (self.edit_how(&conversation), form.clone());
         let keep = form.get("do") == "keep";
         let prepared = apart(move || async move {
@@ -89,7 +116,11 @@ impl Inspector {
             if keep {
                 edit.keep().await?;
             }
-            Ok((edit.text(), edit.summary_text().map(str::to_owned), *edit.quote()))
+            Ok((
+                edit.text(),
+                edit.summary_text().map(str::to_owned),
+                *edit.quote(),
+            ))
         });
         match prepared.await {
             Ok(_) if keep => Ok(FormAnswer::See(address(&conversation.id, "/edit?done=yes"))),
@@ -99,8 +130,14 @@ impl Inspector {
             }
             Err(error) => {
                 let attributes = [("class", "broken"), ("role", "alert")];
-                let notice = Markup::element("p", &attributes, [Markup::text(masked(&in_one_line(&error)))]);
-                self.editor(conversation, notice).await.map(FormAnswer::Page)
+                let notice = Markup::element(
+                    "p",
+                    &attributes,
+                    [Markup::text(masked(&in_one_line(&error)))],
+                );
+                self.editor(conversation, notice)
+                    .await
+                    .map(FormAnswer::Page)
             }
         }
     }
@@ -115,13 +152,25 @@ impl Inspector {
         quote: &Quote,
     ) -> String {
         let to = address(&conversation.id, "/edit");
-        let wanted = if form.get("do") == "ask" { "summarise" } else { form.get("do") };
+        let wanted = if form.get("do") == "ask" {
+            "summarise"
+        } else {
+            form.get("do")
+        };
         let mut fields = vec![Markup::hidden("edit", wanted)];
         fields.extend(form.all("id").map(|id| Markup::hidden("id", id)));
         if let Some(summary) = summary {
-            let label = Markup::element("label", &[("for", "text")], [Markup::text(text!("serve-edit-text"))]);
+            let label = Markup::element(
+                "label",
+                &[("for", "text")],
+                [Markup::text(text!("serve-edit-text"))],
+            );
             let attributes = [("id", "text"), ("name", "text"), ("rows", "12")];
-            let area = Markup::element("textarea", &attributes, [Markup::text(format!("\n{summary}"))]);
+            let area = Markup::element(
+                "textarea",
+                &attributes,
+                [Markup::text(format!("\n{summary}"))],
+            );
             fields.push(Markup::element("p", &[("class", "field")], [label, area]));
         }
         let mut buttons = vec![Markup::button("keep", text!("serve-edit-keep"))];
@@ -143,7 +192,11 @@ impl Inspector {
     }
 
     /// The request that would be sent next, with this prompt or a stand-in for one.
-    pub(super) async fn next(&self, conversation: Conversation, input: &str) -> anyhow::Result<String> {
+    pub(super) async fn next(
+        &self,
+        conversation: Conversation,
+        input: &str,
+    ) -> anyhow::Result<String> {
         let look = LookArgs {
             conversation: Some(conversation.id.to_string()),
             input: Some(input.to_owned()).filter(|input| !input.trim().is_empty()),
@@ -165,7 +218,10 @@ impl Inspector {
                     text,
                 ]
             });
-            Ok(ForeseenRequest { segments: segments.collect(), body })
+            Ok(ForeseenRequest {
+                segments: segments.collect(),
+                body,
+            })
         });
         let made = made.await?;
         let name = &conversation.name;
@@ -174,13 +230,25 @@ impl Inspector {
             "form",
             &[("action", &*address(&conversation.id, "/next"))],
             [
-                Markup::element("label", &[("for", "input")], [Markup::text(text!("serve-next-input"))]),
+                Markup::element(
+                    "label",
+                    &[("for", "input")],
+                    [Markup::text(text!("serve-next-input"))],
+                ),
                 Markup::element("input", &field, []),
                 Markup::element("button", &[], [Markup::text(text!("serve-next-show"))]),
             ],
         );
-        let headings = [text!("serve-layer"), text!("serve-owner"), text!("serve-tokens"), text!("serve-text")];
-        let rows = made.segments.into_iter().map(|cells| cells.map(Markup::text).to_vec());
+        let headings = [
+            text!("serve-layer"),
+            text!("serve-owner"),
+            text!("serve-tokens"),
+            text!("serve-text"),
+        ];
+        let rows = made
+            .segments
+            .into_iter()
+            .map(|cells| cells.map(Markup::text).to_vec());
         let summary = text!("serve-next-body", bytes = grouped(made.body.len() as u64));
         let body = Markup::element("pre", &[("id", "body")], [Markup::text(masked(&made.body))]);
         let pieces = [
@@ -195,7 +263,11 @@ impl Inspector {
 
 /// The edit that a form asks for, with its price.
 async fn prepared(how: EditHow, form: &FormFields) -> anyhow::Result<PreparedEdit> {
-    let wanted = if form.get("do") == "keep" { form.get("edit") } else { form.get("do") };
+    let wanted = if form.get("do") == "keep" {
+        form.get("edit")
+    } else {
+        form.get("do")
+    };
     if wanted == "undo" {
         return PreparedEdit::undo(&how, 1).await;
     }
@@ -209,10 +281,17 @@ async fn prepared(how: EditHow, form: &FormFields) -> anyhow::Result<PreparedEdi
         "mask" => EditKind::Mask,
         "restore" => EditKind::Restore,
         _ => {
-            let text = Some(form.get("text").replace("\r\n", "\n")).filter(|text| !text.trim().is_empty());
+            let text =
+                Some(form.get("text").replace("\r\n", "\n")).filter(|text| !text.trim().is_empty());
             let (ids, ask) = (vec![format!("{first}..{last}")], wanted == "ask");
             let text = text.filter(|_| !ask);
-            return PreparedEdit::summary(&SummariseArgs { ids, text, no_model: !ask, how }).await;
+            return PreparedEdit::summary(&SummariseArgs {
+                ids,
+                text,
+                no_model: !ask,
+                how,
+            })
+            .await;
         }
     };
     PreparedEdit::of(&how, kind, &ids).await

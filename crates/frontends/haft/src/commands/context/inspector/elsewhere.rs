@@ -1,4 +1,5 @@
-//! Sessions of other agents where these keep them: listed and shown, and stored only when that is asked for.
+//! Sessions of other agents where these keep them: listed and shown, and stored only when that is
+//! asked for.
 
 use std::path::Path;
 
@@ -27,10 +28,18 @@ impl Inspector {
                 Markup::text(session.changed.strftime("%Y-%m-%d %H:%M").to_string()),
             ]
         });
-        let headings = [text!("serve-name"), text!("serve-agent"), text!("serve-bytes"), text!("serve-updated")];
+        let headings = [
+            text!("serve-name"),
+            text!("serve-agent"),
+            text!("serve-bytes"),
+            text!("serve-updated"),
+        ];
         let pieces = [
             Markup::plain("h1", text!("serve-sessions")),
-            Markup::plain("p", text!("serve-sessions-note", folders = other_agents::folders())),
+            Markup::plain(
+                "p",
+                text!("serve-sessions-note", folders = other_agents::folders()),
+            ),
             Markup::table(&headings, rows),
         ];
         page(text!("serve-sessions"), Markup::all([]), pieces)
@@ -48,17 +57,33 @@ impl Inspector {
                 pieces.push(self.keep(agent, path, &file));
                 for one in &read {
                     if one.skipped > 0 {
-                        pieces.push(Markup::plain("p", text!("serve-session-skipped", skipped = one.skipped)));
+                        pieces.push(Markup::plain(
+                            "p",
+                            text!("serve-session-skipped", skipped = one.skipped),
+                        ));
                     }
-                    pieces.extend(one.document.messages.iter().take(SHOWN).map(|message| spoken(None, message)));
+                    pieces.extend(
+                        one.document
+                            .messages
+                            .iter()
+                            .take(SHOWN)
+                            .map(|message| spoken(None, message)),
+                    );
                 }
             }
             Err(problem) => {
                 let alert = [("class", "broken"), ("role", "alert")];
-                pieces.extend([Markup::plain("h1", &name), Markup::element("p", &alert, [Markup::text(problem)])]);
+                pieces.extend([
+                    Markup::plain("h1", &name),
+                    Markup::element("p", &alert, [Markup::text(problem)]),
+                ]);
             }
         }
-        Some(page(&name, Markup::link("/sessions", text!("serve-sessions")), pieces))
+        Some(page(
+            &name,
+            Markup::link("/sessions", text!("serve-sessions")),
+            pieces,
+        ))
     }
 
     /// What is said of a session that is not stored, and the button that stores it.
@@ -66,17 +91,34 @@ impl Inspector {
         let to: Vec<_> = path.iter().map(|part| encoded(part)).collect();
         let note = Markup::plain("p", text!("serve-session-note", path = file.display()));
         let button = Markup::button("import", text!("serve-session-import"));
-        Markup::all([note, Markup::form(&format!("/sessions/{agent}/{}", to.join("/")), &self.form_token, [button])])
+        Markup::all([
+            note,
+            Markup::form(
+                &format!("/sessions/{agent}/{}", to.join("/")),
+                &self.form_token,
+                [button],
+            ),
+        ])
     }
 
     /// Stores a session beside haft's own, in a namespace of its agent's name, and shows it.
-    pub(super) async fn import(&self, agent: &str, path: &[&str]) -> anyhow::Result<Option<FormAnswer>> {
-        let Some((file, id, format)) = other_agents::find(self.home.as_deref(), agent, path) else { return Ok(None) };
+    pub(super) async fn import(
+        &self,
+        agent: &str,
+        path: &[&str],
+    ) -> anyhow::Result<Option<FormAnswer>> {
+        let Some((file, id, format)) = other_agents::find(self.home.as_deref(), agent, path) else {
+            return Ok(None);
+        };
         let read = other_agents::read(&file, id.as_deref(), format).map_err(anyhow::Error::msg)?;
         let mut shown = None;
         for one in read {
-            let (Imported::New(stored) | Imported::Same(stored) | Imported::Grown { conversation: stored, .. }) =
-                self.store.import(one.document, agent).await?;
+            let (Imported::New(stored)
+            | Imported::Same(stored)
+            | Imported::Grown {
+                conversation: stored,
+                ..
+            }) = self.store.import(one.document, agent).await?;
             shown = Some(FormAnswer::See(address(&stored.id, "/timeline")));
         }
         Ok(shown)
@@ -86,6 +128,10 @@ impl Inspector {
 /// The address of a session's page.
 fn place(session: &ForeignSession) -> String {
     let path = session.path.to_string_lossy();
-    let parts: Vec<_> = path.split('/').chain(session.id.as_deref()).map(encoded).collect();
+    let parts: Vec<_> = path
+        .split('/')
+        .chain(session.id.as_deref())
+        .map(encoded)
+        .collect();
     format!("/sessions/{}/{}", session.format, parts.join("/"))
 }

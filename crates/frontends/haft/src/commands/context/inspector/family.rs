@@ -15,30 +15,56 @@ use crate::jobs::JobFolder;
 const OF_AGENTS: &str = "#agents";
 
 impl Inspector {
-    /// The conversation that this one was started from, and those that were started from it, as a tree.
+    /// The conversation that this one was started from, and those that were started from it, as a
+    /// tree.
     pub(super) async fn family(&self, conversation: &Conversation) -> anyhow::Result<Markup> {
-        let project = conversation.namespace.strip_suffix(OF_AGENTS).unwrap_or(&conversation.namespace);
-        let listed = self.store.list(ConversationScope::Namespace(&format!("{project}{OF_AGENTS}"))).await?;
+        let project = conversation
+            .namespace
+            .strip_suffix(OF_AGENTS)
+            .unwrap_or(&conversation.namespace);
+        let listed = self
+            .store
+            .list(ConversationScope::Namespace(&format!(
+                "{project}{OF_AGENTS}"
+            )))
+            .await?;
         let mut children: HashMap<ConversationId, Vec<ConversationRow>> = HashMap::new();
         for row in listed {
-            let metadata = self.store.get(&row.id).await?.map(|one| one.metadata).unwrap_or_default();
+            let metadata = self
+                .store
+                .get(&row.id)
+                .await?
+                .map(|one| one.metadata)
+                .unwrap_or_default();
             if let Some(parent) = metadata.get("parent").and_then(Value::as_str) {
-                children.entry(ConversationId::new(parent)).or_default().push(row);
+                children
+                    .entry(ConversationId::new(parent))
+                    .or_default()
+                    .push(row);
             }
         }
-        let parent = conversation.metadata.get("parent").and_then(Value::as_str).map(ConversationId::new);
+        let parent = conversation
+            .metadata
+            .get("parent")
+            .and_then(Value::as_str)
+            .map(ConversationId::new);
         let parent = parent.map(|id| {
             let link = Markup::link(&address(&id, ""), text!("serve-parent"));
             Markup::element("p", &[], [link])
         });
         let tree = branches(&mut children, &conversation.id);
-        let heading = tree.as_ref().map(|_| Markup::plain("h2", text!("serve-sub-agents")));
+        let heading = tree
+            .as_ref()
+            .map(|_| Markup::plain("h2", text!("serve-sub-agents")));
         Ok(Markup::all(parent.into_iter().chain(heading).chain(tree)))
     }
 }
 
 /// What was started from a conversation. Each is taken out, so that a circle ends.
-fn branches(children: &mut HashMap<ConversationId, Vec<ConversationRow>>, of: &ConversationId) -> Option<Markup> {
+fn branches(
+    children: &mut HashMap<ConversationId, Vec<ConversationRow>>,
+    of: &ConversationId,
+) -> Option<Markup> {
     let mut rows = children.remove(of)?;
     // The first one first.
     rows.reverse();
@@ -59,8 +85,19 @@ pub(super) fn jobs(folder: &JobFolder) -> Markup {
             Some(id) => Markup::link(&address(&id, "/live"), masked(task)),
             None => Markup::text(masked(task)),
         };
-        vec![name, Markup::text(job.state().word()), Markup::text(job.told.cwd.display().to_string())]
+        vec![
+            name,
+            Markup::text(job.state().word()),
+            Markup::text(job.told.cwd.display().to_string()),
+        ]
     });
-    let headings = [text!("serve-name"), text!("serve-run-status"), text!("serve-run-folder")];
-    Markup::all([Markup::plain("h2", text!("serve-jobs")), Markup::table(&headings, rows)])
+    let headings = [
+        text!("serve-name"),
+        text!("serve-run-status"),
+        text!("serve-run-folder"),
+    ];
+    Markup::all([
+        Markup::plain("h2", text!("serve-jobs")),
+        Markup::table(&headings, rows),
+    ])
 }

@@ -1,9 +1,12 @@
-//! Runs of the page: begun, followed, answered and stopped here. Runs of other processes are followed from the store, read-only.
+//! Runs of the page: begun, followed, answered and stopped here. Runs of other processes are
+//! followed from the store, read-only.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_acp::{DelegatedTask, DelegatedTasks, RunRequest, TaskApproval, TaskError, TaskState, TaskStatus};
+use haft_acp::{
+    DelegatedTask, DelegatedTasks, RunRequest, TaskApproval, TaskError, TaskState, TaskStatus,
+};
 use haft_agent::ApprovalReply;
 use haft_serve::{FormAnswer, FormFields, Markup};
 use haft_store::{Locked, StoreError};
@@ -43,25 +46,48 @@ impl Inspector {
         let runs = self.runs.as_ref()?;
         let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
         let folder = folder.map_or_else(|| runs.cwd.display().to_string(), str::to_owned);
-        let mode = MODES.iter().find(|(_, mode)| *mode == runs.mode).map_or("auto", |(name, _)| name);
+        let mode = MODES
+            .iter()
+            .find(|(_, mode)| *mode == runs.mode)
+            .map_or("auto", |(name, _)| name);
         let models = std::iter::once("").chain(runs.models.iter().map(String::as_str));
         let fields = [
             area("prompt", text!("serve-run-prompt"), form.get("prompt")),
             field(
                 "folder",
                 text!("serve-run-folder"),
-                Markup::element("input", &[("id", "folder"), ("name", "folder"), ("value", &folder)], []),
+                Markup::element(
+                    "input",
+                    &[("id", "folder"), ("name", "folder"), ("value", &folder)],
+                    [],
+                ),
             ),
-            field("mode", text!("serve-run-mode"), choice("mode", MODES.iter().map(|(name, _)| *name), mode)),
+            field(
+                "mode",
+                text!("serve-run-mode"),
+                choice("mode", MODES.iter().map(|(name, _)| *name), mode),
+            ),
             field("model", text!("serve-model"), choice("model", models, "")),
-            Markup::element("p", &[], [Markup::button("start", text!("serve-run-start"))]),
+            Markup::element(
+                "p",
+                &[],
+                [Markup::button("start", text!("serve-run-start"))],
+            ),
         ];
         let rows = runs.tasks.known().into_iter().map(|task| {
             let view = task.view();
             let to = address(&task.id, "/live");
-            vec![Markup::link(&to, called(&task)), Markup::text(status_name(view.status)), Markup::text(view.cwd)]
+            vec![
+                Markup::link(&to, called(&task)),
+                Markup::text(status_name(view.status)),
+                Markup::text(view.cwd),
+            ]
         });
-        let headings = [text!("serve-name"), text!("serve-run-status"), text!("serve-run-folder")];
+        let headings = [
+            text!("serve-name"),
+            text!("serve-run-status"),
+            text!("serve-run-folder"),
+        ];
         let pieces = [
             Markup::plain("h1", text!("serve-run-new")),
             notice,
@@ -81,10 +107,21 @@ impl Inspector {
             Err(text!("serve-run-no-prompt").to_owned())
         } else {
             let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
-            let mode = MODES.iter().find(|(name, _)| *name == form.get("mode")).map(|(_, mode)| *mode);
+            let mode = MODES
+                .iter()
+                .find(|(name, _)| *name == form.get("mode"))
+                .map(|(_, mode)| *mode);
             let model = Some(form.get("model").to_owned()).filter(|model| !model.is_empty());
-            let request = RunRequest { prompt: Some(prompt), model, mode, typed: true, ..RunRequest::default() };
-            runs.tasks.start(folder, request).map_err(|error| worded(&error))
+            let request = RunRequest {
+                prompt: Some(prompt),
+                model,
+                mode,
+                typed: true,
+                ..RunRequest::default()
+            };
+            runs.tasks
+                .start(folder, request)
+                .map_err(|error| worded(&error))
         };
         match said {
             Ok(task) => Some(FormAnswer::See(address(&task.id, "/live"))),
@@ -93,21 +130,37 @@ impl Inspector {
     }
 
     /// What happens in a conversation now.
-    pub(super) async fn live(&self, id: &ConversationId, notice: Markup) -> anyhow::Result<Option<String>> {
+    pub(super) async fn live(
+        &self,
+        id: &ConversationId,
+        notice: Markup,
+    ) -> anyhow::Result<Option<String>> {
         let stored = self.store.get(id).await?;
         let task = self.runs.as_ref().and_then(|runs| runs.tasks.known_as(id));
         if stored.is_none() && task.is_none() {
             return Ok(None);
         }
         let to = address(id, "/live");
-        let name =
-            stored.as_ref().map_or_else(|| task.as_deref().map(called).unwrap_or_default(), |one| one.name.clone());
-        let navigation = stored.as_ref().map_or_else(|| Markup::all([]), |one| navigation(one, "/live"));
+        let name = stored.as_ref().map_or_else(
+            || task.as_deref().map(called).unwrap_or_default(),
+            |one| one.name.clone(),
+        );
+        let navigation = stored
+            .as_ref()
+            .map_or_else(|| Markup::all([]), |one| navigation(one, "/live"));
         let here = task.as_ref().filter(|task| task.state().runs);
-        let held = if here.is_none() && stored.is_some() { self.held(id).await? } else { None };
+        let held = if here.is_none() && stored.is_some() {
+            self.held(id).await?
+        } else {
+            None
+        };
         let mut now = match (&task, &held) {
             (_, Some(holder)) => {
-                vec![Markup::element("p", &[("class", "notice")], [Markup::text(text!("serve-run-elsewhere", holder))])]
+                vec![Markup::element(
+                    "p",
+                    &[("class", "notice")],
+                    [Markup::text(text!("serve-run-elsewhere", holder))],
+                )]
             }
             (Some(task), None) => self.happening(&to, task),
             (None, None) => Vec::new(),
@@ -125,7 +178,11 @@ impl Inspector {
         ];
         if here.is_none() && held.is_none() && self.runs.is_some() {
             let send = Markup::element("p", &[], [Markup::button("send", text!("serve-run-send"))]);
-            pieces.push(Markup::form(&to, &self.form_token, [area("message", text!("serve-run-message"), ""), send]));
+            pieces.push(Markup::form(
+                &to,
+                &self.form_token,
+                [area("message", text!("serve-run-message"), ""), send],
+            ));
         }
         Ok(Some(page(&name, navigation, pieces)))
     }
@@ -134,16 +191,25 @@ impl Inspector {
     async fn held(&self, id: &ConversationId) -> anyhow::Result<Option<String>> {
         match self.store.try_lock(id).await {
             Ok(_) => Ok(None),
-            Err(StoreError::LockTimeout { what: Locked::Conversation(_), holder, .. }) => {
-                Ok(Some(holder.map_or_else(|| "?".to_owned(), |holder| holder.to_string())))
-            }
+            Err(StoreError::LockTimeout {
+                what: Locked::Conversation(_),
+                holder,
+                ..
+            }) => Ok(Some(
+                holder.map_or_else(|| "?".to_owned(), |holder| holder.to_string()),
+            )),
             Err(error) => Err(error.into()),
         }
     }
 
     /// How a run of this page stands, and what it asks.
     fn happening(&self, to: &str, task: &DelegatedTask) -> Vec<Markup> {
-        let TaskState { view, runs, activity, .. } = task.state();
+        let TaskState {
+            view,
+            runs,
+            activity,
+            ..
+        } = task.state();
         let mut pieces = vec![Markup::element(
             "p",
             &[("role", "status"), ("class", "status")],
@@ -152,16 +218,27 @@ impl Inspector {
                 Markup::text(format!(" {} {}", masked(&view.message), masked(&activity))),
             ],
         )];
-        pieces.extend(view.approvals.iter().map(|approval| self.approval(to, approval)));
+        pieces.extend(
+            view.approvals
+                .iter()
+                .map(|approval| self.approval(to, approval)),
+        );
         if !view.text.is_empty() && runs {
-            pieces.push(Markup::element("pre", &[("class", "said")], [Markup::text(masked(&view.text))]));
+            pieces.push(Markup::element(
+                "pre",
+                &[("class", "said")],
+                [Markup::text(masked(&view.text))],
+            ));
         }
         if let Some(question) = &view.question {
             pieces.push(Markup::plain("p", masked(&question.question)));
             pieces.push(Markup::element(
                 "ul",
                 &[],
-                question.options.iter().map(|one| Markup::plain("li", masked(one))),
+                question
+                    .options
+                    .iter()
+                    .map(|one| Markup::plain("li", masked(one))),
             ));
         }
         if !view.changed_files.is_empty() {
@@ -169,35 +246,65 @@ impl Inspector {
             pieces.push(Markup::element(
                 "ul",
                 &[],
-                view.changed_files.keys().map(|path| Markup::plain("li", masked(path))),
+                view.changed_files
+                    .keys()
+                    .map(|path| Markup::plain("li", masked(path))),
             ));
         }
         let usage = view.usage;
         let cost = and_cost(view.cost_usd);
         let (input, cached, output) = (usage.all_input(), usage.cached_input, usage.output);
-        let used =
-            text!("serve-run-usage", input = grouped(input), cached = grouped(cached), output = grouped(output), cost);
+        let used = text!(
+            "serve-run-usage",
+            input = grouped(input),
+            cached = grouped(cached),
+            output = grouped(output),
+            cost
+        );
         pieces.push(Markup::plain("p", used));
         if runs {
-            pieces.push(Markup::form(to, &self.form_token, [Markup::button("stop", text!("serve-run-stop"))]));
+            pieces.push(Markup::form(
+                to,
+                &self.form_token,
+                [Markup::button("stop", text!("serve-run-stop"))],
+            ));
         }
         pieces
     }
 
     /// Returns the form that asks about a call.
     ///
-    /// Invariant: nothing in it is masked or left out. A mask would hide part of what the user approves.
+    /// Invariant: nothing in it is masked or left out. A mask would hide part of what the user
+    /// approves.
     fn approval(&self, to: &str, approval: &TaskApproval) -> Markup {
-        let TaskApproval { approval_id, agent, tool, subject, reason, .. } = approval;
-        let outside = if approval.leaves_sandbox { text!("serve-approval-outside") } else { "" };
+        let TaskApproval {
+            approval_id,
+            agent,
+            tool,
+            subject,
+            reason,
+            ..
+        } = approval;
+        let outside = if approval.leaves_sandbox {
+            text!("serve-approval-outside")
+        } else {
+            ""
+        };
         let mut buttons = vec![Markup::button("allow", text!("serve-approval-once"))];
         if !approval.remember.is_empty() {
             let rules = reveal(&approval.remember.join(", ")).into_owned();
-            buttons.push(Markup::button("always", text!("serve-approval-always", rules)));
+            buttons.push(Markup::button(
+                "always",
+                text!("serve-approval-always", rules),
+            ));
         }
         buttons.push(Markup::button("deny", text!("serve-approval-deny")));
         let why = format!("reason-{approval_id}");
-        let label = Markup::element("label", &[("for", &why)], [Markup::text(text!("serve-approval-reason"))]);
+        let label = Markup::element(
+            "label",
+            &[("for", &why)],
+            [Markup::text(text!("serve-approval-reason"))],
+        );
         let reply = Markup::element("input", &[("id", &why), ("name", "reason")], []);
         let form = [
             Markup::hidden("approval", approval_id),
@@ -208,7 +315,10 @@ impl Inspector {
             "section",
             &[("class", "approval")],
             [
-                Markup::plain("h2", text!("serve-approval", agent = reveal(agent), tool = reveal(tool))),
+                Markup::plain(
+                    "h2",
+                    text!("serve-approval", agent = reveal(agent), tool = reveal(tool)),
+                ),
                 Markup::plain("p", format!("{} {outside}", reveal(reason))),
                 Markup::plain("pre", reveal(subject)),
                 Markup::form(to, &self.form_token, form),
@@ -217,12 +327,23 @@ impl Inspector {
     }
 
     /// Answers, stops or goes on with a run.
-    pub(super) async fn answered(&self, id: &ConversationId, form: &FormFields) -> anyhow::Result<Option<FormAnswer>> {
-        let Some(runs) = &self.runs else { return Ok(None) };
+    pub(super) async fn answered(
+        &self,
+        id: &ConversationId,
+        form: &FormFields,
+    ) -> anyhow::Result<Option<FormAnswer>> {
+        let Some(runs) = &self.runs else {
+            return Ok(None);
+        };
         let task = match runs.tasks.find(id.as_str()).await {
             Ok(task) => task,
             Err(TaskError::Unknown(_)) => return Ok(None),
-            Err(error) => return Ok(self.live(id, alert(&worded(&error))).await?.map(FormAnswer::Page)),
+            Err(error) => {
+                return Ok(self
+                    .live(id, alert(&worded(&error)))
+                    .await?
+                    .map(FormAnswer::Page));
+            }
         };
         let done = match form.get("do") {
             "stop" => {
@@ -236,11 +357,19 @@ impl Inspector {
                     typed: true,
                     ..RunRequest::default()
                 };
-                runs.tasks.begin(&task, request).map_err(|error| worded(&error))
+                runs.tasks
+                    .begin(&task, request)
+                    .map_err(|error| worded(&error))
             }
             "allow" => replied(&task, form, ApprovalReply::Once),
             "always" => replied(&task, form, ApprovalReply::Always),
-            _ => replied(&task, form, ApprovalReply::No { reason: form.get("reason").to_owned() }),
+            _ => replied(
+                &task,
+                form,
+                ApprovalReply::No {
+                    reason: form.get("reason").to_owned(),
+                },
+            ),
         };
         match done {
             Ok(()) => Ok(Some(FormAnswer::See(address(id, "/live")))),
@@ -252,16 +381,34 @@ impl Inspector {
     pub(super) fn live_version(&self, id: &ConversationId) -> String {
         let task = self.runs.as_ref().and_then(|runs| runs.tasks.known_as(id));
         task.map_or_else(String::new, |task| {
-            let TaskState { view, runs, activity, .. } = task.state();
-            let asked: Vec<_> = view.approvals.iter().map(|one| one.approval_id.as_str()).collect();
-            format!("{runs} {} {} {activity} {}", status_name(view.status), asked.join(","), view.text.len())
+            let TaskState {
+                view,
+                runs,
+                activity,
+                ..
+            } = task.state();
+            let asked: Vec<_> = view
+                .approvals
+                .iter()
+                .map(|one| one.approval_id.as_str())
+                .collect();
+            format!(
+                "{runs} {} {} {activity} {}",
+                status_name(view.status),
+                asked.join(","),
+                view.text.len()
+            )
         })
     }
 }
 
 fn replied(task: &DelegatedTask, form: &FormFields, reply: ApprovalReply) -> Result<(), String> {
     let taken = task.reply(form.get("approval"), reply);
-    if taken { Ok(()) } else { Err(text!("serve-approval-gone").to_owned()) }
+    if taken {
+        Ok(())
+    } else {
+        Err(text!("serve-approval-gone").to_owned())
+    }
 }
 
 fn worded(error: &TaskError) -> String {
@@ -274,14 +421,28 @@ fn worded(error: &TaskError) -> String {
 }
 
 fn alert(text: &str) -> Markup {
-    Markup::element("p", &[("class", "broken"), ("role", "alert")], [Markup::text(masked(text))])
+    Markup::element(
+        "p",
+        &[("class", "broken"), ("role", "alert")],
+        [Markup::text(masked(text))],
+    )
 }
 
 /// What a run is called here: the beginning of its prompt or of its newest text.
 fn called(task: &DelegatedTask) -> String {
     let text = task.first_prompt().unwrap_or_else(|| task.view().text);
-    let line: String = text.lines().next().unwrap_or_default().chars().take(80).collect();
-    if line.is_empty() { task.id.as_str().chars().take(8).collect() } else { line }
+    let line: String = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(80)
+        .collect();
+    if line.is_empty() {
+        task.id.as_str().chars().take(8).collect()
+    } else {
+        line
+    }
 }
 
 fn status_name(status: TaskStatus) -> &'static str {
@@ -301,16 +462,26 @@ fn field(id: &str, name: &str, control: Markup) -> Markup {
 }
 
 fn area(id: &str, name: &str, text: &str) -> Markup {
-    let control =
-        Markup::element("textarea", &[("id", id), ("name", id), ("rows", "5")], [Markup::text(format!("\n{text}"))]);
+    let control = Markup::element(
+        "textarea",
+        &[("id", id), ("name", id), ("rows", "5")],
+        [Markup::text(format!("\n{text}"))],
+    );
     field(id, name, control)
 }
 
 fn choice<'a>(id: &str, values: impl Iterator<Item = &'a str>, chosen: &str) -> Markup {
     let option = |value: &'a str| {
-        let name = if value.is_empty() { text!("serve-run-usual") } else { value };
-        let attributes: &[(&'static str, &str)] =
-            if value == chosen { &[("value", value), ("selected", "")] } else { &[("value", value)] };
+        let name = if value.is_empty() {
+            text!("serve-run-usual")
+        } else {
+            value
+        };
+        let attributes: &[(&'static str, &str)] = if value == chosen {
+            &[("value", value), ("selected", "")]
+        } else {
+            &[("value", value)]
+        };
         Markup::element("option", attributes, [Markup::text(name)])
     };
     Markup::element("select", &[("id", id), ("name", id)], values.map(option))

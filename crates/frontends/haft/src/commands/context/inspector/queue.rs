@@ -1,4 +1,5 @@
-//! The team's queue: tasks, workers and costs, and one task with its log so far. Cancelling and queueing again are forms.
+//! The team's queue: tasks, workers and costs, and one task with its log so far. Cancelling and
+//! queueing again are forms.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ const LOGGED: usize = 1_000;
 const SHOWN: usize = 1 << 18;
 
 impl Inspector {
-    /// Does something with the queue on a thread that may block; `None` where no server is configured.
+    /// Does something with the queue on a thread that may block; `None` where no server is
+    /// configured.
     async fn ask_queue<T: Send + 'static>(
         &self,
         job: impl FnOnce(&TaskQueue) -> Result<T, StoreError> + Send + 'static,
@@ -32,9 +34,15 @@ impl Inspector {
             return Ok(None);
         }
         let config = self.config.clone();
-        let connect = || async move { tokio::task::spawn_blocking(move || queue_of(&config)).await?.map(Arc::new) };
+        let connect = || async move {
+            tokio::task::spawn_blocking(move || queue_of(&config))
+                .await?
+                .map(Arc::new)
+        };
         let queue = Arc::clone(self.queue.get_or_try_init(connect).await?);
-        Ok(Some(tokio::task::spawn_blocking(move || job(&queue)).await??))
+        Ok(Some(
+            tokio::task::spawn_blocking(move || job(&queue)).await??,
+        ))
     }
 
     pub(super) async fn queue(&self, rest: &[&str], from: usize) -> anyhow::Result<Option<String>> {
@@ -52,16 +60,32 @@ impl Inspector {
         let most = (from + LISTED + 1).cast_signed() as i64;
         let found = self
             .ask_queue(move |queue| {
-                Ok((queue.list(state, label.as_deref(), most)?, queue.statistics()?, queue.workers()?))
+                Ok((
+                    queue.list(state, label.as_deref(), most)?,
+                    queue.statistics()?,
+                    queue.workers()?,
+                ))
             })
             .await?;
-        let Some((tasks, stand, workers)) = found else { return Ok(None) };
-        let to: Vec<_> = std::iter::once("/queue".to_owned()).chain(rest.iter().map(|part| encoded(part))).collect();
+        let Some((tasks, stand, workers)) = found else {
+            return Ok(None);
+        };
+        let to: Vec<_> = std::iter::once("/queue".to_owned())
+            .chain(rest.iter().map(|part| encoded(part)))
+            .collect();
         let (to, shown) = (to.join("/"), tasks.iter().skip(from).take(LISTED));
         let states = stand.states.iter().map(|(name, count)| {
-            Markup::link(&format!("/queue/state/{name}"), format!("{name} {}", grouped(count.unsigned_abs())))
+            Markup::link(
+                &format!("/queue/state/{name}"),
+                format!("{name} {}", grouped(count.unsigned_abs())),
+            )
         });
-        let headings = [text!("serve-worker"), text!("serve-slots"), text!("serve-tasks"), text!("serve-heard")];
+        let headings = [
+            text!("serve-worker"),
+            text!("serve-slots"),
+            text!("serve-tasks"),
+            text!("serve-heard"),
+        ];
         let costs = [
             text!("serve-labels"),
             text!("serve-tasks"),
@@ -72,7 +96,8 @@ impl Inspector {
         let label = |one: &LabelCost| {
             let mut cells: Vec<_> = label_row(one).into_iter().map(Markup::text).collect();
             if !one.label.is_empty() {
-                cells[0] = Markup::link(&format!("/queue/label/{}", encoded(&one.label)), &one.label);
+                cells[0] =
+                    Markup::link(&format!("/queue/label/{}", encoded(&one.label)), &one.label);
             }
             cells
         };
@@ -81,7 +106,12 @@ impl Inspector {
             table(shown),
             pager(&to, from, LISTED, tasks.len()),
             Markup::plain("h2", text!("serve-workers")),
-            Markup::table(&headings, workers.iter().map(|one| worker_row(one).into_iter().map(Markup::text).collect())),
+            Markup::table(
+                &headings,
+                workers
+                    .iter()
+                    .map(|one| worker_row(one).into_iter().map(Markup::text).collect()),
+            ),
             Markup::plain("h2", text!("serve-costs")),
             Markup::table(&costs, stand.labels.iter().map(label)),
         ];
@@ -94,26 +124,51 @@ impl Inspector {
     async fn task(&self, id: &str) -> anyhow::Result<Option<String>> {
         let Ok(id) = id.parse() else { return Ok(None) };
         let found = self
-            .ask_queue(move |queue| Ok((queue.get(id)?, queue.patch(id)?, queue.log(id, 0)?, queue.record(id)?)))
+            .ask_queue(move |queue| {
+                Ok((
+                    queue.get(id)?,
+                    queue.patch(id)?,
+                    queue.log(id, 0)?,
+                    queue.record(id)?,
+                ))
+            })
             .await?;
-        let Some((Some(task), patch, log, record)) = found else { return Ok(None) };
-        let said = |text: &str| Markup::element("pre", &[("class", "said")], [Markup::text(masked(text))]);
+        let Some((Some(task), patch, log, record)) = found else {
+            return Ok(None);
+        };
+        let said =
+            |text: &str| Markup::element("pre", &[("class", "said")], [Markup::text(masked(text))]);
         let (does, name) = match task.state {
             TaskState::Queued | TaskState::Running => ("cancel", text!("serve-cancel")),
-            TaskState::Ended | TaskState::Failed | TaskState::Cancelled => ("retry", text!("serve-retry")),
+            TaskState::Ended | TaskState::Failed | TaskState::Cancelled => {
+                ("retry", text!("serve-retry"))
+            }
         };
         // The id keeps the focus when the page is renewed.
         let button = [("id", "change"), ("name", "do"), ("value", does)];
         let button = Markup::element("button", &button, [Markup::text(name)]);
-        let mut live = vec![table([&task]), Markup::form(&format!("/queue/{id}"), &self.form_token, [button])];
-        let own = (text!("serve-conversation").to_owned(), task.conversation.clone());
+        let mut live = vec![
+            table([&task]),
+            Markup::form(&format!("/queue/{id}"), &self.form_token, [button]),
+        ];
+        let own = (
+            text!("serve-conversation").to_owned(),
+            task.conversation.clone(),
+        );
         for (name, id) in std::iter::once(own).chain(steps(&task, record.as_deref())) {
             let id = ConversationId::new(id);
             if self.store.get(&id).await?.is_some() {
-                live.push(Markup::element("p", &[], [Markup::link(&address(&id, ""), name)]));
+                live.push(Markup::element(
+                    "p",
+                    &[],
+                    [Markup::link(&address(&id, ""), name)],
+                ));
             }
         }
-        live.extend([Markup::plain("h2", text!("serve-prompt")), said(&task.request.prompt)]);
+        live.extend([
+            Markup::plain("h2", text!("serve-prompt")),
+            said(&task.request.prompt),
+        ]);
         if let Some(result) = &task.result {
             live.push(Markup::plain("h2", text!("serve-result")));
             let keys = ["message", "patch_error", "push_error", "text"];
@@ -125,19 +180,34 @@ impl Inspector {
             live.push(folded(&headline, &masked(&text)));
         }
         live.push(Markup::plain("h2", text!("serve-log")));
-        live.extend(log[log.len().saturating_sub(LOGGED)..].iter().map(|(_, line)| logged(line)));
+        live.extend(
+            log[log.len().saturating_sub(LOGGED)..]
+                .iter()
+                .map(|(_, line)| logged(line)),
+        );
         let title = text!("serve-task-number", id);
         let live = Markup::element("section", &[("class", "live")], live);
         let link = Markup::link("/queue", text!("serve-queue"));
-        Ok(Some(page(&title, link, [Markup::plain("h1", &title), live])))
+        Ok(Some(page(
+            &title,
+            link,
+            [Markup::plain("h1", &title), live],
+        )))
     }
 
-    pub(super) async fn change_task(&self, id: &str, does: &str) -> anyhow::Result<Option<FormAnswer>> {
+    pub(super) async fn change_task(
+        &self,
+        id: &str,
+        does: &str,
+    ) -> anyhow::Result<Option<FormAnswer>> {
         let Ok(id) = id.parse() else { return Ok(None) };
         // What has changed its state meanwhile stays; the page shows it.
         let done = match does {
             "cancel" => self.ask_queue(move |queue| queue.cancel(id)).await?,
-            "retry" => self.ask_queue(move |queue| queue.retry(id, &RandomIds.uuid().to_string())).await?,
+            "retry" => {
+                self.ask_queue(move |queue| queue.retry(id, &RandomIds.uuid().to_string()))
+                    .await?
+            }
             _ => None,
         };
         Ok(done.map(|_| FormAnswer::See(format!("/queue/{id}"))))
@@ -147,22 +217,49 @@ impl Inspector {
     pub(super) async fn queue_version(&self, rest: &[&str]) -> Option<String> {
         if let [Ok(id)] = rest.iter().map(|id| id.parse()).collect::<Vec<_>>()[..] {
             let task = self.ask_queue(move |queue| queue.get(id)).await.ok()???;
-            return Some(json!([task.state, task.epoch, task.spent_tokens, task.last_logged]).to_string());
+            return Some(
+                json!([task.state, task.epoch, task.spent_tokens, task.last_logged]).to_string(),
+            );
         }
-        let found = self.ask_queue(|queue| Ok((queue.statistics()?, queue.workers()?))).await.ok()??;
+        let found = self
+            .ask_queue(|queue| Ok((queue.statistics()?, queue.workers()?)))
+            .await
+            .ok()??;
         // A worker is heard of every few seconds; the page is renewed for one that is not.
-        let workers = found.1.iter().map(|one| (one.id, one.tasks, one.draining, one.silent_ms / 10_000));
+        let workers = found
+            .1
+            .iter()
+            .map(|one| (one.id, one.tasks, one.draining, one.silent_ms / 10_000));
         Some(json!([found.0.states, found.0.labels, workers.collect::<Vec<_>>()]).to_string())
     }
 }
 
-/// The steps of a workflow that have begun, and their conversations: from its result, or from its record while it runs.
+/// The steps of a workflow that have begun, and their conversations: from its result, or from its
+/// record while it runs.
 fn steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
-    let record: Value = record.and_then(|record| serde_json::from_slice(record).ok()).unwrap_or_default();
-    let ended = task.result.iter().filter_map(|result| result["steps"].as_array()).flatten();
-    let ended = ended.map(|step| (step["name"].as_str().unwrap_or_default(), &step["conversation_id"]));
-    let begun = record["steps"].as_object().into_iter().flatten().map(|(name, step)| (&**name, &step["conversation"]));
-    ended.chain(begun).filter_map(|(name, id)| Some((name.to_owned(), id.as_str()?.to_owned()))).collect()
+    let record: Value = record
+        .and_then(|record| serde_json::from_slice(record).ok())
+        .unwrap_or_default();
+    let ended = task
+        .result
+        .iter()
+        .filter_map(|result| result["steps"].as_array())
+        .flatten();
+    let ended = ended.map(|step| {
+        (
+            step["name"].as_str().unwrap_or_default(),
+            &step["conversation_id"],
+        )
+    });
+    let begun = record["steps"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, step)| (&**name, &step["conversation"]));
+    ended
+        .chain(begun)
+        .filter_map(|(name, id)| Some((name.to_owned(), id.as_str()?.to_owned())))
+        .collect()
 }
 
 fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
@@ -179,16 +276,30 @@ fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
     ];
     let row = |task: &QueuedTask| {
         let (id, to) = (format!("task-{}", task.id), format!("/queue/{}", task.id));
-        let prompt: String = task.request.prompt.lines().next().unwrap_or_default().chars().take(80).collect();
+        let prompt: String = task
+            .request
+            .prompt
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(80)
+            .collect();
         vec![
-            Markup::element("a", &[("id", &id), ("href", &to)], [Markup::text(task.id.to_string())]),
+            Markup::element(
+                "a",
+                &[("id", &id), ("href", &to)],
+                [Markup::text(task.id.to_string())],
+            ),
             Markup::text(state_of(task)),
             Markup::text(task.labels.join(", ")),
             Markup::text(task.worker.as_deref().unwrap_or_default()),
             Markup::text(money(task.spent_usd)),
             Markup::text(format!("{} / {}", task.attempts, task.max_attempts)),
             Markup::text(time(task.created_at)),
-            Markup::text(masked(task.request.repository.as_deref().unwrap_or_default())),
+            Markup::text(masked(
+                task.request.repository.as_deref().unwrap_or_default(),
+            )),
             Markup::text(masked(&prompt)),
         ]
     };
@@ -198,7 +309,12 @@ fn table<'a>(tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
 /// A line of a log: what it says first, and the whole of it behind.
 fn logged(line: &str) -> Markup {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
-    let told = ["type", "name", "status", "code", "message", "text"].map(|key| event[key].as_str().unwrap_or_default());
-    let headline = if event.is_null() { line.to_owned() } else { told.join(" ") };
+    let told = ["type", "name", "status", "code", "message", "text"]
+        .map(|key| event[key].as_str().unwrap_or_default());
+    let headline = if event.is_null() {
+        line.to_owned()
+    } else {
+        told.join(" ")
+    };
     folded(&masked(&headline), &masked(line))
 }

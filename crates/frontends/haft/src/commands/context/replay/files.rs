@@ -1,5 +1,5 @@
-//! Conversations of other programs, from a file or a folder. What is read is bounded: a file is text of at most a gigabyte, a
-//! line of it at most 64 megabytes.
+//! Conversations of other programs, from a file or a folder. What is read is bounded: a file is
+//! text of at most a gigabyte, a line of it at most 64 megabytes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -22,7 +22,10 @@ const DEEPEST: usize = 8;
 
 /// The conversations of the file or folder that was named.
 pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation>> {
-    let imagined = ImaginedReminders { tokens: args.reminders.tokens, changes: args.reminders.changes };
+    let imagined = ImaginedReminders {
+        tokens: args.reminders.tokens,
+        changes: args.reminders.changes,
+    };
     let all = match (&args.from_file, &args.import) {
         (Some(file), _) => return recorded_in(file, imagined),
         (None, Some(file)) if file.is_file() => return recorded_in(file, imagined),
@@ -33,17 +36,26 @@ pub(super) fn read(args: &ReplayArgs) -> anyhow::Result<Vec<RecordedConversation
 }
 
 /// The conversations of a file.
-pub(super) fn recorded_in(file: &Path, imagined: ImaginedReminders) -> anyhow::Result<Vec<RecordedConversation>> {
+pub(super) fn recorded_in(
+    file: &Path,
+    imagined: ImaginedReminders,
+) -> anyhow::Result<Vec<RecordedConversation>> {
     let read = conversations(file);
-    let all = read.map_err(|problem| usage_error(text!("replay-bad-file", file = file.display(), problem)))?;
+    let all = read
+        .map_err(|problem| usage_error(text!("replay-bad-file", file = file.display(), problem)))?;
     recorded(all, imagined)
 }
 
-fn recorded(all: Vec<ImportedConversation>, imagined: ImaginedReminders) -> anyhow::Result<Vec<RecordedConversation>> {
+fn recorded(
+    all: Vec<ImportedConversation>,
+    imagined: ImaginedReminders,
+) -> anyhow::Result<Vec<RecordedConversation>> {
     let mut recorded = Vec::new();
     for one in all {
         let (name, messages) = (one.document.name, one.document.messages);
-        recorded.extend(RecordedConversation::of_messages(name, messages, imagined, &O200k)?);
+        recorded.extend(RecordedConversation::of_messages(
+            name, messages, imagined, &O200k,
+        )?);
     }
     if recorded.is_empty() {
         return Err(usage_error(text!("replay-no-requests")));
@@ -54,19 +66,31 @@ fn recorded(all: Vec<ImportedConversation>, imagined: ImaginedReminders) -> anyh
 /// The conversations of all files in a folder. What cannot be read is reported and left out.
 fn in_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
     let mut files = Vec::new();
-    list(folder, DEEPEST, &mut files)
-        .map_err(|error| usage_error(text!("replay-unreadable-folder", folder = folder.display(), error)))?;
+    list(folder, DEEPEST, &mut files).map_err(|error| {
+        usage_error(text!(
+            "replay-unreadable-folder",
+            folder = folder.display(),
+            error
+        ))
+    })?;
     files.sort();
     let mut all = Vec::new();
     for file in &files {
         match conversations(file) {
             Ok(some) => all.extend(some),
-            Err(problem) => output::tell(&format!("haft: {}", text!("replay-skipped", file = file.display(), problem))),
+            Err(problem) => output::tell(&format!(
+                "haft: {}",
+                text!("replay-skipped", file = file.display(), problem)
+            )),
         }
     }
     if all.is_empty() {
         let files = files.len();
-        return Err(usage_error(text!("replay-none-in-folder", folder = folder.display(), files)));
+        return Err(usage_error(text!(
+            "replay-none-in-folder",
+            folder = folder.display(),
+            files
+        )));
     }
     Ok(all)
 }
@@ -76,7 +100,9 @@ fn list(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>) -> io::Result<()
         let entry = entry?;
         let (path, kind) = (entry.path(), entry.file_type()?);
         let name = entry.file_name().to_string_lossy().to_lowercase();
-        let wanted = [".json", ".jsonl", ".traj", ".json.gz", ".jsonl.gz", ".db"].iter().any(|end| name.ends_with(end));
+        let wanted = [".json", ".jsonl", ".traj", ".json.gz", ".jsonl.gz", ".db"]
+            .iter()
+            .any(|end| name.ends_with(end));
         if name == "events" && folder.join("base_state.json").is_file() {
             // The events of one conversation of OpenHands, which that file stands for.
             continue;
@@ -110,13 +136,26 @@ fn conversations(path: &Path) -> Result<Vec<ImportedConversation>, String> {
     if text.trim().is_empty() {
         return Err(text!("replay-empty-file").to_owned());
     }
-    let read = |text: &str| read_conversations(SourceText { text, now: Timestamp::UNIX_EPOCH }, None);
+    let read = |text: &str| {
+        read_conversations(
+            SourceText {
+                text,
+                now: Timestamp::UNIX_EPOCH,
+            },
+            None,
+        )
+    };
     match read(&text) {
         Ok(all) => Ok(all),
         Err(error) => {
             // Chats of other programs: one a line.
-            let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-            let object = |line: &str| line.trim_start().starts_with('{') && line.contains("\"messages\"");
+            let lines = || {
+                text.lines()
+                    .enumerate()
+                    .filter(|(_, line)| !line.trim().is_empty())
+            };
+            let object =
+                |line: &str| line.trim_start().starts_with('{') && line.contains("\"messages\"");
             if lines().count() < 2 || !lines().all(|(_, line)| object(line)) {
                 return Err(error.to_string());
             }
@@ -134,16 +173,26 @@ fn text(mut reader: impl BufRead) -> Result<String, String> {
     let mut text = String::new();
     for number in 1.. {
         let mut line = Vec::new();
-        let read = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line);
+        let read = reader
+            .by_ref()
+            .take(LONGEST_LINE + 1)
+            .read_until(b'\n', &mut line);
         let read = read.map_err(|error| text!("replay-line-unreadable", number, error))?;
         if read == 0 {
             break;
         }
         if read as u64 > LONGEST_LINE {
-            return Err(text!("replay-line-too-long", number, longest_line = LONGEST_LINE >> 20));
+            return Err(text!(
+                "replay-line-too-long",
+                number,
+                longest_line = LONGEST_LINE >> 20
+            ));
         }
         if (text.len() + read) as u64 > LARGEST_FILE {
-            return Err(text!("replay-file-too-large", largest_file = LARGEST_FILE >> 20));
+            return Err(text!(
+                "replay-file-too-large",
+                largest_file = LARGEST_FILE >> 20
+            ));
         }
         text.push_str(str::from_utf8(&line).map_err(|_| text!("replay-line-not-text", number))?);
     }
@@ -163,11 +212,23 @@ mod tests {
     #[test]
     fn bad_files_are_named_by_what_is_wrong() {
         assert_eq!(problem(b""), "it is empty");
-        assert_eq!(problem(b"{\"messages\": []}\n\xff\n"), "line 2 is not UTF-8 text");
-        assert!(problem(b"{\"messages\": [").contains("not JSON"), "{}", problem(b"{\"messages\": ["));
-        let two = b"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n{\"messages\": 7}\n";
+        assert_eq!(
+            problem(b"{\"messages\": []}\n\xff\n"),
+            "line 2 is not UTF-8 text"
+        );
+        assert!(
+            problem(b"{\"messages\": [").contains("not JSON"),
+            "{}",
+            problem(b"{\"messages\": [")
+        );
+        let two =
+            b"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n{\"messages\": 7}\n";
         assert!(problem(two).starts_with("line 2: "), "{}", problem(two));
-        assert!(problem(b"\x1f\x8bnot really").contains("line 1 cannot be read"), "{}", problem(b"\x1f\x8bnot really"));
+        assert!(
+            problem(b"\x1f\x8bnot really").contains("line 1 cannot be read"),
+            "{}",
+            problem(b"\x1f\x8bnot really")
+        );
     }
 
     #[test]

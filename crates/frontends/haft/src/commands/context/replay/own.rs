@@ -1,4 +1,5 @@
-//! A conversation of the store: haft's own from the log of its requests, one that was imported or recorded from its messages.
+//! A conversation of the store: haft's own from the log of its requests, one that was imported or
+//! recorded from its messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,30 +17,59 @@ use super::ReplayArgs;
 use crate::exit::usage_error;
 
 /// Reads it, with how its last request was encoded where haft sent it.
-pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
+pub(super) async fn read(
+    args: &ReplayArgs,
+) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
     let log = RequestLogReader::open_any(args.conversation.as_deref(), &args.common).await?;
     let (messages, outlines) = (log.messages().await?, log.outlines().await?);
-    let foreign =
-        log.imported.is_some() || outlines.iter().all(|outline| recorded::spec(outline.encoding.as_deref()).is_some());
+    let foreign = log.imported.is_some()
+        || outlines
+            .iter()
+            .all(|outline| recorded::spec(outline.encoding.as_deref()).is_some());
     if foreign {
-        let imagined = ImaginedReminders { tokens: args.reminders.tokens, changes: args.reminders.changes };
+        let imagined = ImaginedReminders {
+            tokens: args.reminders.tokens,
+            changes: args.reminders.changes,
+        };
         let (name, messages) = (log.conversation.name, messages);
         let read = RecordedConversation::of_messages(name, messages, imagined, &O200k)?;
-        return Ok((read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?, None));
+        return Ok((
+            read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?,
+            None,
+        ));
     }
-    let made: Vec<_> = log.replies(&outlines, &messages).into_iter().flatten().collect();
+    let made: Vec<_> = log
+        .replies(&outlines, &messages)
+        .into_iter()
+        .flatten()
+        .collect();
     let models = made.iter().map(|made| made.model_name.clone()).collect();
-    let counted = made.into_iter().map(haft_types::LlmMetadata::usage).collect();
-    let places: HashMap<_, _> = messages.iter().enumerate().map(|(index, one)| (one.message_id, index)).collect();
-    let history = messages.into_iter().map(|message| Entry::new(message, &O200k)).collect();
+    let counted = made
+        .into_iter()
+        .map(haft_types::LlmMetadata::usage)
+        .collect();
+    let places: HashMap<_, _> = messages
+        .iter()
+        .enumerate()
+        .map(|(index, one)| (one.message_id, index))
+        .collect();
+    let history = messages
+        .into_iter()
+        .map(|message| Entry::new(message, &O200k))
+        .collect();
     let (mut steps, mut asides, mut bodies) = (Vec::new(), Vec::<RecordedAside>::new(), Vec::new());
     let mut last: Option<BodyEncoding> = None;
     let begun = outlines.first().map(|outline| outline.summary.sent_at);
     for outline in &outlines {
         let logged = log.request(Some(outline.summary.number)).await?;
         let encoding = log.encoding(logged.encoding.as_deref(), &logged.summary.model)?;
-        let since = begun.and_then(|begun| Duration::try_from(logged.summary.sent_at.duration_since(begun)).ok());
-        steps.push(RecordedStep { messages: held(&logged, &places), at: since.unwrap_or_default() });
+        let since = begun.and_then(|begun| {
+            Duration::try_from(logged.summary.sent_at.duration_since(begun)).ok()
+        });
+        steps.push(RecordedStep {
+            messages: held(&logged, &places),
+            at: since.unwrap_or_default(),
+        });
         let protocol = encoding.spec.tool_protocol;
         bodies.push(encoding.encode(&rebuild(&logged, protocol)).to_vec());
         let aside = aside(&logged, protocol, asides.last());
@@ -48,31 +78,63 @@ pub(super) async fn read(args: &ReplayArgs) -> anyhow::Result<(RecordedConversat
     }
     let encoding = last.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?;
     Ok((
-        RecordedConversation { name: log.conversation.name, history, steps, asides, counted, models, bodies },
+        RecordedConversation {
+            name: log.conversation.name,
+            history,
+            steps,
+            asides,
+            counted,
+            models,
+            bodies,
+        },
         Some(encoding),
     ))
 }
 
 /// How many messages of the conversation there were.
 fn held(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
-    let newest = logged.segments.iter().filter_map(|segment| places.get(&segment.message.message_id)).max();
+    let newest = logged
+        .segments
+        .iter()
+        .filter_map(|segment| places.get(&segment.message.message_id))
+        .max();
     newest.map_or(0, |newest| newest + 1)
 }
 
-/// What a request held besides the conversation. Tools are shared with the request before where they are the same.
-fn aside(logged: &LoggedRequest, protocol: ToolProtocol, before: Option<&RecordedAside>) -> RecordedAside {
-    let of = |layer: Layer| logged.segments.iter().filter(move |segment| segment.layer == layer);
-    let entry = |segment: &LoggedSegment| {
-        Arc::new(Entry { message: segment.message.clone(), hash: segment.hash, tokens: segment.tokens })
+/// What a request held besides the conversation. Tools are shared with the request before where
+/// they are the same.
+fn aside(
+    logged: &LoggedRequest,
+    protocol: ToolProtocol,
+    before: Option<&RecordedAside>,
+) -> RecordedAside {
+    let of = |layer: Layer| {
+        logged
+            .segments
+            .iter()
+            .filter(move |segment| segment.layer == layer)
     };
-    let texts: Vec<_> = of(Layer::Reminders).map(|one| (one.owner.as_str(), one.message.joined_text())).collect();
+    let entry = |segment: &LoggedSegment| {
+        Arc::new(Entry {
+            message: segment.message.clone(),
+            hash: segment.hash,
+            tokens: segment.tokens,
+        })
+    };
+    let texts: Vec<_> = of(Layer::Reminders)
+        .map(|one| (one.owner.as_str(), one.message.joined_text()))
+        .collect();
     let offered = match before {
         Some(before) if before.tools.specs == logged.tools => Arc::clone(&before.tools),
         Some(_) | None => tools(logged, protocol),
     };
     // A view of its own making has no such layers; what it was made from is not in the log.
-    let system = of(Layer::System).next().or(logged.segments.first()).map(entry);
-    let documents = Documents::recorded(of(Layer::Documents).map(|one| (one.owner.as_str(), entry(one))));
+    let system = of(Layer::System)
+        .next()
+        .or(logged.segments.first())
+        .map(entry);
+    let documents =
+        Documents::recorded(of(Layer::Documents).map(|one| (one.owner.as_str(), entry(one))));
     RecordedAside {
         system: system.unwrap_or_else(|| haft_context::system_entry("", &O200k)),
         tools: offered,

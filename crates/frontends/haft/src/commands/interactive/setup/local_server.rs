@@ -12,20 +12,32 @@ pub(super) fn answers(base_url: &str) -> bool {
     reply(base_url).is_some_and(|reply| {
         let status = reply.split(' ').nth(1).unwrap_or_default();
         // One that wants a key is there too; one that answers with a page is something else.
-        status == "401" || status == "200" && reply.split_once("\r\n\r\n").is_some_and(|(_, body)| body.contains('{'))
+        status == "401"
+            || status == "200"
+                && reply
+                    .split_once("\r\n\r\n")
+                    .is_some_and(|(_, body)| body.contains('{'))
     })
 }
 
 fn reply(base_url: &str) -> Option<String> {
     let rest = base_url.strip_prefix("http://")?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
+    let address = if host.contains(':') {
+        host.to_owned()
+    } else {
+        format!("{host}:80")
+    };
     let is_here = |address: &SocketAddr| address.ip().is_loopback();
     let address = address.to_socket_addrs().ok()?.find(is_here)?;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let path = path.trim_end_matches('/');
-    write!(stream, "GET /{path}/models HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").ok()?;
+    write!(
+        stream,
+        "GET /{path}/models HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )
+    .ok()?;
     let mut bytes = vec![0; 4096];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -34,5 +46,6 @@ fn reply(base_url: &str) -> Option<String> {
             Ok(count) => filled += count,
         }
     }
-    Some(String::from_utf8_lossy(&bytes[..filled]).into_owned()).filter(|text| text.starts_with("HTTP/1."))
+    Some(String::from_utf8_lossy(&bytes[..filled]).into_owned())
+        .filter(|text| text.starts_with("HTTP/1."))
 }

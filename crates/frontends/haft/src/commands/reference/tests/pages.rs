@@ -1,4 +1,5 @@
-//! Commands and options in README and docs, held against the command line: each is parsed as haft would, and none is run.
+//! Commands and options in README and docs, held against the command line: each is parsed as haft
+//! would, and none is run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,35 +48,72 @@ struct Mention {
     line: String,
 }
 
-/// README and docs in both languages, but for the page whose left column is about other agents and has tests of its own.
+/// README and docs in both languages, but for the page whose left column is about other agents and
+/// has tests of its own.
 fn pages() -> Vec<(String, String)> {
     let root = super::root();
     let mut paths = vec![root.join("README.md"), root.join("README.zh-CN.md")];
     for folder in ["docs", "docs/zh-CN"] {
-        paths.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+        paths.extend(
+            fs::read_dir(root.join(folder))
+                .unwrap()
+                .map(|entry| entry.unwrap().path()),
+        );
     }
-    let pages = paths.iter().filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    let pages = paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     let pages = pages.filter(|path| !path.ends_with("coming-from.md"));
-    pages.map(|path| (path.display().to_string(), fs::read_to_string(path).unwrap())).collect()
+    pages
+        .map(|path| {
+            (
+                path.display().to_string(),
+                fs::read_to_string(path).unwrap(),
+            )
+        })
+        .collect()
 }
 
-/// Every command line of haft's in code blocks and in running text, and every option that stands alone.
+/// Every command line of haft's in code blocks and in running text, and every option that stands
+/// alone.
 fn mentions() -> (Vec<Mention>, Vec<Mention>) {
     let (mut commands, mut options) = (Vec::new(), Vec::new());
     for (page, text) in pages() {
         let mut fence: Option<String> = None;
         for line in text.lines() {
             if let Some(info) = line.strip_prefix("```") {
-                fence = if fence.is_some() { None } else { Some(info.to_owned()) };
+                fence = if fence.is_some() {
+                    None
+                } else {
+                    Some(info.to_owned())
+                };
             } else if let Some(info) = &fence {
-                let shell = ["sh", "console"].iter().any(|name| info.split(' ').next() == Some(name));
-                let typed = if info.starts_with("console") { line.strip_prefix("$ ") } else { Some(line) };
-                let parts = typed.filter(|_| shell).into_iter().flat_map(simple_commands);
-                commands.extend(parts.map(|line| Mention { page: page.clone(), line }));
+                let shell = ["sh", "console"]
+                    .iter()
+                    .any(|name| info.split(' ').next() == Some(name));
+                let typed = if info.starts_with("console") {
+                    line.strip_prefix("$ ")
+                } else {
+                    Some(line)
+                };
+                let parts = typed
+                    .filter(|_| shell)
+                    .into_iter()
+                    .flat_map(simple_commands);
+                commands.extend(parts.map(|line| Mention {
+                    page: page.clone(),
+                    line,
+                }));
             } else {
-                let spans = line.split("``").step_by(2).flat_map(|part| part.split('`').skip(1).step_by(2));
+                let spans = line
+                    .split("``")
+                    .step_by(2)
+                    .flat_map(|part| part.split('`').skip(1).step_by(2));
                 for span in spans {
-                    let found = Mention { page: page.clone(), line: span.to_owned() };
+                    let found = Mention {
+                        page: page.clone(),
+                        line: span.to_owned(),
+                    };
                     match span {
                         _ if span.starts_with("haft ") => commands.push(found),
                         _ if span.starts_with("--") => options.push(found),
@@ -88,15 +126,24 @@ fn mentions() -> (Vec<Mention>, Vec<Mention>) {
     (commands, options)
 }
 
-/// The parts of a line that begin with `haft`, without assignments before it and comments behind it.
+/// The parts of a line that begin with `haft`, without assignments before it and comments behind
+/// it.
 fn simple_commands(line: &str) -> Vec<String> {
     let line = line.split(" #").next().unwrap_or_default();
-    let parts = line.split("&&").flat_map(|part| part.split(" | ")).flat_map(|part| part.split("; "));
+    let parts = line
+        .split("&&")
+        .flat_map(|part| part.split(" | "))
+        .flat_map(|part| part.split("; "));
     let unassigned = parts.map(|part| {
         let words = part.trim().split(' ');
-        words.skip_while(|word| word.contains('=') && !word.starts_with("haft")).collect::<Vec<_>>().join(" ")
+        words
+            .skip_while(|word| word.contains('=') && !word.starts_with("haft"))
+            .collect::<Vec<_>>()
+            .join(" ")
     });
-    unassigned.filter(|part| part.starts_with("haft ")).collect()
+    unassigned
+        .filter(|part| part.starts_with("haft "))
+        .collect()
 }
 
 /// The words of a line, quotes understood; up to one that stands for something a reader puts there.
@@ -111,49 +158,98 @@ fn words(line: &str) -> Vec<String> {
             _ => words.last_mut().unwrap().push(c),
         }
     }
-    let open = |word: &String| ["…", "[", "<", ">", "{"].iter().any(|sign| word.starts_with(sign)) || word == "\\";
-    words.into_iter().take_while(|word| !open(word)).filter(|word| !word.is_empty()).collect()
+    let open = |word: &String| {
+        ["…", "[", "<", ">", "{"]
+            .iter()
+            .any(|sign| word.starts_with(sign))
+            || word == "\\"
+    };
+    words
+        .into_iter()
+        .take_while(|word| !open(word))
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 /// Whether it stands for a value: `MODE`, `A|B`, `…`.
 fn is_placeholder(word: &str) -> bool {
     let name = word.trim_start_matches('-');
-    name.contains(['…', '|', '$']) || name.chars().all(|c| c.is_ascii_uppercase() || "-_./0123456789".contains(c))
+    name.contains(['…', '|', '$'])
+        || name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || "-_./0123456789".contains(c))
 }
 
 /// What is wrong with a command line; nothing when it is the beginning of one that works.
 fn problem(line: &str) -> Option<String> {
-    let first = line.split(' ').nth(1).filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+    let first = line
+        .split(' ')
+        .nth(1)
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
     let known = |name: &str| name == "help" || Cli::definition().find_subcommand(name).is_some();
     // `haft modles` is shown as what happens to a mistyped command.
     if let Some(name) = first.filter(|name| !known(name) && *name != "modles") {
         return Some(format!("`{name}` is no command"));
     }
     let error = Cli::definition().try_get_matches_from(words(line)).err()?;
-    let named = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue];
-    let named = named.iter().filter_map(|kind| error.get(*kind)).any(|value| match value {
-        ContextValue::String(word) => is_placeholder(word),
-        _ => false,
-    });
-    let wrong = [UnknownArgument, InvalidSubcommand, InvalidValue, ValueValidation].contains(&error.kind());
+    let named = [
+        ContextKind::InvalidArg,
+        ContextKind::InvalidSubcommand,
+        ContextKind::InvalidValue,
+    ];
+    let named = named
+        .iter()
+        .filter_map(|kind| error.get(*kind))
+        .any(|value| match value {
+            ContextValue::String(word) => is_placeholder(word),
+            _ => false,
+        });
+    let wrong = [
+        UnknownArgument,
+        InvalidSubcommand,
+        InvalidValue,
+        ValueValidation,
+    ]
+    .contains(&error.kind());
     (wrong && !named).then(|| error.to_string())
 }
 
 fn long_options(command: &Command, found: &mut BTreeSet<String>) {
     for argument in command.get_arguments() {
         found.extend(argument.get_long().map(|name| format!("--{name}")));
-        found.extend(argument.get_all_aliases().into_iter().flatten().map(|name| format!("--{name}")));
+        found.extend(
+            argument
+                .get_all_aliases()
+                .into_iter()
+                .flatten()
+                .map(|name| format!("--{name}")),
+        );
     }
-    command.get_subcommands().for_each(|inner| long_options(inner, found));
+    command
+        .get_subcommands()
+        .for_each(|inner| long_options(inner, found));
 }
 
 #[test]
 fn commands_in_the_pages_are_commands() {
     let (commands, _) = mentions();
     assert!(commands.len() > 300, "{} commands", commands.len());
-    let said = |found: &Mention| Some(format!("{}: {}\n{}", found.page, found.line, problem(&found.line)?));
+    let said = |found: &Mention| {
+        Some(format!(
+            "{}: {}\n{}",
+            found.page,
+            found.line,
+            problem(&found.line)?
+        ))
+    };
     let wrong: Vec<_> = commands.iter().filter_map(said).collect();
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), commands.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        commands.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -162,25 +258,41 @@ fn options_in_the_pages_are_options() {
     long_options(&Cli::definition(), &mut known);
     let (_, options) = mentions();
     let unknown = options.iter().filter(|found| {
-        let name = found.line.split([' ', '=', ',', '…']).next().unwrap_or_default();
+        let name = found
+            .line
+            .split([' ', '=', ',', '…'])
+            .next()
+            .unwrap_or_default();
         let begins = name.ends_with('-') && known.iter().any(|known| known.starts_with(name));
         !known.contains(name) && !FOREIGN.contains(&name) && !begins
     });
-    let unknown: Vec<_> = unknown.map(|found| format!("{}: {}", found.page, found.line)).collect();
+    let unknown: Vec<_> = unknown
+        .map(|found| format!("{}: {}", found.page, found.line))
+        .collect();
     assert!(unknown.is_empty(), "{}", unknown.join("\n"));
 }
 
 #[test]
 fn what_is_wrong_is_noticed() {
-    let wrong =
-        ["haft modle list", "haft run --permision-mode ask x", "haft run --permission-mode asc x", "haft mcp ad x"];
+    let wrong = [
+        "haft modle list",
+        "haft run --permision-mode ask x",
+        "haft run --permission-mode asc x",
+        "haft mcp ad x",
+    ];
     for line in wrong {
         assert!(problem(line).is_some(), "{line}");
     }
-    for line in
-        ["haft run --permission-mode MODE", "haft KIND list", "haft config get", "haft run -r ID \"yes, do it\""]
-    {
+    for line in [
+        "haft run --permission-mode MODE",
+        "haft KIND list",
+        "haft config get",
+        "haft run -r ID \"yes, do it\"",
+    ] {
         assert!(problem(line).is_none(), "{line}: {:?}", problem(line));
     }
-    assert_eq!(simple_commands("A=1 haft run x | head && haft undo  # back"), ["haft run x", "haft undo"]);
+    assert_eq!(
+        simple_commands("A=1 haft run x | head && haft undo  # back"),
+        ["haft run x", "haft undo"]
+    );
 }

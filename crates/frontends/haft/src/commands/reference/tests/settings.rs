@@ -1,4 +1,5 @@
-//! `docs/settings.md`: every key of config.toml, made from the schema that `haft config schema` prints.
+//! `docs/settings.md`: every key of config.toml, made from the schema that `haft config schema`
+//! prints.
 
 use std::fmt::Write;
 
@@ -17,7 +18,8 @@ pub(super) fn page() -> String {
     let whole = schema::whole();
     let keys = whole["properties"].as_object().unwrap();
     let mut page = format!("{HEAD}\n## Top level\n\n");
-    let (tables, plain): (Vec<_>, Vec<_>) = keys.iter().partition(|(_, node)| node["type"] == "object");
+    let (tables, plain): (Vec<_>, Vec<_>) =
+        keys.iter().partition(|(_, node)| node["type"] == "object");
     table(&mut page, plain.into_iter());
     for (name, node) in tables {
         let named = &node["additionalProperties"];
@@ -26,7 +28,9 @@ pub(super) fn page() -> String {
         } else {
             (format!("[{name}]"), node)
         };
-        let about = node["description"].as_str().unwrap_or_else(|| panic!("`{name}` has no description"));
+        let about = node["description"]
+            .as_str()
+            .unwrap_or_else(|| panic!("`{name}` has no description"));
         write!(page, "\n## `{title}`\n\n{about}\n").unwrap();
         if let Some(keys) = node["properties"].as_object() {
             page.push('\n');
@@ -44,12 +48,28 @@ fn table<'a>(page: &mut String, keys: impl Iterator<Item = (&'a String, &'a Valu
 /// The rows of a key, or of those below it.
 fn rows(page: &mut String, path: &str, node: &Value) {
     if let Some(inner) = node["properties"].as_object() {
-        return inner.iter().for_each(|(name, node)| rows(page, &format!("{path}.{name}"), node));
+        return inner
+            .iter()
+            .for_each(|(name, node)| rows(page, &format!("{path}.{name}"), node));
     }
-    let meaning = node["description"].as_str().unwrap_or_else(|| panic!("`{path}` has no description"));
-    let built_in = node.get("default").map(|value| format!("`{value}`")).unwrap_or_default();
-    writeln!(page, "| `{path}` | {} | {built_in} | {meaning} |", kind(node)).unwrap();
-    for (name, node) in node["items"]["properties"].as_object().into_iter().flatten() {
+    let meaning = node["description"]
+        .as_str()
+        .unwrap_or_else(|| panic!("`{path}` has no description"));
+    let built_in = node
+        .get("default")
+        .map(|value| format!("`{value}`"))
+        .unwrap_or_default();
+    writeln!(
+        page,
+        "| `{path}` | {} | {built_in} | {meaning} |",
+        kind(node)
+    )
+    .unwrap();
+    for (name, node) in node["items"]["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+    {
         rows(page, &format!("{path}[].{name}"), node);
     }
 }
@@ -57,7 +77,11 @@ fn rows(page: &mut String, path: &str, node: &Value) {
 /// A type for people.
 fn kind(node: &Value) -> String {
     if let Some(values) = node["enum"].as_array() {
-        return values.iter().map(|value| format!("`{}`", value.as_str().unwrap())).collect::<Vec<_>>().join(", ");
+        return values
+            .iter()
+            .map(|value| format!("`{}`", value.as_str().unwrap()))
+            .collect::<Vec<_>>()
+            .join(", ");
     }
     let plural = |inner: &Value| match inner["type"].as_str() {
         Some("object") => "tables".to_owned(),
@@ -76,13 +100,27 @@ fn kind(node: &Value) -> String {
 #[test]
 fn every_description_belongs_to_a_key() {
     fn count(node: &Value) -> usize {
-        let below = node["properties"].as_object().into_iter().flatten().map(|(_, inner)| count(inner)).sum::<usize>();
-        let named = ["additionalProperties", "items"].iter().filter_map(|name| node.get(name)).map(count);
+        let below = node["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(_, inner)| count(inner))
+            .sum::<usize>();
+        let named = ["additionalProperties", "items"]
+            .iter()
+            .filter_map(|name| node.get(name))
+            .map(count);
         usize::from(node["description"].is_string()) + below + named.sum::<usize>()
     }
     fn written(value: &toml::Value) -> usize {
-        value.as_table().map_or(1, |table| table.values().map(written).sum())
+        value
+            .as_table()
+            .map_or(1, |table| table.values().map(written).sum())
     }
     let all: toml::Value = toml::from_str(include_str!("../../config/keys.toml")).unwrap();
-    assert_eq!(count(&schema::whole()), written(&all), "a sentence of keys.toml names no key");
+    assert_eq!(
+        count(&schema::whole()),
+        written(&all),
+        "a sentence of keys.toml names no key"
+    );
 }

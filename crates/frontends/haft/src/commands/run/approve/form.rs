@@ -9,7 +9,8 @@ use serde_json::Map;
 /// What declines the whole form.
 const DECLINE: &str = "-";
 
-/// Shows the form, calls back once it can be read, and reads one line for each field. The end of the input ends what is under way.
+/// Shows the form, calls back once it can be read, and reads one line for each field. The end of
+/// the input ends what is under way.
 pub(super) fn fill(
     input: &mut impl BufRead,
     out: &mut impl Write,
@@ -20,11 +21,15 @@ pub(super) fn fill(
     shown();
     let mut answers = Map::new();
     if form.fields.is_empty() {
-        return Ok(match line(input, out, text!("run-form-confirm"))?.as_deref() {
-            Some(typed) if haft_messages::agreement(typed) == Some(true) => Filled::Accepted(answers),
-            Some(_) => Filled::Declined,
-            None => Filled::Cancelled,
-        });
+        return Ok(
+            match line(input, out, text!("run-form-confirm"))?.as_deref() {
+                Some(typed) if haft_messages::agreement(typed) == Some(true) => {
+                    Filled::Accepted(answers)
+                }
+                Some(_) => Filled::Declined,
+                None => Filled::Cancelled,
+            },
+        );
     }
     for field in &form.fields {
         loop {
@@ -106,23 +111,43 @@ mod tests {
     fn each_field_is_asked_until_it_can_be_read() {
         let (answers, shown) = filled("\nAda\nold\n36\n\n", &form());
         let wanted = json!({"name": "Ada", "age": 36, "sure": true});
-        assert_eq!(answers, Filled::Accepted(wanted.as_object().unwrap().clone()));
-        assert!(shown.contains("name (needed): ") && shown.contains("sure (y or n; default true): "), "{shown}");
-        assert!(shown.contains("it must be given") && shown.contains("type a whole number"), "{shown}");
+        assert_eq!(
+            answers,
+            Filled::Accepted(wanted.as_object().unwrap().clone())
+        );
+        assert!(
+            shown.contains("name (needed): ") && shown.contains("sure (y or n; default true): "),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("it must be given") && shown.contains("type a whole number"),
+            "{shown}"
+        );
         assert!(!shown.contains('\u{1b}'), "nothing in it moves the cursor");
     }
 
     #[test]
     fn what_may_be_left_out_is_left_out() {
         let (answers, _) = filled("Ada\n\nn\n", &form());
-        assert_eq!(answers, Filled::Accepted(json!({"name": "Ada", "sure": false}).as_object().unwrap().clone()));
+        assert_eq!(
+            answers,
+            Filled::Accepted(
+                json!({"name": "Ada", "sure": false})
+                    .as_object()
+                    .unwrap()
+                    .clone()
+            )
+        );
     }
 
     #[test]
     fn it_can_be_declined_and_the_end_of_input_cancels() {
         assert_eq!(filled("Ada\n-\n", &form()).0, Filled::Declined);
         assert_eq!(filled("Ada\n", &form()).0, Filled::Cancelled);
-        let empty = Form { fields: Vec::new(), ..form() };
+        let empty = Form {
+            fields: Vec::new(),
+            ..form()
+        };
         assert_eq!(filled("y\n", &empty).0, Filled::Accepted(Map::new()));
         assert_eq!(filled("n\n", &empty).0, Filled::Declined);
     }
